@@ -47,7 +47,6 @@ _FAULT = Cause("ambiguous", "a fault on the device")
 _NCCL = Cause("ambiguous", "devices could not talk to each other")
 _STORAGE = Cause("ambiguous", "storage failed")
 _NETWORK = Cause("ambiguous", "a connection failed")
-_OTHERWISE = Cause("ambiguous", "computed otherwise than the run so far")
 _SIGNAL = Cause("ambiguous", "killed by a signal")
 _EXIT = Cause("ambiguous", "ended without a word")
 
@@ -97,7 +96,6 @@ _NOT_DECIDED: tuple[tuple[str, Cause], ...] = (
     (f"^{_NO_CONNECTION}", _NETWORK),
     (r"connection (refused|reset|aborted|timed out)|network is unreachable", _NETWORK),
     (r"no route to host|name or service not known|failure in name resolution", _NETWORK),
-    (r"^same\..* in the run so far", _OTHERWISE),
     (r"^killed by signal|^keyboardinterrupt", _SIGNAL),
     _SAYS_USAGE,
     (r"^exited with status \d+: [\w.]*(error|exception|exit)\b", _RAISED),

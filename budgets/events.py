@@ -37,7 +37,7 @@ _OWED_AGAIN = frozenset({Status.LOST, Status.CANCELLED})
 """Naming both in `final`, which every settlement is asked for, takes three times as long."""
 
 
-Again = Literal["elsewhere", "lighter"]
+Again = Literal["elsewhere"]
 """Why a failed evaluation is tried once more: the failure may be the machine's; or it was out of
 memory, and there is a way to compute the same in less."""
 

@@ -36,7 +36,6 @@ from budgets.events import (
 )
 from budgets.ledger.chain import Record
 from budgets.proxy.certificate import paired_panel
-from budgets.sameness import compared_with, marks
 from budgets.state import Batch, Generation, Moment, Panel, RunState, Try
 from budgets.terms import Window
 from budgets.words import counted
@@ -377,11 +376,10 @@ def _settled(state: RunState, event: Settled, elapsed_ms: int) -> None:
 
 
 def _noted(state: RunState, event: Settled) -> None:
-    """What rules and later evaluations ask of the first one of its kind."""
-    if event.status is Status.OK:
-        if (place := compared_with(state, event)) not in state.marks:
-            state.marks[place] = marks(event.metrics)
-    elif state.setup_failed is None and not event.recovered and is_setup(event.status, event.cause):
+    """What rules ask of the first one of its kind."""
+    if event.status is Status.OK or event.recovered or state.setup_failed is not None:
+        return
+    if is_setup(event.status, event.cause):
         state.setup_failed = event
 
 

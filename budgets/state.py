@@ -252,7 +252,6 @@ class RunState:
     clock_jumps_ms: list[int] = field(default_factory=list)
     starts_ms: dict[int, int] = field(default_factory=dict)  # by session: to its first attempt
     setup_failed: Settled | None = None  # the session's first to say nothing can be evaluated
-    marks: dict[int | None, dict[str, float]] = field(default_factory=dict)  # see `sameness`
     concluded: Concluded | None = None
 
     @property

@@ -21,11 +21,12 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Any, Self
 
-from objectives.analytic_functions import FUNCTIONS
-from objectives.analytic_settings import MOST_EFFORT, MOST_HALVINGS, AnalyticSettings
+from pydantic import BaseModel, ConfigDict, Field
+
 from objectives.api import (
     Context,
     DivergedError,
@@ -33,7 +34,6 @@ from objectives.api import (
     Measurement,
     ObjectiveError,
     ObjectiveSpec,
-    OutOfMemoryError,
     SetupError,
     Variant,
     require_factor,
@@ -45,6 +45,97 @@ VERSION = 1  # part of the fingerprint: raise it with any change that moves a sc
 CLIFF_EDGE = 0.6  # of x0, whose optimum is 0.5
 TRAP_SD = 5.0
 HEARTBEAT_SECONDS = 0.1
+MOST_EFFORT = 4.0
+
+
+def _sphere(z: tuple[float, ...]) -> float:
+    return math.fsum((1.0 - v) ** 2 for v in z)
+
+
+def _ellipsoid(z: tuple[float, ...]) -> float:
+    """Axes weighted 1 to 1e6 (Hansen et al., BBOB 2009, f2, not rotated)."""
+    last = len(z) - 1
+    return math.fsum(1e6 ** (i / last) * (1.0 - v) ** 2 for i, v in enumerate(z))
+
+
+def _rosenbrock(z: tuple[float, ...]) -> float:
+    return math.fsum(
+        100.0 * (right - left**2) ** 2 + (1.0 - left) ** 2 for left, right in pairwise(z)
+    )
+
+
+def _idle(z: tuple[float, ...]) -> float:
+    """The sphere of all knobs but the last, which changes nothing, not even the noise."""
+    return _sphere(z[:-1])
+
+
+def _flat(z: tuple[float, ...]) -> float:  # noqa: ARG001  # flat: that is its point
+    return 1.0
+
+
+FUNCTIONS: dict[str, Callable[[tuple[float, ...]], float]] = {
+    "sphere": _sphere,
+    "ellipsoid": _ellipsoid,
+    "rosenbrock": _rosenbrock,
+    "cliff": _sphere,
+    "idle": _idle,
+    "noise": _flat,
+}
+
+
+def _extra(default: Any, **limits: Any) -> Any:
+    return Field(default=default, exclude_if=lambda value: value == default, **limits)
+
+
+class AnalyticSettings(BaseModel):
+    """What a user may set. One seed and point have the same noise and failure everywhere.
+
+    Settings after the first five are written down only where they differ from their default.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    dimension: int = Field(default=10, ge=2, le=1000)  # CMA-ES needs two
+    noise: float = Field(default=0.0, ge=0, le=0.1)  # sd added; 5 of it keep the score positive
+    seconds: float = Field(default=0.0, ge=0)  # of wall clock, or with `busy` of CPU time
+    busy: bool = False
+    failure_rate: float = Field(default=0.0, ge=0, le=1)  # share of (seed, point) pairs
+
+    # What there is to find, and what misleads a search.
+    available: float = _extra(0.5, gt=0, le=0.5)  # relative gain of the optimum over the baseline
+    seed_noise: float = _extra(0.0, ge=0, le=0.1)  # sd of what a seed adds to all points alike
+    traps: float = _extra(0.0, ge=0, le=1)  # share of (seed, point) pairs 5 sd of `noise` too low
+    nan_radius: float | None = _extra(None, gt=0, lt=1)  # rms in z: all diverge near the optimum
+
+    # A cheaper or a longer evaluation: `effort` scales its seconds and its noise's variance.
+    effort: float = _extra(1.0, gt=0, le=MOST_EFFORT)
+    bias: float = _extra(0.0, ge=-3, le=1)  # in z: by part of it the optimum is off below effort 1
+    persists: float = _extra(1.0, ge=-1, le=1)  # share of the gain that is left at effort 4
+
+    @property
+    def noise_sd(self) -> float:
+        """Of the noise of an evaluation at this effort."""
+        return self.noise / math.sqrt(self.effort)
+
+    @property
+    def seed_noise_sd(self) -> float:
+        """Of what a seed adds to every point at this effort."""
+        return self.seed_noise / math.sqrt(self.effort)
+
+    @property
+    def shift(self) -> float:
+        """How far in z, in every coordinate, the optimum lies from where it is at full effort."""
+        return self.bias * max(0.0, 1.0 - self.effort)
+
+    @property
+    def kept(self) -> float:
+        """Share of the gain left at this effort: linear in its logarithm from 1 to 4."""
+        return 1.0 + (self.persists - 1.0) * math.log2(max(1.0, self.effort)) / 2.0
+
+    @property
+    def stream(self) -> str:
+        """A suffix that gives every effort noise of its own."""
+        return "" if self.effort == 1.0 else f" at effort {self.effort}"
 
 
 class InjectedError(ObjectiveError):
@@ -126,13 +217,6 @@ class AnalyticObjective:
             return None
         return Variant(label=f"{factor:g} x effort", settings={"effort": effort}, length=factor)
 
-    def lighter(self) -> Variant | None:
-        """Where memory was asked to be short: half of it, four times at most."""
-        halvings = self.settings.halvings + 1
-        if self.settings.memory_steps == 0 or halvings > MOST_HALVINGS:
-            return None
-        return Variant(label="half the memory", settings={"halvings": halvings})
-
     def flops(self) -> None:
         """It waits; it does not train."""
 
@@ -156,16 +240,12 @@ class AnalyticObjective:
         """Spend the time, then score.
 
         Raises DivergedError past the cliff's edge and within `nan_radius`, InjectedError for a
-        `failure_rate`, OutOfMemoryError for `memory_steps`, SetupError if a knob is missing.
+        `failure_rate`, SetupError if a knob is missing.
         """
-        x = self._coordinates(knobs)
-        asked = self.settings
-        if asked.halvings < asked.memory_steps:
-            missing = asked.memory_steps - asked.halvings
-            raise OutOfMemoryError(f"out of memory on request: {missing} halvings too few")
-        spent = _spend(asked.seconds * asked.effort, asked.busy, context.heartbeat)
-        if _draws("failure", seed, x).random() < asked.failure_rate:
-            raise InjectedError(f"failure on request: failure_rate {asked.failure_rate}")
+        settings, x = self.settings, self._coordinates(knobs)
+        spent = _spend(settings.seconds * settings.effort, settings.busy, context.heartbeat)
+        if _draws("failure", seed, x).random() < settings.failure_rate:
+            raise InjectedError(f"failure on request: failure_rate {settings.failure_rate}")
         self._require_finite(x)
         noise_free = self._noise_free(x)
         score = noise_free + self._noise(seed, self._read(x))
@@ -198,19 +278,19 @@ class AnalyticObjective:
             raise DivergedError(f"the optimum is {distance:.3g} away, nearer than {radius}")
 
     def _noise_free(self, x: tuple[float, ...]) -> float:
-        asked, function = self.settings, FUNCTIONS[self.name]
-        z = tuple(value - asked.shift for value in self._z(x))
+        settings, function = self.settings, FUNCTIONS[self.name]
+        z = tuple(value - settings.shift for value in self._z(x))
         share = function(z) / function((0.0,) * len(z))
-        score = (1.0 - asked.available) + asked.available * share
-        return score + (1.0 - asked.kept) * max(0.0, 1.0 - score)
+        score = (1.0 - settings.available) + settings.available * share
+        return score + (1.0 - settings.kept) * max(0.0, 1.0 - score)
 
     def _noise(self, seed: int, read: tuple[float, ...]) -> float:
         """The seed's part, the point's, and a trap's."""
-        asked = self.settings
-        common = _draws("seed" + asked.stream, seed, ()).gauss(0.0, asked.seed_noise_sd)
-        own = _draws("noise" + asked.stream, seed, read).gauss(0.0, asked.noise_sd)
-        lucky = _draws("trap" + asked.stream, seed, read).random() < asked.traps
-        return common + own - (TRAP_SD * asked.noise_sd if lucky else 0.0)
+        settings = self.settings
+        common = _draws("seed" + settings.stream, seed, ()).gauss(0.0, settings.seed_noise_sd)
+        own = _draws("noise" + settings.stream, seed, read).gauss(0.0, settings.noise_sd)
+        lucky = _draws("trap" + settings.stream, seed, read).random() < settings.traps
+        return common + own - (TRAP_SD * settings.noise_sd if lucky else 0.0)
 
 
 def _draws(purpose: str, seed: int, x: tuple[float, ...]) -> Random:

@@ -178,12 +178,6 @@ class Objective(Protocol):
         positive number.
         """
 
-    def lighter(self) -> Variant | None:
-        """The same evaluation in about half the memory, its score equal but for rounding.
-
-        None if there is no such.
-        """
-
     def flops(self) -> Flops | None:
         """What an evaluation of the baseline computes, exactly; None if FLOPs do not say it.
 

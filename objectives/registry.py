@@ -6,17 +6,18 @@ and `python:module:function`.
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from objectives.analytic_settings import AnalyticSettings
+from objectives.analytic import FUNCTIONS, AnalyticObjective, AnalyticSettings
 from objectives.api import Objective, ObjectiveSpec
 from objectives.settings import unknown
 
-ANALYTIC = ("sphere", "ellipsoid", "rosenbrock", "cliff", "idle", "noise")
+ANALYTIC = tuple(FUNCTIONS)
 FUNCTION = "python:"
 """What the name of a function begins with: `python:module:function`."""
 
@@ -95,12 +96,7 @@ def _command(settings: Mapping[str, Any]) -> Objective:
 
 
 def _analytic(name: str) -> Callable[[Mapping[str, Any]], Objective]:
-    def build(settings: Mapping[str, Any]) -> Objective:
-        from objectives.analytic import AnalyticObjective
-
-        return AnalyticObjective.from_settings(name, settings)
-
-    return build
+    return partial(AnalyticObjective.from_settings, name)
 
 
 _BUILDERS: dict[str, Callable[[Mapping[str, Any]], Objective]] = {

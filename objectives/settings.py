@@ -38,10 +38,6 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
                 f"{owner} settings: {name}: expected {json.dumps(number)}, without quotes, got "
                 f"{shown(value)}"
             )
-        if isinstance(value, bool) and type(getattr(parsed, name)) in {int, float}:
-            raise ValueError(
-                f"{owner} settings: {name}: expected a number, got {json.dumps(value)}"
-            )
     return parsed
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from budgets.events import Event, Key, Opened, Reserved, Settled, Status
+from budgets.events import Event, Key, Reserved, Settled, Status
 from budgets.fold import apply, begin
 from budgets.ledger.chain import Record
 from budgets.ledger.storage import write_aside
@@ -133,9 +133,7 @@ class Controlled(Pace):
         passed_ms = state.accounts.wall_ms - self._now_ms
         self._flown_ms += len(self._begun) * passed_ms
         self._now_ms += passed_ms
-        if isinstance(event, Opened):
-            self._begun = {}
-        elif isinstance(event, Reserved):
+        if isinstance(event, Reserved):
             self._begun[event.key] = self._now_ms, self._flown_ms
         if not isinstance(event, Settled):
             return b""

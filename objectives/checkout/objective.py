@@ -25,7 +25,7 @@ from objectives.api import (
 from objectives.checkout import command, data, preflight
 from objectives.checkout.base import fresh, keep_record
 from objectives.checkout.best import keep_if_best
-from objectives.checkout.config import NO_SCORE, CheckoutConfig, hyphened
+from objectives.checkout.config import NO_SCORE, CheckoutConfig
 from objectives.checkout.flags import Values, declared
 from objectives.checkout.knobs import space
 from objectives.checkout.lines import Heard
@@ -102,19 +102,6 @@ class CheckoutObjective:
         require_factor(factor)
         settings = {"target_flops": self.config.target_flops * factor}
         return Variant(label=f"{factor:g} x FLOPs", settings=settings, length=factor)
-
-    def lighter(self) -> Variant | None:
-        """Half the sequences at once, if their number is among the flags and a multiple of 2.
-
-        nanochat then accumulates gradients over twice as many: a step has the same tokens.
-        """
-        for name, size in self.config.flags.items():
-            if hyphened(name) == "device-batch-size" and isinstance(size, int) and size > 1:
-                if size % 2:
-                    return None
-                flags = {**self.config.flags, name: size // 2}
-                return Variant(label=f"{name} {size // 2}", settings={"flags": flags}, length=2)
-        return None
 
     def flops(self) -> None:
         """Only the program knows what its model computes; each evaluation reports it."""

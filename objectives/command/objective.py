@@ -94,9 +94,6 @@ class CommandObjective:
     def rung(self, factor: float) -> Variant | None:
         return budget.rung(self.config.budget, factor)
 
-    def lighter(self) -> None:
-        """What takes less memory only the program knows."""
-
     def flops(self) -> None:
         """What it computes only the program knows."""
 

@@ -104,9 +104,6 @@ class FunctionObjective:
     def rung(self, factor: float) -> Variant | None:
         return budget.rung(self.config.budget, factor)
 
-    def lighter(self) -> None:
-        """Only the function knows what takes its memory."""
-
     def flops(self) -> None:
         """The function says so after an evaluation, or nobody does."""
 

@@ -97,23 +97,6 @@ class NanochatObjective:
         settings = self.config.scaled(factor)
         return Variant(label=f"{factor:g} x FLOPs", settings=settings, length=factor)
 
-    def lighter(self) -> Variant | None:
-        """Half the micro-batch (an odd one by its least divisor), as much more accumulation.
-
-        Its length is the most it can be: that of a device to which a part of the batch takes as
-        long as the whole.
-        """
-        micro, accumulation = self.config.micro_batch_size, self.config.gradient_accumulation_steps
-        if micro == 1:
-            return None
-        parts = next(n for n in range(2, micro + 1) if micro % n == 0)
-        settings = {
-            "micro_batch_size": micro // parts,
-            "gradient_accumulation_steps": accumulation * parts,
-        }
-        label = f"micro-batches of {micro // parts}"
-        return Variant(label=label, settings=settings, length=parts)
-
     def flops(self) -> Flops:
         """As `evaluate` would report them, whatever the knobs that shape nothing."""
         config, train_tokens = self.config, 0

@@ -8,10 +8,7 @@ from typer import Context, Option
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import FILE, MACHINE, PLACE, TUNED, Json, keys, taking
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.doctor.examine import examine
-from orchestrator.doctor.finding import as_dict, nothing_is_missing
-from orchestrator.doctor.subject import subject_of
-from orchestrator.doctor.text import to_markdown
+from orchestrator.doctor import as_dict, examine, nothing_is_missing, to_markdown
 
 EXIT_MISSING = 2
 
@@ -28,8 +25,7 @@ def doctor(
 
     Exit code 2 when something needed is missing.
     """
-    resolved = resolved_of(context)
-    sections = examine(subject_of(resolved, as_json=as_json, quick=quick))
+    sections = examine(resolved_of(context), quick=quick)
     if as_json:
         print_json(as_dict(sections))
     else:

@@ -44,7 +44,7 @@ from orchestrator.planning.differences import differences, in_short
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.planned import knobs_of, objective_of, space_of
 from orchestrator.running.settle import attempt_id, late, settled, settles
-from orchestrator.running.tries import avoided, before, form, judged, times_lighter
+from orchestrator.running.tries import avoided, before, form, judged
 
 
 class PlanChangedError(ValueError):
@@ -155,7 +155,7 @@ class Run:
         return replace(reserved, reserve_ms=attempt.limits.reserve_ms), attempt
 
     def _refusal(self, accounts: Accounts, reserved: Reserved) -> Refusal | None:
-        """Why it may not start now: a lighter form may take longer than what is planned for."""
+        """Why it may not start now: a longer variant may take more than what is left."""
         batch = self.state.batch(reserved)
         refusal = refusal_from(accounts, self.state, batch, reserved.candidate)
         return refusal or accounts.refusal(reserved.reserve_ms, apart=batch.panel is not None)
@@ -164,8 +164,7 @@ class Run:
         """The attempt a reservation is for: the same one whenever it is asked for."""
         plan, batch = self.state.plan, self.state.batch(reserved)
         earlier = before(batch, reserved)
-        made = form(self.state, batch, reserved.candidate, times_lighter(earlier))
-        assert made is not None, "it was settled to be tried lighter because it can be"
+        made = form(self.state, batch, reserved.candidate)
         return Attempt(
             attempt_id=self._attempt_id(reserved),
             directory=self.directory / "eval" / attempt_place(reserved),

@@ -10,7 +10,6 @@ from budgets.state import RunState
 from orchestrator.execution.child import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
 from orchestrator.execution.evaluate import Outcome
 from orchestrator.records.attempts import attempt_place
-from orchestrator.running.tries import before, times_lighter
 
 
 def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
@@ -22,8 +21,6 @@ def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
     identity = f"{state.genesis}/{attempt_place(reserved)}/{batch.points[reserved.candidate]}"
     if changed := batch.settings(reserved.candidate):
         identity += f"/{sorted(changed.items())}"
-    if lighter := times_lighter(before(batch, reserved)):
-        identity += f"/lighter {lighter}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 

@@ -12,10 +12,9 @@ from typing import NamedTuple
 from budgets.causes import cause_of, is_lost, is_unexplained
 from budgets.events import Reserved, Settled, Status
 from budgets.plain import one_line
-from budgets.sameness import difference
 from budgets.state import Batch, RunState, Try
 from objectives.api import ObjectiveSpec
-from objectives.registry import load, varied
+from objectives.registry import varied
 from orchestrator.records.planned import spec_of
 
 
@@ -41,23 +40,12 @@ def avoided(earlier: tuple[Settled, ...]) -> str:
     return next((end.device for end in earlier if end.again == "elsewhere"), "")
 
 
-def times_lighter(earlier: tuple[Settled, ...]) -> int:
-    """How many times lighter than the plan's objective the next try is."""
-    return sum(end.again == "lighter" for end in earlier)
-
-
-def form(state: RunState, batch: Batch, candidate: int, lighter: int = 0) -> Form | None:
-    """What is evaluated, so many times lighter; None if it cannot be made so light."""
+def form(state: RunState, batch: Batch, candidate: int) -> Form:
+    """What is evaluated: the plan's objective, or the batch's variant of it."""
     spec = spec_of(state.plan)
     if changed := batch.settings(candidate):
         spec = varied(spec, changed)
-    length = batch.length(candidate)
-    for _ in range(lighter):
-        variant = load(spec).lighter()
-        if variant is None:
-            return None
-        spec, length = varied(spec, variant.settings), length * variant.length
-    return Form(spec, length)
+    return Form(spec, batch.length(candidate))
 
 
 def judged(state: RunState, end: Settled) -> Settled:
@@ -65,23 +53,16 @@ def judged(state: RunState, end: Settled) -> Settled:
 
     What the infrastructure did is `lost`, and so is what found that nothing can be evaluated. An
     evaluation that is lost again and again is its configuration's own failure in the end. What may
-    have been a machine's doing is tried once more elsewhere, a score that was computed otherwise
-    than those before it too; out of memory, a search's evaluation is tried lighter as long as it
-    can be.
+    have been a machine's doing is tried once more elsewhere.
     """
-    end = _comparable(state, end)
     cause = cause_of(end.status, end.cause)
     if cause is None or end.status is Status.CANCELLED:
         return end
     if cause.whose in ("infrastructure", "setup"):
         return _given_up(state, replace(end, status=Status.LOST))
-    batch = state.batch(end)
-    earlier = before(batch, end)
+    earlier = before(state.batch(end), end)
     if cause.whose == "ambiguous" and all(one.again != "elsewhere" for one in earlier):
         return replace(end, again="elsewhere")
-    is_searched = end.status is Status.OOM and state.plan.search is not None
-    if is_searched and form(state, batch, end.candidate, times_lighter(earlier) + 1):
-        return replace(end, again="lighter")
     return end
 
 
@@ -112,10 +93,3 @@ def _most_losses(tries: tuple[Try, ...], before: int) -> int:
     """How many of them one session lost, of those before that one."""
     lost = (t for t in tries if t.settled and is_lost(t.settled.status, t.settled.cause))
     return max(Counter(t.session for t in lost if t.session < before).values(), default=0)
-
-
-def _comparable(state: RunState, end: Settled) -> Settled:
-    """`end`, without its score if that cannot be compared with the run's others."""
-    if end.status is not Status.OK or not (why := difference(state, end)):
-        return end
-    return replace(end, status=Status.ERROR, score=None, cause=one_line(why))

@@ -29,7 +29,7 @@ from orchestrator.records.planned import space_of
 from orchestrator.records.recommended import best_point
 from orchestrator.records.recorded import as_of, is_there
 from orchestrator.running.settle import attempt_id, settled, settles
-from orchestrator.running.tries import before, form, judged, times_lighter
+from orchestrator.running.tries import judged
 from orchestrator.search import Point, Search
 from orchestrator.verification.campaign import conditions_as_planned
 from orchestrator.verification.panels import at, differing_field, fresh_seeds, panels_and_decision
@@ -242,10 +242,7 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
 def _worst_ms(state: RunState, reserved: Reserved) -> int:
     """What the plan lets an attempt take at most."""
     batch = state.batch(reserved)
-    lighter = times_lighter(before(batch, reserved))
-    made = form(state, batch, reserved.candidate, lighter) if lighter else None
-    length = batch.length(reserved.candidate) if made is None else made.length
-    return state.plan.limits.stretched(length).reserve_ms
+    return state.plan.limits.stretched(batch.length(reserved.candidate)).reserve_ms
 
 
 def _calibration(directory: Path, state: RunState) -> str:

@@ -85,12 +85,14 @@ def test_fit_offers_each_way_to_spend_a_window_once(product: Product) -> None:
     assert not any(product.folder.iterdir())  # to plan writes nothing
 
 
-@pytest.mark.xfail(strict=True, reason="doctor and plan measure a run's disk by two tables")
 def test_doctor_and_plan_agree_on_the_disk(product: Product) -> None:
-    words = ("--objective", "sphere", "--tier", "min")
-    needed = page(product, *words)["room"]["needed"]
-    sections = product.json("doctor", "--quick", *words[:2], code=None)
-    assert f"{needed / 2**20:.3g} MiB" in str(sections)
+    words = ("--objective", "sphere", "--executor", "inline")
+    for measured in (False, True):
+        room = page(product, *words, "--tier", "min")["room"]
+        assert room["measured"] is measured
+        sections = product.json("doctor", "--quick", *words, code=None)
+        assert f"{room['needed'] / 2**20:.3g} MiB" in str(sections)
+        product("calibrate", *words)
 
 
 def test_calibrating_twice_measures_once_and_says_so(product: Product) -> None:

@@ -291,15 +291,6 @@ def test_all_else_that_was_lost_was_lost_to_the_infrastructure(text: str) -> Non
     assert not is_lost(Status.ERROR, text)
 
 
-# Scores that cannot be compared
-
-
-def test_a_score_computed_otherwise_is_ambiguous() -> None:
-    found = cause_of(Status.ERROR, "same.eager is 1 here, 0 in the run so far: scores of the ...")
-    assert found is not None
-    assert (found.whose, found.what) == ("ambiguous", "computed otherwise than the run so far")
-
-
 @given(st.sampled_from(Status), st.text(max_size=60))
 def test_whoever_ran_a_program_that_said_nothing_known_its_end_is_judged_alike(
     status: Status, said: str

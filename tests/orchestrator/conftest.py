@@ -183,31 +183,3 @@ def lack(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
         return left
 
     return lacking
-
-
-@dataclass
-class Marked:
-    """An objective that says how it computed: as `marks` has it for the evaluation's directory."""
-
-    whole: Objective
-    marks: Callable[[str], dict[str, float]]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.whole, name)
-
-    def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        measured = self.whole.evaluate(knobs, seed, context)
-        return measured.model_copy(update={"metrics": self.marks(str(context.directory))})
-
-
-@pytest.fixture
-def mark(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """`mark(lambda directory: metrics)`: what evaluations there measure besides their scores."""
-
-    def marking(marks: Callable[[str], dict[str, float]], objective: str = "sphere") -> None:
-        build = registry._analytic(objective)
-        monkeypatch.setitem(
-            registry._BUILDERS, objective, lambda settings: Marked(build(settings), marks)
-        )
-
-    return marking

@@ -175,8 +175,7 @@ def test_doctor_speaks_of_no_text(door: str, write: Write, command: "Command") -
     (found,) = (s["findings"] for s in orjson.loads(answer.out)["sections"] if s["title"] == "Data")
     seen = {one["item"]: one for one in found}
     assert {one["state"] for one in found} == {"ok"}
-    assert seen["data"]["seen"].endswith("names none")
-    assert "python 3." in seen["program"]["seen"]
+    assert "program_python 3." in seen["data"]["seen"]
 
 
 def test_doctor_says_what_keeps_a_function_from_being_called(

@@ -170,15 +170,6 @@ def test_a_rung_is_the_same_training_with_more_flops(load: Any) -> None:
         objective.rung(0)
 
 
-def test_half_the_sequences_at_once_are_lighter_until_their_number_is_odd(load: Any) -> None:
-    spec, sizes = load(flags={"device-batch-size": 12}).spec, []
-    while (variant := registry.load(spec).lighter()) is not None:
-        spec = registry.varied(spec, variant.settings)
-        sizes.append((variant.label, spec.settings["flags"]["device-batch-size"]))
-    assert sizes == [("device-batch-size 6", 6), ("device-batch-size 3", 3)]
-    assert spec.settings["flags"]["depth"] == 4
-
-
 def test_there_is_no_control_and_no_formula_for_flops(load: Any) -> None:
     assert load().controls() == ()
     assert load().flops() is None

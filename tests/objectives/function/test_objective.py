@@ -113,7 +113,6 @@ def test_planning_never_imports_it(make: Make, user: Path) -> None:
     objective: Objective = make()
 
     assert (objective.space.dimension, objective.flops(), objective.controls()) == (2, None, ())
-    assert objective.lighter() is None
     assert not [name for name in objective.preload if "train" in name]
     assert len(objective.fingerprint) == 64
     assert objective.provenance["program_python"] == ".".join(map(str, sys.version_info[:3]))

@@ -180,31 +180,3 @@ def test_a_rung_of_the_control_is_the_control_at_equal_seconds(
 def test_a_rung_needs_a_positive_factor(factor: float) -> None:
     with pytest.raises(ValueError, match="factor must be positive and finite"):
         NanochatObjective.from_settings({"num_batches": 100}).rung(factor)
-
-
-@pytest.mark.parametrize(
-    ("cut", "lighter"), [((8, 1), (4, 2)), ((6, 2), (3, 4)), ((3, 1), (1, 3)), ((9, 1), (3, 3))]
-)
-def test_lighter_cuts_the_same_batch_into_smaller_parts(
-    cut: tuple[int, int], lighter: tuple[int, int]
-) -> None:
-    names = ("micro_batch_size", "gradient_accumulation_steps")
-    subject = NanochatObjective.from_settings(dict(zip(names, cut, strict=True)))
-    chosen = subject.lighter()
-    config = variant(subject, chosen).config
-    assert chosen is not None
-    assert chosen.length == cut[0] / lighter[0]
-    assert (config.micro_batch_size, config.gradient_accumulation_steps) == lighter
-    assert config.tokens_per_step == subject.config.tokens_per_step
-
-
-def test_a_batch_of_one_sequence_cannot_be_made_lighter() -> None:
-    assert NanochatObjective.from_settings({"micro_batch_size": 1}).lighter() is None
-
-
-def test_the_lighter_objective_scores_the_same_but_for_rounding(
-    objective: Callable[..., NanochatObjective], evaluate: Callable[..., Measurement]
-) -> None:
-    subject = objective(25)
-    lighter = variant(subject, subject.lighter())
-    assert evaluate(lighter).score == pytest.approx(evaluate(subject).score, rel=1e-3)

@@ -479,18 +479,3 @@ def test_one_that_finds_nothing_to_evaluate_holds_the_campaign_up_until_it_is_me
     run()
     assert whole == scores(toy)
     assert None not in whole.values()
-
-
-def test_conditions_may_compute_otherwise_but_not_on_one_seed_only(
-    run: Run, toy: Path, mark: Callable[..., Any]
-) -> None:
-    def marks(directory: str) -> dict[str, float]:
-        return {"same.eager": float("cand_0001" in directory or "cand_0002/seed_5" in directory)}
-
-    mark(marks)
-
-    assert run().code == 0
-    failed = [e for e in every(Settled, toy) if e.status is not Status.OK]
-    assert [(e.candidate, e.seed, e.again) for e in failed] == [(2, 5, "elsewhere"), (2, 5, None)]
-    assert failed[-1].cause.startswith("same.eager is 1 here, 0 in the run so far")
-    assert verify(toy).divergence is None

@@ -166,6 +166,25 @@ def test_it_does_not_increase_while_evaluations_take_longer_and_longer() -> None
         assert controller.decision.bp_allowed == 2
 
 
+@pytest.mark.parametrize(
+    ("law", "devices", "rests_at"),
+    [(Law(120, 1.0, 0.0), 16, 4), (Law(120, 0.0, 2.0), 2, 1), (Law(120, 0.0, 0.0), 12, 12)],
+)
+def test_it_comes_to_rest(law: Law, devices: int, rests_at: int) -> None:
+    decisions = Machine(law).drive(Controller(devices, 4, 0.05), 100)
+    assert max(decision.bp_allowed for decision in decisions) <= max(2, rests_at)
+    assert decisions[-1].bp_allowed == rests_at
+    decisions = Machine(Law(120, 0.0, 0.1)).drive(Controller(16, 4, 0.05), 400)
+    assert len([one for one in decisions[100:] if one.bp_action != "hold"]) < 20
+
+
+def test_what_began_before_a_change_says_nothing_of_it() -> None:
+    controller = Controller(16, 4, 0.05)
+    Machine(Law(120, 0, 0)).drive(controller, 4)
+    for _ in range(4):
+        assert controller.observe(Observation(0, 1000, 4.0)).bp_throughput == pytest.approx(240)
+
+
 def test_what_ran_beside_others_than_are_allowed_says_nothing() -> None:
     controller = Controller(16, 2, 0.05)
     for workers in (1.2, 3.0):

@@ -1,8 +1,7 @@
-"""What is tried again, elsewhere or lighter, and whom a failure is blamed on in the end."""
+"""What is tried again elsewhere, and whom a failure is blamed on in the end."""
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,6 @@ import pytest
 
 from budgets.events import Event, Reserved, Settled, Status
 from budgets.state import RunState, Try
-from objectives import registry
-from objectives.api import Objective, Variant
 from orchestrator.execution.attempts import CONFIG
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.engine import Engine
@@ -20,11 +17,10 @@ from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.launch import Program
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
-from orchestrator.running.settle import attempt_id
-from orchestrator.running.tries import Form, avoided, before, form, times_lighter
+from orchestrator.running.tries import Form, avoided, before, form
 from orchestrator.verification.verify import verify
 from tests.executors import ending
-from tests.ledgers import cut, events_of, every, state_of
+from tests.ledgers import cut, events_of, state_of
 from tests.simulation.session import SimulatedEngine
 
 RunSearch = Callable[..., Result]
@@ -79,7 +75,7 @@ LOST = (Status.LOST, None)
         ([BROKEN], [LOST, OK]),
         ([BROKEN, KILLED], [LOST, (Status.ERROR, "elsewhere"), OK]),
         ([KILLED, BROKEN, KILLED], [(Status.ERROR, "elsewhere"), LOST, (Status.ERROR, None)]),
-        ([FULL], [(Status.OOM, None)]),  # this objective has no lighter form
+        ([FULL], [(Status.OOM, None)]),
         ([CROWDED], [(Status.OOM, "elsewhere"), OK]),
         ([CROWDED, CROWDED], [(Status.OOM, "elsewhere"), (Status.OOM, None)]),
         ([KILLED, CROWDED], [(Status.ERROR, "elsewhere"), (Status.OOM, None)]),
@@ -110,124 +106,17 @@ def test_a_failure_that_was_excused_is_not_noted_again_as_late(
     assert state.late == []
 
 
-MEMORY: dict[str, Any] = {"settings": {"memory_steps": 1}, **QUICK}
-LIGHTER = (Status.OOM, "lighter")
-
-
-@pytest.mark.parametrize(
-    ("ends", "expected"),
-    [
-        ([], [LIGHTER, OK]),
-        ([CROWDED], [(Status.OOM, "elsewhere"), LIGHTER, OK]),
-        ([FULL, KILLED], [LIGHTER, (Status.ERROR, "elsewhere"), OK]),
-        ([FULL, BROKEN], [LIGHTER, LOST, OK]),
-        ([FULL, RAISED], [LIGHTER, (Status.ERROR, None)]),
-        ([FULL] * 4, [LIGHTER] * 4 + [OK]),
-        ([FULL] * 5, [LIGHTER] * 4 + [(Status.OOM, None)]),
-        ([FULL, CROWDED, FULL], [LIGHTER, (Status.OOM, "elsewhere"), LIGHTER, OK]),
-    ],
-)
-def test_what_runs_out_of_memory_is_tried_lighter_as_often_as_it_can_be(
-    ends: Ends,
-    expected: list[tuple[Status, str | None]],
-    tmp_path: Path,
-    run_search: RunSearch,
-) -> None:
-    result = run_search(tmp_path, engine=scripted(ends), **MEMORY)
-
-    assert told(result.state) == expected
-    assert result.state.accounts.evaluations == 16
-    assert verify(result.directory).divergence is None
-
-
-def test_each_evaluation_begins_with_the_objective_as_it_was_planned(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    result = run_search(tmp_path, **MEMORY)
-
-    configs = sorted(result.directory.glob(f"eval/*/*/*/{CONFIG}"))
-    halvings: dict[bool, set[int]] = {False: set(), True: set()}
-    for path in configs:
-        attempt = read_file(Attempt, path)
-        assert attempt is not None
-        lighter = "." in path.parent.name
-        halvings[lighter].add(attempt.objective.settings.get("halvings", 0))
-    assert len(configs) == 32
-    assert halvings == {False: {0}, True: {1}}
-
-
-def test_lighter_tries_change_nothing_that_a_search_learns(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    short = run_search(tmp_path / "short", **MEMORY).state
-    ample = run_search(tmp_path / "ample", **QUICK).state
-
-    assert [g.scores() for g in short.generations] == [g.scores() for g in ample.generations]
-    assert [g.told for g in short.generations] == [g.told for g in ample.generations]
-
-
-def test_a_try_out_of_memory_is_charged_and_uses_up_no_evaluation(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    slow = {"memory_steps": 1, "seconds": 0.01}
-    accounts = run_search(tmp_path, settings=slow, **QUICK).state.accounts
-
-    assert accounts.evaluations == 16
-    assert accounts.device_ms >= 160 + 16  # each first try takes a millisecond at least
-    assert accounts.lost_ms >= 16
-
-
-@dataclass
-class Slower:
-    """An objective whose lighter forms take four times as long."""
-
-    whole: Objective
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.whole, name)
-
-    def lighter(self) -> Variant | None:
-        variant = self.whole.lighter()
-        return variant and variant.model_copy(update={"length": 4.0})
-
-
-def test_a_lighter_try_that_is_slower_starts_only_where_its_own_limit_fits_under_the_cap(
-    tmp_path: Path, run_search: RunSearch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build = registry._analytic("sphere")
-    monkeypatch.setitem(registry._BUILDERS, "sphere", lambda settings: Slower(build(settings)))
-    quick = {**MEMORY, "assumed_seconds": 0.001, "limit_seconds": 10.0}  # 20 s are reserved
-
-    ample = run_search(tmp_path / "ample", **quick, max_device_hours=60 / 3600)
-    short = run_search(tmp_path / "short", **quick, max_device_hours=40 / 3600)
-
-    reserved = every(Reserved, ample.directory)
-    assert {(e.attempt, e.reserve_ms) for e in reserved} == {(1, 20_000), (2, 50_000)}
-    assert ample.ruling.decision == "done"
-    assert short.ruling.decision == "stop"
-    assert "generation 0 cannot be finished: device time" in short.ruling.reason
-    assert [e.attempt for e in every(Reserved, short.directory)] == [1]
-
-
-def test_out_of_memory_in_a_calibration_is_what_it_measured(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    result = run_search(tmp_path, settings={"memory_steps": 1})
-
-    assert result.state.plan.phase == "calibration"
-    results = result.state.generations[0].results()
-    assert {(r.status, r.again) for r in results} == {(Status.OOM, None)}
-
-
 # Cut anywhere
+
+EVENTFUL: Ends = [BROKEN, KILLED]
+NOISY: dict[str, Any] = {**QUICK, "settings": {"noise": 0.01}}
 
 
 @pytest.fixture(scope="module")
 def eventful(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
-    """A run whose every evaluation needs two lighter tries, and one a try elsewhere too."""
-    terms: dict[str, Any] = {**QUICK, "settings": {"memory_steps": 2, "noise": 0.01}}
-    ends = [FULL, KILLED]
-    return run_search(tmp_path_factory.mktemp("run"), engine=scripted(ends), **terms).directory
+    """A run one of whose evaluations is lost, and then tried elsewhere."""
+    root = tmp_path_factory.mktemp("run")
+    return run_search(root, engine=scripted(EVENTFUL), **NOISY).directory
 
 
 @pytest.mark.parametrize("evaluations_gone", [False, True])
@@ -247,8 +136,7 @@ def test_a_run_cut_between_tries_ends_like_the_one_that_was_never_cut(
     if evaluations_gone:
         shutil.rmtree(run / "eval")
 
-    terms: dict[str, Any] = {**QUICK, "settings": {"memory_steps": 2, "noise": 0.01}}
-    run_search(tmp_path, engine=scripted([FULL, KILLED]), **terms)
+    run_search(tmp_path, engine=scripted(EVENTFUL), **NOISY)
 
     assert found(run) == found(eventful)
     assert verify(run).divergence is None
@@ -261,32 +149,18 @@ def tried(recorded: list[Event]) -> list[tuple[Any, ...]]:
     return [(e.generation, e.candidate, e.attempt, e.status, e.again, e.seconds) for e in ends]
 
 
-def test_how_light_a_try_is_and_what_it_avoids_follow_from_the_ledger(eventful: Path) -> None:
+def test_what_a_try_is_of_and_avoids_follow_from_the_ledger(eventful: Path) -> None:
     state = state_of(eventful)
     reserved = [event for event in events_of(eventful) if isinstance(event, Reserved)]
-    assert len(reserved) == 49
+    assert len(reserved) == 18
     for event in reserved:
         config = read_file(Attempt, eventful / "eval" / attempt_place(event) / CONFIG)
         assert config is not None
         batch = state.batch(event)
         earlier = before(batch, event)
-        made = form(state, batch, event.candidate, times_lighter(earlier))
+        made = form(state, batch, event.candidate)
         assert made == Form(config.objective, 1.0)
         assert config.avoid == avoided(earlier)
-
-
-def test_a_result_belongs_to_a_try_as_light_as_the_one_before_it_made_it(eventful: Path) -> None:
-    state = state_of(eventful)
-    generation = state.generations[0]
-    key = (3, generation.seeds[0])
-    first, second, *_ = generation.tries[key]
-    assert first.settled is not None
-    own = attempt_id(state, second.reserved)
-
-    elsewhere = first._replace(settled=replace(first.settled, again="elsewhere"))
-    generation.tries[key] = (elsewhere, second)
-
-    assert attempt_id(state, second.reserved) != own
 
 
 # Devices

@@ -1,1 +1,0 @@
-"""What a run needs, looked at before it: `orchestrator doctor`. Changes nothing."""

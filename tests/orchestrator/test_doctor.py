@@ -1,0 +1,213 @@
+"""`doctor` as people call it, on this very machine and on one with two GPUs."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from orchestrator import doctor
+from orchestrator.doctor import NoAnswerError, answered
+from orchestrator.execution import processes
+from orchestrator.execution.devices import Offer
+from orchestrator.execution.server import EngineError
+from tests.imported import MAIN, imported_by
+
+if TYPE_CHECKING:
+    from tests.conftest import Answer, Cli, Command
+
+SPHERE = ("doctor", "--quick", "--objective", "sphere", "--json")
+SMI = """#!/bin/sh
+case "$1" in
+  *name*) printf '0, GPU-a, NVIDIA H200\\n1, GPU-b, NVIDIA H200\\n' ;;
+  *memory.used) printf '0, GPU-a, 4\\n1, GPU-b, 30000\\n' ;;
+  *) printf 'GPU-b, 1, 29000\\n' ;;
+esac
+"""
+
+
+def items(answer: "Answer") -> dict[str, dict[str, Any]]:
+    sections = orjson.loads(answer.out)["sections"]
+    return {found["item"]: found for section in sections for found in section["findings"]}
+
+
+def test_all_that_a_run_needs_is_looked_at_and_nothing_is_touched(
+    command: "Command", tmp_path: Path
+) -> None:
+    answer = command("doctor", "--objective", "sphere", "--device", "cpu", "--json")
+    document, found = orjson.loads(answer.out), items(answer)
+    assert [one["title"] for one in document["sections"]] == ["Devices", "Packages", "Data", "Disk"]
+    assert all(one["mend"] for one in found.values() if one["state"] in ("missing", "unknown"))
+    assert sum(document["counts"].values()) == len(found)
+    assert answer.code == (0 if document["ready"] else 2)
+    for needed in ("CPUs", "torch", "ray", "cma", "numpy", "objective", "writable", "disk"):
+        assert found[needed]["state"] == "ok", found[needed]
+    assert found["CUDA"]["state"] in ("ok", "absent")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "item", "mend"),
+    [
+        (("--objective", "nanochat", "--set", "data=no/such/text"), "objective", "data=PATH"),
+        (("--workers", "100000", "--device", "cpu"), "evaluations at once", "--workers"),
+        (("--runs-dir", "file"), "writable", "--runs-dir"),
+        (("--runs-dir", "file/below"), "writable", "--runs-dir"),
+        (("--runs-dir", "ray/session_2030-01-01_1/runs"), "file system", "--runs-dir"),
+        (("--executor", "ray", "--address", "127.0.0.1:1"), "cluster", "ray status"),
+        (("campaign.toml",), "objective of own", "data=PATH"),
+    ],
+)
+def test_what_is_missing_has_a_remedy_and_exit_code_2(
+    command: "Command", tmp_path: Path, words: tuple[str, ...], item: str, mend: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "campaign.toml").write_text(
+        '[campaign]\nname = "trial"\nseeds = [1, 2]\n'
+        '[[campaign.conditions]]\nname = "own"\ntraining.data = "no/such/text"\n'
+    )
+    answer = command("doctor", "--quick", "--json", *words)
+    assert answer.code == 2, answer
+    assert not orjson.loads(answer.out)["ready"]
+    found = items(answer)[item]
+    assert found["state"] == "missing"
+    assert mend in found["mend"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["campaign.toml", "file"]
+
+
+def test_a_wrong_setting_is_refused_as_by_every_command(command: "Command") -> None:
+    answer = command("doctor", "--set", "n_embed=3")
+    assert (answer.code, "n_embd" in answer.err) == (2, True)
+
+
+def test_a_full_disk_is_missing(command: "Command", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "free_bytes", lambda root: 1 << 20)
+    assert items(command(*SPHERE))["disk"]["state"] == "missing"
+
+
+def test_little_memory_is_missing(command: "Command", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "memory_bytes", lambda: (16 << 30, 600 << 20))
+    two = command(*SPHERE, "--device", "cpu", "--workers", "2")
+    assert items(two)["memory"]["mend"] == "--workers 1"
+    assert items(command(*SPHERE, "--device", "cpu", "--workers", "1"))["memory"]["state"] == "ok"
+
+
+@pytest.fixture
+def two_gpus(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second is in use by process 1."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "nvidia-smi").write_text(SMI)
+    (folder / "nvidia-smi").chmod(0o700)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_each_gpu_is_seen_with_what_is_on_it(
+    command: "Command", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = items(command(*SPHERE))
+    assert (found["GPU GPU-a"]["state"], found["GPU GPU-b"]["state"]) == ("ok", "absent")
+    assert found["GPU GPU-b"]["mend"] == "export CUDA_VISIBLE_DEVICES=GPU-a"
+    assert found["evaluations at once"]["seen"].startswith("2 on cuda")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    found = items(command(*SPHERE))
+    assert found["evaluations at once"]["state"] == "missing"
+    assert items(command(*SPHERE, "--device", "cpu"))["evaluations at once"]["state"] == "ok"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert items(command(*SPHERE))["GPU"]["mend"] == "unset CUDA_VISIBLE_DEVICES"
+
+
+def test_a_cluster_is_judged_by_what_it_offers(
+    command: "Command", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer = Offer(64, "x", 4, "NVIDIA H200", "the Ray cluster of 2 nodes")
+    monkeypatch.setattr("orchestrator.execution.engine.Engine.offer", lambda engine: offer)
+    found = items(command(*SPHERE, "--address", "head:6379"))
+    assert found["CPUs"]["seen"].startswith("64 ")
+    assert found["evaluations at once"]["seen"].startswith("4 on cuda")
+    assert "memory" not in found
+
+    def unreachable(engine: object) -> Offer:
+        raise EngineError("nobody answers")
+
+    monkeypatch.setattr("orchestrator.execution.engine.Engine.offer", unreachable)
+    answer = command(*SPHERE, "--address", "head:6379")
+    assert (answer.code, items(answer)["disk"]["state"]) == (2, "unknown")
+
+
+def test_packages_that_fail_and_gpus_that_torch_does_not_see(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = doctor.import_all(("orjson", "no_such_package"))
+    assert list(found["failed"]) == ["no_such_package"]
+    broken = {"failed": {"torch": "OSError: libcudart.so"}, "gpus": 0}
+    monkeypatch.setattr(doctor, "PACKAGES", ("torch", "no-such-package"))
+    states = {one.item: one for one in doctor._packages(lambda: broken, 2, "auto")}
+    assert [one.state for one in states.values()] == ["ok", "missing", "missing", "missing"]
+    assert sys.executable in states["import torch"].mend
+    (*_, cuda) = doctor._packages(lambda: broken, 2, "cpu")
+    assert cuda.state == "absent"
+
+
+@pytest.mark.parametrize(
+    ("complaint", "mend"),
+    [
+        ('get it: pip install "cmaes-orchestrator[data]", or', '-e "{}[data]"'),
+        ("shards need pyarrow: pip install 'cmaes-orchestrator[parquet]'", '-e "{}[parquet]"'),
+        ("torch is not installed, which training needs: pip install torch", "torch"),
+    ],
+)
+def test_the_remedy_is_the_objectives_own(complaint: str, mend: str) -> None:
+    expected = mend.format(Path(doctor.__file__).parents[1])
+    assert doctor._mend(complaint, "nanochat", "").endswith(f"-m pip install {expected}")
+
+
+def test_it_imports_neither_torch_nor_ray_nor_cma_nor_numpy(cli: "Cli", tmp_path: Path) -> None:
+    found = imported_by(MAIN, "doctor", "--quick", "--json", cwd=tmp_path, env=cli.environment)
+    assert not found & {"torch", "ray", "cma", "numpy"}
+
+
+def here(words: str) -> tuple[str, int]:
+    sys.stdout.write("an import that talks")
+    return words, os.getpid()
+
+
+def dies() -> None:
+    os._exit(3)
+
+
+def lingers(path: Path) -> None:
+    path.write_text(str(os.getpid()))
+    try:
+        time.sleep(600)
+    finally:
+        path.unlink()
+
+
+def test_another_process_answers(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with answered(os.getcwd, seconds=60) as answer:
+        assert answer() == str(tmp_path)
+    with answered(here, "a", seconds=60) as answer:
+        words, pid = answer()
+    assert (words, capfd.readouterr().out) == ("a", "")
+    assert pid != os.getpid()
+    with answered(dies, seconds=60) as answer, pytest.raises(NoAnswerError, match="with 3"):
+        answer()
+    with answered(int, "x", seconds=60) as answer, pytest.raises(NoAnswerError, match="ValueError"):
+        answer()
+    path = tmp_path / "lingers"
+    with answered(lingers, path, seconds=600) as answer:
+        while not path.exists() or not path.read_text():
+            os.sched_yield()
+        pid = int(path.read_text())
+    assert not path.exists(), "it is interrupted and cleans up"
+    assert pid not in processes.descendants(os.getpid())
+    with answered(time.sleep, 600, seconds=0) as answer, pytest.raises(NoAnswerError):
+        answer()
