@@ -6,8 +6,7 @@ from statistics import NormalDist
 
 from budgets.events import Settled, Status
 from budgets.state import RunState
-from budgets.statistics.rates import at_least, rate_interval
-from budgets.statistics.spread import sd_interval
+from budgets.stats import at_least, rate_interval, sd_interval
 from budgets.terms import Calibration, Envelope, Sample
 
 

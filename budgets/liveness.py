@@ -16,8 +16,7 @@ from typing import Literal
 from budgets.events import Status
 from budgets.frozen import Frozen
 from budgets.state import Generation, RunState
-from budgets.statistics.paired import chance, count_needed, discoveries, paired
-from budgets.statistics.students_t import two_sided_limit
+from budgets.stats import chance, count_needed, discoveries, paired, two_sided_limit
 from budgets.terms import Plan
 
 End = Literal["low", "high"]

@@ -24,7 +24,7 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
-from budgets.statistics.totals import total
+from budgets.stats import total
 from budgets.terms import Arm, Condition, PanelName, Plan
 
 

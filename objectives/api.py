@@ -6,10 +6,10 @@ what it needs to train only inside `evaluate` and `preflight`, so that planning 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -60,6 +60,10 @@ class NoScoreError(ObjectiveError):
 
 class OutOfMemoryError(ObjectiveError):
     """The device's or the host's memory did not suffice."""
+
+
+class ProgramFailedError(ObjectiveError):
+    """The program ended otherwise than with 0."""
 
 
 class ObjectiveSpec(BaseModel):
@@ -201,29 +205,3 @@ class Objective(Protocol):
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Run one evaluation. Raises DivergedError, OutOfMemoryError or SetupError."""
-
-
-@runtime_checkable
-class TellsItsSources(Protocol):
-    """An objective whose code is another's, pinned by a hash."""
-
-    @property
-    def source_files(self) -> Sequence[Path]:
-        """The files as they are now that the hash is of. Raises SetupError on too many."""
-
-
-@runtime_checkable
-class NeedsAProgram(Protocol):
-    """An objective whose program, or function, goes by a name that somebody gave."""
-
-    def require_program(self) -> None:
-        """Raises SetupError where it, or what it is to run, is not there. Starts nothing."""
-
-
-@runtime_checkable
-class TellsItsReading(Protocol):
-    """An objective whose program is another's, and which can say how its score is found."""
-
-    @property
-    def reading(self) -> str:
-        """In words, for a person: `the last match of ... in its output`."""

@@ -1,10 +1,13 @@
 """A person's files, read with suspicion; our own, replaced whole."""
 
+import json
 import os
 import stat
 import tomllib
 from pathlib import Path
 from typing import Any
+
+from objectives.settings import each_key_once
 
 LARGEST = 1 << 20
 """Bytes of a file that a person wrote: a longer one is another file."""
@@ -32,6 +35,30 @@ def read_toml(file: Path, place: str) -> dict[str, Any]:
         return tomllib.loads(read_text(file, place))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{place} is no TOML file: {error}") from error
+
+
+def read_regular(path: Path, most_bytes: int) -> tuple[bytes, int]:
+    """A program's file, and when it was last modified (ns); no link is followed.
+
+    Raises OSError where it cannot be opened, ValueError where it is no file or too long.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("expected a regular file")
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise ValueError(f"expected {most_bytes} bytes at most, got {status.st_size}")
+    return data, status.st_mtime_ns
+
+
+def parse_json(data: bytes) -> Any:
+    """JSON whose objects have each key once. Raises ValueError on anything else."""
+    try:
+        return json.loads(data.decode(), object_pairs_hook=each_key_once)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def replace(path: Path, data: bytes) -> None:

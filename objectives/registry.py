@@ -57,11 +57,10 @@ def named(name: str, given: Collection[str] = ()) -> Named:
     if name != "nanochat" or CHECKOUT in given:
         return Named(settings=tuple(_program_config(name).model_fields))
     from objectives.nanochat.config import NanochatConfig
-    from objectives.nanochat.program.presets import PRESETS, PROFILES
-    from objectives.nanochat.program.settings import ProgramConfig
+    from objectives.nanochat.presets import PRESETS, PROFILES, RunConfig
 
     settings = (*NanochatConfig.model_fields, CHECKOUT)
-    return Named(PRESETS, PROFILES, settings, tuple(ProgramConfig.model_fields))
+    return Named(PRESETS, PROFILES, settings, tuple(RunConfig.model_fields))
 
 
 def _program_config(name: str) -> type[BaseModel]:
@@ -74,7 +73,7 @@ def _program_config(name: str) -> type[BaseModel]:
         from objectives.checkout.config import CheckoutConfig
 
         return CheckoutConfig
-    from objectives.function.config import FunctionConfig
+    from objectives.function.objective import FunctionConfig
 
     return FunctionConfig
 

@@ -16,7 +16,7 @@ NANOCHAT = (
         "import objectives.registry",
         "import objectives.analytic",
         "import objectives.nanochat.text.data",
-        "import objectives.nanochat.program.cli",
+        "import objectives.nanochat.__main__",
         NANOCHAT,
         "import orchestrator.cli.entry",
     ],

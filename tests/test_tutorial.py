@@ -16,9 +16,9 @@ OBJECTIVE = (
     "--objective sphere --set noise=0.01 --set persists=0.2 --set seconds=0.04 --executor inline"
 )
 QUICK = {
-    "space show": "space show --objective sphere",
+    "explain": "explain --objective sphere",
     "orchestrator calibrate": f"orchestrator calibrate {OBJECTIVE}",
-    "plan phase1 --tier target": f"plan phase1 --tier target {OBJECTIVE}",
+    "plan --tier target": f"plan --tier target {OBJECTIVE}",
     "$ orchestrator phase1 --tier target\n": (f"$ orchestrator phase1 --tier target {OBJECTIVE}\n"),
     "--tier min --from target-nanochat-s1\n": (
         f"--tier min --set search.generations=2 --from target-sphere-s1 {OBJECTIVE}\n"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from budgets.frozen import Frozen
-from budgets.statistics.paired import believed, chance, interval
+from budgets.stats import believed, chance, interval
 
 LEVEL = 0.05
 """How often an interval misses what it is of."""

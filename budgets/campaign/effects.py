@@ -17,8 +17,7 @@ from budgets.campaign.differences import LEVEL, Difference, difference, judged_t
 from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.frozen import Frozen
 from budgets.state import RunState
-from budgets.statistics.detectable import detectable
-from budgets.statistics.paired import interval
+from budgets.stats import detectable, interval
 from budgets.terms import CampaignTerms
 
 

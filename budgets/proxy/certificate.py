@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from budgets.events import PanelAsked, Status
 from budgets.frozen import Frozen
 from budgets.state import Batch, Generation, Panel, RunState
-from budgets.statistics.ranks import centred_error, tau_b, tau_b_interval, top_overlap
+from budgets.stats import centred_error, tau_b, tau_b_interval, top_overlap
 from budgets.terms import Arm, Plan, ProxyTerms
 
 LEAST_CANDIDATES = 8

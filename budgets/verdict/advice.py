@@ -5,8 +5,7 @@ from typing import Literal, NamedTuple
 
 from budgets.plain import PROGRAM, plain
 from budgets.state import RunState
-from budgets.statistics.comparison import Gain
-from budgets.statistics.detectable import detectable
+from budgets.stats import Gain, detectable
 from budgets.terms import Thresholds
 from budgets.verdict.conditions import rung
 from budgets.verdict.gains import average_gain, control_gains, rung_gain, winner_gain
@@ -87,7 +86,7 @@ def _longer_search(step: Step, state: RunState) -> str:
 
 
 def _other_knobs(step: Step, state: RunState) -> str:
-    check = f"`{PROGRAM} space check` shows which move the score"
+    check = f"`{PROGRAM} check knobs` shows which move the score"
     groups = "space" in state.plan.objective.get("settings", {})
     others = ", and --set space=GROUP chooses others" if groups else ""
     return f"{step.why}{'; ' if step.why else ''}tune other knobs: {check}{others}"

@@ -8,7 +8,7 @@ from typing import Literal
 
 from budgets.frozen import Frozen
 from budgets.state import RunState
-from budgets.statistics.comparison import Gain, better
+from budgets.stats import Gain, better
 from budgets.verdict.gains import average_gain, rung_gain, winner_gain
 from budgets.words import percent
 

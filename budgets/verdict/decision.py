@@ -5,7 +5,7 @@
 
 from budgets.events import Decided, Fired, Grade, NoGo
 from budgets.state import RunState
-from budgets.statistics.comparison import Gain, better
+from budgets.stats import Gain, better
 from budgets.terms import Arm
 from budgets.verdict.conditions import Condition, Rule, conditions
 from budgets.verdict.finalists import winner

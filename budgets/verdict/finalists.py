@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from budgets.events import GenerationTold
 from budgets.state import Generation, RunState
-from budgets.statistics.totals import total
+from budgets.stats import total
 from budgets.terms import Arm
 
 Point = tuple[float, ...]

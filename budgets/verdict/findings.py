@@ -4,7 +4,7 @@ from budgets.calibration import noise
 from budgets.events import Grade, NoGo
 from budgets.frozen import Frozen
 from budgets.state import RunState
-from budgets.statistics.comparison import Gain
+from budgets.stats import Gain
 from budgets.verdict.advice import advice
 from budgets.verdict.conditions import Condition, conditions
 from budgets.verdict.finalists import winner

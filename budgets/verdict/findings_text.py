@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from budgets.blocks import Block, Met, Table, Text
 from budgets.plain import plain
-from budgets.statistics.comparison import Gain, better
-from budgets.statistics.spread import sd_interval
+from budgets.stats import Gain, better, sd_interval
 from budgets.verdict.finalists import IN_WORDS
 from budgets.verdict.findings import Finalist, Findings, beating, unbeaten
 from budgets.words import counted, percent

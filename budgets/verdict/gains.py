@@ -3,7 +3,7 @@
 from statistics import fmean
 
 from budgets.state import Panel, RunState
-from budgets.statistics.comparison import Gain, gain
+from budgets.stats import Gain, gain
 from budgets.terms import Arm
 from budgets.verdict.finalists import AVERAGE, BASELINE, INCUMBENT, winner
 

@@ -5,8 +5,7 @@ from statistics import variance
 
 from budgets.calibration import best_exceeded, best_of_noise
 from budgets.state import Panel, RunState
-from budgets.statistics.comparison import unexplained
-from budgets.statistics.totals import total
+from budgets.stats import total, unexplained
 from budgets.verdict.finalists import full_ones
 from budgets.verdict.gains import baseline_mean, baseline_scores
 

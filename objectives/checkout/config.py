@@ -6,18 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from objectives.api import SetupError
-from objectives.programs import sources
-from objectives.programs.declared import DeclaredKnob
-from objectives.programs.environment import ONE_PROCESS, check_given
-from objectives.settings import parse
+from objectives.programs.environment import ONE_PROCESS, check_variables
+from objectives.programs.objective import ProgramConfig, absolute
 
 Flag = bool | int | float | str
 """`true` is the bare flag, `false` none at all."""
 
-NO_SCORE = frozenset({"checkout", "data", "tokenizer", "keep", "checkpoints"})
+NO_SCORE = frozenset({"checkout", "data", "tokenizer", "keep", "knobs"})
 """Settings that decide no score: where things lie (what lies there does), and what is kept."""
 
 OURS = {
@@ -39,48 +36,27 @@ def hyphened(flag: str) -> str:
     return flag.replace("_", "-")
 
 
-def _absolute(path: str) -> str:
-    """An evaluation runs in a directory of its own. Links stay: a venv's interpreter is one."""
-    if not path.strip():
-        raise ValueError("expected a path")
-    return os.path.abspath(os.path.expanduser(path))
+Place = Annotated[str, BeforeValidator(absolute)]
 
 
-Place = Annotated[str, AfterValidator(_absolute)]
-
-
-class CheckoutConfig(BaseModel):
-    """Every setting. Paths are kept absolute."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+class CheckoutConfig(ProgramConfig):
+    """Every setting. Declared `knobs` are searched instead of the ready ones."""
 
     checkout: Place  # the directory
     python: Place  # the interpreter that has nanochat's packages; default: the checkout's .venv
     module: str = Field(default="scripts.base_train", pattern=r"\A[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\z")
     target_flops: float = Field(gt=0)  # of one evaluation, forward and backward
-    flags: dict[str, Flag] = {}  # as the checkout spells them, without the hyphens in front
+    flags: dict[str, Flag] = Field(default={})  # without the hyphens in front
     space: str = ""  # of the ready knobs those to search, joined by "+"; "" is all of them
-    knobs: dict[str, DeclaredKnob] = {}  # flag by flag, instead of the ready ones
     data: Place  # a directory of *.parquet, the last of them held out
     tokenizer: Place  # a directory with tokenizer.pkl and token_bytes.pt
     eager: bool = False  # torch.compile does nothing
     seeds: bool = True  # False: nanochat's own seed, the same for every evaluation
     dtype: Literal["bfloat16", "float16", "float32"] | None = None  # None: what the device has
-    keep: Literal["none", "best", "all"] = "none"  # which checkpoints
-    checkpoints: Place | None = None  # where the best is kept
-    environment: dict[str, str] = {}
+    keep: Literal["none", "all"] = "none"  # which checkpoints
+    environment: dict[str, str] = Field(default={})
     pass_environment: tuple[str, ...] = ()  # names of variables of ours that it may see
     sources: tuple[str, ...] = ("nanochat/*.py", "scripts/*.py", "tasks/*.py")
-    code: str | None = Field(default=None, pattern=r"\A[0-9a-f]{64}\z")  # SHA-256 of the sources
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The settings with the sources' hash among them: as given, else measured now.
-
-        Raises ValueError on a wrong setting and, where it is measured, on what is no checkout.
-        """
-        config = parse(cls, settings, "nanochat checkout")
-        return config if config.code else config.model_copy(update={"code": config.measured()})
 
     @model_validator(mode="before")
     @classmethod
@@ -106,8 +82,6 @@ class CheckoutConfig(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         _check_environment(self.environment)
-        if self.keep == "best" and self.checkpoints is None:
-            raise ValueError('keep = "best" needs checkpoints = "DIRECTORY", where it is kept')
         if self.knobs and self.space:
             raise ValueError("space picks of the ready knobs, which knobs replaces: give only one")
         for name, knob in self.knobs.items():
@@ -121,30 +95,14 @@ class CheckoutConfig(BaseModel):
         return self
 
     @property
-    def directory(self) -> Path:
-        return Path(self.checkout)
-
-    @property
     def source(self) -> Path:
         """The file that is run."""
-        return self.directory.joinpath(*self.module.split(".")).with_suffix(".py")
-
-    def measured(self) -> str:
-        """SHA-256 (hex) of the sources as they are. Raises ValueError on what is no checkout."""
-        if not self.source.is_file():
-            raise ValueError(
-                f"checkout: expected a checkout of nanochat with {self.module} in it, got "
-                f"{self.checkout}: git clone https://github.com/karpathy/nanochat, or name another"
-            )
-        try:
-            return sources.digest(self.directory, self.sources)
-        except SetupError as error:
-            raise ValueError(str(error)) from error
+        return Path(self.checkout).joinpath(*self.module.split(".")).with_suffix(".py")
 
 
 def _check_environment(given: Mapping[str, str]) -> None:
     """Of the whole model, not of its field: pydantic would repeat the values."""
-    check_given(given)
+    check_variables(given)
     if BASE in given:
         raise ValueError(f"{BASE}: every evaluation has its own; say data and tokenizer")
     for name in ONE_PROCESS:

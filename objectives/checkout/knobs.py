@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from objectives.checkout.config import CheckoutConfig, Flag
-from objectives.programs.declared import DeclaredKnob, space_of
+from objectives.programs.knobs import DeclaredKnob, space_of
 from objectives.settings import unknown
 from objectives.space import SearchSpace
 

@@ -4,10 +4,9 @@ The checkout stays as it is. Every evaluation is one process of its interpreter,
 directory of its own.
 """
 
-import json
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
@@ -17,137 +16,145 @@ from objectives.api import (
     Context,
     Knobs,
     Measurement,
-    ObjectiveSpec,
+    ProgramFailedError,
     SetupError,
-    Variant,
-    require_factor,
 )
-from objectives.checkout import command, data, preflight
-from objectives.checkout.base import fresh, keep_record
-from objectives.checkout.best import keep_if_best
+from objectives.checkout import data, flags, knobs, preflight
 from objectives.checkout.config import NO_SCORE, CheckoutConfig
-from objectives.checkout.flags import Values, declared
-from objectives.checkout.knobs import space
-from objectives.checkout.lines import Heard
-from objectives.checkout.outcome import measured, saved
-from objectives.programs import git, interpreter, process, record, sources
-from objectives.programs.declared import as_given
-from objectives.programs.ended import ProgramFailedError
+from objectives.checkout.output import Output, measured, saved
+from objectives.keeping import cache_directory
+from objectives.programs import sources
+from objectives.programs.environment import cleaned, python_versions
+from objectives.programs.knobs import as_text
+from objectives.programs.objective import ProgramObjective
+from objectives.settings import parse
 from objectives.space import SearchSpace
 
-VERSION = 1  # part of the fingerprint: raise it with any change of ours that moves a score
+SHIM = Path(__file__).with_name("shim.py")
+BASE, CHECKPOINTS = "base", "base_checkpoints"
+DATA, TOKENIZER = "base_data_climbmix", "tokenizer"
 
-MARK_DIGITS = 12
-"""Hexadecimal: 48 bits, which a float has room for."""
 
-
-@dataclass(frozen=True)
-class CheckoutObjective:
+class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     """Trains nanochat for `target_flops` and scores it on the shard that it holds out."""
 
-    config: CheckoutConfig
+    budget_setting = "target_flops"
+    budget_unit = "FLOPs"
+    unscored = NO_SCORE
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Raises ValueError on an unknown or a wrong setting."""
-        objective = cls(CheckoutConfig.from_settings(settings))
+        """Raises ValueError on an unknown or a wrong setting, and on what is no checkout."""
+        config = parse(CheckoutConfig, settings, "nanochat checkout")
+        objective = cls("nanochat", config)
         objective.space  # noqa: B018 - an impossible space is a wrong setting too
-        return objective
+        if config.code is None and not config.source.is_file():
+            raise ValueError(
+                f"checkout: expected a checkout of nanochat with {config.module} in it, got "
+                f"{config.checkout}: git clone https://github.com/karpathy/nanochat, or name "
+                "another"
+            )
+        try:
+            return objective.pinned()
+        except SetupError as error:
+            raise ValueError(str(error)) from error
 
     @property
-    def spec(self) -> ObjectiveSpec:
-        settings = self.config.model_dump(mode="json", exclude_none=True)
-        return ObjectiveSpec(name="nanochat", settings=settings)
+    def directory(self) -> Path:
+        return Path(self.config.checkout)
+
+    @property
+    def source_files(self) -> set[Path]:
+        return sources.matching(self.directory, self.config.sources)
 
     @property
     def space(self) -> SearchSpace:
-        return space(self.config)
+        return knobs.space(self.config)
 
-    @property
-    def fingerprint(self) -> str:
-        """Raises SetupError when data or tokenizer cannot be read."""
-        parts = {
-            "settings": self.config.model_dump(mode="json", exclude=set(NO_SCORE)),
-            "space": self.space.model_dump(),
-            "data": data.shards(Path(self.config.data)).sha256,
-            "tokenizer": data.tokenizer_sha256(Path(self.config.tokenizer)),
-            "version": VERSION,
-        }
-        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-    @property
-    def provenance(self) -> dict[str, str | int]:
+    def data(self) -> dict[str, str | int]:
         """`data_sha256` is over name, size and the last 64 KiB of each shard."""
         shards = data.shards(Path(self.config.data))
-        versions = interpreter.versions(self.config.python)
         return {
-            **git.revision(self.config.directory),
-            **{f"program_{name}": version for name, version in versions.items()},
-            "data": self.config.data,
             "data_files": shards.files,
             "data_bytes": shards.bytes,
             "data_sha256": shards.sha256,
             "tokenizer_sha256": data.tokenizer_sha256(Path(self.config.tokenizer)),
         }
 
-    @property
-    def preload(self) -> tuple[str, ...]:
-        return (__name__,)
-
-    def controls(self) -> tuple[Variant, ...]:
-        """Nanochat's flags name no simpler model that everybody would compare with."""
-        return ()
-
-    def rung(self, factor: float) -> Variant:
-        require_factor(factor)
-        settings = {"target_flops": self.config.target_flops * factor}
-        return Variant(label=f"{factor:g} x FLOPs", settings=settings, length=factor)
-
-    def flops(self) -> None:
-        """Only the program knows what its model computes; each evaluation reports it."""
+    def versions(self) -> Mapping[str, str]:
+        return python_versions(self.config.python, "python")
 
     def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
-        return command.command_line(self.config, self.space, knobs, seed, context)
-
-    def arguments(self, knobs: Knobs) -> tuple[str, ...]:
-        return command.knob_arguments(self.space, knobs)
+        """Raises SetupError if the checkout's flags cannot be read."""
+        config = self.config
+        known = flags.declared(config.source)
+        given = flags.given(config, context.device, known)
+        fixed = flags.as_arguments({n: v for n, v in given.items() if n not in knobs})
+        program: tuple[str, ...] = (config.python, "-m", config.module)
+        if config.seeds or config.eager:
+            mode = "eager" if config.eager else "compiled"
+            offset = str(seed if config.seeds else 0)
+            program = (config.python, str(SHIM), config.module, offset, mode)
+        return CommandLine(
+            argv=(*program, *fixed, *self.arguments(knobs)),
+            directory=self.directory,
+            environment=self._environment(context),
+        )
 
     @property
     def reading(self) -> str:
-        """How the score is found, for a person."""
         return "held-out bits per byte in the last `Step N | Validation bpb`, N the planned steps"
 
-    @property
-    def source_files(self) -> list[Path]:
-        return sources.files(self.config.directory, self.config.sources)
+    def arguments(self, knobs: Knobs) -> tuple[str, ...]:
+        return tuple(f"--{name}={text}" for name, text in as_text(self.space, knobs).items())
+
+    def _environment(self, context: Context) -> dict[str, str]:
+        config = self.config
+        # Compiled code is kept for all evaluations of one version of the program and torch.
+        version = repr((config.code, config.python, _torch(Path(config.python))))
+        compiled = cache_directory() / "inductor" / sha256(version.encode()).hexdigest()[:16]
+        variables = {
+            "NANOCHAT_BASE_DIR": str(context.directory / BASE),
+            "WANDB_MODE": "disabled",
+            "HF_HUB_OFFLINE": "1",
+            "OMP_NUM_THREADS": str(context.threads),
+            "TORCHINDUCTOR_CACHE_DIR": str(compiled),
+            "PYTORCH_ALLOC_CONF": "expandable_segments:True",  # as nanochat sets it before torch
+        }
+        if context.device == "cpu":  # a GPU in sight would decide the dtype
+            variables["CUDA_VISIBLE_DEVICES"] = ""
+        if config.dtype is not None:
+            variables["NANOCHAT_DTYPE"] = config.dtype
+        return cleaned(config.pass_environment, variables | config.environment)
 
     def preflight(self) -> tuple[str, ...]:
         return preflight.check(self.config, self.space)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        config = self.config
-        trained_on = self._data_mark()
-        heard = Heard(same={"same.eager": float(config.eager), "same.data": trained_on})
-        assert config.code is not None
-        sources.require_same(
-            config.code, _digest(config), config.directory, lambda: self.source_files
-        )
+        self._require_data(context.pinned)
+        before = self.data()
+        self.require_same_sources()
         line = self.command_line(knobs, seed, context)
-        record.note(line, context, {"code": config.code})
-        eval_tokens = Values(config, self.space, declared(config.source)).number("eval-tokens")
-        with fresh(config, context.directory) as base:
+        known, output = flags.declared(self.config.source), Output()
+        eval_tokens = flags.Values(self.config, self.space, known).number("eval-tokens")
+        with self._base(context.directory) as base:
             with self._blamed():
-                ended = process.run(line, heard.line, context.heartbeat)
-                found = measured(heard, ended, base, eval_tokens)
-            if self._data_mark() != trained_on:
-                raise SetupError(
-                    f"the data in {config.data} or the tokenizer in {config.tokenizer} changed "
-                    "while it trained: its score is of neither. Let nothing write there"
-                )
-            keep_record(base, found.steps, context.directory)
-            if config.keep == "best":
-                self._keep_if_best(base, found, knobs, seed)
+                exit_ = self.run(line, output.line, context)
+                found = measured(output, exit_, base, eval_tokens)
+            self._require_data(before)
+            for path in saved(base, found.steps):  # all flags are among what it wrote there
+                shutil.copyfile(path, context.directory / path.name, follow_symlinks=False)
         return found
+
+    def _require_data(self, expected: Mapping[str, str | int]) -> None:
+        """Raises SetupError on other data, or another tokenizer, than a run was planned with."""
+        for name, value in self.data().items():
+            if expected.get(name, value) != value:
+                raise SetupError(
+                    f"{name} is {value}, and the run was planned with {expected[name]}: the data "
+                    f"in {self.config.data} or the tokenizer in {self.config.tokenizer} has "
+                    "changed. Put it back, let nothing write there, or begin another run"
+                )
 
     @contextmanager
     def _blamed(self) -> Iterator[None]:
@@ -162,33 +169,31 @@ class CheckoutObjective:
                 raise ProgramFailedError(str(error)) from error
             raise
 
-    def _data_mark(self) -> float:
-        """Data and tokenizer by their hash, as far as a metric can hold it: one value in a run."""
-        parts = (
-            data.shards(Path(self.config.data)).sha256,
-            data.tokenizer_sha256(Path(self.config.tokenizer)),
-        )
-        return float(int(sha256("".join(parts).encode()).hexdigest()[:MARK_DIGITS], 16))
+    @contextmanager
+    def _base(self, directory: Path) -> Iterator[Path]:
+        """nanochat's base directory, gone after the block however that ends.
 
-    def _keep_if_best(self, base: Path, found: Measurement, knobs: Knobs, seed: int) -> None:
-        """Runs of one fingerprint share the place: only their scores can be compared."""
-        checkpoints = [path.parent for path in saved(base, found.steps)]
-        if len(checkpoints) != 1:
-            raise SetupError(
-                f'keep = "best": expected the checkpoint of step {found.steps} in one directory of '
-                f"base_checkpoints, found it in {len(checkpoints)}"
-            )
-        assert self.config.checkpoints is not None
-        place = Path(self.config.checkpoints) / self.fingerprint[:10]
-        facts = {
-            "score": found.score,
-            "knobs": as_given(self.space, knobs),
-            "arguments": self.arguments(knobs),
-            "seed": seed,
-            "steps": found.steps,
-        }
-        keep_if_best(place, checkpoints[0], facts)
+        With `keep = "all"` the checkpoints stay. Only links to data and tokenizer are removed,
+        never what they lead to.
+        """
+        base = directory / BASE
+        base.mkdir(mode=0o700)
+        try:
+            (base / DATA).symlink_to(self.config.data)
+            (base / TOKENIZER).symlink_to(self.config.tokenizer)
+            yield base
+        finally:
+            kept = CHECKPOINTS if self.config.keep == "all" else ""
+            for path in list(base.iterdir()) if base.is_dir() else []:
+                if path.is_dir() and not path.is_symlink() and path.name != kept:
+                    shutil.rmtree(path, ignore_errors=True)
+                with suppress(OSError):  # a file that cannot be removed loses no score
+                    path.unlink()
+            with suppress(OSError):  # not empty
+                base.rmdir()
 
 
-def _digest(config: CheckoutConfig) -> str:
-    return sources.digest(config.directory, config.sources)
+def _torch(python: Path) -> str:
+    """Its version as the packages lie on disk, without starting it; "" where they do not."""
+    found = python.parent.parent.glob("lib/python3*/site-packages/torch-*.dist-info")
+    return next((path.name for path in sorted(found)), "")

@@ -1,92 +1,35 @@
 """What can be known to go wrong before anything is trained."""
 
-import os
-import re
-import subprocess
-from functools import lru_cache
 from math import ceil
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from objectives.api import SetupError
 from objectives.checkout import data, flags
-from objectives.checkout.command import help_environment
 from objectives.checkout.config import CheckoutConfig
 from objectives.checkout.knobs import READY
-from objectives.programs import interpreter
+from objectives.programs.environment import python_versions
 from objectives.space import SearchSpace
 
-HELP_SECONDS = 300.0
 SMALL_FLOPS = 1e15
 """Below, one step of the batch that nanochat would choose is a good part of the budget."""
 
 
 def check(config: CheckoutConfig, space: SearchSpace) -> tuple[str, ...]:
     """Warnings for a person. Raises SetupError on what lets no evaluation come to a score."""
-    if "torch" not in interpreter.versions(config.python):
+    if "program_torch" not in python_versions(config.python, "python"):
         raise SetupError(
             f"python: {config.python} has no torch: expected the interpreter that has nanochat's "
             "packages (in the checkout: uv sync, or pip install into .venv)"
         )
     data.shards(Path(config.data))
     data.tokenizer_sha256(Path(config.tokenizer))
-    if config.checkpoints is not None and config.keep == "best":
-        _require_writable(Path(config.checkpoints))
     known = flags.declared(config.source)
     knobs = [knob.name for knob in space.knobs]
     program = f"{config.module} of {config.checkout}"
-    flags.require((*flags.given(config, "cpu", known), *knobs), helped(config), program)
+    flags.require((*flags.given(config, "cpu", known), *knobs), known, program)
     values = flags.Values(config, space, known)
     _require_scores(values)
     return (*_warnings(config, values), *_other_defaults(config, space, known))
-
-
-def _require_writable(place: Path) -> None:
-    """Raises SetupError where no directory can be made: a trained model would be lost there."""
-    there = next(path for path in (place, *place.parents) if os.path.lexists(path))
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise SetupError(
-            f"checkpoints: cannot keep the best in {place}: expected a directory to write in, "
-            f"found {there}"
-        )
-
-
-def helped(config: CheckoutConfig) -> frozenset[str]:
-    """The flags that the program's own `--help` names. One program is asked once in a process.
-
-    Raises SetupError if it does not answer.
-    """
-    argv = (config.python, "-m", config.module, "--help")
-    environment = tuple(help_environment(config).items())
-    return _helped(argv, config.checkout, environment, config.code)
-
-
-@lru_cache(maxsize=16)
-def _helped(
-    argv: tuple[str, ...],
-    checkout: str,
-    environment: tuple[tuple[str, str], ...],
-    code: str | None,  # noqa: ARG001 - another version of it may have other flags
-) -> frozenset[str]:
-    try:
-        with TemporaryDirectory() as base:
-            answer = subprocess.run(
-                argv,
-                cwd=checkout,
-                env={**dict(environment), "NANOCHAT_BASE_DIR": base},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-                text=True,
-                errors="replace",
-                timeout=HELP_SECONDS,
-            )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise SetupError(f"cannot ask {' '.join(argv)} in {checkout}: {error}") from error
-    if answer.returncode:
-        said = (answer.stderr.strip().splitlines() or [""])[-1]
-        raise SetupError(f"{' '.join(argv)} in {checkout} exits with {answer.returncode}: {said}")
-    return frozenset(re.findall(r"--([A-Za-z0-9][A-Za-z0-9_-]*)", answer.stdout))
 
 
 def _require_scores(values: flags.Values) -> None:

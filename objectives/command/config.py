@@ -1,19 +1,26 @@
-"""Everything that may be said of a program that is tuned, checked before it is started."""
+"""The settings of a program that is tuned, checked before it is started."""
 
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
-from typing import Annotated, Literal, Self
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
-from objectives.command.needs import Needs
-from objectives.command.template import check_braces, check_known, placeholders
-from objectives.command.where import Where, compiled
-from objectives.programs.budget import BUDGET
-from objectives.programs.declared import DeclaredKnob, space_of
-from objectives.programs.environment import check_given, is_allowed
+from objectives.command.template import placeholders, require_known
+from objectives.programs.environment import check_variables, is_allowed
+from objectives.programs.knobs import DeclaredKnob, space_of
+from objectives.programs.objective import BUDGET, ProgramConfig, absolute
 from objectives.space import NAME
 
 Scalar = bool | int | float | str
@@ -24,53 +31,107 @@ OF_AN_EVALUATION = ("seed", "directory", "device", "threads", "attempt_id")
 """Placeholders that every evaluation has."""
 
 KNOBS_FILE = "knobs_file"
+KNOBS = "knobs.json"
+"""The file that the placeholder names."""
+
+_DIRECTORY = "{directory}/"
 
 
-def _at_home(path: str | Path) -> Path:
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:  # no such user
-        raise ValueError(str(error)) from None
+class Locator(BaseModel):
+    """Where a number is: a `key: value` line, a key of a JSON file, or a pattern with one group."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    line: str | None = Field(default=None, min_length=1)  # a setting that is text alone
+    file: str | None = Field(default=None, min_length=1)
+    key: str | None = Field(default=None, min_length=1)  # of the file: "a.b" is b in a
+    pattern: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _text_is_a_line(cls, value: Any) -> Any:
+        return {"line": value.strip()} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        ways = {name for name in ("line", "file", "key", "pattern") if getattr(self, name)}
+        if ways not in ({"line"}, {"file", "key"}, {"pattern"}):
+            raise ValueError(
+                'expected one of "val_loss" (a line `val_loss: 0.5`), '
+                '{ file = "result.json", key = "a.b" } and { pattern = "loss is (.*)" }'
+            )
+        if self.line is not None and re.search("[:=]", self.line):
+            raise ValueError("expected a key without : or =, which come after it")
+        if self.pattern is not None and compiled(self.pattern).groups != 1:
+            raise ValueError("expected a pattern with one group, around the number")
+        if self.file is not None:
+            _check_file(self.path, self.file)
+        return self
+
+    @property
+    def path(self) -> PurePosixPath:
+        """Of the file, below the evaluation's directory."""
+        assert self.file is not None
+        return PurePosixPath(self.file.removeprefix(_DIRECTORY))
+
+    @property
+    def in_words(self) -> str:
+        """Which of several numbers it is, for a person."""
+        if self.line is not None:
+            return f"the last line `{self.line}: NUMBER` of its output"
+        if self.file is not None:
+            return f"{self.key} in {self.path}, which it writes into the evaluation's directory"
+        return f"the last match of {self.pattern!r} in its output"
+
+    @model_serializer
+    def _as_set(self) -> str | dict[str, str]:
+        if self.line is not None:
+            return self.line
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def __str__(self) -> str:
+        if self.line is not None:
+            return f"a line `{self.line}: NUMBER`"
+        return f"{self.key} in {self.path}" if self.file else f"a line like {self.pattern!r}"
 
 
-def _absolute(directory: Path) -> Path:
-    return _at_home(directory).resolve()
+class Resources(BaseModel):
+    """What one evaluation needs; what is not said is not checked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    gpu: bool = Field(default=False, exclude_if=lambda gpu: not gpu)
+    threads: int | None = Field(default=None, ge=1)
 
 
-class CommandConfig(BaseModel):
+def _program_at_home(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """No shell expands `~/bin/train`."""
+    return (absolute(argv[0]), *argv[1:]) if argv[0].startswith("~") else argv
+
+
+class CommandConfig(ProgramConfig):
     """A program, how its knobs reach it, and where its score is found."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    argv: tuple[str, ...] = Field(min_length=1)  # with placeholders; no shell ever reads it
-    directory: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=Path.cwd)
-
-    # What the program is given, and how.
     knobs: dict[str, DeclaredKnob]
-    fixed: dict[str, Scalar] = {}  # the same in every evaluation
+    argv: Annotated[tuple[str, ...], AfterValidator(_program_at_home)] = Field(min_length=1)
+    directory: Annotated[str, BeforeValidator(absolute)] = Field(".", validate_default=True)
+
+    # What the program gets, and how. `argv` and `environment` may have placeholders.
+    fixed: dict[str, Scalar] = Field(default={})  # the same in every evaluation
     send: Send | None = None  # None: by placeholders if argv has a knob's, else as key=value
     seed: str = "seed"  # what the seed is called where names are sent; "": not at all
     budget: int | float | None = Field(default=None, gt=0)  # in whatever unit the program takes
     budget_name: str = ""  # what it is called where names are sent; "": not at all
-
-    # What the program gives back. Lower scores are better.
-    score: Where
-    measures: dict[str, Where] = {}
-    failures: dict[str, Failure] = {}  # by pattern: what a line that it matches says
-
-    # Where and with what it runs.
-    needs: Needs = Needs()
-    environment: dict[str, str] = {}  # variables it gets, with placeholders
+    environment: dict[str, str] = Field(default={})
     pass_environment: tuple[str, ...] = ()  # names of ours that it gets besides the usual ones
 
-    # What its score depends on.
-    sources: tuple[str, ...] | None = None  # None: *.py, and the files that argv names
-    code: str | None = Field(default=None, pattern=r"\A[0-9a-f]{64}\z")  # their SHA-256
+    # What the program gives back. Lower scores are better.
+    score: Locator
+    measures: dict[str, Locator] = Field(default={})
+    failures: dict[str, Failure] = Field(default={})  # by pattern: what a line that it matches says
 
-    @field_validator("argv")
-    @classmethod
-    def _no_shell_expands_it(cls, argv: tuple[str, ...]) -> tuple[str, ...]:
-        return (str(_at_home(argv[0])), *argv[1:]) if argv[0].startswith("~") else argv
+    needs: Resources = Resources()
+    sources: tuple[str, ...] | None = None  # patterns; None: see `CommandObjective.source_files`
 
     @field_validator("failures")
     @classmethod
@@ -84,8 +145,7 @@ class CommandConfig(BaseModel):
         space_of(self.knobs)
         _check_texts(self)
         _check_names(self)
-        _check_placeholders(self)
-        _check_all_are_told(self)
+        _check_everything_arrives(self)
         _check_environment(self)
         return self
 
@@ -114,30 +174,66 @@ class CommandConfig(BaseModel):
         return {key: name for key, name in names.items() if name and key not in self.placed}
 
     @property
-    def known(self) -> tuple[str, ...]:
-        """Every placeholder there is."""
+    def placeholder_names(self) -> tuple[str, ...]:
         budget = (BUDGET,) if self.budget is not None else ()
         file = (KNOBS_FILE,) if self.sending == "json" else ()
         return (*self.knobs, *self.fixed, *OF_AN_EVALUATION, *budget, *file)
 
     @property
     def templates(self) -> Iterator[tuple[str, str]]:
-        """Every text that may hold placeholders, each with its place in the settings."""
+        """Every text that may hold placeholders, each after its place in the settings."""
         for number, text in enumerate(self.argv, 1):
             yield f"argv, entry {number}", text
         for name, text in self.environment.items():
             yield f"environment.{name}", text
 
     @property
-    def places(self) -> Iterator[Where]:
-        """Wherever a number is looked for."""
-        yield self.score
-        yield from self.measures.values()
+    def locators(self) -> tuple[Locator, ...]:
+        return (self.score, *self.measures.values())
 
 
 def variable(name: str) -> str:
     """The environment variable that carries a name."""
     return re.sub("[.-]", "_", name).upper()
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Raises ValueError on what is no regular expression."""
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+
+
+def _check_file(path: PurePosixPath, file: str) -> None:
+    if path.is_absolute() or ".." in path.parts or "\0" in file or "{" in str(path):
+        raise ValueError(
+            f"a result lies in the evaluation's own directory, which no other one has: expected "
+            f"a name in it such as result.json, which the program knows as {_DIRECTORY}result.json"
+        )
+    if str(path) in (".", KNOBS):
+        raise ValueError(f"{path} is no program's to write: expected another name")
+
+
+def _check_texts(config: CommandConfig) -> None:
+    texts = [*config.argv, *config.environment, *config.environment.values()]
+    texts += [value for value in config.fixed.values() if isinstance(value, str)]
+    if any("\0" in text for text in texts):
+        raise ValueError("a NUL character cannot be part of an argument or a variable")
+    for place, text in config.templates:
+        try:
+            placeholders(text)
+        except ValueError as error:  # a brace by itself
+            raise ValueError(f"{place}: {error}") from None
+    for place, text in config.templates:
+        if config.budget is None and BUDGET in placeholders(text):
+            raise ValueError(f"{place} has {{budget}}, and there is none: say budget = NUMBER")
+        require_known(place, text, config.placeholder_names)
+    if not config.argv[0] or placeholders(config.argv[0]):
+        raise ValueError(
+            "argv begins with the program itself: expected its name or path, got "
+            f"{config.argv[0]!r}"
+        )
 
 
 def _check_names(config: CommandConfig) -> None:
@@ -160,32 +256,11 @@ def _check_names(config: CommandConfig) -> None:
         raise ValueError(f"{', '.join(sorted(twice))}: two things would be sent by that name")
 
 
-def _check_texts(config: CommandConfig) -> None:
-    texts = [*config.argv, *config.environment, *config.environment.values()]
-    texts += [value for value in config.fixed.values() if isinstance(value, str)]
-    if any("\0" in text for text in texts):
-        raise ValueError("a NUL character cannot be part of an argument or a variable")
-    for place, text in config.templates:
-        check_braces(place, text)
-    if not config.argv[0] or placeholders(config.argv[0]):
-        raise ValueError(
-            "argv begins with the program itself: expected its name or path, got "
-            f"{config.argv[0]!r}"
-        )
-
-
-def _check_placeholders(config: CommandConfig) -> None:
-    for place, text in config.templates:
-        if config.budget is None and BUDGET in placeholders(text):
-            raise ValueError(f"{place} has {{budget}}, and there is none: say budget = NUMBER")
-        check_known(place, text, config.known)
-
-
-def _check_all_are_told(config: CommandConfig) -> None:
+def _check_everything_arrives(config: CommandConfig) -> None:
     """What reaches the program in no way is a mistake, but for the seed."""
-    told = config.placed | config.sent.keys()
+    arriving = config.placed | config.sent.keys()
     for name in (*config.knobs, *config.fixed):
-        if name not in told:
+        if name not in arriving:
             raise ValueError(
                 f"{name} does not reach the program: put {{{name}}} into argv, or say "
                 'send = "key=value", "flags", "json" or "environment"'
@@ -194,24 +269,24 @@ def _check_all_are_told(config: CommandConfig) -> None:
         raise ValueError(
             f"budget_name = {config.budget_name!r} names no budget: say budget = NUMBER"
         )
-    if config.budget is not None and BUDGET not in told:
+    if config.budget is not None and BUDGET not in arriving:
         raise ValueError(
             "the budget does not reach the program: put {budget} into argv or environment"
             + ("" if config.sending == "argv" else ", or say budget_name = NAME")
         )
-    knows_where = config.sending == "json" or "directory" in config.placed
-    for place in config.places:
-        if place.file is not None and not knows_where:
+    knows_directory = config.sending == "json" or "directory" in config.placed
+    for locator in config.locators:
+        if locator.file is not None and not knows_directory:
             raise ValueError(
-                f"{place.path} is looked for in the evaluation's own directory, and nothing tells "
-                f"the program where that is: put {{directory}}/{place.path} into argv or "
+                f"{locator.path} is looked for in the evaluation's own directory, and nothing "
+                f"tells the program where that is: put {{directory}}/{locator.path} into argv or "
                 "environment"
             )
 
 
 def _check_environment(config: CommandConfig) -> None:
-    check_given(config.environment)
-    check_given(dict.fromkeys(config.pass_environment, ""))
+    check_variables(config.environment)
+    check_variables(dict.fromkeys(config.pass_environment, ""))
     if config.sending == "environment":
         for name in config.sent.values():
             if is_allowed(variable(name)) or variable(name) in config.environment:

@@ -1,213 +1,149 @@
 """Any program as an objective: knobs in by arguments, file or environment, a score out."""
 
-import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
-from objectives.api import (
-    CommandLine,
-    Context,
-    Knobs,
-    Measurement,
-    ObjectiveSpec,
-    SetupError,
-    Variant,
-)
-from objectives.command import measured, sending
+from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError
+from objectives.command import arguments
 from objectives.command.config import CommandConfig
-from objectives.command.hearing import Hearing
+from objectives.command.result import Results
 from objectives.command.template import placeholders
-from objectives.programs import budget, interpreter, process, record, sources
-from objectives.programs.environment import cleaned
-from objectives.programs.git import revision
+from objectives.programs import sources
+from objectives.programs.environment import PROGRAM, cleaned, is_python, python_versions
+from objectives.programs.objective import ProgramObjective, is_there
 from objectives.settings import parse
-from objectives.space import SearchSpace
-
-VERSION = 1  # part of the fingerprint: raise it with any change of how a program is started
-DECIDE_NOTHING = ("needs", "measures", "sources")
-"""Settings that decide no score; `sources` are in the hash of what they find."""
 
 
-@dataclass(frozen=True)
-class CommandObjective:
+class CommandObjective(ProgramObjective[CommandConfig]):
     """Starts a program, listens to it and reads its score."""
 
-    config: CommandConfig
+    unscored = frozenset({"needs", "measures", "sources", "knobs"})
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """Raises ValueError on a wrong setting, SetupError where the sources cannot be read."""
         config = parse(CommandConfig, settings, "command")
-        code = config.code
-        if code is None:
-            if not config.directory.is_dir():
-                raise ValueError(f"command setting directory: there is none at {config.directory}")
-            code = _code(config)
-        return cls(config.model_copy(update={"send": config.sending, "code": code}))
+        if config.code is None and not Path(config.directory).is_dir():
+            raise ValueError(f"command setting directory: there is none at {config.directory}")
+        return cls("command", config.model_copy(update={"send": config.sending})).pinned()
 
     @property
-    def spec(self) -> ObjectiveSpec:
-        settings = self.config.model_dump(mode="json", exclude_none=True)
-        return ObjectiveSpec(name="command", settings=settings)
+    def directory(self) -> Path:
+        return Path(self.config.directory)
 
     @property
-    def space(self) -> SearchSpace:
-        return sending.space(self.config)
+    def source_files(self) -> set[Path]:
+        """What `sources` names; without it the files that argv names and the `*.py` beside them.
 
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 (hex) of the settings that decide a score, the sources among them."""
-        settings = self.config.model_dump(
-            mode="json", exclude_none=True, exclude=set(DECIDE_NOTHING)
-        )
-        parts = {"settings": settings, "space": self.space.model_dump(), "version": VERSION}
-        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        The latter with the modules of the directory that they import.
+        """
+        directory, named = self.directory, self.config.sources
+        if named is not None:
+            return sources.matching(directory, named)
+        files = {*self._named_files(), *sources.matching(directory, ("*.py",))}
+        places = {directory, directory / "src", *(f.parent for f in files if f.suffix == ".py")}
+        return sources.with_imports(files, places)
 
-    @property
-    def provenance(self) -> dict[str, str | int]:
-        """The commit the sources are at, and versions if the program is a Python's."""
-        versions = {f"program_{name}": text for name, text in self._versions().items()}
-        return {**revision(self.config.directory), **versions}
+    def _named_files(self) -> Iterator[Path]:
+        """Files and modules among the arguments, and the program itself if it is the user's."""
+        argv = self.config.argv
+        for number, part in enumerate(argv):
+            path = self.directory / part
+            if number and argv[number - 1] == "-m":
+                yield from sources.files_of_module(part, (self.directory, self.directory / "src"))
+            if not part or placeholders(part) or not os.path.isfile(path):  # it may be any text
+                continue
+            is_own = path.is_relative_to(self.directory) and not is_python(part)
+            if number or ("/" in part and is_own):
+                yield path
+
+    def versions(self) -> Mapping[str, str]:
+        """Of the Python that is started and its packages; nothing of other programs."""
+        program = self._program()
+        if program is None or not is_python(self.config.argv[0]):
+            return {}
+        return python_versions(program, "argv")
 
     @property
     def reading(self) -> str:
-        """How its score is found, in words."""
         return self.config.score.in_words
 
-    @property
-    def source_files(self) -> list[Path]:
-        return sources.files(self.config.directory, *_sources(self.config))
-
-    @property
-    def preload(self) -> tuple[str, ...]:
-        return (__name__,)
-
-    def controls(self) -> tuple[Variant, ...]:
-        return ()
-
-    def rung(self, factor: float) -> Variant | None:
-        return budget.rung(self.config.budget, factor)
-
-    def flops(self) -> None:
-        """What it computes only the program knows."""
-
     def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
-        return sending.command_line(self.config, knobs, seed, context)
+        return arguments.command_line(self.config, knobs, seed, context)
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
-        return sending.arguments(self.config, knobs)
+        return arguments.arguments(self.config, knobs)
 
     def preflight(self) -> tuple[str, ...]:
-        config = self.config
-        if not config.directory.is_dir():
-            raise SetupError(f"there is no directory {config.directory}: mend setting directory")
+        is_there(self.directory)
         self.require_program()
-        self._versions()
-        self._require_same_code()
-        return tuple(self._doubts())
+        self.versions()
+        self.require_same_sources()
+        return tuple(self._warnings())
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Start the program and wait for its end.
 
         Raises also ProgramFailedError, and ResultRefusedError on a score that is none.
         """
-        config = self.config
-        config.needs.require(context)
-        self._require_same_code()
+        self._require_resources(context)
+        self.require_same_sources()
         line = self.command_line(knobs, seed, context)
-        output = context.directory / sending.OUTPUT
+        output = context.directory / arguments.OUTPUT
         output.mkdir(mode=0o700)
-        if config.sending == "json":
-            text = sending.knobs_file(config, knobs, seed, context)
-            sending.write_knobs_file(output, text)
-        facts: dict[str, str | int] = {"attempt_id": context.attempt_id, "seed": seed}
-        record.note(line, context, facts | {"code": self._pinned})
-        noted_ns = os.stat(context.directory / record.PROGRAM).st_mtime_ns
-        hearing, began = Hearing(config), time.monotonic()
-        ended = process.run(line, hearing.hear, context.heartbeat)
+        if self.config.sending == "json":
+            arguments.write_knobs_file(self.config, knobs, seed, context)
+        results, began = Results(self.config, output, context.attempt_id), time.monotonic()
+        exit_ = self.run(line, results.listen, context, attempt_id=context.attempt_id, seed=seed)
         seconds = time.monotonic() - began
-        ended.require_success()
-        found = measured.Found(hearing, output, context.attempt_id, noted_ns)
-        return measured.measurement(config, hearing, found, ended, seconds)
+        exit_.require_success()
+        since_ns = os.stat(context.directory / PROGRAM).st_mtime_ns
+        return results.measurement(exit_, seconds, since_ns)
 
-    @property
-    def _pinned(self) -> str:
-        assert self.config.code is not None
-        return self.config.code
-
-    def _require_same_code(self) -> None:
-        config = self.config
-        sources.require_same(
-            self._pinned, _code(config), config.directory, lambda: self.source_files
-        )
-
-    def _versions(self) -> dict[str, str]:
-        """Of the Python that is started and its packages; nothing of other programs."""
-        program = self._program()
-        if program is None or not interpreter.is_python(self.config.argv[0]):
-            return {}
-        return interpreter.versions(program, "argv")
+    def require_program(self) -> None:
+        argv = self.config.argv
+        if self._program() is None:
+            raise SetupError(
+                f"there is no program {argv[0]!r} that can be started in {self.directory}: the "
+                'first entry of argv is a program in PATH, or a path to one, such as "python"'
+            )
+        for part in argv[1:]:
+            is_script = part.endswith(".py") and not part.startswith("-") and "=" not in part
+            if is_script and not placeholders(part) and not (self.directory / part).is_file():
+                raise SetupError(f"there is no {part} in {self.directory}, which argv names")
 
     def _program(self) -> str | None:
         """The file that is started; None if there is none."""
         name = self.config.argv[0]
         if "/" in name:
-            name = str(self.config.directory / Path(name))
+            name = str(self.directory / name)
         return shutil.which(name, path=cleaned(self.config.pass_environment, {}).get("PATH"))
 
-    def require_program(self) -> None:
-        config = self.config
-        if self._program() is None:
+    def _require_resources(self, context: Context) -> None:
+        """Raises SetupError unless the evaluation has the resources that it needs."""
+        needs = self.config.needs
+        if needs.gpu and context.device != "cuda":
+            raise SetupError(f"needs: a GPU, and the evaluation has the device {context.device}")
+        if needs.threads is not None and needs.threads > context.threads:
             raise SetupError(
-                f"there is no program {config.argv[0]!r} that can be started in "
-                f"{config.directory}: the first entry of argv is a program in PATH, or a path "
-                'to one, such as "python"'
+                f"needs: {needs.threads} threads, and an evaluation has {context.threads}: "
+                f"say --threads {needs.threads}"
             )
-        for part in config.argv[1:]:
-            is_script = part.endswith(".py") and not part.startswith("-") and "=" not in part
-            if is_script and not placeholders(part) and not (config.directory / part).is_file():
-                raise SetupError(f"there is no {part} in {config.directory}, which argv names")
 
-    def _doubts(self) -> Iterator[str]:
+    def _warnings(self) -> Iterator[str]:
         config = self.config
         if "seed" not in config.placed and "seed" not in config.sent:
             yield (
                 "no seed reaches the program: equal knobs give equal scores, or noise that nobody "
                 "can repeat; put {seed} into argv"
             )
-        if self._pinned == sha256().hexdigest():
+        if self.code == sha256().hexdigest():
             yield "no source file is found, so that none is pinned: name them with setting sources"
         for name in config.pass_environment:
             if name not in os.environ:
                 yield f"pass_environment names {name}, which is not set here"
-        for short in config.needs.missing_here(config.directory):
-            yield f"needs: {short}; an evaluation here would be refused"
-
-
-def _code(config: CommandConfig) -> str:
-    """SHA-256 (hex) of the sources as they lie there now."""
-    return sources.digest(config.directory, *_sources(config))
-
-
-def _sources(config: CommandConfig) -> tuple[Sequence[str], Sequence[Path]]:
-    """Patterns, and files besides."""
-    if config.sources is not None:
-        return config.sources, ()
-    return sources.DEFAULT, tuple(_named_files(config))
-
-
-def _named_files(config: CommandConfig) -> Iterator[Path]:
-    """Files among the arguments, and the program itself if it lies with the sources."""
-    for number, part in enumerate(config.argv):
-        path = config.directory / part
-        if not part or placeholders(part) or not os.path.isfile(path):  # it may be any text
-            continue
-        is_own = path.is_relative_to(config.directory) and not interpreter.is_python(part)
-        if number or ("/" in part and is_own):
-            yield path

@@ -7,7 +7,6 @@ from objectives.settings import cut
 
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
-
 LONGEST_SHOWN = 60
 """Characters of a text that a message repeats: it may be a program."""
 
@@ -17,21 +16,13 @@ def placeholders(text: str) -> tuple[str, ...]:
     return tuple(name for _, name in _parts(text) if name is not None)
 
 
-def check_braces(place: str, text: str) -> None:
-    """Raises ValueError, naming the place, on a brace by itself."""
-    try:
-        placeholders(text)
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
-
-
-def check_known(place: str, text: str, known: Collection[str]) -> None:
+def require_known(place: str, text: str, known: Collection[str]) -> None:
     """Raises ValueError, naming the place and all that are known, on another placeholder."""
     for name in placeholders(text):
         if name not in known:
-            what, where = cut(name, LONGEST_SHOWN), cut(text, LONGEST_SHOWN)
             raise ValueError(
-                f"{place}: unknown placeholder {{{what}}} in {where!r}. Known are "
+                f"{place}: unknown placeholder {{{cut(name, LONGEST_SHOWN)}}} in "
+                f"{cut(text, LONGEST_SHOWN)!r}. Known are "
                 f"{', '.join(f'{{{one}}}' for one in known)}; a brace itself is {{{{ or }}}}"
             )
 

@@ -1,110 +1,93 @@
-"""The user's module imported and its function called, in this very process."""
+"""One call of a user's function: a heartbeat while it computes, and its answer as a measurement."""
 
+import math
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
-from importlib import import_module, invalidate_caches
-from inspect import iscoroutinefunction, isgeneratorfunction, signature
-from pathlib import Path
-from types import ModuleType
+from numbers import Real
 from typing import Any
 
-from objectives.api import SetupError
-from objectives.function.module import OURS, Module, Named
-from objectives.programs.environment import ONE_PROCESS
-from objectives.programs.sources import is_among
+from pydantic import ValidationError
+
+from objectives.api import Measurement, NoScoreError
+from objectives.programs.process import LEAST_CPU_SHARE, cpu_seconds
+from objectives.settings import cut, in_words
+
+CHECK_SECONDS = 2.0
+
+Heartbeat = Callable[[Mapping[str, float]], None]
 
 
 @contextmanager
-def surroundings(place: Path, module: Module, code: str, working_directory: Path) -> Iterator[None]:
-    """Within the block `place` comes first where modules are looked for.
-
-    What is imported from there is kept apart from other places' and other versions': the same code
-    is imported once, and changed code anew. An evaluation is one process, whatever the environment
-    says of others. After the block all is as it was.
-    """
-    kept = _kept(place, module, code)
-    path, here, writes = list(sys.path), os.getcwd(), sys.dont_write_bytecode
-    before = dict(sys.modules)
-    of_many = {name: os.environ.pop(name) for name in ONE_PROCESS if name in os.environ}
-    sys.path.insert(0, str(place))
-    sys.modules.update(kept)
-    sys.dont_write_bytecode = True  # what is kept of a file is told from a newer one by seconds
-    os.chdir(working_directory)
-    invalidate_caches()
+def beating(heartbeat: Heartbeat, every_seconds: float = CHECK_SECONDS) -> Iterator[None]:
+    """Within the block a heartbeat, whenever this process or one that it started has computed."""
+    over = threading.Event()
+    thread = threading.Thread(target=_beat, args=(heartbeat, every_seconds, over), daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        os.chdir(here)
-        os.environ.update(of_many)
-        sys.dont_write_bytecode = writes
-        sys.path[:] = path
-        kept.update(_new_modules(before, module.folders(place)))
-        for name in kept:
-            sys.modules.pop(name, None)
-        sys.modules.update({name: before[name] for name in kept if name in before})
+        over.set()
+        thread.join()
 
 
-@cache
-def _kept(place: Path, module: Module, code: str) -> dict[str, ModuleType]:  # noqa: ARG001
-    """Modules by name, as that code of that place gives them: the arguments are their key."""
-    return {}
+def _beat(heartbeat: Heartbeat, every_seconds: float, over: threading.Event) -> None:
+    """Other processes are looked at only while this one rests: to look at all takes time."""
+    own, others = _own_cpu_seconds(), math.inf
+    least = LEAST_CPU_SHARE * every_seconds
+    while not over.wait(every_seconds):
+        own_before, own = own, _own_cpu_seconds()
+        is_alive = own - own_before >= least
+        if not is_alive:
+            others_before, others = others, _others_cpu_seconds()
+            is_alive = others - others_before >= least
+        if is_alive:
+            heartbeat({})
 
 
-def _new_modules(
-    before: Mapping[str, ModuleType], folders: Sequence[Path]
-) -> dict[str, ModuleType]:
-    return {name: m for name, m in own_modules(folders).items() if before.get(name) is not m}
+def _own_cpu_seconds() -> float:
+    """Without what this thread takes to look."""
+    return time.process_time() - time.thread_time()
 
 
-def own_modules(folders: Sequence[Path]) -> dict[str, ModuleType]:
-    """What is imported from the folders, by name."""
-    return {
-        name: module
-        for name, module in tuple(sys.modules.items())
-        if (file := getattr(module, "__file__", None)) is not None
-        and name.partition(".")[0] not in OURS
-        and any(is_among(Path(file), folder) for folder in folders)
-    }
+def _others_cpu_seconds() -> float:
+    """Of what this process started, as far as it lives or was waited for."""
+    times = os.times()
+    return times.children_user + times.children_system + cpu_seconds(os.getpid(), itself=False)
 
 
-def imported(named: Named, module: Module) -> Callable[..., Any]:
-    """The function. Raises SetupError where there is none, or what its import raises otherwise."""
-    try:
-        found = import_module(named.module)
-    except (ImportError, SyntaxError) as error:
-        raise SetupError(f"cannot import {named.module} from {module.file}: {error}") from error
-    came_from = getattr(found, "__file__", None)
-    if came_from is None or not Path(came_from).samefile(module.file):
-        raise SetupError(
-            f"importing {named.module} gave {came_from}, expected {module.file}: another module "
-            "of that name was imported before. Give yours another name"
-        )
-    function = getattr(found, named.function, None)
-    if not callable(function):
-        what = "nothing" if function is None else f"a {type(function).__name__}"
-        raise SetupError(
-            f"{module.file} has {what} of the name {named.function}: expected a function of "
-            "(knobs, seed, budget)"
-        )
-    return function  # type: ignore[no-any-return]
+def measurement_of(value: object, train_seconds: float) -> Measurement:
+    """What a function returned as a measurement; one without its own time took `train_seconds`.
+
+    Raises NoScoreError, naming what came. Not a number is a score too: the runner calls it `nan`.
+    """
+    if isinstance(value, Measurement):
+        return value
+    if isinstance(value, Mapping):
+        fields = {"train_seconds": train_seconds, **_plain(value)}
+        try:
+            return Measurement.model_validate(fields)
+        except ValidationError as error:
+            raise NoScoreError(f"the function returned a mapping: {in_words(error)}") from error
+    number = _plain(value)
+    if isinstance(number, Real) and not isinstance(number, bool):
+        try:
+            return Measurement(score=float(number), train_seconds=train_seconds)
+        except OverflowError:
+            raise NoScoreError("the function returned a number that no float can hold") from None
+    shown = repr(value) if value is None or isinstance(value, str | bool) else type(value).__name__
+    raise NoScoreError(
+        f"the function returned {cut(shown, 60)}: expected a number, a Measurement, or a mapping "
+        "with its fields"
+    )
 
 
-def require_signature(named: Named, function: Callable[..., Any], fixed: dict[str, Any]) -> None:
-    """Raises SetupError unless it can be called as an evaluation does."""
-    if iscoroutinefunction(function) or isgeneratorfunction(function):
-        raise SetupError(f"{named.function} gives no score when it is called: it is no function")
-    try:
-        wanted = signature(function)
-    except (TypeError, ValueError):  # of what is not written in Python
-        return
-    also = "".join(f", {name}=..." for name in fixed)
-    try:
-        wanted.bind({}, 0, None, **fixed)
-    except TypeError as error:
-        raise SetupError(
-            f"{named.function}{wanted} cannot be called as {named.function}(knobs, seed, "
-            f"budget{also}): {error}"
-        ) from error
+def _plain(value: Any) -> Any:
+    """Without arrays of no dimension, as numpy and torch make one of a number."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        return value.item()
+    return value

@@ -1,7 +1,7 @@
-"""Imports a user's module to say whether it can be an objective: a process of its own.
+"""A user's module: found without importing it, imported by itself, tried in a process of its own.
 
-An argument names the file for the answer, so that whatever the module prints is none; stdin has the
-question. An error that nobody expects is an answer too.
+As a program it answers a question on stdin in the file that its argument names, so that whatever
+the module prints is no answer. An error that nobody expects is an answer too.
 """
 
 import json
@@ -11,50 +11,230 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib import import_module, invalidate_caches
+from importlib.machinery import ModuleSpec, PathFinder
+from inspect import iscoroutinefunction, isgeneratorfunction, signature
+from keyword import iskeyword
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from pydantic import BaseModel
 
 from objectives.api import SetupError
-from objectives.function.calling import imported, own_modules, require_signature, surroundings
-from objectives.function.module import Module, Named
+from objectives.programs.environment import ONE_PROCESS
+from objectives.programs.sources import IGNORED
+
+PREFIX = "python:"
+
+OURS = frozenset({"budgets", "objectives", "orchestrator"})
+"""Packages that are imported already wherever an evaluation runs."""
 
 LIMIT_SECONDS = 180.0
 """Importing torch took 13 s on a loaded machine."""
 
+HERE = Path(__file__).parents[2]
+
+
+class UserFunction(BaseModel, frozen=True):
+    """A function, the file of its module, and the folders that the user's own modules are in."""
+
+    module: str
+    function: str
+    file: Path
+    folders: tuple[Path, ...]  # the directory first; then the package it is in, if it is installed
+
+
+def parsed(name: str) -> tuple[str, str]:
+    """Module and function of `python:MODULE:FUNCTION`. Raises ValueError on another name."""
+    module, _, function = name.removeprefix(PREFIX).partition(":")
+    parts = (*module.split("."), function)
+    if all(part.isidentifier() and not iskeyword(part) for part in parts):
+        return module, function
+    hint = ": a module's name has no .py" if ".py:" in name or "/" in name else ""
+    raise ValueError(
+        f"objective {name!r}: expected python:MODULE:FUNCTION, for example "
+        f"python:train:evaluate or python:package.train:evaluate{hint}"
+    )
+
+
+def find(name: str, directory: Path) -> UserFunction:
+    """The function of that name in `directory`, or installed; as importing it would find it.
+
+    Imports nothing. Raises ValueError where there is no such module, or another one would be
+    imported in its place.
+    """
+    module, function = parsed(name)
+    top, *inner = module.split(".")
+    if top in OURS or top in sys.stdlib_module_names:
+        whose = "the orchestrator's" if top in OURS else "Python's"
+        raise ValueError(f"the module {module} would be {whose} own: give yours another name")
+    invalidate_caches()  # it may have been written a moment ago
+    # Python puts the directory of a command on its path, and that of an evaluation is another.
+    installed = [path for path in sys.path if path not in {"", os.getcwd()}]
+    outer = spec = PathFinder.find_spec(top, [str(directory), *installed]) or _editable(top)
+    for part in inner:
+        inside = None if spec is None else spec.submodule_search_locations
+        spec = None if inside is None else PathFinder.find_spec(part, list(inside))
+    if spec is None or spec.origin is None or not spec.has_location:
+        raise ValueError(
+            f"there is no module {module} in {directory}, nor installed: expected a file "
+            f"{module.replace('.', '/')}.py. Name the directory it is in: --set directory=DIR"
+        )
+    file = Path(spec.origin)
+    packages = map(Path, (outer.submodule_search_locations or ()) if outer is not None else ())
+    outside = (p for p in packages if file.is_relative_to(p) and not p.is_relative_to(directory))
+    return UserFunction(module=module, function=function, file=file, folders=(directory, *outside))
+
+
+def _editable(top: str) -> ModuleSpec | None:
+    """As an editable installation finds it, with a finder of its own."""
+    finders = (finder for finder in sys.meta_path if finder is not PathFinder)
+    found = (finder.find_spec(top, None) for finder in finders if hasattr(finder, "find_spec"))
+    return next((spec for spec in found if spec is not None), None)
+
+
+def require_no_namesake(directory: Path) -> None:
+    """Raises SetupError if a module there has the name of a package of ours: ours is imported."""
+    for name in sorted(OURS):
+        found = [directory / f"{name}.py", *sorted((directory / name).glob("*.py"))[:1]]
+        theirs = next((file for file in found if file.is_file()), None)
+        if theirs is not None and not theirs.resolve().is_relative_to(HERE / name):
+            raise SetupError(
+                f"{theirs} can never be imported: {name} is a package of the orchestrator's, which "
+                "every evaluation has imported already. Give yours another name"
+            )
+
+
+@contextmanager
+def surroundings(user: UserFunction, code: str, working_directory: Path) -> Iterator[None]:
+    """Within the block the user's directory comes first where modules are looked for.
+
+    What is imported from there is kept for the next call, apart from that of other directories
+    and other `code`. An evaluation is one process, whatever the environment says of others. After
+    the block all is as it was.
+    """
+    kept = _kept(user, code)
+    path, here, writes = list(sys.path), os.getcwd(), sys.dont_write_bytecode
+    before = dict(sys.modules)
+    of_many = {name: os.environ.pop(name) for name in ONE_PROCESS if name in os.environ}
+    sys.path.insert(0, str(user.folders[0]))
+    sys.modules.update(kept)
+    sys.dont_write_bytecode = True  # what is kept of a file is told from a newer one by seconds
+    os.chdir(working_directory)
+    invalidate_caches()
+    try:
+        yield
+    finally:
+        os.chdir(here)
+        os.environ.update(of_many)
+        sys.dont_write_bytecode = writes
+        sys.path[:] = path
+        own = own_modules(user)
+        kept.update({name: m for name, m in own.items() if before.get(name) is not m})
+        for name in kept:
+            sys.modules.pop(name, None)
+        sys.modules.update({name: before[name] for name in kept if name in before})
+
+
+@cache
+def _kept(user: UserFunction, code: str) -> dict[str, ModuleType]:  # noqa: ARG001 - its key
+    """Modules by name, as that code gives them."""
+    return {}
+
+
+def own_modules(user: UserFunction) -> Mapping[str, ModuleType]:
+    """What is imported from the user's folders, by name."""
+    return {
+        name: module
+        for name, module in tuple(sys.modules.items())
+        if (file := getattr(module, "__file__", None)) is not None
+        and name.partition(".")[0] not in OURS
+        and any(_is_own(Path(file), folder) for folder in user.folders)
+    }
+
+
+def _is_own(path: Path, folder: Path) -> bool:
+    if not path.is_relative_to(folder):
+        return False
+    inner = path.relative_to(folder).parts[:-1]
+    return not any(part in IGNORED or part.startswith(".") for part in inner)
+
+
+def imported(user: UserFunction) -> Callable[..., Any]:
+    """The function. Raises SetupError where there is none, or what its import raises otherwise."""
+    try:
+        found = import_module(user.module)
+    except (ImportError, SyntaxError) as error:
+        raise SetupError(f"cannot import {user.module} from {user.file}: {error}") from error
+    came_from = getattr(found, "__file__", None)
+    if came_from is None or not Path(came_from).samefile(user.file):
+        raise SetupError(
+            f"importing {user.module} gave {came_from}, expected {user.file}: another module "
+            "of that name was imported before. Give yours another name"
+        )
+    function = getattr(found, user.function, None)
+    if not callable(function):
+        what = "nothing" if function is None else f"a {type(function).__name__}"
+        raise SetupError(
+            f"{user.file} has {what} of the name {user.function}: expected a function of "
+            "(knobs, seed, budget)"
+        )
+    return function  # type: ignore[no-any-return]
+
+
+def _require_signature(function: Callable[..., Any], name: str, fixed: dict[str, Any]) -> None:
+    """Raises SetupError unless it can be called as an evaluation does."""
+    if iscoroutinefunction(function) or isgeneratorfunction(function):
+        raise SetupError(f"{name} gives no score when it is called: it is no function")
+    try:
+        wanted = signature(function)
+    except (TypeError, ValueError):  # of what is not written in Python
+        return
+    also = "".join(f", {key}=..." for key in fixed)
+    try:
+        wanted.bind({}, 0, None, **fixed)
+    except TypeError as error:
+        raise SetupError(
+            f"{name}{wanted} cannot be called as {name}(knobs, seed, budget{also}): {error}"
+        ) from error
+
 
 class Question(BaseModel):
-    """Which function, where, and with what it would be called."""
+    """Which function, and the keyword arguments that it would get."""
 
-    named: Named
-    module: Module
-    directory: Path
+    user: UserFunction
     fixed: dict[str, Any]
 
 
 def try_import(question: Question) -> list[Path]:
     """The files of the user's that importing it reads, as another process finds.
 
-    Raises SetupError, with what Python says, where it cannot be imported or be called so.
+    Raises SetupError, with what Python says, where it cannot be imported or called so.
     """
     with tempfile.TemporaryDirectory(prefix="import-") as scratch:
-        place = Path(scratch)
-        answer = _ask(question, place)
+        answer = _ask(question, Path(scratch))
     if "failed" in answer:
         raise SetupError(str(answer["failed"]))
     return [Path(file) for file in answer["files"]]
 
 
-def _ask(question: Question, place: Path) -> dict[str, Any]:
-    (place / "question").write_text(question.model_dump_json(), encoding="utf-8")
-    command = (sys.executable, "-P", "-m", __name__, str(place / "answer"))
-    what = f"importing {question.named.module} from {question.module.file}"
-    with open(place / "question", "rb") as stdin, open(place / "said", "w+b") as said:
+def _ask(question: Question, scratch: Path) -> dict[str, Any]:
+    (scratch / "question").write_text(question.model_dump_json(), encoding="utf-8")
+    command = (sys.executable, "-P", "-m", __name__, str(scratch / "answer"))
+    path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+    what = f"importing {question.user.module} from {question.user.file}"
+    with open(scratch / "question", "rb") as stdin, open(scratch / "said", "w+b") as said:
         process = subprocess.Popen(
-            command, stdin=stdin, stdout=said, stderr=said, process_group=0, env=_environment()
+            command,
+            stdin=stdin,
+            stdout=said,
+            stderr=said,
+            process_group=0,
+            env={**os.environ, "PYTHONPATH": path},
         )
         try:
             status = process.wait(LIMIT_SECONDS)
@@ -67,8 +247,8 @@ def _ask(question: Question, place: Path) -> dict[str, Any]:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        if (place / "answer").exists():
-            found: dict[str, Any] = json.loads((place / "answer").read_bytes())
+        if (scratch / "answer").exists():
+            found: dict[str, Any] = json.loads((scratch / "answer").read_bytes())
             return found
         said.seek(0)
         lines = said.read()[-2000:].decode(errors="replace").split("\n")
@@ -79,45 +259,33 @@ def _ask(question: Question, place: Path) -> dict[str, Any]:
     )
 
 
-def _environment() -> dict[str, str]:
-    """Ours, and the place that this very package is in."""
-    root = str(Path(__file__).parents[2])
-    known = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{known}" if known else root}
-
-
-def main(answer: str) -> None:
+def main(answer: Path) -> None:
     """Answer the question on stdin."""
-    file = Path(answer)
     question = Question.model_validate_json(sys.stdin.buffer.read())
 
     def unexpected(
         _: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
-        file.write_text(json.dumps({"failed": _in_words(question, error, trace)}))
+        answer.write_text(json.dumps({"failed": _in_words(question.user, error, trace)}))
 
     sys.excepthook = unexpected
-    file.write_text(json.dumps({"files": _files(question, file.parent)}))
+    user = question.user
+    with surroundings(user, "", answer.parent):
+        _require_signature(imported(user), user.function, question.fixed)
+        own = [str(module.__file__) for module in own_modules(user).values()]
+    answer.write_text(json.dumps({"files": sorted(own)}))
 
 
-def _files(question: Question, scratch: Path) -> list[str]:
-    named, module = question.named, question.module
-    with surroundings(question.directory, module, "", scratch):
-        require_signature(named, imported(named, module), question.fixed)
-        own = own_modules(module.folders(question.directory))
-    return sorted(str(one.__file__) for one in own.values())
-
-
-def _in_words(question: Question, error: BaseException, trace: TracebackType | None) -> str:
+def _in_words(user: UserFunction, error: BaseException, trace: TracebackType | None) -> str:
     """What Python says last, and of the user's own files the line that it speaks of."""
-    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     if isinstance(error, SetupError):
         return str(error)
+    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     frames = [f for f in traceback.extract_tb(trace) if f.filename != __file__]
-    own = [f for f in frames if Path(f.filename).is_relative_to(question.directory)]
+    own = [f for f in frames if Path(f.filename).is_relative_to(user.folders[0])]
     where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
-    return f"cannot import {question.named.module}: {said}{where}"
+    return f"cannot import {user.module}: {said}{where}"
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(sys.argv[1]))

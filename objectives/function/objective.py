@@ -5,39 +5,61 @@ import platform
 import time
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from importlib import metadata
+from math import inf
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from objectives.api import (
-    Context,
-    Knobs,
-    Measurement,
-    ObjectiveSpec,
-    SetupError,
-    Variant,
-)
-from objectives.function import module
-from objectives.function.config import FunctionConfig
-from objectives.function.module import Module, Named
-from objectives.programs import budget, git, record, sources
-from objectives.programs.declared import as_given, as_text, space_of
-from objectives.programs.interpreter import PACKAGES
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
+
+from objectives.api import Context, Knobs, Measurement, SetupError
+from objectives.function.importing import UserFunction, find, parsed, require_no_namesake
+from objectives.programs import sources
+from objectives.programs.environment import PACKAGES, record
+from objectives.programs.knobs import as_given, as_text, space_of
+from objectives.programs.objective import ProgramConfig, ProgramObjective, absolute
 from objectives.settings import parse
-from objectives.space import SearchSpace
-
-VERSION = 1  # part of the fingerprint: raise it with any change that moves a score
 
 
-@dataclass(frozen=True)
-class FunctionObjective:
+def _positive(budget: Any) -> Any:
+    """A rung scales it; a whole one stays whole."""
+    if budget is None:
+        return None
+    is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if not is_number or not 0 < budget < inf:
+        raise ValueError("expected a positive number")
+    return budget
+
+
+def _keyword_arguments(fixed: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    for name, value in fixed.items():
+        if not name.isidentifier():
+            raise ValueError(f"{name!r} is no name of a keyword argument")
+        if _has_null(value):
+            raise ValueError(f"{name}: expected no null, which a configuration cannot hold")
+    return fixed
+
+
+def _has_null(value: JsonValue) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return any(map(_has_null, value)) if isinstance(value, list) else value is None
+
+
+class FunctionConfig(ProgramConfig):
+    """What a user may set for `python:module:function`."""
+
+    directory: Annotated[str, BeforeValidator(absolute)] = Field(".", validate_default=True)
+    budget: Annotated[int | float | None, BeforeValidator(_positive)] = None  # third argument
+    fixed: Annotated[dict[str, JsonValue], AfterValidator(_keyword_arguments)] = Field(default={})
+    sources: tuple[str, ...] = ()  # patterns of what else decides a score, from `directory` on
+
+
+class FunctionObjective(ProgramObjective[FunctionConfig]):
     """A function that is imported in the process of each evaluation, and nowhere else."""
 
-    name: str
-    config: FunctionConfig  # with its `code`
+    unscored = frozenset({"knobs", "directory", "sources"})
 
     @classmethod
     def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Self:
@@ -46,161 +68,110 @@ class FunctionObjective:
         Raises ValueError on a wrong setting, and where there is no such module; SetupError where
         its sources cannot be read.
         """
-        named = Named.parse(name)
+        parsed(name)
         config = parse(FunctionConfig, settings, name)
+        objective = cls(name, config)
         try:
             space_of(config.knobs)
         except ValueError as error:
             raise ValueError(f"{name} settings: {error}") from error
-        if config.code is None:  # else of a run that is on record: the files may be gone
-            directory = Path(config.directory)
-            found = module.find(named.module, directory)
-            if idle := sources.finding_nothing(directory, config.sources):
+        if config.code is not None:  # of a run that is on record: the files may be gone
+            return objective
+        find(name, objective.directory)
+        for pattern in config.sources:
+            if not sources.matching(objective.directory, (pattern,)):
                 raise ValueError(
-                    f"{name} settings: sources: nothing in {directory} is called {', '.join(idle)}"
+                    f"{name} settings: sources: nothing in {config.directory} is called {pattern}"
                 )
-            code = found.code(directory, config.sources)
-            config = config.model_copy(update={"code": code})
-        return cls(name, config)
+        return objective.pinned()
 
     @property
-    def code(self) -> str:
-        """SHA-256 (hex) of its sources, as they were when it was planned."""
-        assert self.config.code is not None, "from_settings has measured it"
-        return self.config.code
+    def directory(self) -> Path:
+        return Path(self.config.directory)
 
     @property
-    def spec(self) -> ObjectiveSpec:
-        return ObjectiveSpec(name=self.name, settings=self.config.model_dump(mode="json"))
+    def source_files(self) -> set[Path]:
+        """Its module, the user's own modules that it imports, and what `sources` names besides."""
+        return self._source_files(self._found())
 
-    @property
-    def space(self) -> SearchSpace:
-        return space_of(self.config.knobs)
+    def _source_files(self, user: UserFunction) -> set[Path]:
+        directory, *packages = user.folders
+        places = (directory, *(package.parent for package in packages))
+        files = {user.file, *sources.files_of_module(user.module, places)}
+        found = sources.with_imports(files, (directory,))
+        return found | sources.matching(directory, self.config.sources)
 
-    @property
-    def fingerprint(self) -> str:
-        parts = {
-            "name": self.name,
-            "settings": self.config.model_dump(include={"budget", "fixed"}),
-            "space": self.space.model_dump(),
-            "code": self.code,
-            "version": VERSION,
-        }
-        return sha256(json.dumps(parts, sort_keys=True, allow_nan=False).encode()).hexdigest()
-
-    @property
-    def provenance(self) -> dict[str, str | int]:
-        """What is installed here, and the commit, which may change where the code does not."""
-        return {**_versions(), **git.revision(self._directory)}
+    def versions(self) -> Mapping[str, str]:
+        found = {"program_python": platform.python_version()}
+        for name in PACKAGES:
+            try:
+                found[f"program_{name}"] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                continue
+        return found
 
     @property
     def preload(self) -> tuple[str, ...]:
-        """Nothing of the user's: a fork of what has threads, or CUDA, may hang."""
-        return (__name__, "objectives.function.alive", "objectives.function.calling")
-
-    def controls(self) -> tuple[Variant, ...]:
-        return ()
-
-    def rung(self, factor: float) -> Variant | None:
-        return budget.rung(self.config.budget, factor)
-
-    def flops(self) -> None:
-        """The function says so after an evaluation, or nobody does."""
-
-    def command_line(self, knobs: Knobs, seed: int, context: Context) -> None:
-        """It computes in its own process."""
+        return (*super().preload, "objectives.function.calling")
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         """`lr=0.003`, one word a knob."""
         return tuple(f"{name}={text}" for name, text in as_text(self.space, knobs).items())
 
     def preflight(self) -> tuple[str, ...]:
-        """Imports the module in a process of its own.
+        """Import the module in a process of its own.
 
         Warns of what decides a score and may change unnoticed.
         """
-        found = self._found()
-        module.require_no_namesake(self._directory)
-        files = _tried(self.name, found, self.config.directory, self.code, self._fixed)
-        pinned = found.pinned(self._directory, self.config.sources)
-        inside = [file for file in files if file.is_relative_to(self._directory)]
-        loose = [f.relative_to(self._directory).as_posix() for f in inside if f not in pinned]
-        if not loose:
+        user = self._checked()
+        require_no_namesake(self.directory)
+        files = _imports(user, self.code, json.dumps(self.config.fixed, sort_keys=True))
+        unpinned = sorted(set(files) - self._source_files(user))
+        inside = [file for file in unpinned if file.is_relative_to(self.directory)]
+        if not inside:
             return ()
-        named = ", ".join(loose[:3]) + (f" and {len(loose) - 3} more" if len(loose) > 3 else "")
-        patterns = json.dumps(loose if len(loose) <= 3 else ["*.py"])
+        names = [file.relative_to(self.directory).as_posix() for file in inside]
         return (
-            f"{named} can change while the run goes on, and nobody would notice: with sources = "
-            f"{patterns} an evaluation of another version is refused",
+            f"{sources.in_short(inside, self.directory)} can change while the run goes on, and "
+            f"nobody would notice: with sources = "
+            f"{json.dumps(names if len(names) <= sources.MOST_NAMED else ['**/*.py'])} an "
+            "evaluation of another version is refused",
         )
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call it. Its own exceptions come as they are."""
-        from objectives.function.alive import beating
-        from objectives.function.calling import imported, surroundings
-        from objectives.function.returned import measurement_of
+        from objectives.function.calling import beating, measurement_of
+        from objectives.function.importing import imported, surroundings
 
-        own = as_given(self.space, knobs)
-        found, named = self._found(), Named.parse(self.name)
-        record.note(None, context, {"function": self.name, "file": str(found.file)} | self._facts())
-        with (
-            beating(context.heartbeat),
-            surroundings(self._directory, found, self.code, context.directory),
-        ):
-            function = imported(named, found)
+        own, user = as_given(self.space, knobs), self._checked()
+        facts = {"function": self.name, "file": str(user.file), "code": self.code}
+        record(None, context, {**facts, "program_python": platform.python_version()})
+        with beating(context.heartbeat), surroundings(user, self.code, context.directory):
+            function = imported(user)
             began = time.perf_counter()
             returned = function(own, seed, self.config.budget, **deepcopy(self.config.fixed))
-            seconds = time.perf_counter() - began
-            return measurement_of(returned, seconds)
+            return measurement_of(returned, time.perf_counter() - began)
 
     def require_program(self) -> None:
-        """Raises SetupError where the module has no such function. Imports nothing."""
-        named, found = Named.parse(self.name), self._found()
-        if not found.may_have(named.function):
-            raise SetupError(f"{found.file} has no function {named.function}")
+        self._found()
 
-    @property
-    def source_files(self) -> list[Path]:
-        found = module.find(Named.parse(self.name).module, self._directory)
-        return sorted(found.pinned(self._directory, self.config.sources))
-
-    @property
-    def _directory(self) -> Path:
-        return Path(self.config.directory)
-
-    @property
-    def _fixed(self) -> str:
-        return json.dumps(self.config.fixed, sort_keys=True)
-
-    def _facts(self) -> dict[str, str | int]:
-        return {"code": self.code, "program_python": platform.python_version()}
-
-    def _found(self) -> Module:
-        """The module as it was planned with. Raises SetupError where it is another one, or gone."""
+    def _found(self) -> UserFunction:
+        """Where the function is now. Raises SetupError where it is gone."""
         try:
-            found = module.find(Named.parse(self.name).module, self._directory)
+            return find(self.name, self.directory)
         except ValueError as error:
             raise SetupError(str(error)) from error
-        code = found.code(self._directory, self.config.sources)
-        sources.require_same(self.code, code, found.file.parent, lambda: self.source_files)
-        return found
 
-
-def _versions() -> dict[str, str | int]:
-    found: dict[str, str | int] = {"program_python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[f"program_{name}"] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    def _checked(self) -> UserFunction:
+        """The same, of the code that was planned with. Raises SetupError on another one."""
+        user = self._found()
+        sources.require_same(self.code, self.directory, self._source_files(user))
+        return user
 
 
 @cache
-def _tried(name: str, found: Module, directory: str, code: str, fixed: str) -> tuple[Path, ...]:  # noqa: ARG001
-    """Once in a process for each code: `objectives.function.importing` has what it gives."""
+def _imports(user: UserFunction, code: str, fixed: str) -> tuple[Path, ...]:  # noqa: ARG001
+    """The user's files that importing it reads; asked once in a process for each code."""
     from objectives.function.importing import Question, try_import
 
-    named, place = Named.parse(name), Path(directory)
-    question = Question(named=named, module=found, directory=place, fixed=json.loads(fixed))
-    return tuple(try_import(question))
+    return tuple(try_import(Question(user=user, fixed=json.loads(fixed))))

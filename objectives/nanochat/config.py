@@ -1,16 +1,24 @@
 """What one evaluation trains: shape, budget, optimiser, synapses and data, checked beforehand.
 
-Every field decides a score. A search moves some of them (`objectives.nanochat.groups`); where and
-how often a training run saves and prints is not here but in `objectives.nanochat.program`.
+Every field decides a score. A search moves some of them, in groups joined by "+", from where the
+configuration has them. Where and how often a training run saves is in `objectives.nanochat.run`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from objectives.nanochat.text import data, tokenizer
-from objectives.settings import parse
+from objectives.settings import in_words, parse, unknown
+from objectives.space import Kind, Knob, SearchSpace
 
 BLOCK = 16  # queries that see the same synaptic state
 MUON_ITERATIONS = 5  # of Newton and Schulz, a step
@@ -136,3 +144,92 @@ class NanochatConfig(BaseModel):
         """The configuration `settings` asks for. Raises ValueError, in one line, saying what is
         wrong with which setting."""
         return parse(cls, settings, "nanochat")
+
+
+Range = tuple[str, Kind, float, float]  # name, scale, ends in x-space
+
+SYNAPTIC: tuple[Range, ...] = (
+    ("tau_c", "linear", 0.70, 0.99),
+    ("alpha_c", "linear", 0.10, 1.00),
+    ("init_rrp", "linear", 1.0, 18.0),
+    ("prime_rate", "linear", 0.01, 0.20),
+    ("rec_rate", "linear", 0.01, 0.20),
+    ("lambda_loge", "linear", 0.0, 4.0),
+    ("barrier_strength", "linear", 0.0, 0.5),
+    ("stochastic_train_frac", "linear", 0.0, 0.4),
+    ("post_fast_lr", "log10", -4.5, -2.0),
+    ("post_slow_lr", "log10", -5.5, -3.0),
+)
+OPTIMIZER: tuple[Range, ...] = (
+    ("matrix_lr", "log10", -3.0, -0.7),
+    ("embedding_lr", "log10", -2.0, 0.3),
+    ("unembedding_lr", "log10", -3.4, -0.7),
+    ("weight_decay", "linear", 0.0, 0.5),
+    ("momentum", "sigmoid01", 0.8, 4.6),  # 0.69 to 0.99
+    ("adam_beta1", "linear", 0.5, 0.95),
+    ("adam_beta2", "sigmoid01", 0.8, 6.9),  # 0.69 to 0.999
+    ("warmup_ratio", "linear", 0.0, 0.4),
+    ("warmdown_ratio", "linear", 0.0, 1.0),
+)
+
+
+def _ranged(ranges: tuple[Range, ...]) -> Callable[[NanochatConfig], tuple[Knob, ...]]:
+    def knobs(config: NanochatConfig) -> tuple[Knob, ...]:
+        return tuple(
+            Knob(name=name, kind=kind, low=low, high=high, baseline=getattr(config, name))
+            for name, kind, low, high in ranges
+        )
+
+    return knobs
+
+
+def _shape(config: NanochatConfig) -> tuple[Knob, ...]:
+    """Depth and width from half to twice the configured, in whole pairs of channels a head."""
+    step, width = 2 * config.n_head, config.n_embd
+    return (
+        Knob(
+            name="n_layer",
+            kind="int",
+            low=max(1, config.n_layer // 2),
+            high=2 * config.n_layer,
+            baseline=config.n_layer,
+        ),
+        Knob(
+            name="n_embd",
+            kind="int",
+            low=width - width // 2 // step * step,
+            high=2 * width,
+            step=step,
+            baseline=width,
+        ),
+    )
+
+
+GROUPS: dict[str, Callable[[NanochatConfig], tuple[Knob, ...]]] = {
+    "synaptic": _ranged(SYNAPTIC),
+    "optimizer": _ranged(OPTIMIZER),
+    "shape": _shape,
+}
+
+
+def group_names(config: NanochatConfig) -> list[str]:
+    """The groups that `config.space` names, known or not; without one, the model's own."""
+    default = "synaptic" if config.model == "synaptic" else "optimizer"
+    return [name.strip() for name in (config.space or default).split("+")]
+
+
+def search_space(config: NanochatConfig) -> SearchSpace:
+    """The knobs of `config.space`; without one, what the model has to tune.
+
+    Raises ValueError on an unknown group, or on a start outside a knob's range.
+    """
+    names = group_names(config)
+    for name in names:
+        if name not in GROUPS:
+            raise unknown("search group", name, GROUPS)
+        if name == "synaptic" and config.model == "gpt" and not config.control:
+            raise ValueError('space "synaptic" has nothing to move in model "gpt"')
+    try:
+        return SearchSpace(knobs=tuple(knob for name in names for knob in GROUPS[name](config)))
+    except ValidationError as error:
+        raise ValueError(f"space {'+'.join(names)}: {in_words(error)}") from error

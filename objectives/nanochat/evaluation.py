@@ -11,9 +11,8 @@ import torch
 from objectives.api import Context, Measurement, OutOfMemoryError, SetupError
 from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.flops import INITIAL_SHARE, optimizer_flops, require_steps
-from objectives.nanochat.health import diagnose
 from objectives.nanochat.text import data
-from objectives.nanochat.train import Trainer
+from objectives.nanochat.train import Trainer, diagnose
 
 HEARTBEAT_STEPS = 10
 HEARTBEAT_SECONDS = 1.0

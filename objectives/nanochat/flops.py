@@ -3,8 +3,9 @@
 Counted: every matrix product, forward and backward, at two FLOPs per multiply and add: weights,
 attention over the full square, head, and the synapses' products. `torch.utils.flop_counter` sees
 the same ones. Not counted, in either model: what is done element by element (norms, softmax,
-activations, release). The optimiser's products are counted apart. Equal FLOPs are not equal
-seconds: both are reported.
+activations, release), nor what gradient checkpointing computes a second time, which saves memory
+and teaches nothing. The optimiser's products are counted apart. Equal FLOPs are not equal seconds:
+both are reported.
 """
 
 import math
@@ -69,16 +70,22 @@ def parts(config: NanochatConfig) -> dict[str, Flops]:
         "head": Flops(head, 2.0 * head),
         "calcium": Flops(calcium, calcium),  # its kernel is constant
         "chain": Flops(chain, 0.0),  # its slopes are among the values
-        "recomputed": Flops(0.0, _recomputed(config, weights + attention + calcium + chain)),
     }
 
 
-def _recomputed(config: NanochatConfig, layers: float) -> float:
-    """What gradient checkpointing computes a second time, as far as the backward pass needs it."""
-    if not config.gradient_checkpointing:
-        return 0.0
-    unneeded = 8.0 * config.n_layer * config.n_embd**2 if config.model == "gpt" else 0.0
-    return layers - unneeded
+def parameters(config: NanochatConfig) -> int:
+    """Weights inside the blocks, of the embedding and of the untied head."""
+    cost = parts(config)
+    return int(cost["weights"].forward / 2 + cost["head"].forward)
+
+
+def checkpoint_bytes(config: NanochatConfig, steps: int) -> int:
+    """Bytes of a checkpoint, about: float32 weights, one moment of each matrix, two of each table,
+    gains, the loss and the gradient norm of every step; and 320 to describe a tensor."""
+    tables = int(parts(config)["head"].forward)
+    gains = 4 * config.n_embd * config.n_layer if config.model == "synaptic" else 0
+    floats = 2 * parameters(config) + tables + gains + 2 * steps
+    return 4 * floats + 320 * (5 * config.n_layer + 27)
 
 
 def optimizer_flops(config: NanochatConfig) -> float:

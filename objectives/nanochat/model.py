@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.gain import PostSynapticGains
-from objectives.nanochat.synaptic import Release
+from objectives.nanochat.synaptic import PostSynapticGains, Release
 
 SOFTCAP = 15.0
 ROTARY_BASE = 10_000.0
@@ -75,7 +74,7 @@ class MLP(nn.Module):
         return F.linear(F.linear(x, self.up).relu().square(), self.down)
 
 
-class Layer(nn.Module):
+class Block(nn.Module):
     """Attention and MLP, each added to what came in; `gains` scale what the MLP adds."""
 
     def __init__(self, config: NanochatConfig, number: int, device: torch.device) -> None:
@@ -130,7 +129,7 @@ class GPT(nn.Module):
         self.config = config
         self.tables = Tables(config)
         self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.n_embd))
-        self.layers = nn.ModuleList(Layer(config, i, device) for i in range(config.n_layer))
+        self.layers = nn.ModuleList(Block(config, i, device) for i in range(config.n_layer))
         self.gains = PostSynapticGains(config) if config.model == "synaptic" else None
         self.head = nn.Parameter(torch.empty(config.vocab_size, config.n_embd))
         self._initialise(generator)

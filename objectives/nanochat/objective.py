@@ -22,8 +22,7 @@ from objectives.api import (
     missing_package,
     require_factor,
 )
-from objectives.nanochat import groups
-from objectives.nanochat.config import NanochatConfig
+from objectives.nanochat.config import NanochatConfig, group_names, search_space
 from objectives.nanochat.flops import (
     GOOD_STEPS,
     MAX_EPOCHS,
@@ -54,7 +53,7 @@ class NanochatObjective:
 
     @property
     def space(self) -> SearchSpace:
-        return groups.space(self.config)
+        return search_space(self.config)
 
     @property
     def fingerprint(self) -> str:
@@ -88,7 +87,7 @@ class NanochatObjective:
         """The synaptic model without its synapses: plain attention, no gains."""
         if self.config.model == "gpt":
             return ()
-        space = "+".join(groups.named(self.config))
+        space = "+".join(group_names(self.config))
         settings = {"model": "gpt", "space": space, "control": True}
         return (Variant(label="synapses off", settings=settings),)
 

@@ -8,15 +8,16 @@ import math
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from objectives.api import DivergedError
 from objectives.keeping import cache_directory
-from objectives.nanochat.batches import Batches, Windows
 from objectives.nanochat.config import NOT_TRAINED, NanochatConfig
 from objectives.nanochat.flops import plan
 from objectives.nanochat.model import GPT
@@ -24,8 +25,88 @@ from objectives.nanochat.optim import lr_factor, optimizers, set_lr
 from objectives.nanochat.synaptic import release_noise
 from objectives.nanochat.text.data import Corpus, require_length
 
+CHUNK = 64  # optimiser steps whose tokens are moved to the device at once
 ROOM = 1024  # steps whose losses are kept before more room is made
 EVAL_BATCHES = 4  # micro-batches scored at once: without gradients there is room
+SPIKE_WINDOW = 32  # steps before a loss that say what was to be expected
+SPIKE = 6.0  # robust standard deviations above them
+SPIKE_FLOOR = 0.1  # nats a loss must rise at least to be a spike
+UNSTABLE_SHARE = 0.02  # of the steps being spikes
+EXPLODING = 0.3  # nats the end lies above the lowest level on the way
+TAIL = 5  # the last fifth of the steps is the end
+MAD = 1.4826  # median absolute deviations in a normal's standard deviation
+
+
+class Batches:
+    """The training windows of every step: its number says what it reads.
+
+    They are drawn some steps at a time, so memory does not grow with the steps of a run. How an
+    effective batch is cut into micro-batches changes nothing of what it reads.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        config: NanochatConfig,
+        steps: int,
+        generator: torch.Generator,
+        device: torch.device,
+    ) -> None:
+        self._tokens, self._device = corpus.train, device
+        self._shape = (config.gradient_accumulation_steps, config.micro_batch_size)
+        self._window = np.arange(config.sequence_len + 1)
+        self._steps, self._last = steps, len(corpus.train) - config.sequence_len
+        self._generator, self._origin, self._drawn = generator, generator.get_state(), 0
+        self._first, self._chunk = -1, torch.empty(0)
+
+    def __getitem__(self, step: int) -> Tensor:
+        """Token ids (micro-batch, sequence, token + 1) of `step`, on the device."""
+        first = step // CHUNK * CHUNK
+        if first != self._first:
+            starts = self._starts(first)
+            windows = self._tokens[starts[..., None] + self._window]
+            chunk = _tensor(windows, self._device)
+            self._first, self._chunk = first, chunk.view(-1, *self._shape, chunk.shape[-1])
+        return self._chunk[step - first]
+
+    def _starts(self, first: int) -> np.ndarray:
+        """Where the windows of the chunk that begins with step `first` begin (step, sequence)."""
+        if first < self._drawn:
+            self._generator.set_state(self._origin)
+            self._drawn = 0
+        while self._drawn <= first:
+            sequences = (min(CHUNK, self._steps - self._drawn), self._shape[0] * self._shape[1])
+            starts = torch.randint(self._last, sequences, generator=self._generator)
+            self._drawn += CHUNK
+        return starts.numpy()
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Held-out text in windows."""
+
+    tokens: Tensor  # (window, token + 1), on the device
+    bytes: int  # of text that the targets stand for
+
+    @classmethod
+    def evenly(cls, corpus: Corpus, config: NanochatConfig, device: torch.device) -> "Windows":
+        """The same windows for every candidate and seed, spread over the held-out text."""
+        last = len(corpus.val) - config.sequence_len - 1
+        starts = np.linspace(0, last, config.val_windows).astype(np.int64)
+        windows = corpus.val[starts[:, None] + np.arange(config.sequence_len + 1)]
+        return cls(_tensor(windows, device), int(corpus.token_bytes[windows[:, 1:]].sum()))
+
+    def every(self, nth: int, corpus: Corpus) -> "Windows":
+        """Each `nth` window."""
+        tokens = self.tokens[::nth]
+        return Windows(tokens, int(corpus.token_bytes[tokens[:, 1:].cpu().numpy()].sum()))
+
+
+def _tensor(tokens: np.ndarray, device: torch.device) -> Tensor:
+    tensor = torch.from_numpy(tokens.astype(np.int64))
+    if device.type == "cuda":  # from pinned memory the GPU need not be waited for
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor
 
 
 class Trainer:
@@ -155,3 +236,36 @@ def _generator(seed: int, stream: str, device: str) -> torch.Generator:
     """An independent stream for each purpose, so that using more of one never shifts another."""
     key = int.from_bytes(sha256(f"{seed}/{stream}".encode()).digest()[:8], "big") >> 1
     return torch.Generator(device).manual_seed(key)
+
+
+def diagnose(losses: Tensor, grad_norms: Tensor, max_grad_norm: float) -> dict[str, float]:
+    """Figures and flags (0 or 1) on a run's `losses` (step) in nats and `grad_norms` (step)."""
+    losses, grad_norms = losses.double().cpu(), grad_norms.double().cpu()
+    end = losses[-max(1, len(losses) // TAIL) :]
+    spikes = _spikes(losses)
+    return {
+        "train_loss_tail": end.mean().item(),
+        "median_grad_norm": grad_norms.median().item(),
+        "largest_grad_norm": grad_norms.max().item(),
+        "clipped_share": (grad_norms > max_grad_norm).double().mean().item(),
+        "loss_spikes": float(spikes),
+        "unstable": float(spikes > UNSTABLE_SHARE * len(losses)),
+        "exploding": float(end.mean() > _lowest_level(losses) + EXPLODING),
+    }
+
+
+def _spikes(losses: Tensor) -> int:
+    """Steps whose loss stands out above the window before them."""
+    if len(losses) <= SPIKE_WINDOW:
+        return 0
+    before = losses.unfold(0, SPIKE_WINDOW, 1)[:-1]
+    median = before.median(1).values
+    spread = MAD * (before - median[:, None]).abs().median(1).values
+    rise = losses[SPIKE_WINDOW:] - median
+    return int(((rise > SPIKE * spread) & (rise > SPIKE_FLOOR)).sum())
+
+
+def _lowest_level(losses: Tensor) -> Tensor:
+    """The lowest mean over as many steps as the end has, or the untrained loss if lower."""
+    levels = losses.unfold(0, max(1, len(losses) // TAIL), 1).mean(1)
+    return losses[0].minimum(levels.min())

@@ -18,9 +18,8 @@ from typing import TextIO
 
 import psutil
 
-from objectives.api import CommandLine, OutOfMemoryError, SetupError
+from objectives.api import CommandLine, OutOfMemoryError, ProgramFailedError, SetupError
 from objectives.programs import kernel
-from objectives.programs.ended import OUT_OF_MEMORY, Ended
 
 TAIL_LINES = 30
 LONGEST_LINE = 8192
@@ -30,28 +29,77 @@ READ_BYTES = 1 << 16
 PIPE_BYTES = 1 << 20
 """What a pipe may hold where the system does not say."""
 
-_STEERING = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 """What colours a terminal, moves its cursor or names its window: no part of what is said."""
 
 BEAT_SECONDS = 1.0
-LOOK_SECONDS = 5.0
+CHECK_SECONDS = 5.0
 """How often a silent program is asked for its CPU time."""
 
 LEAST_CPU_SHARE = 0.01
-"""Of the time between two looks: what waits for ever uses less."""
+"""Of the time between two checks: what waits for ever uses less."""
 
 Listener = Callable[[str], Mapping[str, float] | None]
 """Hears each line, of stdout and stderr alike; may answer with metrics, or raise to end it all."""
 
+OUT_OF_MEMORY = re.compile(
+    r"(?:CUDA|HIP|MPS|XPU)[ \w:]{0,40} out of memory|OutOfMemoryError|^MemoryError\b"
+    r"|std::bad_alloc|(?:CUBLAS|CUDNN)_STATUS_ALLOC_FAILED|CUDA_ERROR_OUT_OF_MEMORY"
+    r"|\bRESOURCE_EXHAUSTED\b|\b[Cc]annot allocate memory\b"
+    r"|DefaultCPUAllocator: (?:can't allocate|not enough) memory"
+)
+"""As torch, JAX, CUDA, C++, Python and the system say it."""
+
+
+_SAYS_LITTLE = re.compile(r"\W*(?:Pass --helpshort or --helpfull .*)?")
+"""A frame's edge, as rich draws it, and absl's advice: what is wrong stands before them."""
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """By the signal, or a shell says so of what it started."""
 
 
+@dataclass(frozen=True)
+class Exit:
+    """How a program ended."""
+
+    code: int  # its exit status, or minus the signal that killed it
+    tail: tuple[str, ...]  # its last lines, of both streams
+    out_of_memory: str = ""  # the last line of all that says so
+
+    @property
+    def last_line(self) -> str:
+        """The last line that says something."""
+        said = (line for line in reversed(self.tail) if not _SAYS_LITTLE.fullmatch(line))
+        return next((line.strip(" \t\r\n│") for line in said), "")
+
+    def require_success(self) -> None:
+        """Raises OutOfMemoryError or ProgramFailedError unless it exited with 0.
+
+        A program may run out of memory, try with less and succeed: what it says of its memory
+        counts only where it fails.
+        """
+        if self.code == 0:
+            return
+        if self.code > 0:
+            how = f"exited with status {self.code}"
+        else:
+            how = f"killed by signal {-self.code} {_signal_name(-self.code)}".rstrip()
+        if self.out_of_memory:
+            raise OutOfMemoryError(f"{how}: {self.out_of_memory}")
+        raise ProgramFailedError(how + (self.last_line and f": {self.last_line}"))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return ""
+
+
 def run(
-    line: CommandLine, hear: Listener, heartbeat: Callable[[Mapping[str, float]], None]
-) -> Ended:
-    """Run the program to its end. Its output goes to our own, and each line to `hear`.
+    line: CommandLine, listener: Listener, heartbeat: Callable[[Mapping[str, float]], None]
+) -> Exit:
+    """Run the program to its end. Its output goes to our own, and each line to `listener`.
 
     Output or CPU time is its sign of life, passed on as a heartbeat. Nothing of its process group
     is alive when this returns or raises. Raises SetupError if it cannot be started, and
@@ -62,7 +110,7 @@ def run(
     killed_before = kernel.oom_kills()
     started = _start(line)
     try:
-        ended = _Talk(started, hear, heartbeat).listen()
+        exit_ = _Conversation(started, listener, heartbeat).listen()
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(started.pid, signal.SIGKILL)
@@ -70,9 +118,9 @@ def run(
         for pipe in (started.stdout, started.stderr):
             assert pipe is not None
             pipe.close()
-    if ended.code in _KILLED and kernel.oom_kills() > killed_before:
+    if exit_.code in _KILLED and kernel.oom_kills() > killed_before:
         raise OutOfMemoryError("killed by signal 9 SIGKILL: the kernel ran out of memory")
-    return ended
+    return exit_
 
 
 def _start(line: CommandLine) -> subprocess.Popen[bytes]:
@@ -112,7 +160,7 @@ class _Stream:
         self._rest = rest[:LONGEST_LINE]
         if not data and rest:
             whole.append(rest)
-        said = (_STEERING.sub("", one[:LONGEST_LINE]) for one in whole)
+        said = (_CONTROL.sub("", one[:LONGEST_LINE]) for one in whole)
         return [one for one in said if one]
 
     def _pass_on(self, data: bytes) -> None:
@@ -122,24 +170,24 @@ class _Stream:
         self.ours.buffer.flush()
 
 
-class _Talk:
+class _Conversation:
     """The program's two streams, listened to until it ends."""
 
     def __init__(
         self,
         started: subprocess.Popen[bytes],
-        hear: Listener,
+        listener: Listener,
         heartbeat: Callable[[Mapping[str, float]], None],
     ) -> None:
-        self._started, self._hear, self._heartbeat = started, hear, heartbeat
+        self._started, self._listener, self._heartbeat = started, listener, heartbeat
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
-        self._news: dict[str, float] = {}
-        self._beat_at = self._looked_at = time.monotonic()
-        self._is_heard = False
+        self._metrics: dict[str, float] = {}
+        self._beat_at = self._checked_at = time.monotonic()
+        self._is_alive = False
         self._cpu_seconds = 0.0
-        self._short_of_memory = ""
+        self._out_of_memory = ""
 
-    def listen(self) -> Ended:
+    def listen(self) -> Exit:
         assert self._started.stdout is not None
         assert self._started.stderr is not None
         streams = {
@@ -156,9 +204,9 @@ class _Talk:
             finally:
                 for descriptor in end:
                     os.close(descriptor)
-        if self._news:
-            self._heartbeat(self._news)
-        return Ended(self._started.returncode, tuple(self._tail), self._short_of_memory)
+        if self._metrics:
+            self._heartbeat(self._metrics)
+        return Exit(self._started.returncode, tuple(self._tail), self._out_of_memory)
 
     def _until_it_ends(
         self, selector: selectors.BaseSelector, streams: Mapping[int, _Stream]
@@ -180,8 +228,8 @@ class _Talk:
         except BlockingIOError:
             return None
         if data:
-            self._is_heard = True
-            self._said(stream.lines(data))
+            self._is_alive = True
+            self._handle(stream.lines(data))
         return len(data)
 
     def _finish(self, descriptor: int, stream: _Stream) -> None:
@@ -189,27 +237,27 @@ class _Talk:
         left = _capacity(descriptor)
         while left > 0 and (taken := self._drain(descriptor, stream)):
             left -= taken
-        self._said(stream.lines(b""))
+        self._handle(stream.lines(b""))
 
-    def _said(self, lines: list[str]) -> None:
+    def _handle(self, lines: list[str]) -> None:
         for line in lines:
             self._tail.append(line)
             if OUT_OF_MEMORY.search(line):
-                self._short_of_memory = line.strip()
-            self._news.update(self._hear(line) or {})
+                self._out_of_memory = line.strip()
+            self._metrics.update(self._listener(line) or {})
 
     def _beat(self) -> None:
         now = time.monotonic()
         if now - self._beat_at < BEAT_SECONDS:
             return
-        passed = now - self._looked_at
-        if not self._is_heard and passed >= LOOK_SECONDS:
-            used = _cpu_seconds(self._started.pid)
-            self._is_heard = used - self._cpu_seconds >= LEAST_CPU_SHARE * passed
-            self._looked_at, self._cpu_seconds = now, used
-        if self._is_heard:
-            self._heartbeat(self._news)
-            self._news, self._is_heard, self._beat_at = {}, False, now
+        passed = now - self._checked_at
+        if not self._is_alive and passed >= CHECK_SECONDS:
+            used = cpu_seconds(self._started.pid)
+            self._is_alive = used - self._cpu_seconds >= LEAST_CPU_SHARE * passed
+            self._checked_at, self._cpu_seconds = now, used
+        if self._is_alive:
+            self._heartbeat(self._metrics)
+            self._metrics, self._is_alive, self._beat_at = {}, False, now
 
 
 def _end_of(pid: int) -> tuple[int, ...]:
@@ -223,12 +271,12 @@ def _capacity(descriptor: int) -> int:
     return PIPE_BYTES if get_size is None else fcntl.fcntl(descriptor, get_size)
 
 
-def _cpu_seconds(pid: int) -> float:
-    """Of the process and of all that it started and that still lives."""
+def cpu_seconds(pid: int, *, itself: bool = True) -> float:
+    """Of all that a process started and that still lives, and of the process itself."""
     total = 0.0
     with suppress(psutil.Error):
         root = psutil.Process(pid)
-        for process in (root, *root.children(recursive=True)):
+        for process in (*([root] if itself else []), *root.children(recursive=True)):
             with suppress(psutil.Error):
                 times = process.cpu_times()
                 total += times.user + times.system

@@ -5,7 +5,7 @@ from typing import Any
 
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec, SetupError, Variant
-from objectives.programs.budget import BUDGET
+from objectives.programs.objective import BUDGET
 from orchestrator.config import RUNG_FACTOR
 
 TARGET = "target_flops"

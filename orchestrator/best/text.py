@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.plain import command
-from budgets.statistics.comparison import Gain
+from budgets.stats import Gain
 from budgets.verdict.findings_text import in_words
 from budgets.words import percent
 from orchestrator.best.configuration import Configuration, KnobValue, moved

@@ -1,6 +1,5 @@
 """`calibrate`: the baseline measured, before anything is searched."""
 
-from dataclasses import replace
 from typing import Annotated, Any
 
 from typer import Context, Option
@@ -11,9 +10,7 @@ from budgets.terms import Calibration
 from objectives.registry import kind
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import overrides_of, resolved_of
-from orchestrator.cli.memory import MicroBatches, measure_micro_batches
 from orchestrator.cli.options import FILE, MACHINE, PLACE, TUNED, Json, Override, Reason, taking
-from orchestrator.cli.sweep import SweepWorkers, WorkerCounts, sweep_of, sweep_workers
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
@@ -24,28 +21,24 @@ from orchestrator.planning.request import Overrides, Request
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import Result
 from orchestrator.running.calibrating import Calibrating
-from orchestrator.running.sweep import LEAST_EVALUATIONS
 
 
 @taking(FILE, PLACE, TUNED, MACHINE)
 def calibrate(
     context: Context,
     seeds: Annotated[
-        int | None,
+        int,
         Option(
             "--seeds",
             metavar="N",
             min=1,
             max=MOST_SEEDS,
-            help=f"Default: {CALIBRATION_SEEDS}; of a sweep {LEAST_EVALUATIONS} a level.",
+            help="Evaluations of the baseline.",
         ),
-    ] = None,
-    sweep: SweepWorkers = False,
-    counts: WorkerCounts = None,
+    ] = CALIBRATION_SEEDS,
     again: Annotated[
         bool, Option("--again", help="Measure again, beside what there is; needs --reason.")
     ] = False,
-    micro_batches: MicroBatches = None,
     override: Override = None,
     reason: Reason = "",
     as_json: Json = False,
@@ -57,28 +50,18 @@ def calibrate(
     resolved = resolved_of(context)
     limits, how = limits_of(resolved), conduct_of(resolved, as_json=as_json)
     overrides = overrides_of(override, reason, again=again)
-    if counts is not None and not sweep:
-        raise ValueError("--worker-counts: expected --sweep-workers beside it, got it alone")
-    if sweep and micro_batches is not None:
-        raise ValueError("--sweep-workers and --micro-batches: expected one, got both")
-    if sweep:
-        wanted = replace(sweep_of(how, limits.objective, counts, seeds), request=limits)
-        sweep_workers(how, replace(wanted, reason=reason if again else "", overrides=overrides))
-    elif micro_batches is not None:
-        measure_micro_batches(how, limits, micro_batches, seeds or CALIBRATION_SEEDS)
-    else:
-        why, repeats = reason if again else None, seeds or CALIBRATION_SEEDS
-        known = find_calibration(how.root, limits.objective, devices_of(how.engine.slots()))
-        done = _measured(how, limits, repeats, overrides, why)
-        if as_json:
-            print_json(_as_dict(done))
-            return
-        _show(done, _next(resolved))
-        if known is not None and known.directory == done.directory:
-            repeated = command("calibrate", *resolved.layers.words())
-            made = f"{made_at(done.directory):%Y-%m-%d %H:%M} UTC"
-            print_line(f"Nothing was measured now: these figures are of {made}.")
-            print_line(f'To measure again: {repeated} --again --reason "WHY"')
+    why = reason if again else None
+    known = find_calibration(how.root, limits.objective, devices_of(how.engine.slots()))
+    done = _measured(how, limits, seeds, overrides, why)
+    if as_json:
+        print_json(_as_dict(done))
+        return
+    _show(done, _next(resolved))
+    if known is not None and known.directory == done.directory:
+        repeated = command("calibrate", *resolved.layers.words())
+        made = f"{made_at(done.directory):%Y-%m-%d %H:%M} UTC"
+        print_line(f"Nothing was measured now: these figures are of {made}.")
+        print_line(f'To measure again: {repeated} --again --reason "WHY"')
 
 
 def _measured(
@@ -96,9 +79,8 @@ def _measured(
 def _next(resolved: Config) -> tuple[str, ...]:
     """The words of the command that plans the same with what was measured."""
     words = resolved.layers.words()
-    if resolved.campaign is not None:
-        return ("plan", "campaign", *words)
-    return ("plan", resolved.search.phase, "--tier", "target", *words)
+    tier = () if resolved.campaign is not None else ("--tier", "target")
+    return ("plan", *tier, *words)
 
 
 def _show(result: Result, following: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ from objectives.commands import Program
 from objectives.keeping import keeping
 from orchestrator.cli.best import best
 from orchestrator.cli.calibrate import calibrate
-from orchestrator.cli.compare import compare
+from orchestrator.cli.check import checks
 from orchestrator.cli.conducting import EXIT_SIGNAL
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.dry_run import show_dry_run
@@ -24,16 +24,13 @@ from orchestrator.cli.given import file_command, search_command
 from orchestrator.cli.history import history
 from orchestrator.cli.init import init
 from orchestrator.cli.ledger import amend, ledgers, verify
-from orchestrator.cli.plan import plans
-from orchestrator.cli.plan_campaign import plan_campaign
+from orchestrator.cli.plan import plan
 from orchestrator.cli.program import examples
-from orchestrator.cli.proxy import proxies
 from orchestrator.cli.report import report
 from orchestrator.cli.run import run_file, run_search
 from orchestrator.cli.serve import serve
 from orchestrator.cli.shards import shards
 from orchestrator.cli.slurm import exports
-from orchestrator.cli.space import spaces
 from orchestrator.cli.status import status
 from orchestrator.cli.terminal import print_json
 from orchestrator.cli.track import track
@@ -76,17 +73,17 @@ before(epilog=examples("explain", "explain min-nanochat-s1", "explain search.tom
 before(
     epilog=examples(
         "calibrate",
-        "calibrate --sweep-workers --worker-counts 1,2",
         'calibrate --again --reason "another driver"',
     )
 )(calibrate)
-app.add_typer(spaces, name="space", rich_help_panel="Before you pay")
-app.add_typer(plans, name="plan", rich_help_panel="Before you pay")
-plans.command(
-    "campaign",
-    help="What a campaign would take: every run, times, a checklist.\n\nWrites nothing.",
-    epilog=examples("plan campaign campaign.toml"),
-)(file_command(plan_campaign))
+app.add_typer(checks, name="check", rich_help_panel="Before you pay")
+before(
+    epilog=examples(
+        "plan --tier target",
+        "plan --fit --window 12h --assume-eval-seconds 30",
+        "plan --from first --variant robust",
+    )
+)(plan)
 
 running(
     "phase1",
@@ -113,17 +110,17 @@ running(
     "Writes a run below RUNS_DIR; of a campaign of searches one for each.",
     epilog=examples("run search.toml", "run search.toml --seed 2 --max-hours 6"),
 )(file_command(run_file))
-app.add_typer(proxies, name="proxy", rich_help_panel="Run")
 app.add_typer(exports, name="export", rich_help_panel="Run")
 exports.command("shards", epilog=examples("export shards --out shards --shards 4"))(shards)
 
 looking(epilog=examples("status", "status min-nanochat-s1 --watch"))(status)
 looking(
     epilog=examples(
-        "report", "report min-nanochat-s1 --html", "report min-nanochat-s1 --png scores"
+        "report",
+        "report min-nanochat-s1 --png scores",
+        "report min-nanochat-s1 min-nanochat-s2 --html",
     )
 )(report)
-looking(epilog=examples("compare min-nanochat-s1 min-nanochat-s2 --html"))(compare)
 looking(epilog=examples("best", "best first --json", "best first --train --times 4 --seeds 2"))(
     best
 )

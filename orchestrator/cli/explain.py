@@ -1,4 +1,4 @@
-"""`explain`: every rule, its thresholds, and what it observes in a run."""
+"""`explain`: every value of a configuration, and its knobs; or the rules of a run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,62 +7,46 @@ from typer import Argument, Context
 
 from budgets.plain import plain
 from budgets.rules.table import TABLE
-from budgets.rules.text import as_dict, evidence_lines, rules_table, seen, seen_table
-from budgets.terms import Thresholds
+from budgets.rules.text import as_dict, evidence_lines, seen, seen_table
 from orchestrator.cli.explain_file import explain_file
-from orchestrator.cli.given import resolved_of
-from orchestrator.cli.options import (
-    DEFAULT_ROOT,
-    LAID_OVER,
-    Json,
-    Root,
-    taking,
-)
+from orchestrator.cli.given import is_given, resolved_of
+from orchestrator.cli.options import DEFAULT_ROOT, TUNED, Json, Root, taking
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.records.recorded import find_run, load_state
 
 
-@taking(LAID_OVER)
+@taking(TUNED)
 def explain(
     context: Context,
     run: Annotated[
         str | None,
-        Argument(
-            metavar="RUN|FILE", help="A run, to see what fires; or a configuration, its values."
-        ),
+        Argument(metavar="FILE|RUN", help="A configuration; or a run, to see its rules."),
     ] = None,
     root: Root = DEFAULT_ROOT,
     as_json: Json = False,
 ) -> None:
-    """Every rule, its thresholds and what it observes in a run; or a file's values and origins.
-
-    --set, --preset, --profile: the file with these.
+    """Every value of a configuration, where it is from, and the knobs; or a run's rules.
 
     Writes nothing.
     """
-    if run is not None and _is_a_configuration(Path(run)):
-        explain_file(resolved_of(context, Path(run)), as_json=as_json)
+    if run is None or _is_a_configuration(Path(run)):
+        file = None if run is None else Path(run)
+        explain_file(resolved_of(context, file), as_json=as_json)
         return
-    if any(context.params[option.name] for option in LAID_OVER):
-        raise ValueError(f"--set, --preset, --profile are for a configuration file, got {run!r}")
-    if run is None:
-        limits = Thresholds()
-        directory, saw = None, {}
-        lines = ["# Rules", "", *rules_table(limits)]
-    else:
-        directory = find_run(run, root)
-        state = load_state(directory)
-        limits = state.plan.thresholds
-        saw = seen(state)
-        title = f"# Rules of {plain(state.plan.run_id)}"
-        evidence = [plain(line) for line in evidence_lines(saw)]
-        lines = [title, "", *seen_table(limits, saw), "", *evidence]
+    if any(is_given(context, option.name) for option in TUNED):
+        raise ValueError(
+            f"--objective, --set, --preset, --profile are for a configuration file, got {run!r}"
+        )
+    directory = find_run(run, root)
+    state = load_state(directory)
+    limits, saw = state.plan.thresholds, seen(state)
     if as_json:
         rows = [as_dict(rule, limits, saw.get(rule.name)) for rule in TABLE]
-        where = None if directory is None else str(directory)
-        print_json({"directory": where, "rules": rows})
-    else:
-        print_markdown("\n".join(lines))
+        print_json({"directory": str(directory), "rules": rows})
+        return
+    evidence = [plain(line) for line in evidence_lines(saw)]
+    title = f"# Rules of {plain(state.plan.run_id)}"
+    print_markdown("\n".join([title, "", *seen_table(limits, saw), "", *evidence]))
 
 
 def _is_a_configuration(named: Path) -> bool:

@@ -1,11 +1,14 @@
-"""Every value of a configuration, and where it is from, for a person and as JSON."""
+"""Every value of a configuration, and where it is from, and its knobs; as JSON too."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from budgets.plain import plain
 from budgets.table import table
+from budgets.words import counted
+from objectives.api import Objective
+from objectives.registry import kind
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
 from orchestrator.planning.configured import request_of
@@ -68,8 +71,13 @@ def explain_file(resolved: Config, *, as_json: bool) -> None:
     Raises ValueError on what no command could begin.
     """
     request_of(resolved)
-    document: dict[str, Any] = {"file": str(resolved.file), "values": as_dict(resolved)}
-    lines = [f"# {plain(str(resolved.file))}", *to_markdown(resolved)]
+    objective = resolved.load_objective()
+    rows = knob_rows(objective)
+    file = None if resolved.file is None else str(resolved.file)
+    document: dict[str, Any] = {"file": file, "values": as_dict(resolved), "knobs": rows}
+    document["objective"] = objective.spec.model_dump(mode="json")
+    title = plain(file or "The defaults")
+    lines = [f"# {title}", *to_markdown(resolved), "", *knob_table(kind(objective.spec), rows)]
     if resolved.campaign is not None:
         from orchestrator.campaign import matrix
 
@@ -80,3 +88,28 @@ def explain_file(resolved: Config, *, as_json: bool) -> None:
         print_json(document)
     else:
         print_markdown("\n".join(lines))
+
+
+def knob_rows(objective: Objective) -> list[dict[str, Any]]:
+    """One row a knob, in the order of the space."""
+    return [
+        {
+            "name": knob.name,
+            "kind": knob.kind,
+            "low": knob.decode(0.0),
+            "high": knob.decode(1.0),
+            "baseline": knob.typed(knob.baseline),
+        }
+        for knob in objective.space.knobs
+    ]
+
+
+def knob_table(name: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The rows for a person."""
+    yield from (f"# {plain(name)}: {counted(len(rows), 'knob')}", "")
+    yield from table(("knob", "kind", ">low", ">high", ">baseline"), map(_cells, rows))
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    ends = (f"{row[name]:.4g}" for name in ("low", "high", "baseline"))
+    return row["name"], row["kind"], *ends

@@ -45,6 +45,18 @@ def search_command(act: Callable[[Asked], None], phase: PhaseName) -> Command:
     return taking(FILE, FOLLOWING if phase == "phase2" else (), SEARCH)(command)
 
 
+def asked_for_any(context: Context, *, as_json: bool) -> Asked:
+    """What the command line and its file ask for: a search of either phase, or a campaign.
+
+    `--from` and `--variant` are of a phase 2: nobody has to say so too.
+    """
+    follows = any(is_given(context, named(key)) for key in ("search.from", "search.variant"))
+    phase = {"search.phase": ("phase2", "--from")} if follows else {}
+    resolved = resolved_of(context, flags=phase)
+    _refuse_unused(resolved, accept_drift=context.params["accept_drift"])
+    return _asked(context, resolved, as_json=as_json)
+
+
 def file_command(act: Callable[[Asked], None]) -> Command:
     """A command about what a file describes, whichever phase or campaign it is."""
 
@@ -94,7 +106,7 @@ def resolved_of(context: Context, file: Path | None = None, flags: Flags | None 
     said = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     given = {**(flags or {})}
     for key in OPTIONS:
-        if _is_given(context, name := named(key)):
+        if is_given(context, name := named(key)):
             given[key] = (options[name], said[name])
     resolved = resolve(
         _following(
@@ -152,7 +164,8 @@ def _follower(root: Path, run: str, variant: str | None) -> Plan | None:
     return None
 
 
-def _is_given(context: Context, name: str) -> bool:
+def is_given(context: Context, name: str) -> bool:
+    """Whether the command line says that option."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 

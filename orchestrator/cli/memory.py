@@ -1,37 +1,18 @@
-"""`calibrate --micro-batches`: the peak of memory at a few sizes, and the largest that is safe."""
+"""What `check memory` found: the peak of memory by micro-batch, and the largest that is safe."""
 
-from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from typer import Option
-
-from budgets.calibration import measure
 from budgets.plain import plain
 from budgets.table import table
 from budgets.terms import Devices
 from objectives.api import Objective
-from orchestrator.cli.conducting import conducting, finish
-from orchestrator.cli.given import numbers_of
-from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.execution.engine import devices_of
-from orchestrator.planning.configured import Conduct
-from orchestrator.planning.history import Entry, entry_of, read_history
+from orchestrator.planning.history import Entry
 from orchestrator.planning.memory import (
     MemoryLine,
     measured_peaks,
     memory_line,
-    with_micro_batch,
 )
-from orchestrator.planning.request import Request
-from orchestrator.running.calibrating import Calibrating
-
-MOST_REPEATS = 2
-"""Seeds of each size: a peak of memory hardly differs between them."""
-
-MicroBatches = Annotated[
-    str | None,
-    Option("--micro-batches", metavar="1,4", help="Measure memory at these sizes, and no noise."),
-]
 
 
 @dataclass(frozen=True)
@@ -45,33 +26,6 @@ class Memory:
     effective_batch: int
     largest: int | None  # safe micro-batch, a power of two; 0: not even 1; None: nothing says
     why_not: str = ""
-
-
-def measure_micro_batches(how: Conduct, limits: Request, text: str, repeats: int) -> None:
-    """Evaluate the baseline at each size, on record, and print the largest safe one.
-
-    Raises ValueError on sizes that the objective cannot have.
-    """
-    objective, repeats = limits.objective, min(repeats, MOST_REPEATS)
-    sizes = numbers_of("--micro-batches", text)
-    sized = {size: with_micro_batch(objective, size) for size in sizes}
-    slots = how.engine.slots()
-    entries: list[Entry] = []
-    seconds: dict[int, float] = {}
-    with conducting(how) as (session, live):
-        for size, one in sized.items():
-            asked = replace(limits, objective=one)
-            result = Calibrating(one, slots, repeats, request=asked).carry_out(session, "memory-")
-            if result.ruling.decision != "done":
-                finish(result, session.stop, live, how.as_json)
-            seconds[size] = measure(result.state).median_seconds
-            entries.append(entry_of(result.state))
-    known = read_history(how.root).entries
-    found = memory_of(objective, devices_of(slots), [*known, *entries], seconds)
-    if how.as_json:
-        print_json(_document(found))
-    else:
-        print_markdown(to_markdown(found))
 
 
 def memory_of(
@@ -132,7 +86,8 @@ def _verdict(found: Memory) -> str:
     return said
 
 
-def _document(found: Memory) -> dict[str, Any]:
+def as_dict(found: Memory) -> dict[str, Any]:
+    """The same for a program."""
     document = asdict(found)
     for name in ("peak_bytes", "seconds"):
         document[name] = {str(size): value for size, value in document[name].items()}

@@ -11,9 +11,9 @@ from typer import Context, Option
 from budgets.plain import printable
 from budgets.terms import Tier
 from orchestrator.cli.fit import fit_phase, fitting_of
-from orchestrator.cli.given import PhaseName, asked_for, numbers_of
-from orchestrator.cli.options import FILE, FOLLOWING, SEARCH, Command, Json, taking
-from orchestrator.cli.program import examples, group
+from orchestrator.cli.given import asked_for_any, numbers_of
+from orchestrator.cli.options import FILE, FOLLOWING, SEARCH, Json, taking
+from orchestrator.cli.plan_campaign import plan_campaign
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.circumstances import circumstances
@@ -22,8 +22,6 @@ from orchestrator.warm.succession import predecessor
 
 if TYPE_CHECKING:
     from orchestrator.planning.page import Circumstances
-
-plans = group("What would be spent, without spending it.", "plan phase1")
 
 
 @dataclass(frozen=True)
@@ -80,70 +78,49 @@ def _progress(tier: Tier, done: int, of: int) -> None:
         print(f"Simulating searches of tier {tier} ...", file=sys.stderr)
 
 
-_PLAN = "Writes nothing, but with --out FILE the choice into a configuration."
+@taking(FILE, FOLLOWING, SEARCH)
+def plan(
+    context: Context,
+    counts: Annotated[
+        str | None,
+        Option("--devices", metavar="1,4,8", help="Compare these numbers of devices."),
+    ] = None,
+    power: Annotated[
+        bool,
+        Option(
+            "--power",
+            help="Simulate searches: with what probability is a gain found? Some 30 s a tier.",
+        ),
+    ] = False,
+    fit: Annotated[
+        bool, Option("--fit", help="What fits into --window or --max-hours, at what price.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        Option("--out", metavar="FILE", help="With --fit: write the choice into this TOML."),
+    ] = None,
+    choice: Annotated[
+        int | None,
+        Option("--choice", metavar="N", min=1, help="With --out; default: the first that fits."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What a search or a campaign would cost, and what it could tell; all tiers without --tier.
 
+    With --from and --variant a phase 2.
 
-def plan_command(phase: PhaseName) -> Command:
-    """What a phase would cost, or with --fit what fits."""
-
-    def command(
-        context: Context,
-        counts: Annotated[
-            str | None,
-            Option("--devices", metavar="1,4,8", help="Compare these numbers of devices."),
-        ] = None,
-        power: Annotated[
-            bool,
-            Option(
-                "--power",
-                help="Simulate searches: with what probability is a gain found? Some 30 s a tier.",
-            ),
-        ] = False,
-        fit: Annotated[
-            bool, Option("--fit", help="What fits into --window or --max-hours, at what price.")
-        ] = False,
-        file: Annotated[
-            Path | None,
-            Option(
-                "--out",
-                metavar="FILE",
-                help="With --fit: write the choice into this TOML.",
-            ),
-        ] = None,
-        number: Annotated[
-            int | None,
-            Option(
-                "--choice", metavar="N", min=1, help="With --out; default: the first that fits."
-            ),
-        ] = None,
-        as_json: Json = False,
-    ) -> None:
-        numbers = () if counts is None else numbers_of("--devices", counts)
-        fitting, wanted = fitting_of(fit, file, number), Wanted(numbers, power)
-        asked = asked_for(context, phase, as_json=as_json)
-        if fitting is None:
-            plan_phase(asked, wanted)
-        elif wanted != Wanted():
-            raise ValueError(
-                "--fit has a page of its own: plan without it for --devices or --power"
-            )
-        else:
-            fit_phase(asked, fitting)
-
-    return taking(FOLLOWING if phase == "phase2" else (), FILE, SEARCH)(command)
-
-
-plans.command(
-    "phase1",
-    help=f"What a phase 1 search would cost; all tiers without --tier.\n\n{_PLAN}",
-    epilog=examples(
-        "plan phase1",
-        "plan phase1 --devices 1,4,8",
-        "plan phase1 --fit --window 12h --assume-eval-seconds 30",
-    ),
-)(plan_command("phase1"))
-plans.command(
-    "phase2",
-    help=f"What a phase 2 search would cost; all tiers without --tier.\n\n{_PLAN}",
-    epilog=examples("plan phase2 --from first --variant robust"),
-)(plan_command("phase2"))
+    Writes nothing, but with --out FILE the choice into a configuration.
+    """
+    wanted = Wanted(() if counts is None else numbers_of("--devices", counts), power)
+    fitting = fitting_of(fit, out, choice)
+    if fitting is not None and wanted != Wanted():
+        raise ValueError("--fit has a page of its own: plan without it for --devices or --power")
+    asked = asked_for_any(context, as_json=as_json)
+    if asked.resolved.campaign is not None:
+        if fitting is not None or wanted != Wanted():
+            raise ValueError("--fit, --devices, --power: of a search, and the file has a campaign")
+        plan_campaign(asked)
+    elif fitting is not None:
+        fit_phase(asked, fitting)
+    else:
+        plan_phase(asked, wanted)

@@ -1,4 +1,4 @@
-"""`plan campaign FILE`: every run, what they take, and what is still open. Touches nothing."""
+"""`plan FILE`: every run, what they take, and what is still open. Touches nothing."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
+from typer import Argument, Option
 
 from budgets.plain import printable
 from orchestrator.cli.board import show_result
+from orchestrator.cli.compare import compare
 from orchestrator.cli.delivered import deliver
-from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
+from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.cli.told import tell
 from orchestrator.look.board import Board, collect_runs, find_board
@@ -24,6 +25,13 @@ from orchestrator.running.session import system_clock
 
 EVERY = "all"
 
+Runs = Annotated[
+    list[str] | None,
+    Argument(
+        metavar="[RUN]...",
+        help="Ids or directories, default: the latest; of several: side by side.",
+    ),
+]
 AsHtml = Annotated[bool, Option("--html", help="Write all of it as one page, for any browser.")]
 AsMarkdown = Annotated[bool, Option("--md", help="Write the same as Markdown.")]
 PngNames = Annotated[
@@ -42,7 +50,7 @@ Out = Annotated[
 
 
 def report(
-    run: RunName = None,
+    runs: Runs = None,
     root: Root = DEFAULT_ROOT,
     as_html: AsHtml = False,
     as_md: AsMarkdown = False,
@@ -56,6 +64,8 @@ def report(
 ) -> None:
     """What a run as it stands, or a campaign, came to: found, how sure, at what cost, what next.
 
+    Of several runs: side by side, with gains, costs, what differs, and whether scores compare.
+
     --html, --md, --json: all of it, with evidence, plots, knobs and logs. --png, --pdf: a plot.
 
     Writes nothing without --html, --md, --png, --pdf or --rebuild.
@@ -64,6 +74,12 @@ def report(
     form = _form(out, html=as_html, md=as_md, is_drawn=any(drawn.values()))
     if form is not None and out not in (None, STDOUT):
         named_place(out, form)  # before the time it takes to fill it
+    if runs is not None and len(runs) > 1:
+        if rebuild or any(drawn.values()):
+            raise ValueError("--rebuild, --png, --pdf: expected one RUN, got several")
+        compare(runs, root, form, out, as_json=as_json)
+        return
+    run = runs[0] if runs else None
     board = find_board(run, root, system_clock().now())
     if board is not None and board.is_of_runs:
         if rebuild:

@@ -26,7 +26,7 @@ def _say_a_tier(asked: Asked) -> str:
     same = asked.resolved.layers.words("search.from", "search.variant")
     return (
         f"--tier: say how much to spend: min, target or max{in_file}. See what each costs with: "
-        f"{command('plan', asked.request.phase, *same)}"
+        f"{command('plan', *same)}"
     )
 
 

@@ -10,13 +10,12 @@ from typing import Any
 from objectives.api import (
     CommandLine,
     Context,
-    NeedsAProgram,
     Objective,
     SetupError,
-    TellsItsReading,
 )
-from objectives.programs.declared import as_text
-from objectives.programs.record import shown
+from objectives.programs.environment import shown
+from objectives.programs.knobs import as_text
+from objectives.programs.objective import ProgramObjective
 from objectives.registry import kind
 from objectives.secrets import redacted
 from objectives.settings import unknown
@@ -90,13 +89,13 @@ def dry_run(
         device=context.device,
         threads=context.threads,
         program=program,
-        reading=objective.reading if isinstance(objective, TellsItsReading) else "",
+        reading=objective.reading if isinstance(objective, ProgramObjective) else "",
         missing=_missing(objective),
     )
 
 
 def _missing(objective: Objective) -> str:
-    if isinstance(objective, NeedsAProgram):
+    if isinstance(objective, ProgramObjective):
         try:
             objective.require_program()
         except SetupError as error:

@@ -21,9 +21,9 @@ from objectives.api import (
     Measurement,
     ObjectiveError,
     OutOfMemoryError,
+    ProgramFailedError,
     SetupError,
 )
-from objectives.programs.ended import ProgramFailedError
 from objectives.secrets import redacted
 from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, write_model
 from orchestrator.execution.evaluate import Attempt, no_score

@@ -10,7 +10,7 @@ from budgets.calibration import measure
 from budgets.campaign.effects import CampaignReport
 from budgets.events import Decided
 from budgets.plain import command
-from budgets.statistics.detectable import detectable
+from budgets.stats import detectable
 from budgets.tiers import TIERS
 from budgets.verdict.findings import Findings, title
 from budgets.verdict.findings_text import luck_lines
@@ -152,7 +152,7 @@ def _over(run: Run) -> Answer:
         way = NextStep(earnest, (_search(run),))
     if text.same_scores(run):
         called, mood = "All scores are the same", "caution"
-        check = of_objective(run, "space", "check")
+        check = of_objective(run, "check", "knobs")
         way = NextStep("Check which knobs move the score at all.", (check,))
     return _answer(run, called, mood, way, **said)
 
@@ -165,7 +165,7 @@ def _search(run: Run) -> str:
 
 
 def _calibrated(run: Run) -> Answer:
-    plan, own, limits = (of_objective(run, "plan", "phase1"),), run.baseline, run.plan.thresholds
+    plan, own, limits = (of_objective(run, "plan"),), run.baseline, run.plan.thresholds
     way = NextStep("See what a search would take, and what it could tell.", plan)
     if own is None:
         return _answer(run, "Baseline not measured", "trouble", way)
@@ -204,7 +204,7 @@ def _checked(run: Run) -> Answer:
     elif needed and not alive:
         said = f"Check again: {min(needed)} seeds would show the first, if it is real."
         seeds = ("--seeds", str(min(needed)))
-        way = NextStep(said, (of_objective(run, "space", "check", *seeds),))
+        way = NextStep(said, (of_objective(run, "check", "knobs", *seeds),))
     sure = (
         f"Measured on {counted(own.seeds, 'seed')}. Of the knobs said to move the score "
         f"{percent(run.plan.thresholds.alive_level)} at most are expected to be luck."

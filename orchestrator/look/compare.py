@@ -14,7 +14,7 @@ from typing import Any
 from budgets.blocks import Items, Table, Text
 from budgets.campaign.names import shortened
 from budgets.plain import plain
-from budgets.statistics.comparison import Gain, gain
+from budgets.stats import Gain, gain
 from budgets.verdict.findings_text import in_words
 from budgets.words import listed, number, precise_duration
 from objectives.settings import cut

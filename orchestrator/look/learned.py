@@ -8,8 +8,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from budgets.state import Generation, RunState
-from budgets.statistics.paired import discoveries
-from budgets.statistics.students_t import share_within
+from budgets.stats import chance_of, discoveries
 from budgets.terms import SearchTerms
 from budgets.verdict.finalists import full_ones, mean_score
 from orchestrator.look.rows import Distribution, Marginal, Spread
@@ -105,7 +104,7 @@ def _chance(value: float, error: float, freedom: int) -> float:
     """Return the probability of so large a coefficient of a knob that does nothing."""
     if error == 0:
         return 0.0 if value else 1.0
-    return max(0.0, 1.0 - share_within(abs(value / error), freedom))
+    return chance_of(value / error, freedom)
 
 
 def marginals(run: "Run") -> Iterator[Marginal]:

@@ -165,7 +165,7 @@ def _after(run: Run, step: Step) -> tuple[str, str]:
         case _:
             why = f"{sentence_case(step.why)}. " if step.why else ""
             said = f"{why}Check which knobs move the score at all before you search again."
-            line = of_objective(run, "space", "check")
+            line = of_objective(run, "check", "knobs")
     return said, line
 
 

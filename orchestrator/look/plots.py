@@ -17,7 +17,7 @@ from budgets.campaign.names import shortened
 from budgets.campaign.words import name_of
 from budgets.causes import is_lost
 from budgets.events import Status
-from budgets.statistics.paired import interval
+from budgets.stats import interval
 from budgets.verdict.finalists import BASELINE
 from budgets.words import counted, listed, number, percent, sentence_case
 from orchestrator.look import draw

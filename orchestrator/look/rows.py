@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from budgets.calibration import Noise
 from budgets.events import Status
 from budgets.frozen import Frozen
-from budgets.statistics.comparison import Gain
+from budgets.stats import Gain
 
 Point = tuple[float, ...]
 Matrix = tuple[Point, ...]

@@ -167,12 +167,12 @@ def _knobs(facts: Facts) -> Item:
         return Item(question, "unknown", "nobody knows of any")
     alive = f"{len(facts.alive)} of {count} moved the score when checked"
     if len(facts.untried) == count:
-        why = f"none was checked: {PROGRAM} space check with the same --objective and --set"
+        why = f"none was checked: {PROGRAM} check knobs with the same --objective and --set"
         return Item(question, "unknown", why)
     if facts.dead:
         return Item(question, "fail", f"{alive}; {', '.join(facts.dead)} did not")
     if facts.untried:
-        return Item(question, "unknown", f"{alive}: {PROGRAM} space check tries the others")
+        return Item(question, "unknown", f"{alive}: {PROGRAM} check knobs tries the others")
     return Item(question, "pass", alive)
 
 

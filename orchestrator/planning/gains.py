@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from budgets.calibration import noise
-from budgets.statistics.detectable import detectable
+from budgets.stats import detectable
 from budgets.terms import Plan
 
 

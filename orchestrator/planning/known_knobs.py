@@ -30,7 +30,7 @@ class Known:
             some = self.alive or self.dead
             which = f"{', '.join(self.neither)} have not" if some else "no knob has"
             yield (
-                f"Note: {which} been shown to move the score yet; `{PROGRAM} space check` with "
+                f"Note: {which} been shown to move the score yet; `{PROGRAM} check knobs` with "
                 "the same options finds out."
             )
 

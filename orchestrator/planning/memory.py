@@ -57,7 +57,7 @@ def memory_line(peaks: Mapping[int, float]) -> MemoryLine:
     Least squares of two sizes or more, through the origin of one. Raises ValueError without any.
     """
     if not peaks:
-        raise ValueError("no peak of memory was measured: calibrate --micro-batches 1,4 measures")
+        raise ValueError("no peak of memory was measured: check memory --sizes 1,4 measures")
     sizes = tuple(sorted(peaks))
     if len(sizes) == 1:
         return MemoryLine(0.0, peaks[sizes[0]] / sizes[0], sizes)
@@ -91,12 +91,12 @@ def with_micro_batch(objective: Objective, size: int) -> Objective:
     """
     settings = objective.spec.settings
     if "micro_batch_size" not in settings:
-        raise ValueError(f"--micro-batches: objective {objective.spec.name} has no micro-batches")
+        raise ValueError(f"--sizes: objective {objective.spec.name} has no micro-batches")
     batch = settings["micro_batch_size"] * settings.get("gradient_accumulation_steps", 1)
     if size < 1 or batch % size:
         divisors = [n for n in range(1, batch + 1) if batch % n == 0]
         raise ValueError(
-            f"--micro-batches: expected sizes that divide the effective batch of {batch} "
+            f"--sizes: expected sizes that divide the effective batch of {batch} "
             f"({', '.join(map(str, divisors))}), got {size}; another effective batch is another "
             "training: --set gradient_accumulation_steps=N"
         )

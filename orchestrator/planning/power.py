@@ -6,8 +6,7 @@ from math import sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from budgets.statistics.detectable import power_of
-from budgets.statistics.rates import rate_interval
+from budgets.stats import power_of, rate_interval
 from budgets.terms import Plan, SearchMethod
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from budgets.events import Decided
 from budgets.state import RunState
-from budgets.statistics.comparison import Gain, better
+from budgets.stats import Gain, better
 from budgets.verdict.findings import Control, Findings, beating, findings, unbeaten
 from budgets.words import counted, percent, quoted
 from orchestrator.records.range_ends import caution, range_ends

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from budgets.state import RunState
-from budgets.statistics.comparison import Gain
+from budgets.stats import Gain
 from budgets.verdict.finalists import recommendation, stood_for, winner
 from budgets.verdict.findings import findings, title
 from budgets.verdict.gains import winner_means

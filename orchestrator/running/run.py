@@ -28,8 +28,8 @@ from budgets.rules.triggers import refusal_from
 from budgets.state import Batch, Observer, RunState, Try
 from budgets.terms import Plan
 from budgets.words import counted
-from objectives.api import TellsItsSources
 from objectives.programs import sources
+from objectives.programs.objective import ProgramObjective
 from orchestrator.execution.attempts import (
     CONFIG,
     STARTED,
@@ -245,7 +245,7 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
 def _newer_sources(directory: Path, asked: Plan) -> str:
     """Which files are newer than the run's plan, in a sentence; nothing of code that is ours."""
     objective = objective_of(asked)
-    if not isinstance(objective, TellsItsSources):
+    if not isinstance(objective, ProgramObjective):
         return ""
     planned = datetime.fromisoformat(next(iter(Marked(directory / LEDGER))).at).timestamp()
     files = sources.last_changed_first(objective.source_files)

@@ -125,7 +125,7 @@ def swept(directory: Path) -> Swept:
         raise ValueError(
             f"{directory} measured no throughput ({len(healthy)} healthy evaluations in "
             f"{span_ms / 1000:g} s; {cause or 'too quick to measure'}). Sweep again with: "
-            "calibrate --sweep-workers --again --reason WHY"
+            "check workers --again --reason WHY"
         )
     workers = next(
         record.event.plan.devices.count for record in records if isinstance(record.event, Planned)

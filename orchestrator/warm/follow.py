@@ -164,7 +164,7 @@ def _ways_to_prove(
 def _check_words(
     root: Path, objective: Objective, kind: str, names: Sequence[str]
 ) -> Iterator[str]:
-    yield from ("space", "check", "--objective", objective.spec.name)
+    yield from ("check", "knobs", "--objective", objective.spec.name)
     for key, value in registry.unusual(objective.spec).items():
         yield from ("--set", f"{key}={format_value(value)}")
     yield from ("--knobs", ",".join(names), "--device", kind, "--runs-dir", str(root))

@@ -69,7 +69,7 @@ STORED_PAGES = {
 }
 STORED_PAGES |= {
     "best-in-other-forms": ["best go_at_the_end --toml", "best go_at_the_end --flags"],
-    "compare": ["compare go go_fades", "compare no_go_noise smoke"],
+    "compare": ["report go go_fades", "report no_go_noise smoke"],
     "history": ["history --write"],
     "ledger": ["ledger head go", "ledger export statuses"],
     "errors": [
@@ -82,7 +82,7 @@ STORED_PAGES |= {
         "phase2 --tier min --variant robust --from no_go_noise --executor inline",
         "run missing.toml",
         "status goo",
-        "compare go",
+        "report go go",
         "amend go --max-device-hours 1",
         "init --template campain",
     ],
@@ -95,32 +95,29 @@ ASSUMED = f"{SPHERE} {MACHINE} --assume-eval-seconds 60"
 PAGES_OF_NEW_RUNS = {
     "calibrate": [f"calibrate {INLINE}"],
     "search": [f"phase1 --tier min --set search.generations=1 {INLINE} --assume-eval-seconds 1"],
-    "proxy-check": [f"proxy check {INLINE} --candidates 8"],
+    "proxy-check": [f"check proxy {INLINE} --candidates 8"],
     "campaign": ["run rates.toml"],
 }
-FIT = "plan phase1 --tier target --fit --window"
+FIT = "plan --tier target --fit --window"
 NEW_PAGES = PAGES_OF_NEW_RUNS | {
-    "rules": ["explain"],
     "templates": [f"init --template {name}" for name in TEMPLATES.split()],
     "configuration": ["init --template command --out search.toml", "explain search.toml"],
-    "space": ["space show", "dry-run --objective sphere"],
-    "plan-uncalibrated": [f"plan phase1 {INLINE}"],
-    "plan-assumed": [
-        f"plan phase1 {ASSUMED} --max-device-hours 2 --set budget.price_per_device_hour=3"
-    ],
+    "space": ["explain", "dry-run --objective sphere"],
+    "plan-uncalibrated": [f"plan {INLINE}"],
+    "plan-assumed": [f"plan {ASSUMED} --max-device-hours 2 --set budget.price_per_device_hour=3"],
     "plan-that-fits": [f"{FIT} 8h {ASSUMED}", f"{FIT} 1h {ASSUMED}"],
-    "plan-campaign": ["plan campaign rates.toml"],
+    "plan-campaign": ["plan rates.toml"],
     "slurm": ["export slurm rates.toml", "export slurm rates.toml --out jobs --write"],
 }
 KEYS = {  # commands with the stored runs of which `--json` is looked at
     "status": ["go", "interrupted", "statuses", "campaign", "space_check"],
     "report": ["go", "statuses", "campaign", "space_check", "proxy_check"],
     "best": ["go_at_the_end", "no_go_noise", "smoke"],
-    "compare go": ["phase2"],
+    "report go": ["phase2"],
     "explain": ["statuses"],
     "verify --accept-drift": ["go"],
     "history": [""],
-    f"plan phase1 {ASSUMED} --window 8h": ["", "--fit"],
+    f"plan {ASSUMED} --window 8h": ["", "--fit"],
 }
 CAMPAIGN = """
 objective = "sphere"

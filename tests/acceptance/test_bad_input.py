@@ -82,9 +82,9 @@ run campaign.toml                                       | conditions
 run 1.toml --set search.tier=min                        | the ledger
 run 2.toml --set search.tier=min                        | the ledger
 run 3.toml --set search.tier=min                        | the ledger
-plan phase1 --objective sphere --fit                    | --window
-plan phase1 --objective ellipsoid --fit --window 1h     | calibrate
-plan campaign good.toml                                 | campaign
+plan --objective sphere --fit                    | --window
+plan --objective ellipsoid --fit --window 1h     | calibrate
+plan good.toml --fit --devices 1,4                      | --devices
 calibrate --objective sphere --again                    | --reason
 dry-run function.toml --knobs lr=7             | lr
 explain good.toml --set thresholds.crash_rate_paus=1    | crash_rate_pause
@@ -92,11 +92,11 @@ init --template surch                                   | surch
 init --template phase1 --out good.toml                  | good.toml
 export slurm good.toml --set slurm.time=never           | never
 status twin                                             | phase2
-compare first                                           | 2 to 20
+report first absent                                     | absent
 amend first --reason x                                  | --max
 ledger salvage first --out notes.txt                    | notes.txt
 track first --to no-such-tracker                        | no-such-tracker
-proxy check --objective sphere --fraction 2             | 2
+check proxy --objective sphere --fraction 2             | 2
 """
 
 

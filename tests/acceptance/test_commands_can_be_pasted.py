@@ -16,7 +16,7 @@ SESSION = (
     "phase1 --tier target --set search.generations=3 --run-id one --objective sphere "
     "--executor inline",
     *("best one", "report one", "report one --json", "explain one", "status one"),
-    *("doctor --quick", "plan phase1", "phase1 --teir min"),
+    *("doctor --quick", "plan", "phase1 --teir min"),
 )
 READS = re.compile(r"(best|explain|plan|report|status|verify) (?!.*(--train|my file))")
 """Carried out; what starts something, or needs a file that is yet to be written, is parsed."""

@@ -36,16 +36,17 @@ TIERS = {  # evaluations; P, G and seeds: nominal, and carried out on so many de
 @pytest.mark.parametrize(
     ("words", "devices"),
     [
-        ("phase1", "1,4"),
-        ("phase2 --from go --variant robust --set dimension=4 --set noise=0.01", "8,12"),
+        ("", "1,4"),
+        ("--from go --variant robust --set dimension=4 --set noise=0.01", "8,12"),
     ],
 )
 def test_tiers_and_their_hours_at_60_seconds(product: Product, words: str, devices: str) -> None:
     product.stored("go")
     plan = product.json("plan", *words.split(), *MINUTE, "--devices", devices)
     assert len(plan["elsewhere"]) == 6
+    phase = "phase2" if "--from" in words else "phase1"
     for one in plan["elsewhere"]:
-        evaluations, nominal, resolved = TIERS[words[:6], one["plan"]["tier"]]
+        evaluations, nominal, resolved = TIERS[phase, one["plan"]["tier"]]
         count = one["plan"]["devices"]["count"]
         assert one["plan"]["caps"]["evaluations"] == evaluations
         assert (shape(one, "nominal"), shape(one, "resolved")) == (nominal, resolved[count])
@@ -71,7 +72,7 @@ def test_the_population_is_twice_the_devices_within_its_limits(
     product: Product, devices: int, population: int, generations: int, words: tuple[object, ...]
 ) -> None:
     at = ("--tier", "target", *words, "--devices", devices)
-    (one,) = product.json("plan", "phase1", *MINUTE, *at)["elsewhere"]
+    (one,) = product.json("plan", *MINUTE, *at)["elsewhere"]
     assert shape(one, "resolved") == (population, generations, 1)
     rounds = generations * ceil(population / devices)
     assert one["expected"]["barrier_hours"] == pytest.approx(rounds / 60)
@@ -94,7 +95,7 @@ def test_a_campaign_takes_its_runs_by_the_effective_parallelism_and_the_stagger(
     factors = "noise = [0.0, 0.01]\nsize.A = {dimension = 4}\nsize.B = {dimension = 6}"
     head = f'objective = "sphere"\n[evaluation]\nassume_eval_seconds = 60\n[factors]\n{factors}'
     product.write("c.toml", f"{head}\n[campaign]\ncontrols = false\nseeds = [1, 2, 3]\n{campaign}")
-    plan = product.json("plan", "campaign", "c.toml", "--set", "backend.executor=inline")
+    plan = product.json("plan", "c.toml", "--set", "backend.executor=inline")
     assert plan["effective_parallelism"] == at_once
     assert plan["rule_of_thumb_hours"] == pytest.approx(seconds / 3600)
     cells = ("noise0_sizeA", "noise0_sizeB", "noise0.01_sizeA", "noise0.01_sizeB")
@@ -103,7 +104,7 @@ def test_a_campaign_takes_its_runs_by_the_effective_parallelism_and_the_stagger(
 
 def test_controls_end_in_base(product: Product) -> None:
     product.write("f.toml", "factors.n_layer = [1, 3]\ncampaign.seeds = [7]\n")
-    plan = product.json("plan", "campaign", "f.toml", *sets("evaluation.assume_eval_seconds=60"))
+    plan = product.json("plan", "f.toml", *sets("evaluation.assume_eval_seconds=60"))
     names = {one["name"] for one in plan["conditions"]}
     assert names == {"n_layer1", "n_layer3", "default_base", "synapses-off_base"}
 
@@ -127,8 +128,8 @@ def test_the_largest_micro_batch_is_a_power_of_two_that_memory_is_safe_for(
     product: Product, sizes: tuple[int, ...], share: float
 ) -> None:
     """By the line through the measured peaks; of one size, through the origin."""
-    words = ("--executor", "inline", "--seeds", 1, "--micro-batches", ",".join(map(str, sizes)))
-    found = product.json("calibrate", *sets(*TINY, "micro_batch_size=8"), *words)
+    words = ("--executor", "inline", "--seeds", 1, "--sizes", ",".join(map(str, sizes)))
+    found = product.json("check", "memory", *sets(*TINY, "micro_batch_size=8"), *words)
     peaks = [found["peak_bytes"][str(size)] for size in sizes]
     line = ((0, *sizes), (0, *peaks)) if len(sizes) == 1 else (sizes, peaks)
     each, base = linear_regression(*line)

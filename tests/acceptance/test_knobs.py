@@ -1,4 +1,4 @@
-"""`space check` finds the knobs that move the score, before anything is searched."""
+"""`check knobs` finds the knobs that move the score, before anything is searched."""
 
 from statistics import fmean, stdev
 
@@ -33,9 +33,9 @@ def test_a_check_finds_which_knobs_are_alive_by_paired_seeds(product: Product) -
     product.write("knobs.py", LAW)
     product.write("knobs.toml", f'objective = "python:knobs:law"\n[training]\n{RANGES}')
     words = ("knobs.toml", "--executor", "inline")
-    product("space", "check", *words, "--seeds", 6)
+    product("check", "knobs", *words, "--seeds", 6)
     books = Books.of(product.run_directory())
-    check = product.json("space", "check", *words, "--seeds", 6)["check"]
+    check = product.json("check", "knobs", *words, "--seeds", 6)["check"]
     product.verify()
     assert Books.of(product.run_directory()).results == books.results
     found = {one["knob"]: one for one in check["knobs"]}
@@ -61,7 +61,7 @@ def test_a_check_finds_which_knobs_are_alive_by_paired_seeds(product: Product) -
             assert shown == pytest.approx(numbers, rel=1e-6, abs=1e-6)
         assert end["same"] == (paired == [0.0] * 6)
 
-    plan = product.json("plan", "phase1", *words)
+    plan = product.json("plan", *words)
     (answer,) = (one for one in plan["tiers"][0]["checklist"] if "alive" in one["question"])
     assert answer["verdict"] == "fail"
     assert "idle" in answer["why"]

@@ -35,7 +35,7 @@ def test_tier_min_of_a_tiny_nanochat_runs_through_ray(product: Product) -> None:
 
     # A plan learns its throughput: the hours of a training are its tokens by that.
     words = ("--tier", "min", *sets, "--set", "target_flops=1e13", "--fit", "--window", "12h")
-    for profile in product.json("plan", "phase1", *words)["profiles"]:
+    for profile in product.json("plan", *words)["profiles"]:
         one, length = profile["estimate"], profile["profile"]["sequence_len"]
         assert one["total_tokens"] == one["total_steps"] * 32 * length
         hours = one["total_tokens"] / one["tokens_per_second"] / 3600

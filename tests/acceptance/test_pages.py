@@ -105,7 +105,7 @@ def test_text_of_others_is_shown_as_text(product: Product, browser: Browser) -> 
     names = dict.fromkeys(["statuses", "python:rude", "MemoryError"], HOSTILE)
     renamed(product.stored("statuses"), names)
     knobs = json.dumps({HOSTILE: {"min": 0, "max": 1, "baseline": 0.5}})
-    texts = [product("plan", "phase1", "--objective=python:a:f", f"--set=knobs={knobs}", code=2)]
+    texts = [product("plan", "--objective=python:a:f", f"--set=knobs={knobs}", code=2)]
     commands = ["status", "best", "explain", "verify", "report", "report --html --out run.html"]
     texts += [product(*command.split(), "statuses", code=None) for command in commands]
     texts.append(product("report", "statuses", "--md", "--out", "-"))

@@ -35,13 +35,13 @@ CASES = {
 
 def page(product: Product, *words: str) -> Any:
     """The one tier of a plan's page."""
-    (tier,) = product.json("plan", "phase1", *words)["tiers"]
+    (tier,) = product.json("plan", *words)["tiers"]
     return tier
 
 
 def fit(product: Product, *words: str) -> Any:
     """What is asked for, as `plan --fit` judges it."""
-    return product.json("plan", "phase1", "--fit", *words)["choices"][0]
+    return product.json("plan", "--fit", *words)["choices"][0]
 
 
 @pytest.mark.parametrize("suffices", [True, False])
@@ -77,7 +77,7 @@ def test_one_run_has_one_forecast(product: Product) -> None:
 
 def test_fit_offers_each_way_to_spend_a_window_once(product: Product) -> None:
     words = ("--objective", "sphere", "--workers", "2", "--assume-eval-seconds", "60")
-    found = product.json("plan", "phase1", "--tier", "max", "--fit", "--window", "1h", *words)
+    found = product.json("plan", "--tier", "max", "--fit", "--window", "1h", *words)
     sizes = ("population", "generations", "seeds_per_candidate", "settings", "needed_hours")
     offered = [[choice[size] for size in sizes] for choice in found["choices"]]
     assert len(offered) > 2
@@ -113,6 +113,6 @@ def test_a_condition_of_equal_work_costs_what_was_calibrated(product: Product) -
     )
     file = product.write("campaign.toml", settings)
     measured = product.json("calibrate", "--seeds", "2", file)["calibration"]
-    conditions = product.json("plan", "campaign", file)["conditions"]
+    conditions = product.json("plan", file)["conditions"]
     (slow,) = (one for one in conditions if one["name"] == "slow")
     assert slow["seconds"] == measured["median_seconds"]

@@ -17,20 +17,14 @@ TINY = ("--set", "target_flops=3e9", "--set", "val_windows=8")
 CORE = (sys.executable, "-m", "objectives.nanochat")
 
 
-def core(product: Product, *words: str, code: int | None = 0, before: tuple[str, ...] = ()) -> str:
+def core(product: Product, *words: str, code: int = 0) -> str:
     """What the core's own command line prints."""
     done = subprocess.run(
-        [*before, *CORE, *words], cwd=product.folder, env=product.environment(), text=True,
+        [*CORE, *words], cwd=product.folder, env=product.environment(), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=PATIENCE,
     )  # fmt: skip
-    assert code in (None, done.returncode), done.stdout
+    assert code == done.returncode, done.stdout
     return done.stdout
-
-
-@pytest.mark.slow
-def test_the_budget_of_flops_is_what_torch_counts(product: Product) -> None:
-    counted = json.loads(core(product, "flops", "--json", "--count", *TINY))["micro_batch"]
-    assert counted["formula"] == pytest.approx(counted["torch"], rel=0.02)
 
 
 def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
@@ -49,11 +43,8 @@ def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
     product.verify()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="recomputation, which saves memory, is paid from the budget of FLOPs"
-)
 def test_recomputation_trains_as_many_steps(product: Product) -> None:
-    words = ("flops", "--json", "--set", "target_flops=3e10", "--set")
+    words = ("train", "--dry-run", "--set", "target_flops=3e10", "--set")
     said = [core(product, *words, f"gradient_checkpointing={on}") for on in ("false", "true")]
     assert len({json.loads(one)["steps"] for one in said}) == 1
 
@@ -73,7 +64,7 @@ def test_no_held_out_document_of_a_folder_of_shards_is_trained_on(product: Produ
     for number, rows in enumerate((documents[:30], documents[20:])):
         table = pyarrow.table({"text": rows})
         parquet.write_table(table, product.folder / f"shards/{number}.parquet")
-    planned = product.json("plan", *MIN[:3], "--set", "data=shards")
+    planned = product.json("plan", *MIN[1:3], "--set", "data=shards")
     assert planned["tiers"][0]["plan"]["provenance"]["documents"] == 40
 
 
@@ -100,12 +91,3 @@ def test_a_training_that_is_killed_goes_on_bit_for_bit(product: Product) -> None
 def found(directory: Path) -> dict[str, Any]:
     summary = json.loads((directory / "summary.json").read_text())
     return {name: summary[name] for name in ("bpb", "steps", "health")}
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_budget_of_flops(product: Product) -> None:
-    """The first of 844 million steps are tried in 6 GiB."""
-    words = ("check", "--json", "--set", "target_flops=1e17")
-    said = core(product, *words, code=None, before=("prlimit", f"--as={6 << 30}"))
-    states = {one["subject"]: one["state"] for one in json.loads(said)["findings"]}
-    assert states["steps"] == "ok"  # whether or not the disk would hold the rest

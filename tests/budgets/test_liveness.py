@@ -7,8 +7,7 @@ import pytest
 
 from budgets.events import GenerationAsked, Status
 from budgets.liveness import EndEffect, KnobFinding, Liveness, label, liveness
-from budgets.statistics.paired import count_needed
-from budgets.statistics.students_t import two_sided_limit
+from budgets.stats import count_needed, two_sided_limit
 from budgets.terms import Calibration, Caps, Envelope, Parent, Thresholds
 
 if TYPE_CHECKING:

@@ -214,13 +214,13 @@ def phase2(product: Product) -> Path:
 
 
 def proxy_check(product: Product) -> Path:
-    product("proxy", "check", "--objective", "sphere", *NOISY)
+    product("check", "proxy", "--objective", "sphere", *NOISY)
     (ledger,) = (p for p in product.folder.glob("**/ledger.jsonl") if "check" in p.parts[-3])
     return ledger.parent
 
 
 def space_check(product: Product) -> Path:
-    product("space", "check", "--objective", "idle", *NOISY, "--seeds", "4")
+    product("check", "knobs", "--objective", "idle", *NOISY, "--seeds", "4")
     (ledger,) = product.folder.glob("**/check/*/ledger.jsonl")
     return ledger.parent
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from objectives.programs.environment import check_given
+from objectives.programs.environment import check_variables
 from objectives.secrets import HIDDEN, is_secret_name, redacted
 
 SECRETS = (
@@ -21,11 +21,11 @@ def test_one_word_of_a_name_makes_it_a_secret_everywhere(name: str) -> None:
     assert is_secret_name(name)
     assert redacted(f"{name.upper()}=swordfish", {}) == f"{name.upper()}={HIDDEN}"
     with pytest.raises(ValueError, match="looks like a secret"):
-        check_given({name: "swordfish"})
+        check_variables({name: "swordfish"})
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_part_of_a_word_makes_no_secret(name: str) -> None:
     assert not is_secret_name(name)
     assert redacted(f"{name}=swordfish", {name: "swordfish"}) == f"{name}=swordfish"
-    check_given({name: "swordfish"})
+    check_variables({name: "swordfish"})

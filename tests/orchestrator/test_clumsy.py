@@ -20,9 +20,9 @@ RunSearch = Callable[..., Result]
 
 SPHERE = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
 SEARCH = ("phase1", "--tier", "min", *SPHERE, "--assume-eval-seconds", "1")
-PLAN = ("plan", "phase1", "--objective", "sphere", "--workers", "1")
+PLAN = ("plan", "--objective", "sphere", "--workers", "1")
 CALIBRATE = ("calibrate", *SPHERE)
-CHECK = ("space", "check", *SPHERE)
+CHECK = ("check", "knobs", *SPHERE)
 RUN = "min-sphere-s1"
 
 NO_NUMBERS = (
@@ -152,9 +152,9 @@ def test_a_count_that_is_none_is_refused(
         (("status", "\x1b[31m"), r"no run '\x1b[31m'"),
         (("status", "--runs-dir=/etc/passwd"), "no run in /etc/passwd"),
         (("report", "--rebuild"), "no run in artifacts/cmaes"),
-        (("plan", "phase1", "--set=data=/nowhere"), "cannot read data '/nowhere'"),
-        (("plan", "phase1", "--set=data="), "data"),
-        (("plan", "phase1", "--set=data=/dev/zero"), "neither a file nor a folder"),
+        (("plan", "--set=data=/nowhere"), "cannot read data '/nowhere'"),
+        (("plan", "--set=data="), "data"),
+        (("plan", "--set=data=/dev/zero"), "neither a file nor a folder"),
     ],
     ids=lambda value: repr(value[-1])[:40] if isinstance(value, tuple) else "",
 )
@@ -176,7 +176,7 @@ def test_what_the_parser_does_not_understand_is_said_in_json_too(command: Comman
     assert "--seed" in answer.err
 
 
-@pytest.mark.parametrize("arguments", [(), ("plan",), ("space",)])
+@pytest.mark.parametrize("arguments", [(), ("check",)])
 def test_no_command_at_all_shows_the_help(arguments: tuple[str, ...], command: Command) -> None:
     answer = command(*arguments)
 
@@ -346,7 +346,7 @@ def test_data_that_may_never_end_is_not_waited_for(
     for name in ("pipe", "pipe.txt", "pipe.txt.gz"):
         os.mkfifo(tmp_path / name)
 
-    answer = command("plan", "phase1", "--set", f"data={data}")
+    answer = command("plan", "--set", f"data={data}")
 
     assert_one_clear_error(answer)
     assert "neither a file nor a folder" in answer.err

@@ -12,20 +12,19 @@ import typer
 import typer.main
 from rich.text import Text
 
-from objectives.nanochat.program.cli import app as training
 from orchestrator.cli.entry import app
 from tests.orchestrator.test_nothing_is_written import CAMPAIGN, RUNS_OR_WRITES, SEARCH, STAYS
 
 Command = Callable[..., Any]
 
-PROGRAMS = {"python -m orchestrator": app, "python -m objectives.nanochat": training}
+PROGRAMS = {"python -m orchestrator": app}
 
 COLUMNS = 78
 """Of an example: a narrow terminal's, less what stands beside it. A broken line pastes as two."""
 
 ACTS = {"--evaluate", "--out", "--train", "--write"}
 
-NOT_RUN = {*RUNS_OR_WRITES, *STAYS, "doctor", "plan phase2"}
+NOT_RUN = {*RUNS_OR_WRITES, *STAYS, "doctor", "plan"}
 """`doctor` looks at this very machine, a phase 2 wants nanochat's Go: elsewhere tested."""
 
 

@@ -114,7 +114,7 @@ def test_a_check_killed_again_and_again_finds_what_an_uninterrupted_one_does(
     cli: Cli, found: Found
 ) -> None:
     options = ("--objective", "idle", "--set", "dimension=2", "--set", "seconds=0.1")
-    command = ("space", "check", *options, "--set", "noise=0.01", "--seeds", "3", "--workers", "2")
+    command = ("check", "knobs", *options, "--set", "noise=0.01", "--seeds", "3", "--workers", "2")
     assert cli.run(*command, "--executor", "inline", "--runs-dir", "whole").returncode == 0
     (whole,) = (cli.cwd / "whole/check").iterdir()
     run = cli.cwd / "killed/check" / whole.name

@@ -18,7 +18,7 @@ def test_a_file_of_the_users_is_not_taken_for_one_of_ours(tmp_path: Path, name: 
     own.parent.mkdir(exist_ok=True)
     own.write_text("raise SystemExit('the user has this')\n")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    words = [sys.executable, *PROGRAM.split()[1:], "space", "show", "--objective", "sphere"]
+    words = [sys.executable, *PROGRAM.split()[1:], "explain", "--objective", "sphere"]
     done = subprocess.run(
         words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )

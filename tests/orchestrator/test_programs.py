@@ -159,8 +159,8 @@ def test_the_knobs_are_shown_and_planned_with(door: str, write: Write, command: 
     name = "python:train:evaluate" if door == "function" else "command"
 
     shown, page = (
-        command("space", "show", "my.toml"),
-        command("plan", "phase1", "my.toml"),
+        command("explain", "my.toml"),
+        command("plan", "my.toml"),
     )
 
     assert f"{name}: 2 knobs" in shown.out
@@ -241,7 +241,7 @@ def test_more_knobs_follow_once_a_check_has_shown_that_they_matter(
     words = shlex.split(line)
 
     assert answer.code == 2
-    assert words[:4] == ["python", "-m", "orchestrator", "space"]
+    assert words[:4] == ["python", "-m", "orchestrator", "check"]
     assert "--knobs" in words
     assert "wd" in words
     assert not [word for word in words if word.startswith(("code=", "fixed=", "sources="))]
@@ -270,7 +270,6 @@ def test_what_the_followed_run_tuned_need_not_be_said_again(
     how = ("--executor", "inline", "--workers", "1", "--assume-eval-seconds", "1")
     follow = (
         "plan",
-        "phase2",
         "--tier",
         "min",
         "--from",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from budgets.campaign.effects import CampaignReport, Effect, campaign_report
 from budgets.campaign.matrix import Matrix
 from budgets.events import Status
-from budgets.statistics.detectable import detectable
+from budgets.stats import detectable
 from budgets.terms import CampaignTerms
 
 if TYPE_CHECKING:

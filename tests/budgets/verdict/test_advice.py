@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Status
-from budgets.statistics.detectable import detectable
+from budgets.stats import detectable
 from budgets.terms import Confirmation
 from budgets.verdict.advice import MOST_SEEDS, advice, enough_seeds
 from budgets.verdict.decision import decide
@@ -81,7 +81,7 @@ def test_after_a_phase_2_the_recommendation_is_used(
 def test_a_dead_space_wants_other_knobs(tell: "Tell") -> None:
     near = 3 * (6 * (1.0, 1.0001, 1.0002, 1.0),)
     said = advised(tell(generations=near, winner=noisy(1.0, 0.01)))
-    assert said.startswith(f"{STAYS}tune other knobs: `python -m orchestrator space check`")
+    assert said.startswith(f"{STAYS}tune other knobs: `python -m orchestrator check knobs`")
 
 
 @pytest.mark.parametrize(("settings", "is_said"), [({}, False), ({"space": "muon"}, True)])

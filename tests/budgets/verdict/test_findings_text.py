@@ -6,7 +6,7 @@ import pytest
 
 from budgets.blocks import Block, Items, markdown
 from budgets.events import Status
-from budgets.statistics.comparison import Gain, gain
+from budgets.stats import Gain, gain
 from budgets.terms import Calibration
 from budgets.verdict.decision import decide
 from budgets.verdict.findings import Findings, findings

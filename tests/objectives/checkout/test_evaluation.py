@@ -4,7 +4,7 @@ import json
 import math
 import os
 import shutil
-import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from objectives.api import (
     DivergedError,
     ObjectiveError,
     OutOfMemoryError,
+    ProgramFailedError,
     SetupError,
 )
-from objectives.programs.ended import ProgramFailedError
 
 
 def test_an_evaluation_measures_what_the_program_reports(load: Any, attempts: Any) -> None:
@@ -36,10 +36,6 @@ def test_an_evaluation_measures_what_the_program_reports(load: Any, attempts: An
         "peak_mib": 12.5,
         "epochs": 1.0,
         "checkpoint_bytes": pytest.approx(2500, abs=500),
-        "same.eager": 1.0,
-        "same.data": found.metrics["same.data"],
-        "same.flash_attention_3": 0.0,
-        "same.compute_dtype_bits": 32.0,
     }
 
 
@@ -51,13 +47,6 @@ def test_only_the_tokens_that_fill_micro_batches_are_scored(load: Any, attempts:
 def test_every_evaluation_on_the_way_is_counted(load: Any, attempts: Any) -> None:
     found = attempts.evaluate(load(flags={"eval-every": 3}))
     assert found.eval_flops == pytest.approx(4 * 8192 * found.metrics["flops_per_token"] / 3)
-
-
-def test_the_attention_and_the_dtype_of_an_evaluation_are_told(load: Any, attempts: Any) -> None:
-    found = attempts.evaluate(load(trap="flash", dtype="bfloat16", eager=False))
-    assert found.metrics["same.flash_attention_3"] == 1.0
-    assert found.metrics["same.compute_dtype_bits"] == 16.0
-    assert found.metrics["same.eager"] == 0.0
 
 
 def test_knobs_and_seeds_move_the_score_and_nothing_else_does(load: Any, attempts: Any) -> None:
@@ -191,7 +180,7 @@ FAILED = [
     ("typed meta", r"meta_000008\.json is not what nanochat saves: val_bpb is str"),
     ("cut meta", r"meta_000008\.json is not what nanochat saves"),
     ("deep meta", r"meta_000008\.json is not what nanochat saves"),
-    ("huge meta", r"meta_000008\.json is not what nanochat saves: more than 1048576 bytes"),
+    ("huge meta", r"meta_000008\.json is not what nanochat saves: expected 1048576 bytes at most"),
     ("linked meta", r"meta_000008\.json cannot be read"),
 ]
 
@@ -221,13 +210,16 @@ def test_sources_that_changed_are_refused_before_anything_is_started(
 @pytest.mark.parametrize(
     "name", ["base_data_climbmix/shard_00001.parquet", "tokenizer/tokenizer.pkl"]
 )
-def test_every_score_says_what_data_it_is_of(
+def test_other_data_than_the_plans_is_refused(
     name: str, load: Any, attempts: Any, base: Path
 ) -> None:
-    marks = [attempts.evaluate(load()).metrics["same.data"] for _ in range(2)]
+    objective = load()
+    context = replace(attempts.context(), pinned=objective.provenance)
+    baseline = objective.space.decode(objective.space.baseline)
     (base / name).write_bytes(b"others")
-    marks.append(attempts.evaluate(load()).metrics["same.data"])
-    assert marks[0] == marks[1] != marks[2]
+    with pytest.raises(SetupError, match="has changed"):
+        objective.evaluate(baseline, 1, context)
+    assert not list(context.directory.iterdir())
 
 
 def test_data_that_changes_while_it_trains_is_refused(
@@ -236,7 +228,7 @@ def test_data_that_changes_while_it_trains_is_refused(
     another = base / "base_data_climbmix/shard_00002.parquet"
     with (checkout / "scripts/base_train.py").open("a") as source:
         source.write(f"\nopen({str(another)!r}, 'w').close()\n")
-    with pytest.raises(SetupError, match="changed while it trained"):
+    with pytest.raises(SetupError, match="has changed"):
         attempts.evaluate(load())
 
 
@@ -278,28 +270,3 @@ def test_what_was_started_is_on_record(load: Any, attempts: Any, checkout: Path)
     assert tuple(noted["argv"]) == line.argv
     assert noted["directory"] == str(checkout)
     assert noted["code"] == objective.config.code
-
-
-def test_the_adapter_itself_takes_less_than_a_tenth_of_a_second(load: Any, attempts: Any) -> None:
-    """Beyond the program's own time: what it takes to begin and to end it."""
-    from objectives.programs import process
-
-    objective, inside = load(keep="best", checkpoints=str(attempts.root / "best")), 0.0
-    run = process.run
-
-    def timed(*arguments: Any) -> Any:
-        nonlocal inside
-        began = time.perf_counter()
-        try:
-            return run(*arguments)
-        finally:
-            inside = time.perf_counter() - began
-
-    def overhead() -> float:
-        began = time.perf_counter()
-        attempts.evaluate(objective)
-        return time.perf_counter() - began - inside
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, "run", timed)
-        assert any(overhead() < 0.05 for _ in range(20))  # on a busy machine not the first time

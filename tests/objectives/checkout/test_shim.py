@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from objectives.checkout.command import SHIM
+from objectives.checkout.objective import SHIM
 
 PROGRAM = """
 import sys

@@ -44,7 +44,7 @@ def test_three_settings_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         {"budget": 100, "budget_name": "steps", "fixed": {"a": True, "b": 1, "c": 1.0, "d": "1"}},
         {"budget": 3e10, "environment": {"FLOPS": "{budget}"}, "pass_environment": ["HF_TOKEN"]},
         {"measures": {"steps": "n", "same.eager": {"pattern": "eager: (.)"}}, "sources": ["*.sh"]},
-        {"failures": {"loss is nan": "nan"}, "needs": {"threads": 1, "memory_gib": 0.1}},
+        {"failures": {"loss is nan": "nan"}, "needs": {"threads": 1}},
     ],
 )
 def test_a_spec_gives_an_equal_objective(settings: dict[str, Any], make: Make) -> None:
@@ -242,7 +242,7 @@ def test_too_much_source_is_refused_when_it_is_loaded(place: Path, make: Make) -
 
 def test_settings_that_decide_no_score_leave_the_fingerprint(make: Make) -> None:
     base = make().fingerprint
-    assert make(needs={"memory_gib": 1}).fingerprint == base
+    assert make(needs={"threads": 1}).fingerprint == base
     assert make(measures={"steps": "n"}).fingerprint == base
     assert make(seed="s").fingerprint != base
     assert make(failures={"x": "nan"}).fingerprint != base

@@ -17,12 +17,11 @@ from objectives.api import (
     Measurement,
     NoScoreError,
     OutOfMemoryError,
+    ProgramFailedError,
     SetupError,
-    TellsItsReading,
 )
 from objectives.command.objective import CommandObjective
-from objectives.command.result_file import ResultRefusedError
-from objectives.programs.ended import ProgramFailedError
+from objectives.command.result import ResultRefusedError
 
 Make = Callable[..., CommandObjective]
 Measure = Callable[..., Measurement]
@@ -58,7 +57,6 @@ def write(measure: Measure, tmp_path: Path) -> Measure:
 )
 def test_it_tells_how_its_score_is_read(score: Any, expected: str, make: Make) -> None:
     objective = make(score=score, environment={"OUT": "{directory}"})
-    assert isinstance(objective, TellsItsReading)
     assert objective.reading == expected
 
 
@@ -121,10 +119,9 @@ def test_a_result_of_nan_is_a_score(write: Measure) -> None:
     ("text", "expected"),
     [
         ('{"eval": {"loss": "0.5"}}', r"result\.json: eval\.loss is typed wrongly"),
-        ('{"eval": {"loss": 0.5}', r"result\.json is cut"),
+        ('{"eval": {"loss": 0.5}', r"result\.json cannot be read"),
         ('{"attempt_id": "yours", "eval": {"loss": 0.5}}', "is of another attempt"),
-        ('{"eval": ' + "[" * 40 + "]" * 40 + "}", "is deep"),
-        (" " * 1_000_001, "is huge"),
+        (" " * 1_000_001, "1000000 bytes at most"),
     ],
 )
 def test_a_result_that_is_none_is_refused(text: str, expected: str, write: Measure) -> None:
@@ -255,7 +252,7 @@ def test_numbers_of_the_block_come_with_heartbeats(
 def test_what_it_needs_is_looked_at_before_it_is_started(
     measure: Measure, context: Context
 ) -> None:
-    with pytest.raises(SetupError, match="it needs a GPU"):
+    with pytest.raises(SetupError, match="GPU"):
         measure(needs={"gpu": True})
     assert not list(context.directory.iterdir())
 
@@ -288,7 +285,7 @@ def test_a_directory_that_is_gone_is_a_mistake_of_setup(
     place.rmdir()
     with pytest.raises(SetupError, match="there is no directory"):
         objective.evaluate({"lr": 0.1}, 1, context)
-    with pytest.raises(SetupError, match=r"there is no directory .*: mend setting directory"):
+    with pytest.raises(SetupError, match=r"there is no directory .*: mend the setting directory"):
         objective.preflight()
 
 
@@ -318,13 +315,11 @@ def test_what_is_doubtful_is_said_beforehand(make: Make, monkeypatch: pytest.Mon
     objective = make(
         argv=["sh", "-c", "echo score: 1", "{lr}"],
         pass_environment=["MY_WORD"],
-        needs={"threads": 10**6},
     )
-    seed, code, word, threads = objective.preflight()
+    seed, code, word = objective.preflight()
     assert "no seed reaches the program" in seed
     assert "no source file is found" in code
     assert "MY_WORD, which is not set here" in word
-    assert "it needs 1000000 threads" in threads
 
 
 def test_nothing_is_doubtful_where_nothing_is(make: Make, place: Path) -> None:

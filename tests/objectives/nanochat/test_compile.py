@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
-from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.groups import space
+from objectives.nanochat.config import NanochatConfig, search_space
 from objectives.nanochat.model import GPT
 from objectives.nanochat.synaptic import release_noise
 from objectives.nanochat.train import Trainer
@@ -40,7 +39,7 @@ def graphs(config: NanochatConfig) -> list[str]:
 
 
 def test_all_candidates_compile_to_the_same_graph() -> None:
-    knobs = space(SMALL)
+    knobs = search_space(SMALL)
     other = SMALL.with_knobs(knobs.decode([0.9] * knobs.dimension))
     one = graphs(SMALL)
     assert len(one) >= 2

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from objectives.api import DivergedError, Measurement, OutOfMemoryError, SetupError
-from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.groups import space
+from objectives.nanochat.config import NanochatConfig, search_space
 from objectives.nanochat.objective import NanochatObjective
 from objectives.nanochat.train import Trainer
 from objectives.space import Knob
@@ -63,7 +62,7 @@ def test_an_evaluation_leaves_the_state_of_torch_alone(
 KNOBS = [
     (group, knob)
     for group in ("synaptic", "optimizer", "shape")
-    for knob in space(NanochatConfig(space=group, n_embd=16)).knobs
+    for knob in search_space(NanochatConfig(space=group, n_embd=16)).knobs
 ]
 
 

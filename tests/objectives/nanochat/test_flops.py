@@ -16,7 +16,6 @@ SHAPES = [
     {},
     {"n_layer": 3, "n_embd": 48, "n_head": 4, "n_kv_head": 2, "sequence_len": 64},
     {"n_embd": 64, "sequence_len": 256, "n_head": 2, "tokenizer": "bpe:1000"},
-    {"gradient_checkpointing": True, "n_head": 2},
 ]
 
 
@@ -63,6 +62,11 @@ def test_the_target_is_never_exceeded_and_falls_short_by_less_than_a_step(
 ) -> None:
     bought = plan(NanochatConfig(model=model, target_flops=target), TRAIN_TOKENS)
     assert 0 <= target - bought.train_flops < bought.flops_per_step
+
+
+def test_recomputation_is_not_paid_from_the_budget() -> None:
+    plain, saving = (NanochatConfig(gradient_checkpointing=on) for on in (False, True))
+    assert plan(plain, TRAIN_TOKENS) == plan(saving, TRAIN_TOKENS)
 
 
 def test_the_default_buys_two_hundred_steps() -> None:

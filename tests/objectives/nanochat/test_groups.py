@@ -3,13 +3,12 @@ from itertools import product
 
 import pytest
 
-from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.groups import GROUPS, space
+from objectives.nanochat.config import GROUPS, NanochatConfig, search_space
 from objectives.nanochat.objective import NanochatObjective
 
 
 def names(**settings: object) -> list[str]:
-    return [knob.name for knob in space(NanochatConfig.model_validate(settings)).knobs]
+    return [knob.name for knob in search_space(NanochatConfig.model_validate(settings)).knobs]
 
 
 def test_each_model_has_knobs_of_its_own() -> None:
@@ -24,7 +23,7 @@ def test_groups_are_joined_in_the_order_given() -> None:
 
 
 def test_a_search_starts_where_the_configuration_is() -> None:
-    at = space(NanochatConfig(tau_c=0.9))
+    at = search_space(NanochatConfig(tau_c=0.9))
     assert at.decode(at.baseline)["tau_c"] == pytest.approx(0.9)
 
 
@@ -52,7 +51,7 @@ def test_a_control_stands_at_points_of_knobs_that_it_lacks() -> None:
 @pytest.mark.parametrize(("width", "heads"), [(20, 1), (48, 4), (36, 3), (32, 16), (96, 4)])
 def test_any_width_can_be_searched_around(width: int, heads: int) -> None:
     config = NanochatConfig(space="shape", n_embd=width, n_head=heads)
-    knob = space(config).knobs[1]
+    knob = search_space(config).knobs[1]
     assert width / 2 <= knob.low <= width < knob.high == 2 * width
     for unit in (0.0, 0.3, 1.0):
         config.with_knobs({"n_embd": knob.decode(unit)})
@@ -62,13 +61,13 @@ def test_any_width_can_be_searched_around(width: int, heads: int) -> None:
 @pytest.mark.parametrize("heads", [(1, 1), (4, 2)])
 def test_every_corner_of_a_group_is_a_configuration(group: str, heads: tuple[int, int]) -> None:
     config = NanochatConfig(space=group, n_embd=32 * heads[0], n_head=heads[0], n_kv_head=heads[1])
-    knobs = space(config)
+    knobs = search_space(config)
     for corner in product((0.0, 1.0), repeat=knobs.dimension):
         config.with_knobs(knobs.decode(corner))
 
 
 def test_shapes_are_whole_numbers_from_half_to_twice_the_configured() -> None:
-    knobs = space(NanochatConfig(space="shape"))
+    knobs = search_space(NanochatConfig(space="shape"))
     assert knobs.decode([0.0, 0.0]) == {"n_layer": 1, "n_embd": 16}
     assert knobs.decode(knobs.baseline) == {"n_layer": 2, "n_embd": 32}
     assert [knob.step for knob in knobs.knobs] == [1, 2]

@@ -1,7 +1,7 @@
 import torch
 from torch import Tensor
 
-from objectives.nanochat.health import diagnose
+from objectives.nanochat.train import diagnose
 
 
 def falling(steps: int = 200) -> Tensor:

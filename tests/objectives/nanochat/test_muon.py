@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from objectives.nanochat.muon import Muon, orthogonal
+from objectives.nanochat.optim import Muon, orthogonal
 
 
 def test_a_step_is_that_of_torch_up_to_its_bfloat16() -> None:

@@ -4,11 +4,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from objectives.nanochat.config import BLOCK, NanochatConfig
-from objectives.nanochat.gain import PostSynapticGains
-from objectives.nanochat.groups import space
+from objectives.nanochat.config import BLOCK, NanochatConfig, search_space
 from objectives.nanochat.model import GPT
-from objectives.nanochat.synaptic import Release, block_chain, block_maps, pools, release_noise
+from objectives.nanochat.synaptic import (
+    PostSynapticGains,
+    Release,
+    block_chain,
+    block_maps,
+    pools,
+    release_noise,
+)
 
 CONFIG = NanochatConfig(n_embd=16, n_head=4, n_kv_head=2, sequence_len=4 * BLOCK)
 OFF = CONFIG.with_knobs(
@@ -200,7 +205,7 @@ def test_a_synapse_in_demand_is_depleted_and_one_at_rest_is_not() -> None:
 def test_gradients_are_finite_and_reach_every_weight_at_the_corners_of_the_space(
     end: float,
 ) -> None:
-    knobs = space(CONFIG)
+    knobs = search_space(CONFIG)
     config = CONFIG.with_knobs(knobs.decode([end] * knobs.dimension))
     gpt = model(config)
     gpt(tokens(), tokens(), noise(config)).backward()

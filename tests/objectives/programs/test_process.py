@@ -13,13 +13,18 @@ from typing import Any
 import psutil
 import pytest
 
-from objectives.api import CommandLine, DivergedError, OutOfMemoryError, SetupError
+from objectives.api import (
+    CommandLine,
+    DivergedError,
+    OutOfMemoryError,
+    ProgramFailedError,
+    SetupError,
+)
 from objectives.programs import kernel, process
-from objectives.programs.ended import Ended, ProgramFailedError
-from objectives.programs.process import run
+from objectives.programs.process import Exit, run
 from tests.objectives.processes import is_running
 
-Run = Callable[..., Ended]
+Run = Callable[..., Exit]
 
 
 @pytest.fixture
@@ -41,7 +46,7 @@ def python(tmp_path: Path, heard: list[str], beats: list[Mapping[str, float]]) -
         hear: Callable[[str], Mapping[str, float] | None] = lambda line: None,
         beat: Callable[[], object] = lambda: None,
         **environment: str,
-    ) -> Ended:
+    ) -> Exit:
         def listen(line: str) -> Mapping[str, float] | None:
             heard.append(line)
             return hear(line)
@@ -60,7 +65,7 @@ def python(tmp_path: Path, heard: list[str], beats: list[Mapping[str, float]]) -
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Heartbeats come, and CPU time is asked for, twenty times a second."""
     monkeypatch.setattr(process, "BEAT_SECONDS", 0.05)
-    monkeypatch.setattr(process, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(process, "CHECK_SECONDS", 0.05)
 
 
 def test_every_line_of_both_streams_is_heard_and_passed_on(
@@ -68,7 +73,7 @@ def test_every_line_of_both_streams_is_heard_and_passed_on(
 ) -> None:
     ended = python("import sys; print('a\\n\\nb'); print('c', file=sys.stderr)")
 
-    assert ended == Ended(0, ended.tail)
+    assert ended == Exit(0, ended.tail)
     assert sorted(heard) == sorted(ended.tail) == ["a", "b", "c"]
     assert capsysbinary.readouterr() == (b"a\n\nb\n", b"c\n")
 
@@ -179,7 +184,7 @@ def test_a_program_that_closes_its_streams_is_waited_for(python: Run, tmp_path: 
         "while not os.path.exists('seen'): pass\nos._exit(7)"
     )
     ended = python(code, beat=(tmp_path / "seen").touch)
-    assert ended == Ended(7, ("last words",))
+    assert ended == Exit(7, ("last words",))
 
 
 DAEMON = """
@@ -294,5 +299,5 @@ def test_somebody_elses_kill_is_a_failure(python: Run) -> None:
 def test_a_word_of_memory_is_kept_beyond_the_last_lines(python: Run) -> None:
     code = "print('CUDA out of memory. Tried to allocate 2 GiB'); [print(n) for n in range(100)]"
     ended: Any = python(code)
-    assert ended.short_of_memory == "CUDA out of memory. Tried to allocate 2 GiB"
+    assert ended.out_of_memory == "CUDA out of memory. Tried to allocate 2 GiB"
     ended.require_success()  # it found a way

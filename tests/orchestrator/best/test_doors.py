@@ -116,7 +116,7 @@ def test_arguments_and_file_are_what_the_program_takes(
 
     (tmp_path / "best.toml").write_text(command("best", "--toml").out)
     assert command("explain", "best.toml").code == 0
-    rows = orjson.loads(command("space", "show", "best.toml", "--json").out)["knobs"]
+    rows = orjson.loads(command("explain", "best.toml", "--json").out)["knobs"]
     assert {row["name"]: row["baseline"] for row in rows} == knobs
 
 

@@ -111,7 +111,7 @@ def test_a_search_takes_the_document_as_known_settings(
     confirmed: Path, command: "Command", tmp_path: Path
 ) -> None:
     (tmp_path / "best.json").write_text(command("best", "confirmed", "--json").out)
-    plan = ("plan", "phase1", "--tier", "min", "--objective", "sphere", "--set", "dimension=2")
+    plan = ("plan", "--tier", "min", "--objective", "sphere", "--set", "dimension=2")
     answer = command(*plan, "--workers", "1", "--set", "search.known=best.json")
     assert answer.code == 0, answer.err
 
@@ -128,9 +128,9 @@ def test_the_file_is_a_configuration_whose_baseline_it_is(
     assert "(baseline 0.8, moved " in text
 
     assert command("explain", "best.toml").code == 0
-    rows = orjson.loads(command("space", "show", "best.toml", "--json").out)["knobs"]
+    rows = orjson.loads(command("explain", "best.toml", "--json").out)["knobs"]
     assert {row["name"]: row["baseline"] for row in rows} == values
-    planned = command("plan", "phase1", "best.toml", "--tier", "min", "--workers", "1")
+    planned = command("plan", "best.toml", "--tier", "min", "--workers", "1")
     assert planned.code == 0, planned.err
 
 
@@ -142,7 +142,7 @@ def test_arguments_are_what_the_objective_takes_them_as(
     assert answer.out.split() == arguments
     assert arguments[0] == "--set"
     assert "Not confirmed" in answer.err
-    taken = command("space", "show", "--json", "--set", "n_layer=1", *arguments)
+    taken = command("explain", "--json", "--set", "n_layer=1", *arguments)
     rows = {row["name"]: row["baseline"] for row in orjson.loads(taken.out)["knobs"]}
     assert rows == {knob["name"]: knob["value"] for knob in told()["recommended"]["knobs"]}
 

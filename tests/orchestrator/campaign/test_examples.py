@@ -86,7 +86,7 @@ def test_a_campaign_of_several_workers_is_explained_and_priced(
     file = example("campaign")
 
     values = orjson.loads(command("explain", file, "--json").out)["values"]
-    planned = command("plan", "campaign", file, "--json")
+    planned = command("plan", file, "--json")
 
     own = {"parallel": True, "max_workers": 4, "stagger_seconds": 8.0, "seeds": [42, 43, 44]}
     assert {key: values[f"campaign.{key}"]["value"] for key in own} == own

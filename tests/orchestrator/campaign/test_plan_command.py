@@ -1,4 +1,4 @@
-"""`plan campaign`: times on somebody's word, and what the longest condition must find free."""
+"""`plan`: times on somebody's word, and what the longest condition must find free."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ workers = 2
 def plan(command: "Command", tmp_path: Path) -> "Callable[..., dict[str, Any]]":
     def page(cap: float, *more: str) -> dict[str, Any]:
         (tmp_path / "file.toml").write_text(LENGTHS.format(cap=cap))
-        answer = command("plan", "campaign", "file.toml", "--json", *more)
+        answer = command("plan", "file.toml", "--json", *more)
         assert answer.code == 0, answer.err
         return dict(orjson.loads(answer.out))
 
@@ -101,7 +101,7 @@ def test_searches_one_after_the_other_start_the_engine_once(
     command: "Command", tmp_path: Path
 ) -> None:
     (tmp_path / "file.toml").write_text(SEARCHES)
-    answer = command("plan", "campaign", "file.toml", "--json")
+    answer = command("plan", "file.toml", "--json")
     assert answer.code == 0, answer.err
     found = orjson.loads(answer.out)
     first, *others = [one["hours"] for one in found["searches"]]
@@ -109,7 +109,7 @@ def test_searches_one_after_the_other_start_the_engine_once(
     assert found["hours"] == pytest.approx(first + sum(others))
 
 
-@pytest.mark.parametrize("act", [("run",), ("plan", "campaign")])
+@pytest.mark.parametrize("act", [("run",), ("plan",)])
 @pytest.mark.parametrize(
     ("text", "option", "said"),
     [
@@ -147,7 +147,7 @@ def test_searches_of_a_campaign_take_the_options_of_a_search(
     command: "Command", tmp_path: Path
 ) -> None:
     (tmp_path / "file.toml").write_text(SEARCHES)
-    answer = command("plan", "campaign", "file.toml", "--tier", "target", "--json")
+    answer = command("plan", "file.toml", "--tier", "target", "--json")
     assert answer.code == 0, answer.err
     found = orjson.loads(answer.out)
     assert found["searches"][0]["evaluations"] > 100, found["searches"][0]

@@ -1,7 +1,6 @@
 """Throughput at 1, 2, 4 ... workers: measured in ledgers, paid once, taken for no calibration."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -11,12 +10,9 @@ from budgets.events import Event, Reserved, Settled
 from budgets.ledger.chain import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
-from orchestrator.capacity import Pacing
-from orchestrator.cli.sweep import sweep_of
-from orchestrator.execution.engine import Engine, devices_of
+from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.calibrations import find_calibration
-from orchestrator.planning.configured import Conduct
 from orchestrator.records.recorded import Result
 from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.sweep import Sweep, evaluations_at, swept, worker_counts
@@ -121,14 +117,10 @@ def test_levels_are_powers_of_two_and_all_devices_in_whole_rounds() -> None:
     assert counts == [4, 4, 6, 32]
 
 
-def test_the_command_recommends_and_refuses(command: "Command", sphere: Objective) -> None:
-    sweep = ("calibrate", "--objective", "sphere", "--executor", "inline", "--workers", "1")
-    answer = command(*sweep, "--sweep-workers", "--set", "seconds=0.02", "--json")
+def test_the_command_recommends_and_keeps_to_the_workers_there_are(command: "Command") -> None:
+    sweep = ("check", "workers", "--objective", "sphere", "--executor", "inline")
+    answer = command(*sweep, "--workers", "1", "--set", "seconds=0.02", "--json")
     found = orjson.loads(answer.out)
     assert found["recommended_workers"] == 1
     assert [level["evaluations"] for level in found["levels"]] == [4]
-    assert command(*sweep, "--worker-counts", "1").code == 2
-    assert command(*sweep, "--sweep-workers", "--micro-batches", "1,2").code == 2
-    engine = Engine(kind="inline", device="cpu", workers=1)
-    how = Conduct(Path(), engine, None, False, True, Pacing(max_concurrent=1))
-    assert sweep_of(how, sphere, None, None).counts == (1,)
+    assert command(*sweep, "--workers", "1", "--counts", "2").code == 2

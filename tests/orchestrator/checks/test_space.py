@@ -399,7 +399,7 @@ def test_a_search_without_a_check_is_told_that_no_knob_is_proven(
     assert result.ruling.decision == "done"
     assert len(said) == 1
     assert said[0].startswith("Note: no knob has been shown to move the score yet")
-    assert "orchestrator space check" in said[0]
+    assert "orchestrator check knobs" in said[0]
 
 
 def test_a_search_is_warned_of_knobs_that_a_check_found_dead(

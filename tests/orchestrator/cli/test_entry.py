@@ -60,9 +60,9 @@ def test_every_command_answers_in_json(command: "Command") -> None:
     target = ("--objective", "sphere", "--workers", "1")
     commands = {
         "calibrate": ("calibrate", *SPHERE),
-        "plan": ("plan", "phase1", *target),
-        "show": ("space", "show", "--objective", "sphere"),
-        "check": ("space", "check", *SPHERE, "--seeds", "2"),
+        "plan": ("plan", *target),
+        "show": ("explain", "--objective", "sphere"),
+        "check": ("check", "knobs", *SPHERE, "--seeds", "2"),
         "phase1": ("phase1", "--tier", "min", *SPHERE),
         "status": ("status",),
         "report": ("report",),
@@ -88,7 +88,7 @@ def test_plan_touches_nothing_and_says_what_it_would_take(
     command: "Command", tmp_path: Path
 ) -> None:
     answer = command(
-        "plan", "phase1", "--objective", "sphere", "--workers", "1", "--assume-eval-seconds", "60"
+        "plan", "--objective", "sphere", "--workers", "1", "--assume-eval-seconds", "60"
     )
 
     assert answer.code == 0
@@ -99,7 +99,7 @@ def test_plan_touches_nothing_and_says_what_it_would_take(
 
 
 def test_plan_without_a_calibration_says_how_to_get_one(command: "Command") -> None:
-    answer = command("plan", "phase1", "--objective", "sphere")
+    answer = command("plan", "--objective", "sphere")
 
     assert answer.code == 0
     assert "orchestrator calibrate" in answer.out
@@ -156,9 +156,7 @@ def test_bad_input_is_one_clear_error_and_touches_nothing(
 def test_a_plan_that_trains_too_few_steps_is_refused_with_a_target_that_would_do(
     command_name: str, command: "Command", tmp_path: Path
 ) -> None:
-    verbs = ("plan", "phase1") if command_name == "plan" else ("phase1",)
-
-    answer = command(*verbs, "--tier", "min", "--set", "target_flops=1e9", "--workers", "1")
+    answer = command(command_name, "--tier", "min", "--set", "target_flops=1e9", "--workers", "1")
 
     assert answer.code == 2
     assert "expected at least 20" in answer.err
@@ -182,7 +180,7 @@ def test_a_file_without_a_tier_is_told_the_key_too(command: "Command", tmp_path:
 
     assert answer.code == 2
     assert 'min, target or max, or tier = "min" below [search] in my.toml. See' in answer.err
-    assert "python -m orchestrator plan phase1 my.toml\n" in answer.err
+    assert "python -m orchestrator plan my.toml\n" in answer.err
 
 
 def test_errors_are_json_where_json_was_asked_for(command: "Command") -> None:
@@ -350,8 +348,8 @@ def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
     [
         ("status",),
         ("report",),
-        ("plan", "phase1", "--objective", "sphere"),
-        ("space", "show", "--objective", "nanochat"),
+        ("plan", "--objective", "sphere"),
+        ("explain", "--objective", "nanochat"),
         ("--help",),
     ],
 )
@@ -360,7 +358,7 @@ def test_looking_imports_neither_torch_nor_ray_nor_cma(
 ) -> None:
     phase1(command)
     imported = imported_by(MAIN, *arguments, cwd=tmp_path)
-    assert not imported & {"torch", "ray", "cma", "scipy", "jinja2", "matplotlib"}
+    assert not imported & {"torch", "ray", "cma", "jinja2", "matplotlib"}
 
 
 IDLE = ("--objective", "idle", "--set", "dimension=2", "--set", "noise=0.01")
@@ -370,7 +368,7 @@ INLINE = ("--executor", "inline", "--workers", "1", "--seeds", "3")
 def test_space_check_names_every_evaluation_and_ends_with_what_it_found(
     command: "Command", tmp_path: Path
 ) -> None:
-    answer = command("space", "check", *IDLE, *INLINE)
+    answer = command("check", "knobs", *IDLE, *INLINE)
 
     assert answer.code == 0  # a dead knob is a result
     assert "Checking x0, x1: 5 points on 3 seeds, 15 evaluations." in answer.out
@@ -386,7 +384,7 @@ def test_space_check_names_every_evaluation_and_ends_with_what_it_found(
 
 
 def test_a_check_is_a_run_for_status_report_and_verify(command: "Command", tmp_path: Path) -> None:
-    command("space", "check", *IDLE, *INLINE)
+    command("check", "knobs", *IDLE, *INLINE)
     (run,) = (tmp_path / "artifacts/cmaes/check").iterdir()
 
     assert "1 of 2 knobs move the score" in command("status").out
@@ -395,8 +393,8 @@ def test_a_check_is_a_run_for_status_report_and_verify(command: "Command", tmp_p
 
 
 def test_space_check_repeated_runs_nothing_again(command: "Command", tmp_path: Path) -> None:
-    first = command("space", "check", *IDLE, *INLINE)
-    second = command("space", "check", *IDLE, *INLINE)
+    first = command("check", "knobs", *IDLE, *INLINE)
+    second = command("check", "knobs", *IDLE, *INLINE)
 
     assert second.code == 0
     assert "[" not in second.out
@@ -417,7 +415,7 @@ def test_space_check_repeated_runs_nothing_again(command: "Command", tmp_path: P
 def test_a_check_that_cannot_be_made_is_one_clear_error_and_touches_nothing(
     arguments: tuple[str, ...], named: str, command: "Command", tmp_path: Path
 ) -> None:
-    answer = command("space", "check", *IDLE, *INLINE, *arguments)
+    answer = command("check", "knobs", *IDLE, *INLINE, *arguments)
 
     assert answer.code == 2
     assert named in answer.err
@@ -435,7 +433,7 @@ def test_a_check_that_cannot_be_made_is_one_clear_error_and_touches_nothing(
 def test_a_check_that_is_held_up_says_by_what(
     arguments: tuple[str, ...], code: int, said: str, command: "Command"
 ) -> None:
-    answer = command("space", "check", *IDLE, *INLINE, *arguments)
+    answer = command("check", "knobs", *IDLE, *INLINE, *arguments)
 
     assert answer.code == code
     assert said in " ".join(answer.out.split())
@@ -444,7 +442,7 @@ def test_a_check_that_is_held_up_says_by_what(
 def test_space_show_has_a_row_a_knob_in_its_own_unit_and_touches_nothing(
     command: "Command", tmp_path: Path
 ) -> None:
-    answer = command("space", "show", *IDLE)
+    answer = command("explain", *IDLE)
     rows = [
         line.split() for line in answer.out.splitlines() if line.split()[:1] in (["x0"], ["x1"])
     ]
@@ -457,7 +455,7 @@ def test_space_show_has_a_row_a_knob_in_its_own_unit_and_touches_nothing(
 def test_phase1_says_what_is_known_of_the_knobs_before_it_begins(command: "Command") -> None:
     search = ("phase1", "--tier", "min", *IDLE, "--executor", "inline", "--workers", "1")
     unchecked = command(*search)
-    command("space", "check", *IDLE, *INLINE)
+    command("check", "knobs", *IDLE, *INLINE)
     checked = command(*search, "--run-id", "second")
 
     assert unchecked.out.startswith("Note: no knob has been shown to move the score yet")

@@ -29,16 +29,16 @@ LIMITS = ("--set", "evaluation.limit_seconds=90", "--set", "evaluation.stall_sec
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        (("space", "check", *SPHERE), "sphere-6d5af9078b-cpu-3fdf2b"),
+        (("check", "knobs", *SPHERE), "sphere-6d5af9078b-cpu-3fdf2b"),
         (
-            ("space", "check", *SPHERE, *CAPS, *LIMITS, "--knobs", "x1", "--max-evals", "9"),
+            ("check", "knobs", *SPHERE, *CAPS, *LIMITS, "--knobs", "x1", "--max-evals", "9"),
             "sphere-6d5af9078b-cpu-f1ffc3",
         ),
-        (("proxy", "check", *SPHERE, "--fraction", "0.5"), "proxy-sphere-6d5af9078b-cpu-05f463"),
+        (("check", "proxy", *SPHERE, "--fraction", "0.5"), "proxy-sphere-6d5af9078b-cpu-05f463"),
         (
             (
-                "proxy",
                 "check",
+                "proxy",
                 *SPHERE,
                 *CAPS,
                 *LIMITS,
@@ -49,7 +49,7 @@ LIMITS = ("--set", "evaluation.limit_seconds=90", "--set", "evaluation.stall_sec
             ),
             "proxy-sphere-6d5af9078b-cpu-2fa6d2",
         ),
-        (("proxy", "check", "--run", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
+        (("check", "proxy", "--run", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
         (("best", "golden", "--train"), "best-golden-x4"),
         (("best", "golden", "--train", "--times", "2", "--max-hours", "3"), "best-golden-x2"),
     ],
@@ -87,9 +87,9 @@ device = "cpu"
 @pytest.mark.parametrize(
     "words",
     [
-        ("space", "check", *SPHERE),
-        ("proxy", "check", *SPHERE),
-        ("proxy", "check", "--run", "golden"),
+        ("check", "knobs", *SPHERE),
+        ("check", "proxy", *SPHERE),
+        ("check", "proxy", "--run", "golden"),
     ],
     ids=" ".join,
 )

@@ -97,7 +97,7 @@ def test_a_search_that_a_template_describes_can_be_planned(
 ) -> None:
     command("init", "--template", template, "--out", "my.toml")
 
-    answer = command("plan", "phase1", "my.toml", "--json")
+    answer = command("plan", "my.toml", "--json")
 
     assert answer.code == 0, answer.err
     (plan,) = (one["plan"] for one in orjson.loads(answer.out)["tiers"])
@@ -117,7 +117,7 @@ def test_the_smoke_test_runs(command: Command, tmp_path: Path) -> None:
 def test_a_phase_2_asks_for_the_run_that_it_follows(command: Command, tmp_path: Path) -> None:
     command("init", "--template", "phase2", "--out", "my.toml")
 
-    for verb in (("run", "my.toml"), ("plan", "phase2", "my.toml")):
+    for verb in (("run", "my.toml"), ("plan", "my.toml")):
         answer = command(*verb, *TINY)
         assert answer.code == 2
         assert "no phase1 run 'target-nanochat-s1'" in answer.err

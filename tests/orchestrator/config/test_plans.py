@@ -6,15 +6,11 @@ from typing import Any
 
 import orjson
 import pytest
-import typer
-from typer.main import get_command
 
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.terms import Plan
-from orchestrator.checks.space import CheckRequest
-from orchestrator.cli.space import check_command
-from orchestrator.planning.configured import Asked, Conduct
+from orchestrator.planning.configured import Asked
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]
@@ -196,7 +192,7 @@ def explained(command: Command, *arguments: str) -> dict[str, dict[str, Any]]:
 
 def planned(command: Command, *arguments: str) -> list[Any]:
     """The plans of a page, without what it says of this moment's disk."""
-    answer = command("plan", "phase1", *arguments, "--json")
+    answer = command("plan", *arguments, "--json")
     assert answer.code == 0, answer.err
     return [tier["plan"] for tier in orjson.loads(answer.out)["tiers"]]
 
@@ -341,38 +337,13 @@ def test_a_file_that_says_something_else_is_another_plan_and_refused(
     assert (tmp_path / "runs/phase1/whole" / LEDGER).read_bytes() == ledger
 
 
-# `space check FILE`
-
-
-def checked(*arguments: str) -> tuple[CheckRequest, Conduct]:
-    heard: list[tuple[CheckRequest, Conduct]] = []
-    app = typer.Typer()
-    app.command()(check_command(lambda *asked: heard.append(asked)))
-    get_command(app).main([*arguments], standalone_mode=False)
-    return heard[0]
-
-
-def test_a_check_takes_the_same_file(write: Write) -> None:
-    file = write(WHOLE)
-
-    request, conduct = checked(str(file), "--seeds", "3", "--knobs", "x1")
-
-    of_a_search = {"--tier", "--run-id", "--seed", "--assume-eval-seconds"}
-    pairs = zip(FLAGS[::2], FLAGS[1::2], strict=True)
-    flags = (word for pair in pairs if pair[0] not in of_a_search for word in pair)
-    same, equal = checked(*flags, "--seeds=3", "--knobs=x1")
-    assert request.name("cpu") == same.name("cpu")
-    assert request.points() == same.points()
-    assert conduct == equal
-
-
 def test_a_check_of_a_file_is_made_and_taken_up(
     command: Command, write: Write, tmp_path: Path
 ) -> None:
     write(SMOKE)
 
-    answer = command("space", "check", "run.toml", "--seeds", "2", "--json")
-    again = command("space", "check", "run.toml", "--seeds", "2", "--json")
+    answer = command("check", "knobs", "run.toml", "--seeds", "2", "--json")
+    again = command("check", "knobs", "run.toml", "--seeds", "2", "--json")
 
     assert answer.code == again.code == 0, answer.err
     assert orjson.loads(answer.out)["check"] == orjson.loads(again.out)["check"]

@@ -209,8 +209,8 @@ def test_a_value_that_cannot_be_is_refused_with_what_came(
     "verb",
     [
         *(("explain", "run.toml"), ("run", "run.toml"), ("phase1", "run.toml")),
-        *(("plan", "phase1", "run.toml"), ("plan", "campaign", "run.toml")),
-        ("space", "check", "run.toml"),
+        *(("plan", "run.toml"), ("plan", "run.toml")),
+        ("check", "knobs", "run.toml"),
     ],
     ids=" ".join,
 )
@@ -226,8 +226,8 @@ def test_every_command_that_takes_a_file_refuses_it_alike(
 def test_a_mistake_names_the_layer_that_made_it(command: Command, write: Write) -> None:
     write("objective = 'sphere'\n[search]\nseed = 5\n")
 
-    typed = command("plan", "phase1", "run.toml", "--seed", "0")
-    parse_assignments = command("plan", "phase1", "run.toml", "--set", "search.seed=0")
+    typed = command("plan", "run.toml", "--seed", "0")
+    parse_assignments = command("plan", "run.toml", "--set", "search.seed=0")
 
     assert_one_clear_error(typed, "--seed: Input should be greater than or equal to 1, got 0")
     assert "run.toml" not in typed.err
@@ -305,9 +305,9 @@ def test_a_combination_that_cannot_be_is_refused_before_anything_begins(
         (("run", "run.toml", "--executor", "inline", "--address", "h:1"), SPHERE, "--address"),
         (("run", "run.toml", "--tier", "min"), SPHERE + "address = 'h:1'", "--address joins a Ray"),
         (("phase1", "run.toml"), SPHERE + "[campaign]", "describes a campaign"),
-        (("plan", "phase1", "run.toml"), SPHERE + "[factors]\nx=[1]", "a campaign"),
+        (("plan", "run.toml"), SPHERE + "[factors]\nx=[1]", "unknown sphere setting 'x'"),
         (("phase1", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read: No such"),
-        (("space", "check", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read"),
+        (("check", "knobs", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read"),
         (("calibrate", "--set", "campaign.seeds=[1]"), SPHERE, "a campaign is described in a file"),
         (("phase1", "--set", "factors.noise=[0.1]"), SPHERE, "a campaign is described in a file"),
         (("explain", "nowhere.toml"), SPHERE, "nowhere.toml cannot be read: No such file"),
@@ -488,7 +488,7 @@ def test_what_is_no_configuration_is_refused_and_hangs_nobody(
     verbs = (
         ("explain", "run.toml"),
         ("run", "run.toml"),
-        ("plan", "phase1", "run.toml"),
+        ("plan", "run.toml"),
     )
     for verb in verbs:
         answer = command(*verb)

@@ -39,7 +39,6 @@ class Program:
 
     argv: tuple[str, ...]
     given: Mapping[str, str] = field(default_factory=dict)
-    reading: str = "the last line"
     like: AnalyticObjective = field(
         default_factory=lambda: AnalyticObjective.from_settings("sphere", {"dimension": 2})
     )
@@ -77,7 +76,6 @@ def test_what_would_be_started_is_told_to_the_letter() -> None:
         {"name": "x1", "value": 0.0, "source": "baseline"},
     ]
     assert (document["seed"], document["device"], document["threads"]) == (7, "cpu", 3)
-    assert document["score"] == "the last line"
 
 
 def test_the_environment_is_an_evaluations_and_what_is_set_for_it_is_marked(

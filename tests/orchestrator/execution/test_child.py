@@ -13,8 +13,14 @@ import pytest
 
 from budgets.events import Status
 from objectives import registry
-from objectives.api import Context, DivergedError, Measurement, OutOfMemoryError, SetupError
-from objectives.programs.ended import ProgramFailedError
+from objectives.api import (
+    Context,
+    DivergedError,
+    Measurement,
+    OutOfMemoryError,
+    ProgramFailedError,
+    SetupError,
+)
 from orchestrator.execution import attempts, child
 from orchestrator.execution.evaluate import Attempt
 

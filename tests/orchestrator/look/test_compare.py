@@ -92,6 +92,6 @@ def test_the_command_writes_a_file(
     command: "Command", tmp_path: Path, form: str, begins: str
 ) -> None:
     runs, out = [str(GOLDEN / name) for name in ("go", "smoke")], f"both.{form[2:]}"
-    assert command("compare", *runs, form, "--out", out).code == 0
+    assert command("report", *runs, form, "--out", out).code == 0
     assert (tmp_path / out).read_text().startswith(begins)
-    assert command("compare", *runs, "--out", out).code == 2
+    assert command("report", *runs, "--out", out).code == 2

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.conftest import Command
 
 SPHERE = ("--objective", "sphere", "--set", "noise=0.01")
-PLAN = ("plan", "phase1", *SPHERE, "--workers", "1")
+PLAN = ("plan", *SPHERE, "--workers", "1")
 
 
 @pytest.mark.parametrize("option", ["--devices"])
@@ -65,15 +65,13 @@ def test_power_without_a_noise_says_that_nobody_knows(command: "Command") -> Non
 
 
 def test_phase_2_takes_the_same_options(command: "Command") -> None:
-    answer = command(
-        "plan", "phase2", *SPHERE, "--variant", "robust", "--devices", "x", "--from", "r"
-    )
+    answer = command("plan", *SPHERE, "--variant", "robust", "--devices", "x", "--from", "r")
     assert answer.code == 2
     assert "--devices: expected whole numbers" in answer.err
 
 
 def test_a_plan_imports_no_engine_and_no_search(tmp_path: Path) -> None:
     words = ("--objective", "sphere", "--assume-eval-seconds", "60", "--devices", "1,4")
-    imported = imported_by(MAIN, "plan", "phase1", *words, cwd=tmp_path)
+    imported = imported_by(MAIN, "plan", *words, cwd=tmp_path)
     assert not imported & {"torch", "ray", "cma"}
     assert not list(tmp_path.iterdir())

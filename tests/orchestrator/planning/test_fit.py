@@ -392,7 +392,7 @@ FITTED = (
 
 
 def fit(command: "Command", *more: str) -> "Answer":
-    return command("plan", "phase1", *FITTED, "--set", "verdict.confirm_seeds=0", "--fit", *more)
+    return command("plan", *FITTED, "--set", "verdict.confirm_seeds=0", "--fit", *more)
 
 
 def test_looking_at_what_fits_writes_nothing(command: "Command", tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ def test_the_choice_is_written_and_the_file_begins_that_run(
     assert [path.name for path in tmp_path.iterdir()] == ["search.toml"]
     found = tomllib.loads((tmp_path / "search.toml").read_text())
     assert found["objective"] == "sphere"
-    assert found["search"] == {"phase": "phase1", "tier": "target", "generations": 10}
+    assert found["search"] == {"tier": "target", "generations": 10}
     assert found["budget"] == {"window": "2h"}
     assert found["evaluation"] == {"assume_eval_seconds": 60.0, "limit_seconds": 290.0}
     assert found["verdict"] == {"confirm_seeds": 0}
@@ -444,14 +444,14 @@ def test_what_a_file_says_besides_stays_with_its_comments(
     path = tmp_path / "search.toml"
     path.write_text(before)
     more = ("search.toml", "--fit", "--set", "search.generations=60", "--window", "2h")
-    answer = command("plan", "phase1", *more, "--out", "search.toml")
+    answer = command("plan", *more, "--out", "search.toml")
     assert answer.code == 0, answer.err
     after = path.read_text()
     assert after.startswith('# mine\nobjective = "sphere"  # round\n')
     assert 'tier = "max"  # a lot\n' in after
     assert tomllib.loads(after)["search"]["generations"] == 10
     assert "-generations = 3" in answer.out
-    assert command("plan", "phase1", *more, "--out", "search.toml").out.count("says so already")
+    assert command("plan", *more, "--out", "search.toml").out.count("says so already")
     assert path.read_text() == after
 
 
@@ -485,7 +485,7 @@ def test_what_cannot_be_applied_is_refused_and_nothing_written(
 
 
 def test_apply_without_fit_is_refused(command: "Command") -> None:
-    answer = command("plan", "phase1", *FITTED, "--out", "f.toml")
+    answer = command("plan", *FITTED, "--out", "f.toml")
     assert answer.code == 2
     assert "--out and --choice go with --fit" in answer.err
 
@@ -493,7 +493,7 @@ def test_apply_without_fit_is_refused(command: "Command") -> None:
 def test_a_program_gets_the_choices_and_the_profiles(command: "Command") -> None:
     where = ("--executor", "inline", "--workers", "1", "--tier", "min", "--json", "--fit")
     what = ("--assume-eval-seconds", "60", "--window", "2h", "--set", "target_flops=1e13")
-    found = orjson.loads(command("plan", "phase1", *where, *what).out)
+    found = orjson.loads(command("plan", *where, *what).out)
     assert found["fits"]
     assert found["available_hours"] == pytest.approx(1.5)
     assert found["choices"][0]["what"] == "as asked"

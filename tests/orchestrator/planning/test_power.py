@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from budgets.statistics.detectable import power_of
+from budgets.stats import power_of
 from budgets.terms import Devices, Plan
 from objectives import registry
 from objectives.api import ObjectiveSpec

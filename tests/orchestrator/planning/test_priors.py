@@ -205,7 +205,7 @@ def test_a_plan_names_its_prior(
         threads=here.threads,
     )
     append(root, [of_it])
-    answer = command("plan", "phase1", "--objective", "sphere", "--workers", "1")
+    answer = command("plan", "--objective", "sphere", "--workers", "1")
     assert answer.code == 0
     assert "times from phase1 earlier of 2030-01-01" in answer.out.replace("\n", " ")
 

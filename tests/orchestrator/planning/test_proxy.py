@@ -382,7 +382,7 @@ def test_the_name_of_a_check_follows_from_what_was_asked() -> None:
 def test_a_check_says_in_words_and_in_files_whether_the_proxy_is_good_enough(
     command: "Command", tmp_path: Path
 ) -> None:
-    fine = command("proxy", "check", *QUICK, "--set", "noise=0.001", "--candidates", "10")
+    fine = command("check", "proxy", *QUICK, "--set", "noise=0.001", "--candidates", "10")
     assert fine.code == 0
     assert "Comparing 0.25 x effort with the full evaluation: 10 candidates around the" in fine.out
     text = " ".join(fine.out.split())
@@ -390,7 +390,7 @@ def test_a_check_says_in_words_and_in_files_whether_the_proxy_is_good_enough(
     assert "Kendall's tau-b is" in text
     assert " yes " in text
 
-    bad = command("proxy", "check", *QUICK, "--set", "bias=-3", "--json")
+    bad = command("check", "proxy", *QUICK, "--set", "bias=-3", "--json")
     assert bad.code == 0
     document = orjson.loads(bad.out)
     (comparison,) = document["proxy"]["comparisons"]
@@ -404,11 +404,11 @@ def test_a_check_says_in_words_and_in_files_whether_the_proxy_is_good_enough(
 def test_a_repeated_check_is_only_read_and_an_interrupted_one_taken_up(
     command: "Command", tmp_path: Path
 ) -> None:
-    once = orjson.loads(command("proxy", "check", *QUICK, "--json").out)
+    once = orjson.loads(command("check", "proxy", *QUICK, "--json").out)
     run = Path(once["directory"])
-    assert orjson.loads(command("proxy", "check", *QUICK, "--json").out) == once
+    assert orjson.loads(command("check", "proxy", *QUICK, "--json").out) == once
     ledgers.cut(run, 25)
-    again = orjson.loads(command("proxy", "check", *QUICK, "--json").out)
+    again = orjson.loads(command("check", "proxy", *QUICK, "--json").out)
     ours, theirs = again["proxy"]["comparisons"][0], once["proxy"]["comparisons"][0]
     for comparison in (ours, theirs):
         del comparison["certificate"]["seconds_ratio"]
@@ -428,7 +428,7 @@ def test_a_search_and_a_check_of_its_recommendation_by_the_command_line(
     assert "Generation 1 (2 of 3), short: best" in found.out
 
     run = "target-sphere-s1"
-    checked = command("proxy", "check", "--run", run, "--executor", "inline", "--workers", "1")
+    checked = command("check", "proxy", "--run", run, "--executor", "inline", "--workers", "1")
     assert checked.code == 0
     assert f"around what {run} recommends" in checked.out
 
@@ -444,6 +444,6 @@ def test_a_search_and_a_check_of_its_recommendation_by_the_command_line(
 def test_what_cannot_be_compared_is_refused(
     command: "Command", arguments: tuple[str, ...], said: str
 ) -> None:
-    answer = command("proxy", "check", *QUICK, *arguments)
+    answer = command("check", "proxy", *QUICK, *arguments)
     assert answer.code == 2
     assert said in answer.err

@@ -606,7 +606,7 @@ def test_new_knobs_that_no_check_has_shown_alive_are_refused_with_the_check(
         expand(run_search, nanochat)
     assert str(refused.value) == (
         "no finished check has shown that these knobs move the score: "
-        f"{names.replace(',', ', ')}. Check with `python -m orchestrator space check --objective "
+        f"{names.replace(',', ', ')}. Check with `python -m orchestrator check knobs --objective "
         "nanochat --set space=synaptic+optimizer --set val_windows=32 --set "
         f"target_flops=3000000000.0 --knobs {names} --device cpu --runs-dir {nanochat}`, or begin "
         'all the same with --override unproven_knobs --reason "..."'
@@ -725,9 +725,9 @@ def test_phase2_without_a_go_is_one_line_with_both_ways_on(root: Path, command: 
     [
         (("phase2", "--from", RUN), "--variant: expected robust (the same knobs) or expanded"),
         (("phase2", "--variant", "robust"), "--from: which phase 1"),
-        (("phase2", "--variant", "robust", "--from", RUN), "orchestrator plan phase2"),
+        (("phase2", "--variant", "robust", "--from", RUN), "orchestrator plan"),
         (("phase2", "--variant", "both", "--from", RUN), "'both' is not one of 'robust'"),
-        (("plan", "phase2", "--variant", "robust", "--from", "x"), "no phase1 run 'x'"),
+        (("plan", "--variant", "robust", "--from", "x"), "no phase1 run 'x'"),
         (("phase1", "--from", RUN), "--from"),
     ],
 )
@@ -746,7 +746,7 @@ def test_plan_phase2_says_what_it_would_take_and_what_is_missing(
 ) -> None:
     def plan(variant: str = "robust") -> "Answer":
         words = ("--from", RUN, "--variant", variant, "--assume-eval-seconds", "60")
-        return command("plan", "phase2", *words, *SPHERE, "--workers", "2")
+        return command("plan", *words, *SPHERE, "--workers", "2")
 
     answer = plan()
     assert answer.code == 0
@@ -765,7 +765,7 @@ def test_plan_phase2_says_what_it_would_take_and_what_is_missing(
 
 
 def test_plan_phase2_imports_neither_torch_nor_ray_nor_cma(root: Path, tmp_path: Path) -> None:
-    words = ("plan", "phase2", "--from", RUN, "--variant", "robust", *SPHERE, "--workers", "1")
+    words = ("plan", "--from", RUN, "--variant", "robust", *SPHERE, "--workers", "1")
     assert not imported_by(MAIN, *words, cwd=tmp_path) & {"torch", "ray", "cma"}
 
 
@@ -775,7 +775,7 @@ def test_plan_phase2_of_more_knobs_names_them_and_the_check(
     settings = ("--set", "target_flops=3e9", "--set", "val_windows=32")
     source = ("--from", NANOCHAT, "--variant", "expanded")
     answer = command(
-        "plan", "phase2", *source, *settings, "--set", "space=synaptic+optimizer", "--workers", "1"
+        "plan", *source, *settings, "--set", "space=synaptic+optimizer", "--workers", "1"
     )
     assert answer.code == 0
     text = " ".join(answer.out.split())
@@ -784,5 +784,5 @@ def test_plan_phase2_of_more_knobs_names_them_and_the_check(
     assert (
         "As written 12 x 5 x 1 = 60. more knobs, each candidate on 1 seed instead of 3: 60" in text
     )
-    assert "Check with `python -m orchestrator space check" in text
+    assert "Check with `python -m orchestrator check knobs" in text
     assert "Not calibrated here" in text

@@ -318,7 +318,7 @@ def test_plan_says_where_it_would_start_and_what_differs(root: Path, command: "C
     Path("known.toml").write_text("[[settings]]\nx0 = 0.5\n[[settings]]\nx1 = 0.5\n")
     asked = ("--set", f"search.warm_start={SOURCE}", "--set", "search.known=known.toml")
     before = sorted(root.rglob("*"))
-    answer: Answer = command("plan", "phase1", *COMMAND, *asked, "--assume-eval-seconds", "1")
+    answer: Answer = command("plan", *COMMAND, *asked, "--assume-eval-seconds", "1")
     text = " ".join(answer.out.split())
     assert answer.code == 0
     assert f"It starts where {SOURCE} stood; none of its scores count here." in text

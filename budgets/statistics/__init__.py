@@ -1,1 +1,0 @@
-"""Statistics of few samples: exact, small, without a numeric library."""

@@ -1,0 +1,337 @@
+"""Inference from few scores: intervals, chances, power, agreement of ranks. scipy loads on use.
+
+A gain is relative: (reference - score) / |mean of the reference|, lower scores being better.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, reduce
+from math import erfc, exp, fsum, inf, lgamma, log, sqrt
+from operator import add
+from random import Random
+from statistics import fmean, stdev
+
+from budgets.frozen import Frozen
+
+RESAMPLES = 2000
+"""Of a bootstrap."""
+
+
+def total(values: Iterable[float]) -> float:
+    """Add left to right: from Python 3.12 on `sum` rounds otherwise, and a ledger must replay."""
+    return reduce(add, values, 0.0)
+
+
+# Student's t, chi-square, binomial
+
+
+@lru_cache(maxsize=1024)
+def one_sided_limit(level: float, freedom: int) -> float:
+    """The t that T exceeds with probability `level`."""
+    from scipy.special import stdtrit
+
+    return -float(stdtrit(freedom, level))
+
+
+def two_sided_limit(level: float, freedom: int) -> float:
+    """The t that |T| exceeds with probability `level`."""
+    return one_sided_limit(level / 2, freedom)
+
+
+def chance_of(t: float, freedom: int) -> float:
+    """With what probability |T| is at least |t|."""
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(freedom, -abs(t)))
+
+
+def sd_interval(sd: float, n: int, level: float = 0.05) -> tuple[float, float]:
+    """Two-sided confidence interval of the true standard deviation of n normal samples."""
+    if n < 2:
+        return 0.0, inf
+    from scipy.special import chdtri
+
+    low, high = (sd * sqrt((n - 1) / chdtri(n - 1, share)) for share in (level / 2, 1 - level / 2))
+    return low, high
+
+
+def at_least(count: int, trials: int, rate: float) -> float:
+    """P(X >= count) of X events in so many trials, each with probability `rate`."""
+    if not 0 < count <= trials:
+        return float(count <= 0)
+    from scipy.special import betainc
+
+    return float(betainc(count, trials - count + 1, rate))
+
+
+def rate_interval(count: int, trials: int, level: float = 0.05) -> tuple[float, float]:
+    """Two-sided confidence interval of the true rate, exact (Clopper and Pearson 1934)."""
+    from scipy.special import betaincinv
+
+    missed = trials - count
+    low = float(betaincinv(count, missed + 1, level / 2)) if count else 0.0
+    high = float(betaincinv(count + 1, missed, 1 - level / 2)) if missed else 1.0
+    return low, high
+
+
+# Differences and gains
+
+
+def interval(values: Sequence[float], level: float) -> tuple[float, float] | None:
+    """Confidence interval of the mean, missed with probability `level`; None below two values."""
+    if len(values) < 2:
+        return None
+    mean = fmean(values)
+    reach = two_sided_limit(level, len(values) - 1) * stdev(values) / sqrt(len(values))
+    return mean - reach, mean + reach
+
+
+def paired(differences: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+    """Mean, standard error and t of differences; None where undefined (t: where none differ)."""
+    if len(differences) < 2:
+        return None, None, None
+    mean, error = fmean(differences), stdev(differences) / sqrt(len(differences))
+    return mean, error, mean / error if error else None
+
+
+def chance(differences: Sequence[float]) -> float:
+    """With what probability no effect at all gives so large a |t|.
+
+    Differences without spread are sure unless they are 0; fewer than two say nothing.
+    """
+    mean, _, t = paired(differences)
+    if t is None:
+        return 0.0 if mean else 1.0
+    return chance_of(t, len(differences) - 1)
+
+
+def discoveries(chances: Sequence[float], rate: float) -> int:
+    """How many findings, the least by chance first, hold at this false discovery rate.
+
+    Y. Benjamini and Y. Hochberg, J. Royal Statistical Society B 57 (1995) 289-300.
+    """
+    ordered = enumerate(sorted(chances), 1)
+    return max((k for k, p in ordered if p <= rate * k / len(chances)), default=0)
+
+
+def believed(chances: Sequence[float | None], rate: float) -> list[bool]:
+    """Which findings hold at this false discovery rate; None never does."""
+    known = sorted(p for p in chances if p is not None)
+    found = discoveries(known, rate)
+    return [bool(found) and p is not None and p <= known[found - 1] for p in chances]
+
+
+def count_needed(t: float, count: int, level: float, most: int) -> int | None:
+    """How many differences would be significant if mean and sd stay: t grows with their root.
+
+    `t` was found with `count` of them and is not significant; None if `most` are too few.
+    """
+    low, high = count, most + 1
+    while high - low > 1:  # low are too few; high are enough, or more than `most`
+        middle = (low + high) // 2
+        enough = chance_of(t * sqrt(middle / count), middle - 1) < level
+        low, high = (low, middle) if enough else (middle, high)
+    return high if high <= most else None
+
+
+class Gain(Frozen):
+    """How much better one configuration is than another on the seeds that both have scores on."""
+
+    pairs: int
+    mean: float | None  # None without a pair, or where the reference scores 0
+    sd: float | None  # of one pair's gain; None below two pairs
+    lower: float | None  # one-sided confidence bounds of the mean
+    upper: float | None
+    level: float  # with which probability each bound misses it
+    detectable: float | None  # smallest true gain that so many pairs show at 80 % power
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the gain is more than chance."""
+        return self.lower is not None and self.lower > 0
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is worse by more than chance."""
+        return self.upper is not None and self.upper < 0
+
+
+def gain(scores: Mapping[int, float], reference: Mapping[int, float], level: float) -> Gain:
+    """The gain of `scores` over `reference`, each by seed."""
+    seeds = sorted(set(scores) & set(reference))
+    scale = abs(fmean(reference[seed] for seed in seeds)) if seeds else 0.0
+    gains = [(reference[seed] - scores[seed]) / scale for seed in seeds] if scale else []
+    mean = sd = lower = upper = least = None
+    if gains:
+        mean = fmean(gains)
+    if mean is not None and len(gains) > 1:
+        sd = stdev(gains)
+        reach = one_sided_limit(level, len(gains) - 1) * sd / sqrt(len(gains))
+        lower, upper, least = mean - reach, mean + reach, detectable(sd, len(gains), level)
+    return Gain(
+        pairs=len(seeds),
+        mean=mean, sd=sd, lower=lower, upper=upper, level=level, detectable=least,
+    )  # fmt: skip
+
+
+def better(share: float) -> str:
+    """`1.3% better`, `0.204% worse`, `no better`: three digits, so no limit is met by rounding."""
+    size = round(100 * abs(share), 3)
+    if size == 0:
+        return "no better"
+    digits = f"{size:.3g}" if size < 1000 else f"{size:.0f}"
+    return f"{digits}% {'worse' if share < 0 else 'better'}"
+
+
+def unexplained(rows: Sequence[Mapping[int, float]]) -> tuple[float, int]:
+    """Sum of squares that neither configuration nor seed explains, and its degrees of freedom.
+
+    `rows` are the scores of each configuration by seed; seeds that one of them lacks are left out.
+    Two-way analysis of variance without replication: R. A. Fisher, "The Design of Experiments".
+    """
+    seeds = sorted(set.intersection(*map(set, rows))) if rows else []
+    if len(rows) < 2 or len(seeds) < 2:
+        return 0.0, 0
+    by_seed = {seed: fmean(row[seed] for row in rows) for seed in seeds}
+    by_row = [fmean(row[seed] for seed in seeds) for row in rows]
+    mean = fmean(by_row)
+    squares = (
+        (row[seed] - own - by_seed[seed] + mean) ** 2
+        for row, own in zip(rows, by_row, strict=True)
+        for seed in seeds
+    )
+    return fsum(squares), (len(rows) - 1) * (len(seeds) - 1)
+
+
+# Power of a one-sided paired t test
+
+
+def power_of(gain: float, sd: float, n: int, level: float, at_least: float = 0.0) -> float:
+    """With what probability n pairs show a true mean gain; `sd` is of one pair, all in one unit.
+
+    Shown is a gain whose lower confidence bound, one-sided at `level`, is above 0 and whose
+    observed mean is no smaller than `at_least`: P(mean >= max(t s / sqrt(n), at_least)), integrated
+    over s = u sd, u = chi(n - 1) / sqrt(n - 1). Without `at_least` a tail of the noncentral t (D.
+    B. Owen, Technometrics 10 (1968) 445-478). Raises ValueError below two pairs, or unless
+    0 < level < 1/2.
+    """
+    if n < 2 or not 0 < level < 0.5:
+        raise ValueError(
+            f"a one-sided t test needs 2 pairs and a level below 1/2, got {n}, {level}"
+        )
+    if sd == 0:
+        return float(gain > 0 and gain >= at_least)
+    from scipy.integrate import quad
+
+    freedom, limit = n - 1, one_sided_limit(level, n - 1)
+    shift, least = gain * sqrt(n) / sd, at_least * sqrt(n) / sd
+    constant = log(2) + freedom / 2 * log(freedom / 2) - lgamma(freedom / 2)
+
+    def shown(u: float) -> float:
+        density = exp(constant + (freedom - 1) * log(u) - freedom / 2 * u * u)
+        return density * erfc((max(limit * u, least) - shift) / sqrt(2)) / 2
+
+    width = 6 / sqrt(2 * freedom)  # beyond 6 standard deviations 1e-9 of the density is left
+    low, high = max(0.0, 1 - width), min(1 + width, (shift + 6) / limit)
+    if high <= low:
+        return 0.0
+    bends = [bend for bend in (least / limit, (shift - 6) / limit) if low < bend < high]
+    return min(1.0, float(quad(shown, low, high, points=bends or None, epsabs=1e-9)[0]))
+
+
+@lru_cache(maxsize=1024)  # it takes 10 ms, and a report asks for the same ones again and again
+def detectable(sd: float, n: int, level: float, power: float = 0.8, at_least: float = 0.0) -> float:
+    """The smallest true mean gain that is shown with probability `power`, to five digits.
+
+    In the unit of `sd`. Raises ValueError as `power_of`, and unless level < power <= 0.999.
+    """
+    power_of(0.0, 0.0, n, level)
+    if not level < power <= 0.999:
+        raise ValueError(f"expected a power above {level} and at most 0.999, got {power}")
+    if sd == 0:
+        return max(0.0, at_least)
+    from scipy.optimize import brentq
+
+    high = max(at_least, sd)
+    while power_of(high, sd, n, level, at_least) < power:
+        high *= 2
+    found = brentq(
+        lambda gain: power_of(gain, sd, n, level, at_least) - power, 0.0, high,
+        xtol=1e-7 * sd, rtol=1e-6,
+    )  # fmt: skip
+    return float(found)
+
+
+# Agreement of two lists of scores of the same things
+
+
+def tau_b(a: Sequence[float], b: Sequence[float]) -> float | None:
+    """Kendall's rank correlation, -1 to 1, ties allowed; None where a list is all one score.
+
+    M. G. Kendall, Biometrika 33 (1945) 239-251. Raises ValueError unless equally long.
+    """
+    return _taus(a, b, [range(len(a))])[0] if len(a) > 1 or len(a) != len(b) else None
+
+
+def tau_b_interval(
+    a: Sequence[float], b: Sequence[float], random: Random, level: float = 0.05
+) -> tuple[float, float] | None:
+    """Percentile bootstrap interval of tau-b, two-sided at `level`; None if no draw has a tau-b.
+
+    With fewer than ten things or so it is rather too narrow: B. Efron and R. J. Tibshirani, "An
+    Introduction to the Bootstrap" (1993), chapters 13 and 14. Raises ValueError as `tau_b`.
+    """
+    things = range(len(a))
+    draws = [random.choices(things, k=len(a)) for _ in range(RESAMPLES)] if len(a) > 1 else []
+    taus = sorted(tau for tau in _taus(a, b, draws) if tau is not None)
+    if not taus:
+        return None
+    beyond = int(level / 2 * len(taus))
+    return taus[beyond], taus[-1 - beyond]
+
+
+def _taus(
+    a: Sequence[float], b: Sequence[float], draws: Sequence[Sequence[int]]
+) -> list[float | None]:
+    """Tau-b of each draw: the pairs that both order alike over those that each of them orders."""
+    import numpy as np
+
+    _check_lengths(a, b)
+    one, other = (  # no differences: scores may be infinite
+        np.greater.outer(scores, scores) * 1.0 - np.less.outer(scores, scores) for scores in (a, b)
+    )
+    found: list[float | None] = []
+    for draw in draws:
+        times = np.bincount(draw, minlength=len(a)).astype(float)
+        ordered = float(times @ np.abs(one) @ times) * float(times @ np.abs(other) @ times)
+        found.append(float(times @ (one * other) @ times) / sqrt(ordered) if ordered else None)
+    return found
+
+
+def top_overlap(a: Sequence[float], b: Sequence[float], k: int) -> float:
+    """The share of the best k of `a` that are among the best k of `b`; lower scores are better.
+
+    Of equal scores the earlier is the better. Raises ValueError unless 1 <= k <= both lengths.
+    """
+    _check_lengths(a, b)
+    if not 1 <= k <= len(a):
+        raise ValueError(f"expected a k from 1 to {len(a)}, got {k}")
+    best = [set(sorted(range(len(a)), key=scores.__getitem__)[:k]) for scores in (a, b)]
+    return len(best[0] & best[1]) / k
+
+
+def centred_error(a: Sequence[float], b: Sequence[float]) -> float:
+    """Mean |difference| in the scores' unit, after the mean (not median) difference is removed.
+
+    Raises ValueError unless the lists are equally long and not empty.
+    """
+    _check_lengths(a, b)
+    if not a:
+        raise ValueError("expected at least one pair of scores, got none")
+    differences = [x - y for x, y in zip(a, b, strict=True)]
+    mean = fmean(differences)
+    return fmean(abs(d - mean) for d in differences)
+
+
+def _check_lengths(a: Sequence[float], b: Sequence[float]) -> None:
+    if len(a) != len(b):
+        raise ValueError(f"expected two scores of every thing, got {len(a)} and {len(b)}")

@@ -1,0 +1,227 @@
+"""What nanochat prints and saves, read as a measurement or as the reason for none."""
+
+import math
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from objectives.api import DivergedError, Measurement, ProgramFailedError, SetupError
+from objectives.files import parse_json, read_regular
+from objectives.programs.process import Exit
+
+NAN_LOSSES = 3
+"""In a row: nanochat itself would go on to its end."""
+
+MOST_META_BYTES = 1 << 20
+CLOSE = 0.51e-4
+"""Bits per byte: a score is printed with four decimals or more, and saved with all of them."""
+
+
+METRICS = ("flops_per_token", "parameters", "tokens_per_second", "peak_mib", "epochs")
+
+_SETUP = re.compile(
+    r"^\S+: error: (?:unrecognized arguments|argument )"
+    r"|^AssertionError: total_batch_size .* must be a multiple"
+    r"|^FileNotFoundError|No dataset parquet files found|Token bytes not found"
+    r"|^(?:ModuleNotFoundError|ImportError)|: No module named "
+    r"|installation is not configured for (?:CUDA|MPS)"
+)
+"""What a program that failed says of a reason that is every candidate's."""
+
+_COUNT = r"(\d[\d,]{0,24})(?![\d,])"
+_DECIMAL = r"\d{1,20}(?:\.\d{1,20})?"
+_AMOUNT = rf"({_DECIMAL}(?:e[+-]?\d{{1,3}})?)(?!\S)"
+
+_FACTS: Mapping[str, re.Pattern[str]] = {
+    "steps": re.compile(rf"Calculated number of iterations from target FLOPs: {_COUNT}"),
+    "tokens": re.compile(rf"Total number of training tokens: {_COUNT}"),
+    "train_flops": re.compile(rf"Total training FLOPs estimate: {_AMOUNT}"),
+    "flops_per_token": re.compile(rf"Estimated FLOPs per token: {_AMOUNT}"),
+    "batch_tokens": re.compile(rf"(?:Auto-computed optimal|Scaling LRs .*) batch size:? {_COUNT}"),
+    "micro_batch_tokens": re.compile(rf"Tokens / micro-batch: {_COUNT}"),
+    "parameters": re.compile(rf"total\s*: {_COUNT}"),
+    "peak_mib": re.compile(rf"Peak memory usage: ({_DECIMAL})MiB"),
+}
+_SCORE = re.compile(rf"Step {_COUNT} \| Validation bpb: ({_DECIMAL}|nan|inf)\s*")
+_PROGRESS = re.compile(rf"step (\d{{1,18}})/\d+ .*?\| loss: ({_DECIMAL}|nan|inf) ")
+_OF_A_STEP: Mapping[str, re.Pattern[str]] = {
+    "tokens_per_second": re.compile(rf"\| tok/sec: {_COUNT}"),
+    "epochs": re.compile(r"\| epoch: (\d{1,9})"),
+}
+_STEP_MS = re.compile(rf"\| dt: ({_DECIMAL})ms")
+_OTHER_DATA = "DATASET UPGRADE REQUIRED"
+
+
+@dataclass
+class Output:
+    """What its lines have said so far."""
+
+    facts: dict[str, float] = field(default_factory=dict)  # by the names above
+    scores: list[tuple[int, float]] = field(default_factory=list)  # step, bits per byte
+    train_seconds: float = 0.0  # of the steps
+    _nans: int = 0
+
+    def line(self, text: str) -> Mapping[str, float] | None:
+        """Hear one line; answers with step and loss where it tells of them.
+
+        Raises DivergedError on the third loss in a row that is no number, and SetupError as soon
+        as nothing can come of it.
+        """
+        if text.startswith("step "):
+            return self._progress(text)
+        self._fact(text)
+        if found := _SCORE.fullmatch(text):
+            self._score(int(_number(found[1])), _number(found[2]))
+        elif _OTHER_DATA in text:
+            raise SetupError(
+                "nanochat does not find the data and falls back to another data set "
+                f"({text.strip()}): see the setting data"
+            )
+        return None
+
+    def _progress(self, text: str) -> Mapping[str, float] | None:
+        found = _PROGRESS.match(text)
+        if found is None:
+            return None
+        for name, pattern in _OF_A_STEP.items():
+            if value := pattern.search(text):
+                self.facts[name] = _number(value[1])
+        if took := _STEP_MS.search(text):
+            self.train_seconds += _number(took[1]) / 1000
+        step, loss = int(found[1]), _number(found[2])
+        self._nans = self._nans + 1 if math.isnan(loss) else 0
+        if self._nans >= NAN_LOSSES:
+            raise DivergedError(f"the loss is nan at step {step}, {NAN_LOSSES} times in a row")
+        return {"step": step, "loss": loss} if math.isfinite(loss) else {"step": step}
+
+    def _fact(self, text: str) -> None:
+        for name, pattern in _FACTS.items():
+            if (found := pattern.match(text)) and math.isfinite(value := _number(found[1])):
+                self.facts[name] = value
+        if self.facts.get("steps") == 0:
+            raise SetupError(f"target_flops pays for no step{self._step_flops()}: raise it")
+
+    def _step_flops(self) -> str:
+        tokens, each = self.facts.get("batch_tokens"), self.facts.get("flops_per_token")
+        if tokens is None or each is None:
+            return ""
+        return f" (one, of {tokens:,.0f} tokens, takes {tokens * each:.3g} FLOPs)"
+
+    def _score(self, step: int, bpb: float) -> None:
+        self.scores.append((step, bpb))
+        if step == 0 and math.isinf(bpb):
+            raise SetupError(
+                "the untrained model scores inf: nothing was scored, because eval-tokens is less "
+                "than device-batch-size x max-seq-len"
+            )
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def measured(output: Output, exit_: Exit, base: Path, eval_tokens: float | None) -> Measurement:
+    """What the evaluation measured.
+
+    The score is that of the last step, if that is the step that was planned: what nanochat calls
+    its minimum may be the untrained model's. Raises the reason where there is none.
+    """
+    if exit_.code != 0:
+        _raise_failure(exit_)
+    steps, score = _final(output, exit_)
+    require_agreement(score, steps, base)
+    facts = output.facts
+    scored = _whole(eval_tokens or 0, facts.get("micro_batch_tokens", 0)) * len(output.scores)
+    metrics = {name: facts[name] for name in METRICS if name in facts}
+    metrics |= {"initial_bpb": output.scores[0][1], "checkpoint_bytes": float(held_bytes(base))}
+    return Measurement(
+        score=score,
+        train_seconds=output.train_seconds,
+        steps=steps,
+        tokens=int(facts.get("tokens", 0)),
+        train_flops=facts.get("train_flops", 0.0),
+        eval_flops=scored * facts.get("flops_per_token", 0.0) / 3,
+        metrics={n: v for n, v in metrics.items() if math.isfinite(v)},
+    )
+
+
+def _whole(tokens: float, of: float) -> float:
+    """Tokens that are scored: as many as fill micro-batches."""
+    return tokens // of * of if of > 0 else 0.0
+
+
+def _raise_failure(exit_: Exit) -> NoReturn:
+    """As the last that it said of a setup, unless its memory did not suffice; else as it exit_."""
+    said = next((line for line in reversed(exit_.tail) if _SETUP.search(line)), None)
+    if said is not None and not exit_.out_of_memory:
+        raise SetupError(said.strip())
+    exit_.require_success()
+    raise AssertionError("it did not fail")
+
+
+def _final(output: Output, exit_: Exit) -> tuple[int, float]:
+    """The planned steps and the score after them."""
+    planned = output.facts.get("steps")
+    if planned is None or math.isnan(planned):
+        raise SetupError(
+            "it did not say how many iterations it calculates from the target FLOPs: expected a "
+            f"nanochat whose scripts.base_train takes --target-flops{_last(exit_)}"
+        )
+    if not output.scores:
+        raise SetupError(
+            f"it printed no line 'Step N | Validation bpb': see eval-every{_last(exit_)}"
+        )
+    step, score = output.scores[-1]
+    if step != planned:
+        raise ProgramFailedError(
+            f"exited with status 0 without a score at its last step {planned:.0f}: the last is "
+            f"of step {step}{_last(exit_)}"
+        )
+    if not math.isfinite(score):
+        raise DivergedError(f"the score after {step} steps is {score}")
+    return step, score
+
+
+def _last(exit_: Exit) -> str:
+    return f". Its last line: {exit_.last_line}" if exit_.last_line else ""
+
+
+def require_agreement(score: float, steps: int, base: Path) -> None:
+    """Raises ProgramFailedError unless what was saved beside the model is the score.
+
+    A checkout that saves nothing is believed.
+    """
+    for path in saved(base, steps):
+        value = _saved_score(path)
+        if not abs(value - score) <= CLOSE:
+            raise ProgramFailedError(
+                f"{path.name} has val_bpb {value}, and what was printed after {steps} steps is "
+                f"{score}: expected one score"
+            )
+
+
+def saved(base: Path, steps: int) -> list[Path]:
+    """`meta_*.json` of the last step: one, as every evaluation has a base directory of its own."""
+    return sorted((base / "base_checkpoints").glob(f"*/meta_{steps:06d}.json"))
+
+
+def _saved_score(path: Path) -> float:
+    try:
+        data, _ = read_regular(path, MOST_META_BYTES)
+        value = parse_json(data)["val_bpb"]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"val_bpb is {type(value).__name__}, expected a number")
+    except OSError as error:
+        raise ProgramFailedError(f"{path.name} cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError, LookupError) as error:
+        raise ProgramFailedError(f"{path.name} is not what nanochat saves: {error}") from error
+    return float(value)
+
+
+def held_bytes(base: Path) -> int:
+    """Of the files among the checkpoints, links not followed."""
+    every = (path.lstat() for path in (base / "base_checkpoints").rglob("*"))
+    return sum(status.st_size for status in every if stat.S_ISREG(status.st_mode))

@@ -1,0 +1,200 @@
+"""What all objectives have in common whose program is not ours."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from objectives.api import (
+    CommandLine,
+    Context,
+    Knobs,
+    Measurement,
+    ObjectiveSpec,
+    SetupError,
+    Variant,
+    require_factor,
+)
+from objectives.programs import process, sources
+from objectives.programs.environment import record, revision
+from objectives.programs.knobs import DeclaredKnob, space_of
+from objectives.space import SearchSpace
+
+BUDGET = "budget"
+"""The setting that says how long a program trains, in whatever unit it takes."""
+
+
+class ProgramConfig(BaseModel):
+    """The settings that all of them have."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    knobs: dict[str, DeclaredKnob] = Field(default={})  # to search
+    code: str | None = Field(default=None, pattern=r"\A[0-9a-f]{64}\z")  # SHA-256 of the sources
+
+
+Config = TypeVar("Config", bound=ProgramConfig)
+
+
+@dataclass(frozen=True)
+class ProgramObjective(ABC, Generic[Config]):
+    """A program whose sources are pinned when it is planned, and checked in every evaluation."""
+
+    version: ClassVar[int] = 1  # raise it with any change of ours that moves a score
+    budget_setting: ClassVar[str] = BUDGET
+    budget_unit: ClassVar[str] = "budget"
+    unscored: ClassVar[frozenset[str]]  # settings that decide no score
+
+    name: str
+    config: Config
+
+    def pinned(self) -> Self:
+        """With the hash of the sources as they are now, unless it has one: it is on record then.
+
+        Raises SetupError where they cannot be read.
+        """
+        if self.config.code is not None:
+            return self
+        code = sources.digest(self.directory, self.source_files)
+        return replace(self, config=self.config.model_copy(update={"code": code}))
+
+    @property
+    @abstractmethod
+    def directory(self) -> Path:
+        """Where the program is."""
+
+    @property
+    @abstractmethod
+    def source_files(self) -> Collection[Path]:
+        """The files that decide a score, as they are now. Raises SetupError on too many."""
+
+    @property
+    def code(self) -> str:
+        """SHA-256 (hex) of the sources as they were when it was planned."""
+        assert self.config.code is not None, "pinned() has measured it"
+        return self.config.code
+
+    def require_same_sources(self) -> None:
+        """Raises SetupError, naming files, if the sources are not those that were planned with."""
+        sources.require_same(self.code, self.directory, self.source_files)
+
+    @property
+    def spec(self) -> ObjectiveSpec:
+        settings = self.config.model_dump(mode="json", exclude_none=True)
+        return ObjectiveSpec(name=self.name, settings=settings)
+
+    @property
+    def space(self) -> SearchSpace:
+        return space_of(self.config.knobs)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of all that decides a score. Raises SetupError on unreadable data."""
+        parts = {
+            "name": self.name,
+            "settings": self.config.model_dump(
+                mode="json", exclude_none=True, exclude=set(self.unscored)
+            ),
+            "space": self.space.model_dump(),
+            "data": self.data(),
+            "version": self.version,
+        }
+        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def data(self) -> Mapping[str, str | int]:
+        """Hashes and sizes of what it trains on, where that is known."""
+        return {}
+
+    @property
+    def provenance(self) -> dict[str, str | int]:
+        """The commit, which may change where the code does not, versions, data."""
+        return {**revision(self.directory), **self.versions(), **self.data()}
+
+    @abstractmethod
+    def versions(self) -> Mapping[str, str]:
+        """Of the interpreter and the packages that it runs with."""
+
+    @property
+    def preload(self) -> tuple[str, ...]:
+        """Nothing of the user's: a fork of what has threads, or CUDA, may hang."""
+        return (type(self).__module__,)
+
+    def controls(self) -> tuple[Variant, ...]:
+        """Nobody but its owner knows a simpler program to compare with."""
+        return ()
+
+    def rung(self, factor: float) -> Variant | None:
+        """`factor` times the budget, a whole one if it is whole; None without a budget."""
+        require_factor(factor)
+        amount = getattr(self.config, self.budget_setting)
+        if amount is None:
+            return None
+        scaled = round(amount * factor) if isinstance(amount, int) else amount * factor
+        if scaled <= 0:
+            return None
+        return Variant(
+            label=f"{factor:g} x {self.budget_unit}",
+            settings={self.budget_setting: scaled},
+            length=scaled / amount,
+        )
+
+    def flops(self) -> None:
+        """Only the program knows; an evaluation may report them."""
+
+    def command_line(
+        self,
+        knobs: Knobs,  # noqa: ARG002 - of those that start a process
+        seed: int,  # noqa: ARG002
+        context: Context,  # noqa: ARG002
+    ) -> CommandLine | None:
+        """It computes in its own process."""
+        return None
+
+    @abstractmethod
+    def arguments(self, knobs: Knobs) -> tuple[str, ...]:
+        """The knobs as a person gives them to the program."""
+
+    @property
+    def reading(self) -> str:
+        """How its score is found, in words; empty where there is one way only."""
+        return ""
+
+    def require_program(self) -> None:
+        """Raises SetupError where what would be started is not there. Starts nothing."""
+
+    @abstractmethod
+    def preflight(self) -> tuple[str, ...]: ...
+
+    @abstractmethod
+    def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement: ...
+
+    def run(
+        self, line: CommandLine, listener: process.Listener, context: Context, **facts: str | int
+    ) -> process.Exit:
+        """Run the program to its end, with `program.json` in the evaluation's directory."""
+        record(line, context, {"code": self.code, **facts})
+        return process.run(line, listener, context.heartbeat)
+
+
+def absolute(path: Any) -> str:
+    """The same path from anywhere; links stay: a virtual environment's interpreter is one.
+
+    Raises ValueError on what is no path.
+    """
+    if not isinstance(path, str | Path) or not str(path).strip() or "\0" in str(path):
+        raise ValueError("expected a path")
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError as error:  # ~somebody
+        raise ValueError(str(error)) from error
+
+
+def is_there(directory: Path) -> None:
+    """Raises SetupError unless the directory exists."""
+    if not directory.is_dir():
+        raise SetupError(f"there is no directory {directory}: mend the setting directory")

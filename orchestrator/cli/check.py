@@ -1,0 +1,208 @@
+"""`check knobs|proxy|workers|memory`: experiments that say how to search, before it is paid for.
+
+Each is a run of its own, with a ledger; the same command takes it up again.
+"""
+
+from dataclasses import replace
+from typing import Annotated
+
+from typer import Context, Option
+
+from budgets.calibration import measure
+from budgets.proxy.certificate import LEAST_CANDIDATES
+from budgets.state import RunState
+from objectives.api import Objective
+from orchestrator.checks.proxy import ProxyCheckRequest, near
+from orchestrator.checks.space import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
+from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.given import names_of, numbers_of, overrides_of, resolved_of
+from orchestrator.cli.memory import as_dict, memory_of, to_markdown
+from orchestrator.cli.options import (
+    BESIDE,
+    FILE,
+    MACHINE,
+    PLACE,
+    TUNED,
+    Json,
+    Override,
+    Reason,
+    taking,
+)
+from orchestrator.cli.program import examples, group
+from orchestrator.cli.terminal import print_json, print_markdown
+from orchestrator.config import MOST_SEEDS, TRAINING, Config
+from orchestrator.execution.engine import devices_of
+from orchestrator.planning.configured import Conduct, conduct_of, limits_of, terms_of
+from orchestrator.planning.history import Entry, entry_of, read_history
+from orchestrator.planning.memory import with_micro_batch
+from orchestrator.records.planned import objective_of
+from orchestrator.records.recorded import find_run, load_state
+from orchestrator.running.calibrating import Calibrating
+from orchestrator.running.checking import Checking
+from orchestrator.running.sweep import LEAST_EVALUATIONS, Sweep, swept, worker_counts
+from orchestrator.running.sweep_text import as_document
+from orchestrator.running.sweep_text import to_markdown as sweep_markdown
+from orchestrator.scalability import fit
+
+checks = group(
+    "What to search, how short, on how many workers: measured first.", "check knobs", "check proxy"
+)
+
+
+def _seeds(least: int, about: str) -> object:
+    return Option("--seeds", metavar="N", min=least, max=MOST_SEEDS, help=about)
+
+
+@checks.command(
+    epilog=examples("check knobs", "check knobs --set space=optimizer --knobs momentum")
+)
+@taking(FILE, TUNED, BESIDE)
+def knobs(
+    context: Context,
+    seeds: Annotated[int, _seeds(LEAST_SEEDS, "Evaluations of every point.")] = CHECK_SEEDS,
+    names: Annotated[
+        str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Test whether each knob moves the score, in units of the noise; the same command resumes.
+
+    Writes a run, RUNS_DIR/check/ID.
+    """
+    resolved = resolved_of(context)
+    request = CheckRequest(terms_of(resolved), seeds, names_of(names))
+    _carry_out(request, conduct_of(resolved, as_json=as_json))
+
+
+@checks.command(
+    epilog=examples(
+        "check proxy --fraction 0.25", "check proxy --run min-nanochat-s1 --candidates 12"
+    )
+)
+@taking(FILE, TUNED, BESIDE)
+def proxy(
+    context: Context,
+    run: Annotated[
+        str | None,
+        Option(
+            "--run", metavar="RUN", help="Look around what it recommends; default: the baseline."
+        ),
+    ] = None,
+    fraction: Annotated[
+        float,
+        Option(
+            "--fraction", metavar="SHARE", help="How short: this share of an evaluation's FLOPs."
+        ),
+    ] = 0.25,
+    candidates: Annotated[
+        int,
+        Option(
+            "--candidates", metavar="N", min=LEAST_CANDIDATES, max=MOST_SEEDS, help="To compare."
+        ),
+    ] = LEAST_CANDIDATES,
+    seeds: Annotated[int, _seeds(1, "Evaluations of each, either way.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Whether a shorter evaluation ranks candidates as the full one does; the same command resumes.
+
+    Writes a run, RUNS_DIR/check/ID.
+    """
+    resolved = resolved_of(context)
+    how = conduct_of(resolved, as_json=as_json)
+    state = None if run is None else load_state(find_run(run, how.root))
+    objective = None if state is None else _objective_of_run(resolved, state)
+    terms = replace(terms_of(resolved, objective), proxy=fraction)
+    around = None if state is None else near(state)
+    _carry_out(ProxyCheckRequest(terms, candidates, seeds, around), how)
+
+
+def _objective_of_run(resolved: Config, state: RunState) -> Objective:
+    """Raises ValueError where another one is given beside it."""
+    tuned = ("objective", "preset", "profile", TRAINING)
+    if any(key.partition(".")[0] in tuned for key in resolved.sources):
+        raise ValueError("--run has its own objective: say no other one, and none of its settings")
+    return objective_of(state.plan)
+
+
+def _carry_out(request: CheckRequest | ProxyCheckRequest, how: Conduct) -> None:
+    """Evaluate what the check asks for, or go on with it."""
+    with conducting(how) as (session, live):
+        result = Checking(request, how.engine.slots()).carry_out(session)
+        finish(result, session.stop, live, how.as_json)
+
+
+@checks.command(epilog=examples("check workers", "check workers --counts 1,2"))
+@taking(FILE, PLACE, TUNED, MACHINE)
+def workers(
+    context: Context,
+    counts: Annotated[
+        str | None,
+        Option("--counts", metavar="1,2,4", help="Numbers of workers; default: 1, 2, 4 ..."),
+    ] = None,
+    seeds: Annotated[int, _seeds(1, "Evaluations at each, at least.")] = LEAST_EVALUATIONS,
+    again: Annotated[
+        bool, Option("--again", help="Measure again, beside what there is; needs --reason.")
+    ] = False,
+    override: Override = None,
+    reason: Reason = "",
+    as_json: Json = False,
+) -> None:
+    """How many workers to use: the throughput of the baseline on 1, 2, 4 ... of them.
+
+    Writes runs, RUNS_DIR/calibration/ID.
+    """
+    resolved = resolved_of(context)
+    limits, how = limits_of(resolved), conduct_of(resolved, as_json=as_json)
+    overrides = overrides_of(override, reason, again=again)
+    slots = how.engine.slots()
+    most = min(slots.count, how.pacing.max_concurrent or slots.count)
+    levels = worker_counts(most) if counts is None else numbers_of("--counts", counts, most)
+    why = reason if again else ""
+    sweep = Sweep(limits.objective, slots, levels, seeds, why, overrides, limits)
+    found = []
+    with conducting(how) as (session, live):
+        for result in sweep.carry_out(session):
+            if result.ruling.decision != "done":
+                finish(result, session.stop, live, as_json)
+            found.append(swept(result.directory))
+    fitted = fit([one.level for one in found])
+    if as_json:
+        print_json(as_document(found, fitted, slots.count))
+    else:
+        name = f"{limits.objective.spec.name} on {slots.device_name}"
+        print_markdown(sweep_markdown(name, found, fitted, slots.count))
+
+
+@checks.command(epilog=examples("check memory --set micro_batch_size=4"))
+@taking(FILE, PLACE, TUNED, MACHINE)
+def memory(
+    context: Context,
+    sizes: Annotated[str, Option("--sizes", metavar="1,4", help="Micro-batches to try.")] = "1,4",
+    seeds: Annotated[int, _seeds(1, "Evaluations at each.")] = 2,
+    as_json: Json = False,
+) -> None:
+    """The peak of memory by micro-batch, and the largest one that is safe.
+
+    Writes runs, RUNS_DIR/calibration/memory-ID.
+    """
+    resolved = resolved_of(context)
+    limits, how = limits_of(resolved), conduct_of(resolved, as_json=as_json)
+    slots, entries, seconds = how.engine.slots(), list[Entry](), dict[int, float]()
+    sized = {
+        size: with_micro_batch(limits.objective, size) for size in numbers_of("--sizes", sizes)
+    }
+    with conducting(how) as (session, live):
+        for size, objective in sized.items():
+            request = replace(limits, objective=objective)
+            wanted = Calibrating(objective, slots, seeds, request=request)
+            result = wanted.carry_out(session, "memory-")
+            if result.ruling.decision != "done":
+                finish(result, session.stop, live, as_json)
+            entries.append(entry_of(result.state))
+            seconds[size] = measure(result.state).median_seconds
+    known = read_history(how.root).entries
+    found = memory_of(limits.objective, devices_of(slots), [*known, *entries], seconds)
+    if as_json:
+        print_json(as_dict(found))
+    else:
+        print_markdown(to_markdown(found))
