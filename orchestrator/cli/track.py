@@ -12,8 +12,7 @@ from orchestrator.cli.errors import EXIT_STORAGE
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import Tracker
-from orchestrator.look.sinks import SINKS
-from orchestrator.look.track import Trackers, follow_as_child, refuse_missing
+from orchestrator.look.track import SINKS, Trackers, follow_as_child, refuse_missing
 from orchestrator.records.recorded import find_run, load_state
 
 VIEWS: Mapping[Tracker, str] = {
