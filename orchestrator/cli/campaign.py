@@ -22,12 +22,12 @@ from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.look import text
 from orchestrator.look.board import collect_runs
 from orchestrator.look.run import Run
+from orchestrator.matrix.matrix import carry_out as carry_out_matrix
+from orchestrator.matrix.search import Searching
 from orchestrator.planning.engine import slots_of
 from orchestrator.planning.names import run_directory
 from orchestrator.records.manifest import source_of
 from orchestrator.records.recorded import Result
-from orchestrator.running.checking import Checking
-from orchestrator.running.searching import Searching
 from orchestrator.running.session import system_clock
 
 
@@ -56,7 +56,7 @@ def run_trainings(asked: Asked) -> None:
         session.source = None if file is None else source_of(file)
         request = CampaignRequest(config, campaign)
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
-        result = Checking(request, slots, pace, word).carry_out(session)
+        result = carry_out_matrix(request, session, slots, pace, word)
         finish(result, session.stop, live, asked.as_json)
 
 

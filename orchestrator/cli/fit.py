@@ -13,6 +13,7 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import Budget
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.page import named_file
+from orchestrator.matrix.search import refuse_the_past
 from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.engine import slots_of
 from orchestrator.planning.fit import Choice, Room, Wanted, best, choices, too_short
@@ -20,7 +21,6 @@ from orchestrator.planning.fit_text import to_markdown
 from orchestrator.planning.profiles import current_profile, profile_reports
 from orchestrator.planning.times import times_here
 from orchestrator.planning.window import window_of
-from orchestrator.running.searching import refuse_the_past
 from orchestrator.warm_start import foreseen
 
 

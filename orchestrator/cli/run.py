@@ -8,8 +8,8 @@ from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import Asked, asked_for, asked_for_file
 from orchestrator.cli.options import FILE, FOLLOWING, SEARCH, ConfigurationFile, Json, taking
 from orchestrator.config import Config
+from orchestrator.matrix.search import Searching
 from orchestrator.planning.engine import slots_of
-from orchestrator.running.searching import Searching
 
 
 @taking(FILE, SEARCH)

@@ -22,13 +22,13 @@ from orchestrator.cli.terminal import console
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.reports import ReportFiles
+from orchestrator.matrix.search import Searching
 from orchestrator.planning.fit import Wanted, choices
 from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import NOTHING
 from orchestrator.planning.times import Times, times_here
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.amend import Amendment, amend
-from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from tests.asking import config_for
 from tests.simulation.instant import InstantExecutor, Machine
