@@ -23,16 +23,24 @@ from orchestrator.best.training import (
     training_of,
 )
 from orchestrator.cli.conducting import conducting, finish
-from orchestrator.cli.given import BESIDE_TABLES, only_of, resolved_of
-from orchestrator.cli.options import BESIDE, SETTINGS, TRACK, Json, RunName, taking
+from orchestrator.cli.options import (
+    BESIDE,
+    BESIDE_TABLES,
+    SETTINGS,
+    TRACK,
+    Json,
+    RunName,
+    only_of,
+    resolved_of,
+    taking,
+)
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.matrix import carry_out as carry_out_matrix
-from orchestrator.matrix.search import refuse_the_past
 from orchestrator.planning.engine import slots_of
 from orchestrator.planning.names import check_run_id, run_directory
-from orchestrator.planning.window import window_of
+from orchestrator.planning.window import refuse_the_past, window_of
 from orchestrator.records.planned import same_objective
 from orchestrator.records.recommended import Best, best_of, since
 from orchestrator.records.recorded import find_run, load_state, recorded_plan

@@ -10,8 +10,18 @@ from budgets.plain import command, plain, printable
 from budgets.terms import Calibration
 from objectives.registry import kind
 from orchestrator.cli.conducting import conducting, finish
-from orchestrator.cli.given import overrides_of, resolved_of
-from orchestrator.cli.options import FILE, MACHINE, PLACE, TUNED, Json, Override, Reason, taking
+from orchestrator.cli.options import (
+    FILE,
+    MACHINE,
+    PLACE,
+    TUNED,
+    Json,
+    Override,
+    Reason,
+    overrides_of,
+    resolved_of,
+    taking,
+)
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of

@@ -13,7 +13,6 @@ from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.cli.conducting import conducting, finish
-from orchestrator.cli.given import names_of, numbers_of, overrides_of, resolved_of
 from orchestrator.cli.options import (
     BESIDE,
     FILE,
@@ -23,6 +22,10 @@ from orchestrator.cli.options import (
     Json,
     Override,
     Reason,
+    names_of,
+    numbers_of,
+    overrides_of,
+    resolved_of,
     taking,
 )
 from orchestrator.cli.program import examples, group
