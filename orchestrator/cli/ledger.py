@@ -11,7 +11,6 @@ from budgets.ledger.chain import damaged
 from budgets.plain import move_command, printable
 from budgets.words import counted
 from orchestrator.cli.errors import EXIT_CORRUPT
-from orchestrator.cli.given import for_record, only_of, resolved_of
 from orchestrator.cli.options import (
     BUDGET,
     DEFAULT_ROOT,
@@ -21,6 +20,9 @@ from orchestrator.cli.options import (
     Json,
     Root,
     RunName,
+    for_record,
+    only_of,
+    resolved_of,
     taking,
 )
 from orchestrator.cli.terminal import print_json, print_line
