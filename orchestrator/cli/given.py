@@ -11,7 +11,7 @@ from typer import Context
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.plain import command
-from budgets.rules.triggers import RULES
+from budgets.rules import RULES
 from budgets.terms import Plan
 from objectives import registry, secrets
 from orchestrator.cli.options import (

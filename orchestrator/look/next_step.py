@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.plain import command
-from budgets.rules.table import Reading
+from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.terms import Plan
 from budgets.tiers import TIERS

@@ -23,7 +23,7 @@ from budgets.ledger.chain import LedgerCorruptError
 from budgets.ledger.storage import DISK, read_plain
 from budgets.pace import last_seen, timing
 from budgets.plain import PROGRAM
-from budgets.rules.triggers import Decision, Ruling, ruling_of
+from budgets.ruling import Decision, Ruling, ruling_of
 from budgets.state import RunState
 from budgets.terms import Devices, Phase, Tier
 from orchestrator.records.recorded import ledgers, recorded_state

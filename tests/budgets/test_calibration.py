@@ -20,7 +20,7 @@ from budgets.calibration import (
     noise_band,
 )
 from budgets.events import Status
-from budgets.rules.failures import crash_rate
+from budgets.rules import crash_rate
 from budgets.terms import Calibration, Caps, Envelope, Limits, Phase, Sample, Tier, percentile_90
 from budgets.tiers import TIERS
 

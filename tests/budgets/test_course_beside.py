@@ -18,7 +18,7 @@ from budgets.events import (
     Status,
 )
 from budgets.fold import ImpossibleEventError
-from budgets.rules.triggers import judge, refusal_of
+from budgets.ruling import judge, refusal_of
 from budgets.terms import Arm, Caps
 from budgets.verdict.decision import decide
 
