@@ -30,16 +30,18 @@ class _Command(TyperCommand):
         super(_Command, _as_shown(self, ctx)).format_help(ctx, formatter)
 
 
-class _Group(TyperGroup):
+class Group(TyperGroup):
+    """Commands under a name."""
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        super(_Group, _as_shown(self, ctx)).format_help(ctx, formatter)
+        super(Group, _as_shown(self, ctx)).format_help(ctx, formatter)
 
 
 class Program(typer.Typer):
     """Commands, or a group of them."""
 
     def __init__(self, **given: Any) -> None:
-        super().__init__(cls=_Group, **given)
+        super().__init__(**{"cls": Group, **given})
 
     def command(self, name: str | None = None, **given: Any) -> Callable[..., Any]:
         return super().command(name, **{"cls": _Command, **given})

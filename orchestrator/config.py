@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import UnionType
@@ -114,7 +115,7 @@ class Search(Table):
         None,
         "Initial step size (sigma), as a share of each knob's range; default: 0.15 (plain: 0.2), "
         "or the followed run's.",
-        gt=0,
+        ge=1e-6,  # with less, rounding decides which points of a generation differ
         le=0.3,
     )
     population: int | None = key(None, "Candidates a generation; default: 2 x devices.")
@@ -383,14 +384,45 @@ class Config(Table):
         alone = self.alone
         return {name: value for name, value in self.training.items() if name not in alone}
 
-    def load_objective(self) -> Objective:
-        """Raises ValueError on an unknown objective or a wrong setting of it."""
+    @cached_property
+    def tuned(self) -> Objective:
+        """The objective. Raises ValueError on an unknown one or a wrong setting of it."""
         spec = ObjectiveSpec(name=self.objective, settings=self.settings)
         try:
             return registry.load(spec)
         except ValueError as error:
             where = self._whence(str(error))
             raise ValueError(f"{error}{where}{self._template}") from error
+
+    def with_objective(self, objective: Objective) -> Self:
+        """The same of another objective."""
+        spec = objective.spec
+        other = self._changed({"objective": spec.name, "training": dict(spec.settings)})
+        other.__dict__["tuned"] = objective  # loaded already
+        return other
+
+    def without_caps(self) -> Self:
+        """The same for what is measured once for everybody: no budget of somebody's."""
+        return self.model_copy(update={"budget": Budget()})
+
+    def having(self, values: Values) -> Self:
+        """The same with these values by dotted key, which are not checked again."""
+        changed: dict[str, Any] = {}
+        for dotted, value in values.items():
+            table, dot, name = dotted.partition(".")
+            if not dot:
+                changed[dotted] = value
+                continue
+            section = changed.get(table, getattr(self, table))
+            update = {section.keys()[name]: value}
+            changed[table] = section.model_copy(update=update)
+        return self._changed(changed)
+
+    def _changed(self, fields: Values) -> Self:
+        other = self.model_copy(update=fields)
+        if "objective" in fields or "training" in fields:
+            other.__dict__.pop("tuned", None)  # it is another one
+        return other
 
     def _whence(self, complaint: str) -> str:
         """Where the settings that it names are from, unless they were typed just now."""
@@ -420,7 +452,7 @@ class Config(Table):
     def all_values(self) -> Values:
         """Every value by its dotted key, defaults included, in the file's order."""
         found: Values = {name: getattr(self, name) for name in TOP}
-        settings = {**self.load_objective().spec.settings, **self.alone}
+        settings = {**self.tuned.spec.settings, **self.alone}
         found |= {f"{TRAINING}.{name}": value for name, value in settings.items()}
         for table, model in SECTIONS.items():
             if (section := getattr(self, table)) is not None:

@@ -37,7 +37,7 @@ from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import look_at_gpus
 from orchestrator.execution.server import EngineError
-from orchestrator.planning.configured import conduct_of, request_of
+from orchestrator.planning.engine import engine_of
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.room import bytes_of_evaluations, free_bytes, room
 from orchestrator.planning.times import known_time
@@ -79,8 +79,7 @@ def examine(resolved: Config, *, quick: bool = False) -> tuple[Section, ...]:
     `quick` leaves out the imports and waits only seconds for the objective. Raises ValueError on a
     configuration that no run can be made of.
     """
-    conduct, conditions = conduct_of(resolved, as_json=False), _conditions(resolved)
-    engine = conduct.engine
+    engine, conditions = engine_of(resolved), _conditions(resolved)
     offer, slots, devices = _devices(engine)
     seconds = QUICK_SECONDS if quick else READ_SECONDS
     with ExitStack() as stack:
@@ -98,7 +97,7 @@ def examine(resolved: Config, *, quick: bool = False) -> tuple[Section, ...]:
         packages = tuple(_packages(importing, 0 if offer is None else offer.gpus, engine.device))
     return (
         Section("Devices", devices),
-        Section("Packages", (*packages, *map(_tracker, conduct.trackers))),
+        Section("Packages", (*packages, *map(_tracker, resolved.track.to))),
         Section("Data", data),
         Section("Disk", tuple(_disk(resolved, found["disk"]))),
     )
@@ -240,7 +239,7 @@ def _conditions(resolved: Config) -> dict[str, Config]:
             layers = replace(resolved.layers, cell=(cell.name, dict(cell.settings)))
             found[cell.name] = resolve(layers)
     for each in found.values():
-        each.load_objective()
+        _ = each.tuned  # raises ValueError on what it cannot be
     return found
 
 
@@ -260,7 +259,7 @@ def read(conditions: Mapping[str, Config], devices: Devices | None) -> dict[str,
 
 def _read(resolved: Config) -> dict[str, Any]:
     try:
-        objective = resolved.load_objective()
+        objective = resolved.tuned
         return {
             "warnings": objective.preflight(),
             "provenance": dict(objective.provenance),
@@ -272,20 +271,20 @@ def _read(resolved: Config) -> dict[str, Any]:
 
 def _needed_bytes(resolved: Config, devices: Devices) -> dict[str, int]:
     """By the name of what is planned: the tier that is described, or each of them."""
-    request, root = request_of(resolved), Path(resolved.runs_dir)
-    measured = known_time(root, request.objective, devices).measured
+    root = Path(resolved.runs_dir)
+    measured = known_time(root, resolved.tuned, devices).measured
     each = None if measured is None else bytes_of_evaluations(measured)
-    if request.phase == "campaign":
-        plan = CampaignRequest(request, terms_of(resolved)).plan(devices, None)
+    if resolved.campaign is not None and resolved.campaign.cell == "training":
+        plan = CampaignRequest(resolved, terms_of(resolved)).plan(devices, None)
         return {f"campaign {plan.run_id}": room(plan, root, each).needed}
     tier, times, count = resolved.search.tier, "", 1
     if resolved.campaign is not None:  # of searches
         count = len(cells_of(resolved)) * len(campaign_of(resolved).seeds)
         times = f"{count} x "
     tiers: tuple[Tier, ...] = get_args(Tier) if tier is None else (tier,)
-    succession = foreseen(root, request, devices.kind)
-    requests = [replace(request, tier=tier) for tier in tiers]
-    plans = [search_plan(one, devices, None, None, succession) for one in requests]
+    succession = foreseen(root, resolved, devices.kind)
+    configs = [resolved.having({"search.tier": tier}) for tier in tiers]
+    plans = [search_plan(one, devices, None, None, succession) for one in configs]
     return {f"{times}{p.phase} {p.tier}": count * room(p, root, each).needed for p in plans}
 
 

@@ -143,18 +143,18 @@ def to_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {knob['name']:{width}}  {knob['value']!r:<24} {knob['source']}"
     yield f"  seed {found['seed']}, on {found['device']}, {counted(found['threads'], 'thread')}"
     for name, value in found["budget"].items():
-        yield f"  {name} {value!r}"
+        yield f"  {name} {f'{value:g}' if isinstance(value, float) else value}"
     if found["arguments"]:
         yield f"  as arguments: {' '.join(map(shell_word, found['arguments']))}"
     yield ""
     program = found["program"]
     if program is None:
-        yield "It starts no program: it computes in the evaluation's own process."
+        yield "No subprocess: it is called in the evaluation's own process."
     else:
         yield f"command    {program['shell']}"
         yield f"directory  {shell_word(program['directory'])}"
         yield ""
-        yield "Its whole environment (+ is set for it, the others are as they are here):"
+        yield "environment (+: set for it; the others are as they are here)"
         for name, value in program["environment"].items():
             yield f"  {'+' if name in program['ours'] else ' '} {name}={shell_word(value)}"
     if found["score"]:

@@ -39,12 +39,11 @@ from orchestrator.campaign.conditions import campaign_name, campaign_of, cells_o
 from orchestrator.campaign.searches import search_cells, shares
 from orchestrator.config import Config, invalid, resolve, to_toml
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS, calibrations_on
-from orchestrator.planning.configured import request_of, window_of
 from orchestrator.planning.forecast import forecast_of
+from orchestrator.planning.names import run_name
 from orchestrator.planning.plan import search_plan
-from orchestrator.planning.request import run_name
 from orchestrator.planning.times import Times
-from orchestrator.planning.window import parse_hours
+from orchestrator.planning.window import parse_hours, window_of
 from orchestrator.records.manifest import MANIFEST, ManifestRun, manifest_of_runs
 from orchestrator.records.recorded import find_run
 from orchestrator.warm_start import foreseen
@@ -261,9 +260,8 @@ def _export_name(config: Config) -> str:
 def _jobs(config: Config) -> Iterator[Job]:
     """A search, or every cell of a campaign on every seed."""
     if config.campaign is None:
-        request = request_of(config)
-        name = run_name(request)
-        yield Job(name, name, request.search_seed, config, _own_of_search(config))
+        name = run_name(config)
+        yield Job(name, name, config.search.seed, config, _own_of_search(config))
     elif campaign_of(config).cell == "search":
         levels = {cell.name: cell.levels for cell, _, _ in runs_of(config)}
         for search in search_cells(config):
@@ -288,9 +286,8 @@ def _jobs(config: Config) -> Iterator[Job]:
 def _own_of_search(config: Config) -> dict[str, Any]:
     if config.search.tier is None:
         raise ValueError("search.tier: say how much to spend: min, target or max")
-    request = request_of(config)
-    own = {"search.run_id": run_name(request)}
-    earlier = {"search.from": config.search.follows, "search.warm_start": request.warm_start}
+    own = {"search.run_id": run_name(config)}
+    earlier = {"search.from": config.search.follows, "search.warm_start": config.search.warm_start}
     for name, run in earlier.items():
         if run is not None:  # by its directory: the job has another runs_dir
             own[name] = str(find_run(run, Path(config.runs_dir)).absolute())
@@ -330,7 +327,7 @@ def _complete(job: Job, options: SlurmOptions, directory: Path) -> Job:
         "backend.allow_network_fs": True,  # SLURM runs one job of a name at a time
         **job.own,
     }
-    window = window_of(job.config.budget.window, job.config.budget.safety_margin)
+    window = window_of(job.config.budget)
     if window is not None and window.until is not None:  # a node may be in another zone
         values["budget.window"] = window.until.isoformat()
     comment = f"Run {job.name}: every value that decides it, as exported from {job.config.file}."
@@ -399,9 +396,8 @@ def _estimate(job: Job, kind: DeviceKind, devices: Devices) -> Estimate | None:
     p90, median = known.p90_seconds, known.median_seconds
     if not job.is_search:
         return Estimate(p90, median, p90, source)
-    request = request_of(job.config)
-    earlier = foreseen(Path(job.config.runs_dir), request, kind)
-    plan = search_plan(request, devices, known, None, earlier)
+    earlier = foreseen(Path(job.config.runs_dir), job.config, kind)
+    plan = search_plan(job.config, devices, known, None, earlier)
     is_assumed = job.config.evaluation.assume_eval_seconds is not None
     took = forecast_of(plan, Times("assumed", known))
     assert took is not None, "a time of an evaluation is known"
@@ -423,7 +419,7 @@ def _measured(config: Config, kind: DeviceKind) -> tuple[Calibration, str] | Non
     if assumed is not None:
         place = config.source("evaluation.assume_eval_seconds")
         return Calibration(assumed_seconds=assumed), f"assumed, {assumed:g} s ({place})"
-    for result in calibrations_on(Path(config.runs_dir), config.load_objective(), kind):
+    for result in calibrations_on(Path(config.runs_dir), config.tuned, kind):
         with suppress(ValueError):  # not one healthy evaluation
             found, devices = measure(result.state), result.state.plan.devices
             return found, (
@@ -506,12 +502,15 @@ def notes_of(export: Export) -> Iterator[str]:
     )
     if not export.options.gpus and export.config.backend.device == "auto":
         yield "backend.device is auto: the jobs run on CPUs. For one GPU each: slurm.gpus = 1"
-    window = window_of(export.config.budget.window, export.config.budget.safety_margin)
+    window = window_of(export.config.budget)
     if window is not None and window.until is None:
         yield f"budget.window = {export.config.budget.window} counts from each run's own start"
     for job in export.jobs:
         if job.starts > 1:
-            yield f"{job.name} needs some {job.starts} starts: its time limit is shorter than it"
+            yield (
+                f"{job.name} needs some {job.starts} starts: its time limit is shorter than it, "
+                "and SLURM waits 2 min before it starts a requeued job"
+            )
         if job.starts > 1 + job.max_requeues:
             yield f"{job.name} is requeued {job.max_requeues} times at most: raise slurm.time"
 
@@ -528,7 +527,7 @@ def _configurations(export: Export) -> Iterator[Config]:
 def _setup_of(config: Config) -> Sequence[str]:
     """What is said of the objective's data and settings before it is evaluated."""
     try:
-        return config.load_objective().preflight()
+        return config.tuned.preflight()
     except (SetupError, ValueError) as error:
         return (f"{config.objective} cannot be evaluated here: {error}",)
 

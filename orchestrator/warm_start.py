@@ -18,11 +18,11 @@ from budgets.verdict.finalists import standing
 from objectives import registry
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
-from orchestrator.config import format_value
+from orchestrator.config import Config, format_value
 from orchestrator.planning.differences import deciding, differing, in_short
 from orchestrator.planning.known_knobs import Known, known_knobs
-from orchestrator.planning.plan import Succession
-from orchestrator.planning.request import Follows, Overrides, Request, first_step, method_of
+from orchestrator.planning.names import Overrides
+from orchestrator.planning.plan import Succession, first_step, method_of
 from orchestrator.records.planned import objective_of, space_of, spec_of
 from orchestrator.records.recommended import Point, best_point
 from orchestrator.records.recorded import find_run, load_state
@@ -53,20 +53,20 @@ class WarmStart:
     notes: tuple[str, ...] = ()  # what differs between then and now
     objections: Mapping[str, str] = field(default_factory=dict)  # by rule, with the remedies
 
-    def succession(self, request: Request, seen: "Landscape | None" = None) -> Succession:
-        """What the search of `request` takes over from this run, whose replay ended at `seen`.
+    def succession(self, config: Config, seen: "Landscape | None" = None) -> Succession:
+        """What the search of `config` takes over from this run, whose replay ended at `seen`.
 
         Without a replay the shape is missing.
         """
         if seen is not None:
-            sigma0, shape = _distribution(seen, self.state.plan, request, self.unlearned)
+            sigma0, shape = _distribution(seen, self.state.plan, config, self.unlearned)
         else:
             last = standing(self.state)
             step = _bounded(last[-1].sigma if last else MOST_STEP)
-            sigma0, shape = step if request.sigma0 is None else request.sigma0, None
+            sigma0, shape = step if config.search.sigma0 is None else config.search.sigma0, None
         search = SearchTerms(
-            method=method_of(request),
-            seed=request.search_seed,
+            method=method_of(config),
+            seed=config.search.seed,
             sigma0=sigma0,
             start=self.point,
             shape=shape,
@@ -91,20 +91,20 @@ class WarmStart:
         return mine, [override for override in overrides if override not in mine]
 
 
-def warm_start_of(root: Path, request: Request, kind: str) -> WarmStart | None:
-    """The run where `request` begins, on devices of that kind; None: at the baseline.
+def warm_start_of(root: Path, config: Config, kind: str) -> WarmStart | None:
+    """The run where `config` begins, on devices of that kind; None: at the baseline.
 
     Raises ValueError where that run is not there or cannot be started from.
     """
-    if request.follows is not None:
-        return _phase1_followed(root, request, request.follows, kind)
-    return None if request.warm_start is None else _search_continued(root, request)
+    if config.search.follows is not None:
+        return _phase1_followed(root, config, kind)
+    return None if config.search.warm_start is None else _search_continued(root, config)
 
 
-def foreseen(root: Path, request: Request, kind: str) -> Succession | None:
+def foreseen(root: Path, config: Config, kind: str) -> Succession | None:
     """What the search would take over, without replaying the earlier one: no shape."""
-    start = warm_start_of(root, request, kind)
-    return None if start is None else start.succession(request)
+    start = warm_start_of(root, config, kind)
+    return None if start is None else start.succession(config)
 
 
 def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Inherited, Point]:
@@ -141,26 +141,30 @@ def _scale(knob: Knob) -> tuple[object, ...]:
     return knob.kind, knob.low, knob.high, knob.step
 
 
-def _search_continued(root: Path, request: Request) -> WarmStart:
+def _search_continued(root: Path, config: Config) -> WarmStart:
     """An earlier search of the same objective, whatever its tier, settings and knobs."""
-    assert request.warm_start is not None
-    directory = find_run(request.warm_start, root)
+    assert config.search.warm_start is not None
+    directory = find_run(config.search.warm_start, root)
     run_id, state = directory.resolve().name, load_state(directory)
-    plan, objective = state.plan, request.objective
+    plan, objective = state.plan, config.tuned
     if plan.search is None:
         raise ValueError(f"{OPTION}: expected a run that searched, {run_id} is a {plan.phase} run")
     here, there = registry.kind(objective.spec), registry.kind(spec_of(plan))
     if here != there:
         raise ValueError(f"{OPTION}: expected a search of {here}, {run_id} searched {there}")
     inherited, point = carried(run_id, state, objective.space)
-    notes = tuple(_notes(run_id, plan, request, inherited))
+    notes = tuple(_notes(run_id, plan, config, inherited))
     return WarmStart(state, point, inherited.unlearned, inherited=inherited, notes=notes)
 
 
-def _notes(run_id: str, plan: Plan, request: Request, inherited: Inherited) -> Iterator[str]:
-    objective = request.objective
+def _notes(run_id: str, plan: Plan, config: Config, inherited: Inherited) -> Iterator[str]:
+    objective = config.tuned
     then = {"phase": plan.phase, "tier": plan.tier, **plan.objective["settings"]}
-    now = {"phase": request.phase, "tier": request.tier, **objective.spec.settings}
+    now = {
+        "phase": config.search.phase,
+        "tier": config.search.tier or "target",
+        **objective.spec.settings,
+    }
     then["provenance"], now["provenance"] = (
         deciding(plan.provenance),
         deciding(objective.provenance),
@@ -179,21 +183,24 @@ def _notes(run_id: str, plan: Plan, request: Request, inherited: Inherited) -> I
         yield f"searched by {run_id} and not here: {', '.join(left)}"
 
 
-def _phase1_followed(root: Path, request: Request, follows: Follows, kind: str) -> WarmStart:
+def _phase1_followed(root: Path, config: Config, kind: str) -> WarmStart:
     """The phase 1 that a phase 2 follows; a verdict that is no Go is an objection only."""
-    directory, objective = find_run(follows.run, root, "phase1"), request.objective
+    follows, variant, objective = config.search.follows, config.search.variant, config.tuned
+    assert follows is not None
+    assert variant is not None
+    directory = find_run(follows, root, "phase1")
     run_id, state = directory.resolve().name, load_state(directory)
     if state.plan.phase != "phase1":
         raise ValueError(f"--from: expected a phase 1 run, {run_id} is a {state.plan.phase} run")
-    _require_same_objective(run_id, state.plan, objective, follows.variant)
+    _require_same_objective(run_id, state.plan, objective, variant)
     carry, point = carried(run_id, state, objective.space)
-    if follows.variant == "expanded":
+    if variant == "expanded":
         _require_more_knobs(run_id, space_of(state.plan), objective.space)
     known = known_knobs(root, objective, kind) if carry.new else Known((), (), ())
     source = Source(
         run_id=run_id,
         head=state.head,
-        variant=follows.variant,
+        variant=variant,
         grade="" if state.decided is None else state.decided.grade,
         point=point,
         added=carry.new,
@@ -274,7 +281,7 @@ def _check_of(
 
 
 def _distribution(
-    seen: "Landscape", earlier: Plan, request: Request, unlearned: Sequence[str]
+    seen: "Landscape", earlier: Plan, config: Config, unlearned: Sequence[str]
 ) -> "tuple[float, Matrix | None]":
     """Scale and shape of the first distribution; no shape is that of a ball.
 
@@ -287,18 +294,18 @@ def _distribution(
     from orchestrator.search.landscape import rows
 
     searched = [knob.name for knob in space_of(earlier).knobs]
-    names = [knob.name for knob in request.objective.space.knobs]
+    names = [knob.name for knob in config.tuned.space.knobs]
     here = [place for place, name in enumerate(names) if name not in unlearned]
     there = [searched.index(names[place]) for place in here]
     if not here:
-        return first_step(request), None
-    covariance = first_step(request) ** 2 * np.eye(len(names))
+        return first_step(config), None
+    covariance = first_step(config) ** 2 * np.eye(len(names))
     learned_shape = np.array(seen.shape)[np.ix_(there, there)]
     covariance[np.ix_(here, here)] = _bounded(seen.scale) ** 2 * learned_shape
     variance = float(np.mean(np.diag(covariance)))
     sigma0 = min(sqrt(variance), LARGEST_SIGMA0)
-    if request.sigma0 is not None and not unlearned:
-        sigma0 = request.sigma0
+    if config.search.sigma0 is not None and not unlearned:
+        sigma0 = config.search.sigma0
     return sigma0, rows(covariance / variance)
 
 
@@ -306,26 +313,26 @@ def _bounded(step: float) -> float:
     return min(max(step, LEAST_STEP), MOST_STEP)
 
 
-def recorded_again(request: Request, recorded: Plan) -> Succession | None:
+def recorded_again(config: Config, recorded: Plan) -> Succession | None:
     """What the recorded run took over, under the names asked for now; None: nothing.
 
     The earlier run may be gone since, or have gone on: only the plan is read.
     """
     search, source = recorded.search, recorded.source
-    if search is None or (source, search.inherited, request.warm_start) == (None, None, None):
+    if search is None or (source, search.inherited, config.search.warm_start) == (None, None, None):
         return None
     inherited = search.inherited or Inherited(run_id="", head="")
     unlearned = inherited.unlearned if source is None else source.added
-    if source is not None and request.follows is not None:
-        asked = {"run_id": _id_of(request.follows.run), "variant": request.follows.variant}
+    if source is not None and config.search.follows is not None:
+        asked = {"run_id": _id_of(config.search.follows), "variant": config.search.variant}
         source = source.model_copy(update=asked)
     terms = {
-        "method": method_of(request),
-        "seed": request.search_seed,
-        "sigma0": _sigma0_again(request.sigma0, recorded, search, unlearned),
+        "method": method_of(config),
+        "seed": config.search.seed,
+        "sigma0": _sigma0_again(config.search.sigma0, recorded, search, unlearned),
         "inherited": None
-        if request.warm_start is None
-        else inherited.model_copy(update={"run_id": _id_of(request.warm_start)}),
+        if config.search.warm_start is None
+        else inherited.model_copy(update={"run_id": _id_of(config.search.warm_start)}),
     }
     return Succession(source, search.model_copy(update=terms))
 

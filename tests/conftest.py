@@ -26,11 +26,11 @@ from orchestrator.checks.space import CheckRequest
 from orchestrator.cli import entry as command_line
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
-from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.checking import Checking
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
+from tests.asking import config_for
 from tests.ledgers import state_of, wait_for_records
 from tests.simulation.session import Person
 
@@ -106,7 +106,6 @@ def run_search() -> Callable[..., Result]:
         objective: str = "sphere",
         settings: dict[str, Any] | None = None,
         engine: Engine | None = None,
-        assumed_seconds: float | None = None,
         overrides: Sequence[tuple[str, str]] = (),
         say: Callable[[str], None] = unheard,
         storage: Storage = DISK,
@@ -120,9 +119,8 @@ def run_search() -> Callable[..., Result]:
         request = {"phase": "phase1", "tier": "min", **request}
         with session:
             return Searching(
-                Request(objective=registry.load(spec), **request),
+                config_for(objective=registry.load(spec), **request),
                 session.engine.slots(),
-                assumed_seconds,
                 overrides,
                 accept_drift,
             ).carry_out(session)
@@ -145,7 +143,7 @@ def run_check() -> Callable[..., Result]:
     ) -> Result:
         usual = {} if objective == "nanochat" else {"dimension": 2}
         spec = ObjectiveSpec(name=objective, settings={**usual, **(settings or {})})
-        request = Request("check", "min", registry.load(spec), **terms)
+        request = config_for("check", "min", registry.load(spec), **terms)
         asked = CheckRequest(request, seeds, knobs)
         with make_session(root, engine) as session:
             return Checking(asked, session.engine.slots()).carry_out(session)

@@ -7,9 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
-from orchestrator.cli.entry import app
+from orchestrator.cli.entry import program
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -76,7 +75,7 @@ def test_the_readme_leads_to_every_document() -> None:
 
 def test_the_readme_names_every_command() -> None:
     text = (ROOT / "README.md").read_text()
-    commands = getattr(get_command(app), "commands")  # noqa: B009 - typer's type does not say so
+    commands = getattr(program(is_whole=True), "commands")  # noqa: B009 - typer's type does not say so
     shown = [name for name, command in commands.items() if not command.hidden]
     assert shown
     assert [name for name in shown if f"`{name}" not in text] == []

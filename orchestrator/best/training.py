@@ -11,8 +11,9 @@ from objectives.api import Objective, Variant
 from orchestrator.best.scale import keeping
 from orchestrator.campaign.conditions import CONTROL, DEFAULT
 from orchestrator.campaign.request import CampaignRequest
-from orchestrator.planning.plan import limits_for, short_hash
-from orchestrator.planning.request import RUN_ID, Request, check_run_id
+from orchestrator.config import Config
+from orchestrator.planning.names import RUN_ID, check_run_id, short_hash
+from orchestrator.planning.plan import limits_for
 from orchestrator.planning.seeds import training_seeds
 from orchestrator.records.recommended import Best, Point
 
@@ -33,7 +34,7 @@ class TrainingRequest(CampaignRequest):
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
         """A campaign's, in the search's limits, stretched; a limit asked for is taken whole."""
-        plan, asked = super().plan(devices, calibration), self.terms
+        plan, asked = super().plan(devices, calibration), self.config.evaluation
         limits = self.limits.model_copy(update={"memory_bytes": devices.memory_bytes})
         if asked.limit_seconds is not None or asked.stall_seconds is not None:
             wall, stall = asked.limit_seconds, asked.stall_seconds
@@ -66,10 +67,10 @@ def training_name(run_id: str, factor: float) -> str:
 
 
 def training_of(  # noqa: PLR0913 - what is trained, and how
-    best: Best, variant: Variant, terms: Request, *, name: str, seeds: int, compare: bool
+    best: Best, variant: Variant, config: Config, *, name: str, seeds: int, compare: bool
 ) -> TrainingRequest:
     """The training of the search's best, and with `compare` of the baseline beside it."""
-    state, objective = best.state, terms.objective
+    state, objective = best.state, config.tuned
     called = CANDIDATE if best.standing == "no_go" else RECOMMENDED
     settings = {**variant.settings, **keeping(objective)}
     conditions = [_condition(objective, called, settings, variant.length, best.candidate)]
@@ -77,7 +78,7 @@ def training_of(  # noqa: PLR0913 - what is trained, and how
         baseline = _condition(objective, f"{DEFAULT}{CONTROL}", variant.settings, variant.length)
         conditions.append(baseline)
     return TrainingRequest(
-        terms=terms,
+        config=config,
         campaign=CampaignTerms(
             name=name, conditions=tuple(conditions), seeds=training_seeds(state, seeds)
         ),

@@ -22,7 +22,7 @@ from orchestrator.config import (
     each_once,
     flattened,
 )
-from orchestrator.planning.request import check_run_id
+from orchestrator.planning.names import check_run_id
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
 """One that any file system takes, and no shell mistakes for an option or a pattern."""
@@ -81,7 +81,7 @@ def cells_of(config: Config) -> tuple[Cell, ...]:
             "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
         )
     if campaign.controls:
-        cells += _controls(config.load_objective())
+        cells += _controls(config.tuned)
     _check_names(cells)
     aside = registry.named(config.objective, config.training).aside
     for cell in cells:
@@ -103,7 +103,7 @@ def runs_of(config: Config) -> Iterator[tuple[Cell, int, str]]:
 
 def terms_of(config: Config) -> CampaignTerms:
     """The plan's part of a campaign of trainings. Raises ValueError, naming the cell."""
-    campaign, objective = campaign_of(config), config.load_objective()
+    campaign, objective = campaign_of(config), config.tuned
     return CampaignTerms(
         name=campaign_name(config),
         conditions=tuple(condition(objective, cell) for cell in cells_of(config)),
@@ -292,7 +292,7 @@ def _without_twins(config: Config, cells: Sequence[Cell]) -> tuple[Cell, ...]:
 
     Raises ValueError on two conditions of different names that are the same.
     """
-    spec, kept = config.load_objective().spec, dict[str, Cell]()
+    spec, kept = config.tuned.spec, dict[str, Cell]()
     for cell in cells:
         try:
             varied = registry.varied(spec, _of_the_objective(cell))

@@ -30,8 +30,9 @@ from orchestrator.execution.engine import devices_of
 from orchestrator.planning import checklist
 from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.checklist import Item
-from orchestrator.planning.configured import Asked, conduct_of, request_of
+from orchestrator.planning.engine import slots_of
 from orchestrator.planning.page import circumstances, page_of
+from orchestrator.planning.plan import check_beginning
 from orchestrator.planning.room import room
 from orchestrator.planning.times import Times, known_time, times_here
 
@@ -44,7 +45,7 @@ def check(config: Config) -> None:
         terms_of(config)
         return
     for search in search_cells(config):
-        request_of(search.resolved)
+        check_beginning(search.resolved)
 
 
 def runs_document(config: Config) -> Document:
@@ -110,10 +111,10 @@ def _kind(control: bool) -> str:
     return "control" if control else "run"
 
 
-def campaign_plan(asked: Asked, now: datetime) -> tuple[Document, list[str]]:
+def campaign_plan(config: Config, now: datetime) -> tuple[Document, list[str]]:
     """What the campaign would take, as JSON and as Markdown. Raises ValueError."""
-    is_of_searches = campaign_of(asked.resolved).cell == "search"
-    document, page = _searches(asked) if is_of_searches else _trainings(asked, now)
+    is_of_searches = campaign_of(config).cell == "search"
+    document, page = _searches(config) if is_of_searches else _trainings(config, now)
     return document, ["## What it would take", "", *page]
 
 
@@ -126,15 +127,16 @@ class Expected:
     origin: str  # of that figure
 
 
-def _trainings(asked: Asked, now: datetime) -> tuple[Document, list[str]]:
-    config, root, objective = asked.resolved, asked.conduct.root, asked.request.objective
-    devices, terms = devices_of(asked.conduct.engine.slots()), terms_of(config)
+def _trainings(config: Config, now: datetime) -> tuple[Document, list[str]]:
+    root, objective = Path(config.runs_dir), config.tuned
+    assumed = config.evaluation.assume_eval_seconds
+    devices, terms = devices_of(slots_of(config)), terms_of(config)
     at_once = min(terms.workers(devices.count), config.backend.max_concurrent or terms.evaluations)
-    expected = expected_of(terms.conditions, objective, devices, root, asked.assumed_seconds)
+    expected = expected_of(terms.conditions, objective, devices, root, assumed)
     price = config.budget.price_per_device_hour
     takes = forecast(terms, [one.seconds for one in expected], at_once, price)
-    times = times_here(root, objective, devices, asked.assumed_seconds)
-    plan = CampaignRequest(asked.request, terms).plan(devices, times.calibration)
+    times = times_here(root, objective, devices, assumed)
+    plan = CampaignRequest(config, terms).plan(devices, times.calibration)
     items = _checklist(plan, times, takes, at_once, root, now)
     document = {
         "total_runs": terms.evaluations,
@@ -279,18 +281,18 @@ def _items_page(items: Sequence[Item]) -> Iterator[str]:
     yield from ("", "## Before you begin", "", *table(("", "", "because"), cells))
 
 
-def _searches(asked: Asked) -> tuple[Document, list[str]]:
+def _searches(whole: Config) -> tuple[Document, list[str]]:
     """Each search as its own plan has it, one after the other; the engine starts once."""
-    devices, found = devices_of(asked.conduct.engine.slots()), list[Document]()
-    for place, search in enumerate(search_cells(asked.resolved)):
-        config, request = search.resolved, request_of(search.resolved)
-        root = conduct_of(config, as_json=False).root
+    devices, found = devices_of(slots_of(whole)), list[Document]()
+    for place, search in enumerate(search_cells(whole)):
+        config = search.resolved
+        root = Path(config.runs_dir)
         assumed = config.evaluation.assume_eval_seconds
-        under, _ = circumstances(root, request.objective, devices, assumed)
+        under, _ = circumstances(root, config.tuned, devices, assumed)
         if place:
             started = replace(under.times.overheads, startup_seconds=0.0)
             under = replace(under, times=replace(under.times, overheads=started))
-        page = page_of(request, under, (request.tier,)).tiers[0]
+        page = page_of(config, under, (config.search.tier or "target",)).tiers[0]
         took = page.forecast
         found.append(
             {

@@ -3,25 +3,28 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor
+from typing import ClassVar
 
 from budgets.state import RunState
-from budgets.terms import Calibration, CampaignTerms, Devices, Envelope, Plan, Thresholds
+from budgets.terms import Calibration, CampaignTerms, Devices, Envelope, Phase, Plan
 from orchestrator.capacity import Pace
+from orchestrator.config import Config
+from orchestrator.planning.names import check_run_id
 from orchestrator.planning.plan import plan_of
-from orchestrator.planning.request import Request, check_run_id
 from orchestrator.records.recommended import Point
 
 
 @dataclass(frozen=True)
 class CampaignRequest:
-    """The conditions to compare; `terms` say on which objective and within which limits."""
+    """The conditions to compare; `config` says on which objective and within which limits."""
 
-    terms: Request  # of phase "campaign"
+    config: Config
     campaign: CampaignTerms
+    phase: ClassVar[Phase] = "campaign"
 
     def points(self) -> tuple[Point, ...]:
         """One for each condition."""
-        return points_of(self.campaign, self.terms.objective.space.baseline)
+        return points_of(self.campaign, self.config.tuned.space.baseline)
 
     def name(self, kind: str) -> str:  # noqa: ARG002 - the same on every kind of device
         """The run's id: the campaign's name. Raises ValueError where that is no run's."""
@@ -39,19 +42,20 @@ class CampaignRequest:
             generations=1,
             seeds_per_candidate=len(self.campaign.seeds),
         )
-        terms, wanted = self.terms, shape.evaluations
-        if terms.max_evals is not None and terms.max_evals < wanted:
+        most, wanted = self.config.budget.max_evals, shape.evaluations
+        if most is not None and most < wanted:
             raise ValueError(
-                f"--max-evals {terms.max_evals} does not pay for the campaign's {wanted} "
+                f"--max-evals {most} does not pay for the campaign's {wanted} "
                 "evaluations: take fewer conditions or seeds"
             )
         return plan_of(
-            terms,
+            self.config,
             devices,
             calibration,
             shape,
+            self.phase,
             run_id=self.name(devices.kind),
-            thresholds=Thresholds.model_validate(terms.thresholds),
+            thresholds=self.config.thresholds,
             campaign=self.campaign,
         )
 

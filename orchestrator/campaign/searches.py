@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from budgets.campaign.matrix import PENDING
 from budgets.ledger.chain import LEDGER
 from budgets.rules import BEFORE_THE_RUN
 from budgets.ruling import judge
@@ -18,9 +17,8 @@ from orchestrator.config import Budget, Config, Values, resolve
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
-from orchestrator.planning.configured import request_of
+from orchestrator.planning.names import Overrides, check_run_id, run_directory, run_name
 from orchestrator.planning.plan import calibration_plan, search_plan
-from orchestrator.planning.request import Overrides, Request, check_run_id, run_directory, run_name
 from orchestrator.records.manifest import (
     Manifest,
     ManifestRun,
@@ -70,7 +68,6 @@ def search_cells(config: Config) -> tuple[SearchCell, ...]:
             raise ValueError(f"two searches would be called {run_id!r}: rename a condition")
         own: Values = {**cell.settings, **share, "search.run_id": run_id, "search.seed": seed}
         one = resolve(replace(config.layers, cell=(cell.name, own)))
-        one.load_objective()  # refused here, under the condition's name
         cells.append(SearchCell(cell.name, seed, cell.control, one))
     return tuple(cells)
 
@@ -122,13 +119,12 @@ def _manifest(
         ManifestRun(
             name=f"{one.condition}_s{one.seed}",
             directory=relpath(
-                run_directory(root, request_of(one.resolved).phase, one.run_id), directory
+                run_directory(root, one.resolved.search.phase, one.run_id), directory
             ),
             condition=one.condition,
             seed=one.seed,
             control=one.control,
             levels=dict(cells[one.condition].levels),
-            status=PENDING,
         )
         for one in searches
     ]
@@ -147,7 +143,7 @@ def check_plans(searches: Sequence[SearchCell], slots: Slots) -> None:
                 f"max. {search.condition} has none"
             )
         try:
-            search_plan(request_of(search.resolved), devices_of(slots), None)
+            search_plan(search.resolved, devices_of(slots), None)
         except ValidationError:
             raise  # it names a flag
         except ValueError as error:
@@ -163,7 +159,7 @@ def overrides_of(
     """
     own: dict[str, Overrides] = {}
     for search in searches if overrides else ():
-        needed = _rules_in_the_way(_recorded(root, request_of(search.resolved), slots))
+        needed = _rules_in_the_way(_recorded(root, search.resolved, slots))
         own[search.run_id] = tuple(
             (rule, why) for rule, why in overrides if rule in needed or (rule, why) in needed
         )
@@ -181,11 +177,11 @@ def _rules_in_the_way(state: RunState | None) -> set[object]:
     return holding | {(one.rule, one.reason) for one in state.overridden}
 
 
-def _recorded(root: Path, request: Request, slots: Slots) -> RunState | None:
+def _recorded(root: Path, config: Config, slots: Slots) -> RunState | None:
     """The search as far as it is made, or the calibration that is being made for it."""
-    state = recorded_state(run_directory(root, request.phase, run_name(request)))
+    state = recorded_state(run_directory(root, config.search.phase, run_name(config)))
     if state is not None:
         return state
-    plan = calibration_plan(request.objective, devices_of(slots), CALIBRATION_SEEDS, request)
+    plan = calibration_plan(config, devices_of(slots), CALIBRATION_SEEDS)
     state = recorded_state(run_directory(root, "calibration", plan.run_id))
     return None if state is None or state.concluded is not None else state

@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 from random import Random
+from typing import ClassVar
 
 from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.state import RunState
-from budgets.terms import Calibration, Devices, Envelope, Plan
+from budgets.terms import Calibration, Devices, Envelope, Phase, Plan
 from budgets.verdict.finalists import recommendation
-from orchestrator.checks.space import Centre
-from orchestrator.planning.plan import plan_of, short_hash
+from orchestrator.checks.space import Centre, within
+from orchestrator.config import Config
+from orchestrator.planning.names import family_of, short_hash
+from orchestrator.planning.plan import plan_of
 from orchestrator.planning.proxy import check_population, proxy_terms
-from orchestrator.planning.request import Request, family_of
 from orchestrator.records.recommended import Point
 
 SIGMA = 0.1
@@ -26,37 +28,32 @@ class Near(Centre):
 
 @dataclass(frozen=True)
 class ProxyCheckRequest:
-    """What shall be compared. The `terms` say on which objective, within what, and how short."""
+    """What shall be compared. The `config` says on which objective and within what."""
 
-    terms: Request
+    config: Config
+    fraction: float = 0.25  # of an evaluation's FLOPs
     candidates: int = LEAST_CANDIDATES
     seeds: int = 1
     near: Near | None = None  # None: the baseline
-
-    @property
-    def fraction(self) -> float:
-        """Of an evaluation's FLOPs. Raises ValueError where none was asked for."""
-        if self.terms.proxy is None:
-            raise ValueError("--fraction: how short shall the other evaluation be?")
-        return self.terms.proxy
+    phase: ClassVar[Phase] = "check"
 
     def points(self) -> tuple[Point, ...]:
         """Candidates drawn around the centre, normally in each knob and within the unit cube."""
-        space = self.terms.objective.space
+        space = self.config.tuned.space
         centre, sigma = space.baseline, SIGMA
         if self.near is not None:
             centre, sigma = self.near.centre, self.near.sigma
-        random = Random(f"{self.terms.evaluation_seed}/proxy")  # noqa: S311 - no secret
+        random = Random(f"{self.config.evaluation.seed}/proxy")  # noqa: S311 - no secret
         return tuple(
             tuple(_within(random, unit, sigma) for unit in centre) for _ in range(self.candidates)
         )
 
     def name(self, kind: str) -> str:
         """The check's id. What was asked decides it, so the same command finds the same check."""
-        near, terms = self.near, self.terms
+        near = self.near
         where = None if near is None else (near.run_id, near.centre, near.sigma)
-        asked = (self.fraction, self.candidates, self.seeds, *terms.within, where)
-        return f"proxy-{family_of(terms.objective, kind)}-{short_hash(repr(asked))}"
+        asked = (self.fraction, self.candidates, self.seeds, *within(self.config), where)
+        return f"proxy-{family_of(self.config.tuned, kind)}-{short_hash(repr(asked))}"
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
         """One generation in full, its candidates short beside it.
@@ -65,21 +62,22 @@ class ProxyCheckRequest:
         for both.
         """
         check_population(self.candidates)
-        terms = self.terms
+        config, most = self.config, self.config.budget.max_evals
         shape = Envelope(population=self.candidates, generations=1, seeds_per_candidate=self.seeds)
-        if terms.max_evals is not None and terms.max_evals < 2 * shape.evaluations:
+        if most is not None and most < 2 * shape.evaluations:
             raise ValueError(
-                f"--max-evals {terms.max_evals} does not pay for the {2 * shape.evaluations} "
+                f"--max-evals {most} does not pay for the {2 * shape.evaluations} "
                 "evaluations of a comparison"
             )
         return plan_of(
-            terms,
+            config,
             devices,
             calibration,
             shape,
+            self.phase,
             run_id=self.name(devices.kind),
             parent=None if self.near is None else self.near.parent,
-            proxy=proxy_terms(terms.objective, self.fraction, calibration),
+            proxy=proxy_terms(config.tuned, self.fraction, calibration),
         )
 
     def in_words(self, plan: Plan) -> str:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from budgets.terms import Calibration, Devices, Envelope, Parent, Plan
+from budgets.terms import Calibration, Devices, Envelope, Parent, Phase, Plan
 from objectives.space import Knob, SearchSpace
-from orchestrator.planning.plan import caps_for, plan_of, short_hash
-from orchestrator.planning.request import Request, family_of
+from orchestrator.config import Config
+from orchestrator.planning.names import family_of, short_hash
+from orchestrator.planning.plan import caps_for, plan_of
+from orchestrator.planning.window import window_of
 from orchestrator.records.recommended import Point
 
 CHECK_SEEDS = 8
@@ -32,8 +34,11 @@ class Check(Protocol):
     """Points to evaluate once, in a run of their own that searches nothing."""
 
     @property
-    def terms(self) -> Request:
+    def config(self) -> Config:
         """On which objective, and within what."""
+
+    @property
+    def phase(self) -> Phase: ...
 
     def points(self) -> tuple[Point, ...]: ...
 
@@ -48,15 +53,16 @@ class Check(Protocol):
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """What shall be checked. The `terms` say on which objective and within what."""
+    """What shall be checked. The `config` says on which objective and within what."""
 
-    terms: Request
+    config: Config
     seeds: int = CHECK_SEEDS
     knobs: tuple[str, ...] = ()  # empty: all
+    phase: ClassVar[Phase] = "check"
 
     def names(self) -> tuple[str, ...]:
         """The knobs to check, in the space's order. Raises ValueError on one it does not have."""
-        objective = self.terms.objective
+        objective = self.config.tuned
         known = [knob.name for knob in objective.space.knobs]
         if unknown := [repr(name) for name in self.knobs if name not in known]:
             raise ValueError(
@@ -67,30 +73,31 @@ class CheckRequest:
 
     def points(self) -> tuple[Point, ...]:
         """All that is evaluated, what it is compared with first."""
-        return check_points(self.terms.objective.space, self.names())
+        return check_points(self.config.tuned.space, self.names())
 
     def name(self, kind: str) -> str:
         """The check's id. What was asked decides it, so the same command finds the same check."""
-        asked = (*self.names(), self.seeds, *self.terms.within)
-        return f"{family_of(self.terms.objective, kind)}-{short_hash(repr(asked))}"
+        asked = (*self.names(), self.seeds, *within(self.config))
+        return f"{family_of(self.config.tuned, kind)}-{short_hash(repr(asked))}"
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
         """One generation, every point on the same seeds.
 
         A cap on evaluations leaves it fewer seeds. Raises ValueError where that is too few.
         """
-        terms, points = self.terms, len(self.points())
+        config, points = self.config, len(self.points())
         nominal = Envelope(population=points, generations=1, seeds_per_candidate=self.seeds)
-        resolved, reasons = _affordable(nominal, terms.max_evals)
+        resolved, reasons = _affordable(nominal, config.budget.max_evals)
         return plan_of(
-            terms,
+            config,
             devices,
             calibration,
             resolved,
+            self.phase,
             run_id=self.name(devices.kind),
             nominal=nominal,
             reasons=reasons,
-            caps=caps_for(terms, terms.max_evals or resolved.evaluations),
+            caps=caps_for(config, config.budget.max_evals or resolved.evaluations),
         )
 
     def in_words(self, plan: Plan) -> str:
@@ -100,6 +107,22 @@ class CheckRequest:
             f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
             + "".join(f" {reason}." for reason in plan.reasons)
         )
+
+
+def within(config: Config) -> tuple[object, ...]:
+    """What a check keeps within: part of its name, so never in another order."""
+    evaluation, budget = config.evaluation, config.budget
+    return (
+        evaluation.seed,
+        evaluation.limit_seconds,
+        evaluation.stall_seconds,
+        budget.max_evals,
+        budget.max_device_hours,
+        budget.max_hours,
+        budget.max_cost,
+        window_of(budget),
+        budget.price_per_device_hour,
+    )
 
 
 def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:

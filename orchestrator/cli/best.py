@@ -26,10 +26,11 @@ from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.given import BESIDE_TABLES, only_of, resolved_of
 from orchestrator.cli.options import BESIDE, SETTINGS, TRACK, Json, RunName, taking
 from orchestrator.cli.terminal import print_json, print_line
-from orchestrator.config import MOST_SEEDS
+from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
-from orchestrator.planning.configured import Conduct, conduct_of, terms_of
-from orchestrator.planning.request import Request, check_run_id, run_directory
+from orchestrator.planning.engine import slots_of
+from orchestrator.planning.names import check_run_id, run_directory
+from orchestrator.planning.window import window_of
 from orchestrator.records.planned import same_objective
 from orchestrator.records.recommended import Best, best_of, since
 from orchestrator.records.recorded import find_run, load_state, recorded_plan
@@ -113,18 +114,18 @@ def best(
             "--json, --toml, --flags, --train: one at a time; --json goes with --train"
         )
     only_of(BESIDE_TABLES, context)
-    resolved = resolved_of(context)
-    how = conduct_of(resolved, as_json=as_json)
+    config = resolved_of(context)
     searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")
-    directory = find_run(run, how.root, *searches)
+    directory = find_run(run, Path(config.runs_dir), *searches)
     found = best_of(load_state(directory))
     if not train:
         show(found, directory, as_json=as_json, as_toml=as_toml, as_flags=as_flags, anyway=anyway)
         return
-    price = found.state.plan.price_per_device_hour
-    terms = replace(terms_of(resolved, same_objective(found.state.plan), price), phase="campaign")
+    price = config.budget.price_per_device_hour or found.state.plan.price_per_device_hour
+    config = config.with_objective(same_objective(found.state.plan))
+    config = config.having({"budget.price_per_device_hour": price})
     wish = Wish(times, target_flops, seeds or 1, compare, run_id, anyway)
-    carry_out(found, terms, wish, how)
+    carry_out(found, config, wish, as_json=as_json)
 
 
 def _refuse_terms(asked: Sequence[object | None], *, is_tracked: bool) -> None:
@@ -166,31 +167,33 @@ def _said_of(found: Best, shown: Configuration, candidate: Configuration) -> tup
     return f"{found.state.plan.run_id}: {what}.", found.headline
 
 
-def carry_out(found: Best, terms: Request, wish: Wish, how: Conduct) -> None:
+def carry_out(found: Best, config: Config, wish: Wish, *, as_json: bool) -> None:
     """Begin or take up the training; leave with the exit code of how it ended."""
-    variant = longer(terms.objective, wish.times, wish.target_flops)
-    request = _request(found, variant, terms, wish)
-    recorded = recorded_plan(run_directory(how.root, "campaign", request.campaign.name))
+    variant = longer(config.tuned, wish.times, wish.target_flops)
+    request = _request(found, variant, config, wish)
+    recorded = recorded_plan(
+        run_directory(Path(config.runs_dir), "campaign", request.campaign.name)
+    )
     if recorded is None:
         _refuse_what_is_not_recommended(found, wish)
-        refuse_the_past(terms.window, system_clock().now())
+        refuse_the_past(window_of(config.budget), system_clock().now())
     else:
         request, is_moved = taken_up(request, recorded)
         found = since(found) if is_moved else found
-    slots = how.engine.slots()
+    slots = slots_of(config)
     slots = replace(slots, count=request.campaign.workers(slots.count))
-    with conducting(how) as (session, live):
+    with conducting(config, as_json=as_json) as (session, live):
         times = known_times(found, devices_of(slots))
         result = Checking(request, slots, calibration=times).carry_out(session)
         outcome = outcome_of(found, result, variant)
         also, lines = {"training": outcome.as_dict()}, tuple(outcome.lines())
-        finish(result, session.stop, live, how.as_json, also, lines, failed=outcome.failed)
+        finish(result, session.stop, live, as_json, also, lines, failed=outcome.failed)
 
 
-def _request(found: Best, variant: Variant, terms: Request, wish: Wish) -> TrainingRequest:
+def _request(found: Best, variant: Variant, config: Config, wish: Wish) -> TrainingRequest:
     name = wish.run_id or training_name(found.state.plan.run_id, variant.length)
     check_run_id(name)
-    return training_of(found, variant, terms, name=name, seeds=wish.seeds, compare=wish.compare)
+    return training_of(found, variant, config, name=name, seeds=wish.seeds, compare=wish.compare)
 
 
 def _refuse_what_is_not_recommended(found: Best, wish: Wish) -> None:

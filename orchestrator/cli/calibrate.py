@@ -1,5 +1,6 @@
 """`calibrate`: the baseline measured, before anything is searched."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Context, Option
@@ -15,8 +16,8 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS, find_calibration, made_at
-from orchestrator.planning.configured import Conduct, conduct_of, limits_of
-from orchestrator.planning.request import Overrides, Request
+from orchestrator.planning.engine import slots_of
+from orchestrator.planning.names import Overrides
 from orchestrator.planning.times_text import calibration_lines
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import Result
@@ -47,32 +48,31 @@ def calibrate(
 
     Writes a run, RUNS_DIR/calibration/ID.
     """
-    resolved = resolved_of(context)
-    limits, how = limits_of(resolved), conduct_of(resolved, as_json=as_json)
+    config = resolved_of(context).without_caps()
     overrides = overrides_of(override, reason, again=again)
     why = reason if again else None
-    known = find_calibration(how.root, limits.objective, devices_of(how.engine.slots()))
-    done = _measured(how, limits, seeds, overrides, why)
+    known = find_calibration(Path(config.runs_dir), config.tuned, devices_of(slots_of(config)))
+    done = _measured(config, seeds, overrides, why, as_json=as_json)
     if as_json:
         print_json(_as_dict(done))
         return
-    _show(done, _next(resolved))
+    _show(done, _next(config))
     if known is not None and known.directory == done.directory:
-        repeated = command("calibrate", *resolved.layers.words())
+        repeated = command("calibrate", *config.layers.words())
         made = f"{made_at(done.directory):%Y-%m-%d %H:%M} UTC"
         print_line(f"Nothing was measured now: these figures are of {made}.")
         print_line(f'To measure again: {repeated} --again --reason "WHY"')
 
 
 def _measured(
-    how: Conduct, limits: Request, repeats: int, overrides: Overrides, reason: str | None
+    config: Config, repeats: int, overrides: Overrides, reason: str | None, *, as_json: bool
 ) -> Result:
     """Calibrate, again for a `reason`. Leaves where it is not done."""
-    wanted = Calibrating(limits.objective, how.engine.slots(), repeats, overrides, limits)
-    with conducting(how) as (session, live):
+    wanted = Calibrating(config, slots_of(config), repeats, overrides)
+    with conducting(config, as_json=as_json) as (session, live):
         result = wanted.carry_out(session) if reason is None else wanted.again(session, reason)
         if result.ruling.decision != "done":
-            finish(result, session.stop, live, how.as_json)
+            finish(result, session.stop, live, as_json)
     return result
 
 

@@ -1,6 +1,7 @@
 """Carrying out a campaign: as one run, or one search after the other."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import typer
 
@@ -14,13 +15,15 @@ from orchestrator.campaign.searches import (
     refuse_searches,
     search_cells,
 )
-from orchestrator.cli.conducting import EXIT_BY_DECISION, EXIT_SIGNAL, conducting, finish
+from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL
+from orchestrator.cli.given import Asked
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.look import text
 from orchestrator.look.board import collect_runs
 from orchestrator.look.run import Run
-from orchestrator.planning.configured import Asked, request_of
-from orchestrator.planning.request import run_directory
+from orchestrator.planning.engine import slots_of
+from orchestrator.planning.names import run_directory
 from orchestrator.records.manifest import source_of
 from orchestrator.records.recorded import Result
 from orchestrator.running.checking import Checking
@@ -30,9 +33,7 @@ from orchestrator.running.session import system_clock
 
 def run_campaign(asked: Asked) -> None:
     """Carry out the campaign that a configuration describes, or go on with it."""
-    if asked.request.fork:
-        raise ValueError("--fork-run: a campaign begins anew under another name in [campaign]")
-    if campaign_of(asked.resolved).cell == "search":
+    if campaign_of(asked.config).cell == "search":
         run_searches(asked)
     else:
         run_trainings(asked)
@@ -45,18 +46,18 @@ def run_trainings(asked: Asked) -> None:
             f"--override {asked.overrides[0][0]}: a condition that fails pauses nothing, so no "
             "rule that can be overridden holds up a campaign of trainings"
         )
-    campaign = terms_of(asked.resolved)
-    slots = asked.conduct.engine.slots()
+    config, campaign = asked.config, terms_of(asked.config)
+    slots = slots_of(config)
     slots = replace(slots, count=campaign.workers(slots.count))
-    refuse_searches(run_directory(asked.conduct.root, "campaign", campaign.name))
-    file, assumed = asked.resolved.file, asked.assumed_seconds
+    refuse_searches(run_directory(Path(config.runs_dir), "campaign", campaign.name))
+    file, assumed = config.file, config.evaluation.assume_eval_seconds
     word = None if assumed is None else Calibration(assumed_seconds=assumed)
-    with conducting(asked.conduct) as (session, live):
+    with conducting(asked.config, as_json=asked.as_json) as (session, live):
         session.source = None if file is None else source_of(file)
-        request = CampaignRequest(asked.request, campaign)
+        request = CampaignRequest(config, campaign)
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
         result = Checking(request, slots, pace, word).carry_out(session)
-        finish(result, session.stop, live, asked.conduct.as_json)
+        finish(result, session.stop, live, asked.as_json)
 
 
 def run_searches(asked: Asked) -> None:
@@ -64,22 +65,17 @@ def run_searches(asked: Asked) -> None:
 
     One that a rule pauses or a budget stops does not keep the others from being made.
     """
-    cells = search_cells(asked.resolved)
-    slots = asked.conduct.engine.slots()
+    cells = search_cells(asked.config)
+    slots, root = slots_of(asked.config), Path(asked.config.runs_dir)
     check_plans(cells, slots)
-    overrides = overrides_of(asked.conduct.root, cells, slots, asked.overrides)
+    overrides = overrides_of(root, cells, slots, asked.overrides)
     results: list[Result] = []
-    with conducting(asked.conduct) as (session, live):
-        directory = begin_searches(asked.conduct.root, asked.resolved, cells)
+    with conducting(asked.config, as_json=asked.as_json) as (session, live):
+        directory = begin_searches(root, asked.config, cells)
         for number, cell in enumerate(cells, 1):
             live.say(f"Search {number} of {len(cells)}: {cell.run_id}.")
-            search = Searching(
-                request_of(cell.resolved),
-                slots,
-                cell.resolved.evaluation.assume_eval_seconds,
-                overrides.get(cell.run_id, ()),
-                asked.accept_drift,
-            )
+            own = overrides.get(cell.run_id, ())
+            search = Searching(cell.resolved, slots, own, asked.accept_drift)
             results.append(search.carry_out(session))
             live.say(text.sentence(_run(results[-1])))
             live.say(f"Files: {results[-1].directory}")
@@ -88,7 +84,7 @@ def run_searches(asked: Asked) -> None:
                 live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
                 raise typer.Exit(EXIT_SIGNAL + session.stop.signum)
         board = collect_runs(directory, session.clock.now())
-    if asked.conduct.as_json:
+    if asked.as_json:
         print_json({**board.as_dict(), "runs": [_as_dict(result) for result in results]})
     else:
         print_markdown(board.markdown())

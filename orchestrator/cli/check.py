@@ -3,7 +3,7 @@
 Each is a run of its own, with a ledger; the same command takes it up again.
 """
 
-from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 from typer import Context, Option
@@ -32,7 +32,7 @@ from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config import MOST_SEEDS, TRAINING, Config
 from orchestrator.execution.engine import devices_of
-from orchestrator.planning.configured import Conduct, conduct_of, limits_of, terms_of
+from orchestrator.planning.engine import slots_of
 from orchestrator.planning.history import Entry, entry_of, read_history
 from orchestrator.planning.memory import with_micro_batch
 from orchestrator.records.planned import objective_of
@@ -69,9 +69,8 @@ def knobs(
 
     Writes a run, RUNS_DIR/check/ID.
     """
-    resolved = resolved_of(context)
-    request = CheckRequest(terms_of(resolved), seeds, names_of(names))
-    _carry_out(request, conduct_of(resolved, as_json=as_json))
+    config = resolved_of(context)
+    _carry_out(CheckRequest(config, seeds, names_of(names)), as_json=as_json)
 
 
 @checks.command(
@@ -107,28 +106,26 @@ def proxy(
 
     Writes a run, RUNS_DIR/check/ID.
     """
-    resolved = resolved_of(context)
-    how = conduct_of(resolved, as_json=as_json)
-    state = None if run is None else load_state(find_run(run, how.root))
-    objective = None if state is None else _objective_of_run(resolved, state)
-    terms = replace(terms_of(resolved, objective), proxy=fraction)
-    around = None if state is None else near(state)
-    _carry_out(ProxyCheckRequest(terms, candidates, seeds, around), how)
+    config, around = resolved_of(context), None
+    if run is not None:
+        state = load_state(find_run(run, Path(config.runs_dir)))
+        config, around = config.with_objective(_objective_of_run(config, state)), near(state)
+    _carry_out(ProxyCheckRequest(config, fraction, candidates, seeds, around), as_json=as_json)
 
 
-def _objective_of_run(resolved: Config, state: RunState) -> Objective:
+def _objective_of_run(config: Config, state: RunState) -> Objective:
     """Raises ValueError where another one is given beside it."""
     tuned = ("objective", "preset", "profile", TRAINING)
-    if any(key.partition(".")[0] in tuned for key in resolved.sources):
+    if any(key.partition(".")[0] in tuned for key in config.sources):
         raise ValueError("--run has its own objective: say no other one, and none of its settings")
     return objective_of(state.plan)
 
 
-def _carry_out(request: CheckRequest | ProxyCheckRequest, how: Conduct) -> None:
+def _carry_out(request: CheckRequest | ProxyCheckRequest, *, as_json: bool) -> None:
     """Evaluate what the check asks for, or go on with it."""
-    with conducting(how) as (session, live):
-        result = Checking(request, how.engine.slots()).carry_out(session)
-        finish(result, session.stop, live, how.as_json)
+    with conducting(request.config, as_json=as_json) as (session, live):
+        result = Checking(request, slots_of(request.config)).carry_out(session)
+        finish(result, session.stop, live, as_json)
 
 
 @checks.command(epilog=examples("check workers", "check workers --counts 1,2"))
@@ -151,16 +148,15 @@ def workers(
 
     Writes runs, RUNS_DIR/calibration/ID.
     """
-    resolved = resolved_of(context)
-    limits, how = limits_of(resolved), conduct_of(resolved, as_json=as_json)
+    config = resolved_of(context).without_caps()
     overrides = overrides_of(override, reason, again=again)
-    slots = how.engine.slots()
-    most = min(slots.count, how.pacing.max_concurrent or slots.count)
+    slots = slots_of(config)
+    most = min(slots.count, config.backend.max_concurrent or slots.count)
     levels = worker_counts(most) if counts is None else numbers_of("--counts", counts, most)
     why = reason if again else ""
-    sweep = Sweep(limits.objective, slots, levels, seeds, why, overrides, limits)
+    sweep = Sweep(config, slots, levels, seeds, why, overrides)
     found = []
-    with conducting(how) as (session, live):
+    with conducting(config, as_json=as_json) as (session, live):
         for result in sweep.carry_out(session):
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, as_json)
@@ -169,7 +165,7 @@ def workers(
     if as_json:
         print_json(as_document(found, fitted, slots.count))
     else:
-        name = f"{limits.objective.spec.name} on {slots.device_name}"
+        name = f"{config.objective} on {slots.device_name}"
         print_markdown(sweep_markdown(name, found, fitted, slots.count))
 
 
@@ -185,23 +181,19 @@ def memory(
 
     Writes runs, RUNS_DIR/calibration/memory-ID.
     """
-    resolved = resolved_of(context)
-    limits, how = limits_of(resolved), conduct_of(resolved, as_json=as_json)
-    slots, entries, seconds = how.engine.slots(), list[Entry](), dict[int, float]()
-    sized = {
-        size: with_micro_batch(limits.objective, size) for size in numbers_of("--sizes", sizes)
-    }
-    with conducting(how) as (session, live):
+    config = resolved_of(context).without_caps()
+    slots, entries, seconds = slots_of(config), list[Entry](), dict[int, float]()
+    sized = {size: with_micro_batch(config.tuned, size) for size in numbers_of("--sizes", sizes)}
+    with conducting(config, as_json=as_json) as (session, live):
         for size, objective in sized.items():
-            request = replace(limits, objective=objective)
-            wanted = Calibrating(objective, slots, seeds, request=request)
+            wanted = Calibrating(config.with_objective(objective), slots, seeds)
             result = wanted.carry_out(session, "memory-")
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, as_json)
             entries.append(entry_of(result.state))
             seconds[size] = measure(result.state).median_seconds
-    known = read_history(how.root).entries
-    found = memory_of(limits.objective, devices_of(slots), [*known, *entries], seconds)
+    known = read_history(Path(config.runs_dir)).entries
+    found = memory_of(config.tuned, devices_of(slots), [*known, *entries], seconds)
     if as_json:
         print_json(as_dict(found))
     else:

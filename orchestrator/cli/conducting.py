@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -11,47 +12,45 @@ import typer
 from budgets.plain import command
 from objectives.keeping import keeping
 from objectives.secrets import redacted
+from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console, print_json, print_markdown
 from orchestrator.cli.told import tell
+from orchestrator.config import Config
 from orchestrator.look.document import document
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
 from orchestrator.look.track import Trackers, refuse_missing
-from orchestrator.planning.configured import Conduct
+from orchestrator.planning.engine import engine_of, pacing_of
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import Run as RunInHand
 from orchestrator.running.session import Session, system_clock
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Stop
 
-EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
-EXIT_CORRUPT = 6
-EXIT_STORAGE = 8
-EXIT_SIGNAL = 128  # plus the signal's number
-
 
 @contextmanager
-def conducting(how: Conduct) -> Iterator[tuple[Session, Output]]:
+def conducting(config: Config, *, as_json: bool) -> Iterator[tuple[Session, Output]]:
     """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
-    refuse_missing(how.trackers)
-    with keeping(allowed=True), Output(console(stderr=how.as_json)) as live:
-        stop = SignalStop(how.drain_seconds, announce=live.announce)
-        with Trackers(how.trackers, live.say, lambda: stop.now) as trackers:
+    trackers_wanted = tuple(config.track.to)
+    refuse_missing(trackers_wanted)
+    with keeping(allowed=True), Output(console(stderr=as_json)) as live:
+        stop = SignalStop(config.backend.drain_seconds, announce=live.announce)
+        with Trackers(trackers_wanted, live.say, lambda: stop.now) as trackers:
 
             def look(run: RunInHand) -> None:
                 live.look(run)
                 trackers.look()
 
             with Session(
-                how.root,
-                how.engine,
+                Path(config.runs_dir),
+                engine_of(config),
                 live.observe,
                 live.say,
                 look=look,
                 stop=stop,
-                allow_network_fs=how.allow_network_fs,
-                pacing=how.pacing,
+                allow_network_fs=config.backend.allow_network_fs,
+                pacing=pacing_of(config),
                 track=trackers.begin,
                 reports=ReportFiles(),
                 command=_command(),

@@ -28,7 +28,7 @@ def show_dry_run(
 ) -> None:
     """What one evaluation would start: arguments, directory, environment. Writes nothing."""
     resolved = resolved_of(context)
-    chosen = resolved.load_objective()
+    chosen = resolved.tuned
     place = imagined(Path(resolved.runs_dir), resolved.backend.device, resolved.backend.threads)
     found = dry_run(chosen, knobs_given(knobs, chosen.space), seed, place)
     if as_json:

@@ -1,50 +1,100 @@
-"""The command line: parse, build, call, print, exit code."""
+"""The command line: find the command, call it, say what went wrong, leave with an exit code.
+
+A command's module is imported when it is called: `--help` and completion need its line here only.
+"""
 
 import io
 import signal
 import sys
 from contextlib import suppress
-from functools import partial
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand
 
 from budgets.plain import PROGRAM, printable
-from objectives.commands import Program
+from objectives.commands import Group, Program
 from objectives.keeping import keeping
-from orchestrator.cli.best import best
-from orchestrator.cli.calibrate import calibrate
-from orchestrator.cli.check import checks
-from orchestrator.cli.conducting import EXIT_SIGNAL
-from orchestrator.cli.doctor import doctor
-from orchestrator.cli.dry_run import show_dry_run
-from orchestrator.cli.errors import EXIT_BY_ERROR, exit_code, in_words
-from orchestrator.cli.explain import explain
-from orchestrator.cli.given import file_command, search_command
-from orchestrator.cli.history import history
-from orchestrator.cli.init import init
-from orchestrator.cli.ledger import amend, ledgers, verify
-from orchestrator.cli.optuna import as_study
-from orchestrator.cli.plan import plan
+from orchestrator.cli.errors import EXIT_SIGNAL, exit_code, in_words
 from orchestrator.cli.program import examples
-from orchestrator.cli.report import report
-from orchestrator.cli.run import run_file, run_search
-from orchestrator.cli.serve import serve
-from orchestrator.cli.shards import shards
-from orchestrator.cli.slurm import exports
-from orchestrator.cli.status import status
-from orchestrator.cli.terminal import print_json
-from orchestrator.cli.track import track
 from orchestrator.execution.insistence import Insisted
 from orchestrator.version import version
 
-app = Program(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="CMA-ES search on a budget that is reserved before it is spent.",
-    epilog=examples("doctor", "phase1 --tier min", "report --html"),
-)
+BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"
+
+
+class Command(NamedTuple):
+    """A command, or a group of them."""
+
+    name: str
+    place: str  # below orchestrator.cli: module:function, or module:group
+    panel: str
+    about: str  # in a line; its own help says more
+    examples: tuple[str, ...] = ()
+
+
+COMMANDS = (
+    Command("doctor", "doctor:doctor", BEFORE, "Whether all that a run needs is here.",
+            ("doctor", "doctor search.toml --quick")),
+    Command("init", "init:init", BEFORE, "A commented configuration file to begin with.",
+            ("init --template phase1", "init --template phase1 --out search.toml")),
+    Command("explain", "explain:explain", BEFORE, "Every value of a configuration, and the knobs.",
+            ("explain", "explain min-nanochat-s1", "explain search.toml")),
+    Command("calibrate", "calibrate:calibrate", BEFORE, "Measure the baseline.",
+            ("calibrate", 'calibrate --again --reason "another driver"')),
+    Command("check", "check:checks", BEFORE, "What to search, how short, on how many workers."),
+    Command("plan", "plan:plan", BEFORE, "What a search or a campaign would cost, and could tell.",
+            ("plan --tier target", "plan --fit --window 12h --assume-eval-seconds 30",
+             "plan --from first --variant robust")),
+    Command("dry-run", "dry_run:show_dry_run", BEFORE, "What one evaluation would start.",
+            ("dry-run", "dry-run search.toml")),
+    Command("phase1", "run:phase1", RUN, "Search for better knobs; the same command resumes.",
+            ("phase1 --tier min", "phase1 --tier target --window 12h --run-id first",
+             "phase1 --tier min --objective sphere --executor local")),
+    Command("phase2", "run:phase2", RUN, "Search on from a phase 1's Go; the same resumes.",
+            ("phase2 --from first --variant robust --tier target",
+             "phase2 --from first --variant expanded --tier min")),
+    Command("run", "run:run", RUN, "Run what a file describes; the same command resumes.",
+            ("run search.toml", "run search.toml --seed 2 --max-hours 6")),
+    Command("export", "export:exports", RUN, "For other programs: SLURM, Optuna, shards."),
+    Command("status", "status:status", LOOK, "How a run stands, also while it runs.",
+            ("status", "status min-nanochat-s1 --watch")),
+    Command("report", "report:report", LOOK, "What runs came to: found, how sure, cost, what next.",
+            ("report", "report min-nanochat-s1 --png scores",
+             "report min-nanochat-s1 min-nanochat-s2 --html")),
+    Command("best", "best:best", LOOK, "The recommended configuration.",
+            ("best first --json", "best first --train --times 4 --seeds 2")),
+    Command("serve", "serve:serve", LOOK, "Show runs as a page in a browser.",
+            ("serve", "serve min-nanochat-s1 --port 0 --open")),
+    Command("track", "track:track", LOOK, "Send a run to experiment trackers.",
+            ("track min-nanochat-s1 --to tensorboard",)),
+    Command("history", "history:history", LOOK, "What runs took, by their estimates.",
+            ("history", "history --write")),
+    Command("amend", "ledger:amend", PROVE, "Change a run's caps, for the record.",
+            ('amend min-nanochat-s1 --max-hours 4 --reason "it pays"',)),
+    Command("verify", "ledger:verify", PROVE, "Replay a run; name the first divergence.",
+            ("verify", "verify min-nanochat-s1")),
+    Command("ledger", "ledger:ledgers", PROVE, "Read, repair and export a run's ledger."),
+)  # fmt: skip
+
+
+class _Commands(Group):
+    """Those of COMMANDS: as lines, until one is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, line, rest = super().resolve_command(ctx, args)
+        return name, line and _imported(next(c for c in COMMANDS if c.name == name)), rest
+
+
+def _imported(wanted: Command) -> Any:
+    module, _, name = wanted.place.partition(":")
+    found = getattr(import_module(f"orchestrator.cli.{module}"), name)
+    if not isinstance(found, typer.Typer):
+        alone = Program(add_completion=False)
+        alone.command(wanted.name, epilog=examples(*wanted.examples))(found)
+        found = alone
+    return typer.main.get_command(found)
 
 
 def _say_version(asked: bool) -> None:
@@ -53,86 +103,32 @@ def _say_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def _before(
-    asked: Annotated[
-        bool,
-        typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version."),
-    ] = False,
-) -> None:
-    """What stands before a command's name."""
-
-
-before, running, looking, proving = (
-    partial(app.command, rich_help_panel=title)
-    for title in ("Before you pay", "Run", "Look", "Change and prove")
-)
-before(epilog=examples("doctor", "doctor search.toml --quick"))(doctor)
-before(epilog=examples("init --template phase1", "init --template phase1 --out search.toml"))(init)
-before("dry-run", epilog=examples("dry-run", "dry-run search.toml"))(show_dry_run)
-before(epilog=examples("explain", "explain min-nanochat-s1", "explain search.toml"))(explain)
-before(
-    epilog=examples(
-        "calibrate",
-        'calibrate --again --reason "another driver"',
+def program(*, is_whole: bool = False) -> Any:
+    """The command line; `is_whole` with all commands imported, as who describes it needs them."""
+    app = Program(
+        cls=_Commands,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        help="CMA-ES search on a budget that is reserved before it is spent.",
+        epilog=examples("doctor", "phase1 --tier min", "report --html"),
     )
-)(calibrate)
-app.add_typer(checks, name="check", rich_help_panel="Before you pay")
-before(
-    epilog=examples(
-        "plan --tier target",
-        "plan --fit --window 12h --assume-eval-seconds 30",
-        "plan --from first --variant robust",
-    )
-)(plan)
 
-running(
-    "phase1",
-    help="Search for better knobs within a budget; the same command resumes.\n\n"
-    "Writes a run, RUNS_DIR/phase1/ID: its ledger, reports, and the files of each evaluation.",
-    epilog=examples(
-        "phase1 --tier min",
-        "phase1 --tier target --window 12h --run-id first",
-        "phase1 --tier min --objective sphere --executor local",
-    ),
-)(search_command(run_search, "phase1"))
-running(
-    "phase2",
-    help="Search on from a phase 1's Go, on more seeds or more knobs; the same command resumes.\n\n"
-    "Writes a run, RUNS_DIR/phase2/ID.",
-    epilog=examples(
-        "phase2 --from first --variant robust --tier target",
-        "phase2 --from first --variant expanded --tier min",
-    ),
-)(search_command(run_search, "phase2"))
-running(
-    "run",
-    help="Run what a file describes, a search or a campaign; the same command resumes.\n\n"
-    "Writes a run below RUNS_DIR; of a campaign of searches one for each.",
-    epilog=examples("run search.toml", "run search.toml --seed 2 --max-hours 6"),
-)(file_command(run_file))
-app.add_typer(exports, name="export", rich_help_panel="Run")
-exports.command("optuna", epilog=examples("export optuna min-nanochat-s1 --out study.db"))(as_study)
-exports.command("shards", epilog=examples("export shards --out shards --shards 4"))(shards)
+    @app.callback()
+    def before(
+        asked: Annotated[
+            bool,
+            typer.Option(
+                "--version", callback=_say_version, is_eager=True, help="Print the version."
+            ),
+        ] = False,
+    ) -> None:
+        """What stands before a command's name."""
 
-looking(epilog=examples("status", "status min-nanochat-s1 --watch"))(status)
-looking(
-    epilog=examples(
-        "report",
-        "report min-nanochat-s1 --png scores",
-        "report min-nanochat-s1 min-nanochat-s2 --html",
-    )
-)(report)
-looking(epilog=examples("best", "best first --json", "best first --train --times 4 --seeds 2"))(
-    best
-)
-looking(epilog=examples("serve", "serve min-nanochat-s1 --port 0 --open"))(serve)
-looking(epilog=examples("track min-nanochat-s1 --to tensorboard"))(track)
-looking(epilog=examples("history", "history --write"))(history)
-
-proving(epilog=examples('amend min-nanochat-s1 --max-hours 4 --reason "it pays"'))(amend)
-proving(epilog=examples("verify", "verify min-nanochat-s1"))(verify)
-app.add_typer(ledgers, name="ledger", rich_help_panel="Change and prove")
+    group: Any = typer.main.get_command(app)
+    for one in COMMANDS:
+        line = TyperCommand(one.name, help=one.about, rich_help_panel=one.panel)
+        group.add_command(_imported(one) if is_whole else line, one.name)
+    return group
 
 
 def main() -> None:
@@ -142,16 +138,19 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run
     try:
         with keeping(allowed=False):  # but where something is evaluated
-            sys.exit(app(standalone_mode=False, prog_name=PROGRAM) or 0)
-    except tuple(EXIT_BY_ERROR) as error:
-        code = exit_code(error)
-        if message := printable(in_words(error)):
-            if "--json" in sys.argv:
-                with suppress(OSError):  # a full disk may be the error
-                    print_json({"error": message, "exit_code": code})
-            print(f"error: {message}", file=sys.stderr)
-        sys.exit(code)
+            sys.exit(program()(standalone_mode=False, prog_name=PROGRAM) or 0)
     except (KeyboardInterrupt, Insisted) as interrupted:
         print("Interrupted.", file=sys.stderr)
         is_ours = isinstance(interrupted, Insisted)
         sys.exit(EXIT_SIGNAL + (interrupted.args[0] if is_ours else signal.SIGINT))
+    except Exception as error:
+        if (code := exit_code(error)) is None:
+            raise
+        if message := printable(in_words(error)):
+            if "--json" in sys.argv:
+                from orchestrator.cli.terminal import print_json
+
+                with suppress(OSError):  # a full disk may be the error
+                    print_json({"error": message, "exit_code": code})
+            print(f"error: {message}", file=sys.stderr)
+        sys.exit(code)

@@ -8,48 +8,47 @@ import typer
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from budgets.fold import ImpossibleEventError
-from budgets.ledger.chain import LedgerCorruptError
-from budgets.ledger.lock import LedgerLockedError
-from budgets.ledger.storage import FULL
-from budgets.ledger.writer import LedgerStorageError
 from budgets.plain import PROGRAM
-from objectives.api import SetupError
 from objectives.settings import fault_in_words
-from orchestrator.cli.conducting import EXIT_CORRUPT, EXIT_STORAGE
-from orchestrator.execution.server import EngineError
-from orchestrator.look.track import TrackerError
-from orchestrator.records.diverged import ReplayError
 
 EXIT_BAD_INPUT = 2
-EXIT_LOCKED, EXIT_ENGINE = 5, 7
+EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
+EXIT_LOCKED = 5
+EXIT_CORRUPT = 6
+EXIT_ENGINE = 7
+EXIT_STORAGE = 8
+EXIT_SIGNAL = 128  # plus the signal's number
 
 _ParserError: type[Exception] = typer.BadParameter.__mro__[1]
 """What the parser raises on a command line it does not understand; typer exports subclasses."""
 
-EXIT_BY_ERROR: dict[type[Exception], int] = {
-    ValueError: EXIT_BAD_INPUT,
-    _ParserError: EXIT_BAD_INPUT,
-    SetupError: EXIT_BAD_INPUT,
-    LedgerLockedError: EXIT_LOCKED,
-    LedgerCorruptError: EXIT_CORRUPT,
-    ImpossibleEventError: EXIT_CORRUPT,
-    ReplayError: EXIT_CORRUPT,
-    EngineError: EXIT_ENGINE,
-    LedgerStorageError: EXIT_STORAGE,
-    OSError: EXIT_STORAGE,
-    TrackerError: EXIT_STORAGE,
+EXIT_BY_ERROR: dict[str, int] = {
+    "ValueError": EXIT_BAD_INPUT,
+    _ParserError.__name__: EXIT_BAD_INPUT,
+    "SetupError": EXIT_BAD_INPUT,
+    "LedgerLockedError": EXIT_LOCKED,
+    "LedgerCorruptError": EXIT_CORRUPT,
+    "ImpossibleEventError": EXIT_CORRUPT,
+    "ReplayError": EXIT_CORRUPT,
+    "EngineError": EXIT_ENGINE,
+    "LedgerStorageError": EXIT_STORAGE,
+    "OSError": EXIT_STORAGE,
+    "TrackerError": EXIT_STORAGE,
 }
+"""By the name of a class: whoever raises one has imported it, and nobody else has to."""
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def exit_code(error: Exception) -> int:
-    """What the process leaves with. `error` is one of EXIT_BY_ERROR."""
-    return next(code for kind, code in EXIT_BY_ERROR.items() if isinstance(error, kind))
+def exit_code(error: Exception) -> int | None:
+    """What the process leaves with; None: a mistake of ours, to be seen with its traceback."""
+    names = (kind.__name__ for kind in type(error).__mro__)
+    return next((EXIT_BY_ERROR[name] for name in names if name in EXIT_BY_ERROR), None)
 
 
 def in_words(error: Exception) -> str:
     """One line; of a model's complaints each with its option and what came."""
-    if isinstance(error, OSError) and error.errno in FULL:
+    if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return f"{error}. Make room and repeat the command; nothing paid is lost"
     if isinstance(error, _ParserError):
         return _of_parser(error)

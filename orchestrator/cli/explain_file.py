@@ -11,7 +11,7 @@ from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
-from orchestrator.planning.configured import request_of
+from orchestrator.planning.plan import check_beginning
 
 
 def as_dict(resolved: Config) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def explain_file(resolved: Config, *, as_json: bool) -> None:
 
     Raises ValueError on what no command could begin.
     """
-    request_of(resolved)
-    objective = resolved.load_objective()
+    check_beginning(resolved)
+    objective = resolved.tuned
     rows = knob_rows(objective)
     file = None if resolved.file is None else str(resolved.file)
     document: dict[str, Any] = {"file": file, "values": as_dict(resolved), "knobs": rows}

@@ -8,16 +8,18 @@ from typing import Any
 
 from budgets.plain import printable
 from budgets.words import duration
+from orchestrator.cli.given import Asked
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
+from orchestrator.config import Budget
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.page import named_file
 from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.configured import Asked
+from orchestrator.planning.engine import slots_of
 from orchestrator.planning.fit import Choice, Room, Wanted, best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
 from orchestrator.planning.profiles import current_profile, profile_reports
-from orchestrator.planning.request import Request
 from orchestrator.planning.times import times_here
+from orchestrator.planning.window import window_of
 from orchestrator.running.searching import refuse_the_past
 from orchestrator.warm_start import foreseen
 
@@ -39,9 +41,9 @@ def fitting_of(fit: bool, file: Path | None, number: int | None) -> Fitting | No
     return Fitting(file, number) if fit else None
 
 
-def room_of(request: Request, now: datetime) -> Room:
-    """The time that a request leaves for evaluations. Raises ValueError where there is none."""
-    window, hours = request.window, request.max_hours
+def room_of(budget: Budget, now: datetime) -> Room:
+    """The time that a budget leaves for evaluations. Raises ValueError where there is none."""
+    window, hours = window_of(budget), budget.max_hours
     refuse_the_past(window, now)
     rooms = []
     if window is not None:
@@ -58,27 +60,27 @@ def room_of(request: Request, now: datetime) -> Room:
 def fit_phase(asked: Asked, fitting: Fitting) -> None:
     """Print what fits; write the choice where a file is named, and nothing else."""
     now = datetime.now(UTC)
-    request, root = asked.request, asked.conduct.root
-    devices, room = devices_of(asked.conduct.engine.slots()), room_of(request, now)
-    times = times_here(root, request.objective, devices, asked.assumed_seconds)
+    config, root, assumed = asked.config, Path(asked.config.runs_dir), _assumed(asked)
+    devices, room = devices_of(slots_of(config)), room_of(config.budget, now)
+    times = times_here(root, config.tuned, devices, assumed)
     wanted = Wanted(
-        request,
+        config,
         devices,
         times,
         room,
-        foreseen(root, request, devices.kind),
+        foreseen(root, config, devices.kind),
         calibrated=lambda objective: calibration_here(root, objective, devices),
     )
     found = choices(wanted)
     changes = None if fitting.file is None else _applied(asked, fitting, found, room)
-    if asked.conduct.as_json:
+    if asked.as_json:
         document = {
             "available_hours": room.hours,
             "fits": best(found) is not None,
             "choices": [choice.as_dict() for choice in found],
             "prior": None if times.prior is None else times.prior.sentence(),
-            "profile": current_profile(request.objective),
-            "profiles": profile_reports(request.objective, times, room, now),
+            "profile": current_profile(config.tuned),
+            "profiles": profile_reports(config.tuned, times, room, now),
             "applied": changes,
         }
         print_json(document)
@@ -105,21 +107,25 @@ def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) ->
     if choice is None:
         raise ValueError(f"--out: {too_short(found, room)}")
     before = apply.read(named_file("--out", path))
-    if before and asked.resolved.file != path:
+    if before and asked.config.file != path:
         raise ValueError(
             f"--out: {path} is there, and this plan knows nothing of what it says: plan with "
             f"{path} too, or name a new file"
         )
     values: dict[str, Any] = {**_given(asked), **apply.chosen(choice)}
-    if asked.assumed_seconds is not None and choice.plan.calibration is not None:
+    if _assumed(asked) is not None and choice.plan.calibration is not None:
         assumed = choice.plan.calibration.median_seconds
         values["evaluation.assume_eval_seconds"] = assumed
     return apply.write(path, apply.applied(before, values))
 
 
+def _assumed(asked: Asked) -> float | None:
+    return asked.config.evaluation.assume_eval_seconds
+
+
 def _given(asked: Asked) -> Mapping[str, Any]:
     """What is no default, by dotted key: a preset's and a profile's values follow from its name."""
-    values, sources = asked.resolved.all_values(), asked.resolved.sources
+    values, sources = asked.config.all_values(), asked.config.sources
     return {
         key: values[key]
         for key, source in sources.items()

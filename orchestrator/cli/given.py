@@ -1,8 +1,8 @@
 """What was given on a command line, as one configuration."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,17 +16,11 @@ from budgets.terms import Plan
 from objectives import registry, secrets
 from orchestrator.cli.options import (
     DEFAULT_ROOT,
-    FILE,
-    FOLLOWING,
-    SEARCH,
-    Command,
-    ConfigurationFile,
-    Json,
     named,
-    taking,
 )
 from orchestrator.config import OPTIONS, Config, Flags, Layers, parse_assignments, resolve
-from orchestrator.planning.configured import Asked, asked_of
+from orchestrator.planning.names import Overrides
+from orchestrator.planning.plan import check_beginning
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import find_run, first_plan, ledgers, load_state
 
@@ -36,13 +30,14 @@ BESIDE_TABLES = ("budget", "evaluation", "backend", "backpressure")
 """Whose keys say how something is evaluated, and not what."""
 
 
-def search_command(act: Callable[[Asked], None], phase: PhaseName) -> Command:
-    """A command about a search of that phase."""
+@dataclass(frozen=True)
+class Asked:
+    """A command's options and file, parsed."""
 
-    def command(context: Context, as_json: Json = False) -> None:
-        act(asked_for(context, phase, as_json=as_json))
-
-    return taking(FILE, FOLLOWING if phase == "phase2" else (), SEARCH)(command)
+    config: Config
+    overrides: Overrides
+    accept_drift: bool
+    as_json: bool
 
 
 def asked_for_any(context: Context, *, as_json: bool) -> Asked:
@@ -52,49 +47,38 @@ def asked_for_any(context: Context, *, as_json: bool) -> Asked:
     """
     follows = any(is_given(context, named(key)) for key in ("search.from", "search.variant"))
     phase = {"search.phase": ("phase2", "--from")} if follows else {}
-    resolved = resolved_of(context, flags=phase)
-    _refuse_unused(resolved, accept_drift=context.params["accept_drift"])
-    return _asked(context, resolved, as_json=as_json)
+    return _of_a_file(context, resolved_of(context, flags=phase), as_json=as_json)
 
 
-def file_command(act: Callable[[Asked], None]) -> Command:
-    """A command about what a file describes, whichever phase or campaign it is."""
-
-    def command(context: Context, file: ConfigurationFile, as_json: Json = False) -> None:
-        resolved = resolved_of(context, file)
-        _refuse_unused(resolved, accept_drift=context.params["accept_drift"])
-        act(_asked(context, resolved, as_json=as_json))
-
-    return taking(FOLLOWING, SEARCH)(command)
+def asked_for_file(context: Context, file: Path, *, as_json: bool) -> Asked:
+    """What a file describes, whichever phase or campaign it is."""
+    return _of_a_file(context, resolved_of(context, file), as_json=as_json)
 
 
-def _refuse_unused(resolved: Config, *, accept_drift: bool) -> None:
+def _of_a_file(context: Context, config: Config, *, as_json: bool) -> Asked:
     """Raises ValueError on an option that would do nothing in the campaign of a file."""
-    drift = [("search.accept_drift", "--accept-drift")] if accept_drift else []
-    for key, source in (*resolved.sources.items(), *drift):
-        if source.startswith("--") and (unused := resolved.unused(key)):
+    drift = [("search.accept_drift", "--accept-drift")] if context.params["accept_drift"] else []
+    for key, source in (*config.sources.items(), *drift):
+        if source.startswith("--") and (unused := config.unused(key)):
             said = f"{source} {key}" if source == "--set" else source
             raise ValueError(f"{said} is {unused}. Leave it out")
+    return _asked(context, config, as_json=as_json)
 
 
 def asked_for(context: Context, phase: PhaseName, *, as_json: bool) -> Asked:
     """What is asked for of a phase. Raises ValueError on what cannot be."""
-    resolved = resolved_of(context, flags={"search.phase": (phase, phase)})
-    if resolved.campaign is not None:
-        other = command("run", str(resolved.file))
-        raise ValueError(f"{resolved.file} describes a campaign, not a search: {other}")
-    return _asked(context, resolved, as_json=as_json)
+    config = resolved_of(context, flags={"search.phase": (phase, phase)})
+    if config.campaign is not None:
+        other = command("run", str(config.file))
+        raise ValueError(f"{config.file} describes a campaign, not a search: {other}")
+    return _asked(context, config, as_json=as_json)
 
 
-def _asked(context: Context, resolved: Config, *, as_json: bool) -> Asked:
+def _asked(context: Context, config: Config, *, as_json: bool) -> Asked:
     options = context.params
-    return asked_of(
-        resolved,
-        overrides=overrides_of(options["override"], options["reason"]),
-        accept_drift=options["accept_drift"],
-        fork=options["fork_run"],
-        as_json=as_json,
-    )
+    check_beginning(config)
+    overrides = overrides_of(options["override"], options["reason"])
+    return Asked(config, overrides, options["accept_drift"], as_json)
 
 
 def resolved_of(context: Context, file: Path | None = None, flags: Flags | None = None) -> Config:

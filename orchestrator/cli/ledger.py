@@ -11,7 +11,7 @@ from budgets.ledger.chain import LEDGER, damaged, read
 from budgets.ledger.head import read_mark, records_lost
 from budgets.plain import move_command, printable
 from budgets.words import counted
-from orchestrator.cli.conducting import EXIT_CORRUPT
+from orchestrator.cli.errors import EXIT_CORRUPT
 from orchestrator.cli.given import for_record, only_of, resolved_of
 from orchestrator.cli.options import (
     BUDGET,
@@ -31,7 +31,7 @@ from orchestrator.look.document import document
 from orchestrator.look.page import named_file
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
-from orchestrator.planning.configured import window_of
+from orchestrator.planning.window import window_of
 from orchestrator.records.export import Format
 from orchestrator.records.export import export as export_run
 from orchestrator.records.recorded import find_run, load_state
@@ -163,7 +163,7 @@ def amend(
         device_hours=caps.max_device_hours,
         hours=caps.max_hours,
         cost=caps.max_cost,
-        window=window_of(caps.window, caps.safety_margin),
+        window=window_of(caps),
     )
     state = amend_run(directory, amendment, system_clock())
     found = Run(state, system_clock().now(), directory)

@@ -123,10 +123,6 @@ _Settings = Annotated[
         rich_help_panel="What is tuned",
     ),
 ]
-_Fork = Annotated[
-    bool,
-    Option("--fork-run", help="Start a new run that records the one of that name as its parent."),
-]
 
 FILE = (_beside("config", _File),)
 PLACE = keys("runs_dir")
@@ -145,7 +141,6 @@ FOLLOWING = keys("search.from", "search.variant")
 SEARCH = (
     *keys("search.tier", "search.run_id", "search.seed"),
     *PLACE,
-    _beside("fork_run", _Fork, False),
     *TRACK,
     *TUNED,
     *BUDGET,

@@ -12,30 +12,29 @@ from orchestrator.cli.given import asked_for_any, numbers_of
 from orchestrator.cli.options import FILE, FOLLOWING, SEARCH, Json, taking
 from orchestrator.cli.plan_campaign import plan_campaign
 from orchestrator.cli.terminal import print_json, print_markdown
+from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
-from orchestrator.planning.configured import Asked
+from orchestrator.planning.engine import slots_of
 from orchestrator.warm_start import warm_start_of
 
 
-def plan_phase(asked: Asked, counts: tuple[int, ...], *, in_full: bool) -> None:
+def plan_phase(config: Config, counts: tuple[int, ...], *, as_json: bool, in_full: bool) -> None:
     """Print what would be spent, also on so many devices. Touches nothing."""
     from orchestrator.planning.page import circumstances, page_of
     from orchestrator.planning.page_text import to_markdown
 
-    root, request = asked.conduct.root, asked.request
-    warnings, notes = [*request.objective.preflight()], tuple[str, ...]()
-    devices = devices_of(asked.conduct.engine.slots())
-    earlier = warm_start_of(root, request, devices.kind)
+    root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
+    warnings, notes = [*config.tuned.preflight()], tuple[str, ...]()
+    devices = devices_of(slots_of(config))
+    earlier = warm_start_of(root, config, devices.kind)
     if earlier is not None:
         warnings += earlier.objections.values()
         notes = earlier.notes
-    succession = None if earlier is None else earlier.succession(request)
-    under, unread = circumstances(
-        root, request.objective, devices, asked.assumed_seconds, succession
-    )
-    tiers = (request.tier,) if asked.tier_given else get_args(Tier)
-    page = page_of(request, under, tiers, counts)
-    if asked.conduct.as_json:
+    succession = None if earlier is None else earlier.succession(config)
+    under, unread = circumstances(root, config.tuned, devices, assumed, succession)
+    tiers = get_args(Tier) if config.search.tier is None else (config.search.tier,)
+    page = page_of(config, under, tiers, counts)
+    if as_json:
         print_json({**page.as_dict(), "notes": notes, "warnings": [*warnings, *unread]})
         return
     print_markdown(to_markdown(page, in_full=in_full))
@@ -79,11 +78,11 @@ def plan(
     if fitting is not None and also_on:
         raise ValueError("--fit has a page of its own: plan without it for --devices")
     asked = asked_for_any(context, as_json=as_json)
-    if asked.resolved.campaign is not None:
+    if asked.config.campaign is not None:
         if fitting is not None or also_on:
             raise ValueError("--fit, --devices: of a search, and the file has a campaign")
         plan_campaign(asked)
     elif fitting is not None:
         fit_phase(asked, fitting)
     else:
-        plan_phase(asked, also_on, in_full=verbose)
+        plan_phase(asked.config, also_on, as_json=as_json, in_full=verbose)

@@ -12,4 +12,6 @@ examples = partial(commands.examples, PROGRAM)
 
 def group(about: str, *lines: str, **given: Any) -> commands.Program:
     """Commands under one name, with examples of them."""
-    return commands.Program(help=about, no_args_is_help=True, epilog=examples(*lines), **given)
+    return commands.Program(
+        help=about, no_args_is_help=True, epilog=examples(*lines), add_completion=False, **given
+    )

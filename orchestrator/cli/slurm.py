@@ -8,20 +8,9 @@ from typer import Context, Option
 from budgets.plain import printable
 from orchestrator.cli.given import resolved_of
 from orchestrator.cli.options import LAID_OVER, ConfigurationFile, Json, taking
-from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 
-exports = group("For other programs.", "export slurm search.toml", "export optuna --out study.db")
 
-
-@exports.callback()
-def export() -> None:
-    """For other programs."""
-
-
-@exports.command(
-    epilog=examples("export slurm search.toml", "export slurm campaign.toml --out jobs --write")
-)
 @taking(LAID_OVER)
 def slurm(
     context: Context,

@@ -8,12 +8,11 @@ import typer
 from typer import Option
 
 from budgets.plain import printable, shell_word
-from orchestrator.cli.conducting import EXIT_STORAGE
+from orchestrator.cli.errors import EXIT_STORAGE
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import Tracker
-from orchestrator.look.sinks import SINKS
-from orchestrator.look.track import Trackers, follow_as_child, refuse_missing
+from orchestrator.look.track import SINKS, Trackers, follow_as_child, refuse_missing
 from orchestrator.records.recorded import find_run, load_state
 
 VIEWS: Mapping[Tracker, str] = {

@@ -21,7 +21,7 @@ from objectives.api import SetupError
 from objectives.space import Knob
 from orchestrator.config import UntoldError, assign, objective_words
 from orchestrator.look.run import Run
-from orchestrator.planning.configured import found_as
+from orchestrator.planning.names import found_as
 from orchestrator.records.planned import space_of
 from orchestrator.records.range_ends import RangeEnd, widened_in_words
 
@@ -91,11 +91,11 @@ def way_on(run: Run) -> NextStep:
     said, options = f"Fix what is named above, then {AGAIN}", ""
     if run.plan.phase == "calibration" and not run.counts.ok:
         said = f'{said} (with --again --reason "WHY" if nothing in it has changed)'
-    elif {"too_few_healthy", "baseline_failed"} & set(rules):  # it would be the same again
+    elif "baseline_failed" in rules:  # it would be the same again
         said, again = "It cannot go on: fix what is named above, then start another run", ()
     elif rules and all(trigger.overridable for trigger in triggers):
         options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'
-        said = "Look into it first; a changed script needs --fork-run. To go on all the same"
+        said = "Look into it first; a changed script needs another --run-id. To go on all the same"
         said = said if again else f"{said}, {AGAIN} with{options}"
     if not again:
         return NextStep(f"{said}. What the rules saw:", (look,))

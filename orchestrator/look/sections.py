@@ -22,7 +22,6 @@ from budgets.words import counted, in_bytes, number, precise_duration, sentence_
 from objectives import secrets
 from orchestrator.look import text
 from orchestrator.look.blocks import Block, Commands, Details, Figure, Log, Ruler, Section, table_of
-from orchestrator.look.check_text import check_blocks
 from orchestrator.look.files import log_end, measured_in
 from orchestrator.look.next_step import beginning, named
 from orchestrator.look.rows import Balance, Generation, Knob
@@ -73,7 +72,7 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     if run.campaign is not None:
         yield from campaign_blocks(run.campaign)
     elif run.plan.phase == "check":
-        yield from check_blocks(run.check) if run.proxy is None else proxy_blocks(run.proxy)
+        yield from text.check_blocks(run.check) if run.proxy is None else proxy_blocks(run.proxy)
     elif run.findings is not None:
         yield Items(list(gain_lines(run.findings, is_drawn="gains" not in figures)))
         yield from _shown(figures, "gains")

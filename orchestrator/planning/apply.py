@@ -17,16 +17,16 @@ Values = Mapping[str, Any]
 
 def chosen(choice: Choice) -> dict[str, Any]:
     """The keys that fitting decides."""
-    request, varied = choice.idea.request, choice.idea.varied
+    search, varied = choice.idea.config.search, choice.idea.varied
     values: dict[str, Any] = {
-        "search.tier": request.tier,
-        "search.generations": request.generations,
-        "search.seeds_per_candidate": request.seeds_per_candidate,
+        "search.tier": choice.plan.tier,
+        "search.generations": search.generations,
+        "search.seeds_per_candidate": search.seeds_per_candidate,
     }
     if varied is not None:
         values |= {f"training.{name}": value for name, value in varied.settings.items()}
-    if request.confirm.seeds is not None:
-        values["verdict.confirm_seeds"] = request.confirm.seeds
+    if (seeds := choice.idea.config.verdict.confirm_seeds) is not None:
+        values["verdict.confirm_seeds"] = seeds
     return values
 
 

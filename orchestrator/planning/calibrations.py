@@ -9,8 +9,9 @@ from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
 from budgets.state import RunState
 from budgets.terms import Calibration, Caps, Devices, Plan
 from objectives.api import Objective
-from orchestrator.planning.plan import calibration_name, calibration_plan
-from orchestrator.planning.request import Request, family_of
+from orchestrator.config import Config
+from orchestrator.planning.names import calibration_name, family_of
+from orchestrator.planning.plan import calibration_plan
 from orchestrator.records.recorded import Result, finished_runs, first_plan, ledgers, recorded_runs
 
 CALIBRATION_SEEDS = 8
@@ -50,15 +51,17 @@ def made_at(directory: Path) -> datetime:
 
 
 def calibration_again(
-    root: Path, request: Request, devices: Devices, repeats: int, reason: str
+    root: Path, config: Config, devices: Devices, repeats: int, reason: str
 ) -> Plan:
     """The plan of a calibration beside those there are, made for a reason that it keeps.
 
     It is the same one as long as the reason is the same: unfinished, it is taken up.
     """
-    objective = request.objective
-    plan = calibration_plan(objective, devices, repeats, request)
-    family, reasons = calibration_name(objective, devices), (f"calibrated again: {reason.strip()}",)
+    plan = calibration_plan(config, devices, repeats)
+    family, reasons = (
+        calibration_name(config.tuned, devices),
+        (f"calibrated again: {reason.strip()}",),
+    )
     newest = 0
     for directory, state in recorded_runs(root, "calibration", family):
         if state.planned.reasons == reasons:
@@ -74,13 +77,13 @@ def _number(directory: Path, family: str) -> int:
     return int(number) if number.isdecimal() else 1
 
 
-def measured_for(root: Path, found: Result, request: Request) -> Calibration:
-    """What a calibration found; with its cost, if it was made for this request's caps.
+def measured_for(root: Path, found: Result, config: Config) -> Calibration:
+    """What a calibration found; with its cost, if it was made for these caps.
 
     That is so when the process died between the two: no run has borne that cost yet.
     """
     plan = found.state.planned
-    asked = calibration_plan(request.objective, plan.devices, CALIBRATION_SEEDS, request)
+    asked = calibration_plan(config, plan.devices, CALIBRATION_SEEDS)
     is_capped = asked.caps != Caps(evaluations=asked.caps.evaluations)
     if is_capped and plan.run_id == asked.run_id and not is_borne(root, found.state.head):
         return with_its_cost(found.state)

@@ -15,10 +15,9 @@ from budgets.tiers import INTENT
 from budgets.words import duration
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant
-from orchestrator.config import VERDICT_SEEDS
+from orchestrator.config import VERDICT_SEEDS, Config
 from orchestrator.planning.forecast import Forecast, forecast_of, smallest_gain
 from orchestrator.planning.plan import Succession, limits_for, search_plan, why_no_go
-from orchestrator.planning.request import Request
 from orchestrator.planning.times import Times
 
 A_LOT = 0.5
@@ -45,16 +44,16 @@ class Room:
 class Wanted:
     """What was asked for, where, and what is known of it."""
 
-    request: Request
+    config: Config
     devices: Devices
     times: Times
     room: Room
     succession: Succession | None = None
     calibrated: Callable[[Objective], Calibration | None] = lambda _: None  # what is, elsewhere
 
-    def plan(self, request: Request) -> Plan:
-        """Raises ValueError on a request that cannot be planned."""
-        return search_plan(request, self.devices, self.times.calibration, None, self.succession)
+    def plan(self, config: Config) -> Plan:
+        """Raises ValueError on what cannot be planned."""
+        return search_plan(config, self.devices, self.times.calibration, None, self.succession)
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Idea:
 
     lever: Lever
     what: str
-    request: Request
+    config: Config
     price: tuple[str, ...] = ()  # in quality, in words
     varied: Variant | None = None  # what it changes of the objective
 
@@ -135,18 +134,20 @@ class NoTimeError(ValueError):
 def choices(wanted: Wanted) -> list[Choice]:
     """What was asked for first, then what could be instead: ranked, the first that fits is best.
 
-    Raises NoTimeError without a time, ValueError on a request that cannot be planned.
+    Raises NoTimeError without a time, ValueError on what cannot be planned.
     """
-    asked = _weighed(wanted, Idea("as asked", "as asked", wanted.request))
+    asked = _weighed(wanted, Idea("as asked", "as asked", wanted.config))
     if asked.fits:
         is_short = asked.forecast.hours_free < (1 - A_LOT) * wanted.room.hours
         return [asked, *(_more(wanted, asked) if is_short else ())]
     found = [asked, *_generations(wanted, asked), *_tiers(wanted, asked), *_seeds(wanted, asked)]
-    found += _flops(wanted, asked, wanted.request, "flops")
+    found += _flops(wanted, asked, wanted.config, "flops")
     found = _each_once(found)
     if any(choice.fits for choice in found):
         return found
-    least = replace(wanted.request, tier="min", generations=2, seeds_per_candidate=1)
+    least = wanted.config.having(
+        {"search.tier": "min", "search.generations": 2, "search.seeds_per_candidate": 1}
+    )
     return [*found, *_flops(wanted, asked, least, "all of these")]
 
 
@@ -195,7 +196,7 @@ def _cut(wanted: Wanted, asked: Choice, whole: Choice, lever: Lever, generations
         whole.idea,
         lever=lever,
         what=what if whole is asked else f"{whole.idea.what}, {what}",
-        request=replace(whole.idea.request, generations=generations),
+        config=whole.idea.config.having({"search.generations": generations}),
         price=(*whole.idea.price, "the search goes less far"),
     )
     return _weighed(wanted, idea, asked.plan)
@@ -208,10 +209,10 @@ def _generations(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
 
 def _tiers(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     """The lower ones, the highest first."""
-    request, tiers = wanted.request, get_args(Tier)
-    for tier in reversed(tiers[: tiers.index(request.tier)]):
-        price = (INTENT[request.phase, tier],)
-        idea = Idea("tier", f"tier {tier}", replace(request, tier=tier), price)
+    config, tiers = wanted.config, get_args(Tier)
+    for tier in reversed(tiers[: tiers.index(asked.plan.tier)]):
+        price = (INTENT[asked.plan.phase, tier],)
+        idea = Idea("tier", f"tier {tier}", config.having({"search.tier": tier}), price)
         yield _fewer(wanted, asked, _weighed(wanted, idea, asked.plan), "tier")
 
 
@@ -219,20 +220,20 @@ def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     """The most seeds a candidate that fit; with one seed fewer generations too."""
     most = asked.plan.resolved.seeds_per_candidate
     for seeds in range(most - 1, 0, -1):
-        request = replace(wanted.request, seeds_per_candidate=seeds)
+        config = wanted.config.having({"search.seeds_per_candidate": seeds})
         price = (f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy",)
-        idea = Idea("seeds", f"{seeds} of {most} seeds a candidate", request, price)
+        idea = Idea("seeds", f"{seeds} of {most} seeds a candidate", config, price)
         whole = _weighed(wanted, idea, asked.plan)
         if whole.fits or seeds == 1:
             yield _fewer(wanted, asked, whole, "seeds")
             return
 
 
-def _flops(wanted: Wanted, asked: Choice, request: Request, lever: Lever) -> list[Choice]:
+def _flops(wanted: Wanted, asked: Choice, config: Config, lever: Lever) -> list[Choice]:
     """The most FLOPs an evaluation with which it fits; else the least that can be trained."""
-    plan, last = wanted.plan(request), None
+    plan, last = wanted.plan(config), None
     for factor in FACTORS:
-        less = _with_flops(wanted, asked, request, plan, factor, lever)
+        less = _with_flops(wanted, asked, config, plan, factor, lever)
         last = less or last
         if less is None or less.fits:
             break
@@ -240,10 +241,10 @@ def _flops(wanted: Wanted, asked: Choice, request: Request, lever: Lever) -> lis
 
 
 def _with_flops(  # noqa: PLR0913, PLR0917 - what it is laid over
-    wanted: Wanted, asked: Choice, request: Request, plan: Plan, factor: float, lever: Lever
+    wanted: Wanted, asked: Choice, config: Config, plan: Plan, factor: float, lever: Lever
 ) -> Choice | None:
     """None where so little cannot be trained."""
-    objective = request.objective
+    objective, evaluation = config.tuned, config.evaluation
     if (varied := objective.rung(factor)) is None:
         return None
     shorter = registry.load(registry.varied(objective.spec, varied.settings))
@@ -262,25 +263,28 @@ def _with_flops(  # noqa: PLR0913, PLR0917 - what it is laid over
         f"{factor:g} x the training{steps}: what is best for a short one need not be for the whole",
         "its noise is not known before it is calibrated",
     )
-    idea = Idea(lever, what, replace(request, objective=shorter), price, varied)
+    idea = Idea(lever, what, config.with_objective(shorter), price, varied)
     calibration = wanted.calibrated(shorter) or wanted.times.for_work(work)
-    limits = limits_for(request.limit_seconds, request.stall_seconds, wanted.devices, calibration)
+    limits = limits_for(
+        evaluation.limit_seconds, evaluation.stall_seconds, wanted.devices, calibration
+    )
     changed = {"calibration": calibration, "limits": limits}
     return _weighed(wanted, idea, asked.plan, plan.model_copy(update=changed))
 
 
 def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     """The next tiers, whole or in part, and more seeds for the verdict."""
-    request, tiers = wanted.request, get_args(Tier)
-    for tier in tiers[tiers.index(request.tier) + 1 :]:
-        idea = Idea("more", f"tier {tier}", replace(request, tier=tier, generations=None))
+    config, tiers = wanted.config, get_args(Tier)
+    for tier in tiers[tiers.index(asked.plan.tier) + 1 :]:
+        higher = config.having({"search.tier": tier, "search.generations": None})
+        idea = Idea("more", f"tier {tier}", higher)
         above = _fewer(wanted, asked, _weighed(wanted, idea, asked.plan), "more")
         if above.fits and above.fewer < 0:
             yield above
-    confirmation, planned = asked.plan.confirmation, request.confirm.seeds or VERDICT_SEEDS
+    confirmation, planned = asked.plan.confirmation, config.verdict.confirm_seeds or VERDICT_SEEDS
     for seeds in MORE_CONFIRM_SEEDS if confirmation is not None else ():
-        confirm = replace(request.confirm, seeds=seeds)
-        idea = Idea("more", f"{seeds} confirmation seeds", replace(request, confirm=confirm))
+        surer = config.having({"verdict.confirm_seeds": seeds})
+        idea = Idea("more", f"{seeds} confirmation seeds", surer)
         if seeds > planned and (found := _weighed(wanted, idea, asked.plan)).fits:
             yield found
             return
@@ -291,9 +295,9 @@ def _weighed(
 ) -> Choice:
     """The idea beside what was `asked` for, by its own plan or the one that was made of it.
 
-    Raises NoTimeError without a time, ValueError on a request that cannot be planned.
+    Raises NoTimeError without a time, ValueError on what cannot be planned.
     """
-    plan = wanted.plan(idea.request) if plan is None else plan
+    plan = wanted.plan(idea.config) if plan is None else plan
     took, calibration = forecast_of(plan, wanted.times), plan.calibration
     if took is None or calibration is None:
         raise NoTimeError

@@ -7,7 +7,7 @@ from pathlib import Path
 from budgets.liveness import Liveness, liveness
 from budgets.plain import PROGRAM
 from objectives.api import Objective
-from orchestrator.planning.request import family_of
+from orchestrator.planning.names import family_of
 from orchestrator.records.recorded import finished_runs
 
 

@@ -2,7 +2,7 @@
 to begin. No side effects."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -12,11 +12,11 @@ from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.terms import Devices, Plan, Tier
 from objectives.api import Objective
+from orchestrator.config import Config
 from orchestrator.planning.checklist import Item, checklist
 from orchestrator.planning.forecast import Forecast, Smallest, forecast_of, smallest_gain
 from orchestrator.planning.known_knobs import Known, known_knobs
 from orchestrator.planning.plan import Succession, search_plan
-from orchestrator.planning.request import Request
 from orchestrator.planning.room import Room, room
 from orchestrator.planning.times import Times, times_here
 
@@ -121,31 +121,31 @@ class Page:
 
 
 def page_of(
-    request: Request,
+    config: Config,
     under: Circumstances,
     tiers: Sequence[Tier] = get_args(Tier),
     counts: Sequence[int] = (),
 ) -> Page:
-    """The page of a request, also for these numbers of devices.
+    """The page of a search, also for these numbers of devices.
 
-    There times are the calibration's: nobody has measured them. Raises ValueError on a request
-    that cannot be planned. Imports numpy.
+    There times are the calibration's: nobody has measured them. Raises ValueError on what
+    cannot be planned. Imports numpy.
     """
     elsewhere = [
         page
         for count in counts
-        for page in _tiers(request, under, tiers, under.devices.model_copy(update={"count": count}))
+        for page in _tiers(config, under, tiers, under.devices.model_copy(update={"count": count}))
     ]
-    here = _tiers(request, under, tiers, under.devices)
+    here = _tiers(config, under, tiers, under.devices)
     return Page(under.times, tuple(here), tuple(elsewhere))
 
 
 def _tiers(
-    request: Request, under: Circumstances, tiers: Sequence[Tier], devices: Devices
+    config: Config, under: Circumstances, tiers: Sequence[Tier], devices: Devices
 ) -> list[TierPage]:
     calibration, succession = under.times.calibration, under.succession
-    requests = [replace(request, tier=tier) for tier in tiers]
-    plans = [search_plan(one, devices, calibration, None, succession) for one in requests]
+    configs = [config.having({"search.tier": tier}) for tier in tiers]
+    plans = [search_plan(one, devices, calibration, None, succession) for one in configs]
     return [_tier(plan, under) for plan in plans]
 
 

@@ -1,8 +1,8 @@
 """From what was asked, on which devices, with which calibration, to the frozen plan of a run."""
 
-import hashlib
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from budgets.calibration import noise
@@ -14,9 +14,11 @@ from budgets.terms import (
     Envelope,
     Limits,
     Parent,
+    Phase,
     Plan,
     ProxyTerms,
     Rung,
+    SearchMethod,
     SearchTerms,
     Source,
     Thresholds,
@@ -24,21 +26,21 @@ from budgets.terms import (
 )
 from budgets.words import counted
 from objectives.api import Objective
-from orchestrator.config import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS
+from objectives.settings import shown
+from orchestrator.config import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Config, Verdict
+from orchestrator.planning.known import read_known
+from orchestrator.planning.names import calibration_name, run_name, short_hash
 from orchestrator.planning.proxy import check_population, proxy_terms, what_leaves_it_out
-from orchestrator.planning.request import (
-    CONTROL_SEEDS,
-    LEAST_SIGMA0,
-    LUCKIEST,
-    PICKING_SEEDS,
-    Confirm,
-    Request,
-    family_of,
-    first_step,
-    method_of,
-    run_name,
-)
 from orchestrator.planning.sizing import most_evaluations, sizing_of
+from orchestrator.planning.window import window_of
+
+METHOD: SearchMethod = "guided"
+"""How a search proposes its candidates where nobody says how (docs/search.md)."""
+
+SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "mirrored-orthogonal": 0.15, "plain": 0.2}
+"""Of a knob's range: the first step of a search that nothing is known about (docs/search.md)."""
+
+PICKING_SEEDS, CONTROL_SEEDS, LUCKIEST = 3, 5, 2
 
 CALIBRATION_LIMIT_SECONDS = 600.0
 """How long a baseline may take before anything has been measured."""
@@ -53,67 +55,101 @@ class Succession:
 
 
 def search_plan(
-    request: Request,
+    config: Config,
     devices: Devices,
     calibration: Calibration | None,
     parent: Parent | None = None,
     succession: Succession | None = None,
 ) -> Plan:
-    """The plan of a search. Raises ValueError on what cannot be planned, naming the field."""
-    if request.sigma0 is not None and 0 < request.sigma0 < LEAST_SIGMA0:
-        raise ValueError(
-            f"search.sigma0: expected at least {LEAST_SIGMA0:g} of a knob's range, got "
-            f"{request.sigma0}"
-        )
-    sizing = sizing_of(request, devices.count)
-    proxy, no_proxy = proxy_for(request, sizing.resolved, calibration)
-    thresholds = Thresholds.model_validate(request.thresholds)
+    """The plan of a search. Raises ValueError on what cannot be planned, naming the key."""
+    sizing = sizing_of(config, devices.count)
+    proxy, no_proxy = _proxy_for(config, sizing.resolved, calibration)
     source = None if succession is None else succession.source
-    confirmation = confirmation_for(request, source)
-    no_go = why_no_go(sizing.resolved, confirmation, thresholds)
+    confirmation = confirmation_for(config, source)
+    no_go = why_no_go(sizing.resolved, confirmation, config.thresholds)
     return plan_of(
-        request,
+        config,
         devices,
         calibration,
         sizing.resolved,
-        run_id=run_name(request),
-        tier=request.tier,
+        phase=config.search.phase,
+        run_id=run_name(config),
+        tier=config.search.tier or "target",
         nominal=sizing.nominal,
         reasons=(*sizing.reasons, *no_proxy, *no_go),
-        search=_search_terms(request, sizing.resolved, succession),
-        caps=caps_for(request, most_evaluations(request, sizing)),
+        search=_search_terms(config, sizing.resolved, succession),
+        caps=caps_for(config, most_evaluations(config, sizing)),
         parent=parent,
-        thresholds=thresholds,
+        thresholds=config.thresholds,
         confirmation=confirmation,
         proxy=proxy,
         source=source,
     )
 
 
+def check_beginning(config: Config) -> None:
+    """Raises ValueError on what no command could begin, as far as no other run is looked at."""
+    space = config.tuned.space
+    caps_for(config, evaluations=1)
+    if config.campaign is None or config.campaign.cell == "search":
+        check_search(config)
+    if config.search.known is not None:
+        read_known(Path(config.search.known), space)
+
+
+def check_search(config: Config) -> None:
+    """Raises ValueError unless the phase has what it needs of other runs, and no more."""
+    search = config.search
+    if search.phase == "phase1":
+        for key, value in (("from", search.follows), ("variant", search.variant)):
+            if value is not None:
+                source = config.source(f"search.{key}")
+                raise ValueError(
+                    f"--{key}: only a phase2 follows a run, got {shown(value)} ({source})"
+                )
+        return
+    if search.follows is None:
+        raise ValueError(
+            "--from: which phase 1 shall it follow? Give its id or directory (from, in [search])"
+        )
+    if search.variant is None:
+        raise ValueError(
+            "--variant: expected robust (the same knobs) or expanded (more of them; in a file "
+            "variant, in [search])"
+        )
+    if search.warm_start is not None:
+        raise ValueError(
+            "search.warm_start: a phase 2 starts where the run of its --from stood, got "
+            f"{shown(search.warm_start)} ({config.source('search.warm_start')})"
+        )
+
+
 def plan_of(
-    terms: Request,
+    config: Config,
     devices: Devices,
     calibration: Calibration | None,
     shape: Envelope,
+    phase: Phase,
     **own: Any,
 ) -> Plan:
-    """The plan of a run on these `terms`, with `own` fields.
+    """The plan of a run of this `phase`, with `own` fields.
 
     Where those do not say else nothing is searched: the run evaluates one generation in this shape
     beside a search, and may evaluate no more.
     """
-    objective = terms.objective
+    objective, evaluation = config.tuned, config.evaluation
+    limits = limits_for(evaluation.limit_seconds, evaluation.stall_seconds, devices, calibration)
     fields: dict[str, Any] = {
-        "phase": terms.phase,
+        "phase": phase,
         "tier": None,
         "nominal": shape,
         "resolved": shape,
         "reasons": (),
         "search": None,
-        "evaluation_seed": terms.evaluation_seed,
-        "limits": limits_for(terms.limit_seconds, terms.stall_seconds, devices, calibration),
-        "caps": caps_for(terms, shape.evaluations),
-        "price_per_device_hour": terms.price_per_device_hour,
+        "evaluation_seed": evaluation.seed,
+        "limits": limits,
+        "caps": caps_for(config, shape.evaluations),
+        "price_per_device_hour": config.budget.price_per_device_hour,
         "devices": devices,
         "calibration": calibration,
         "parent": None,
@@ -156,51 +192,60 @@ def no_share(calibration: Calibration | None) -> str:
     )
 
 
-def _search_terms(
-    request: Request, resolved: Envelope, succession: Succession | None
-) -> SearchTerms:
-    """From the baseline or where another run stood; the known settings first."""
-    terms = _from_the_baseline(request) if succession is None else succession.search
+def _search_terms(config: Config, resolved: Envelope, succession: Succession | None) -> SearchTerms:
+    """From the baseline or where another run ended; the known settings first."""
+    terms = _from_the_baseline(config) if succession is None else succession.search
     known: tuple[tuple[float, ...], ...] = ()
-    if request.known is not None:
-        known = request.known.points(request.objective.space, terms.start, resolved.population)
+    if config.search.known is not None:
+        space = config.tuned.space
+        settings = read_known(Path(config.search.known), space)
+        known = settings.points(space, terms.start, resolved.population)
     return terms.model_copy(update={"known": known})
 
 
-def _from_the_baseline(request: Request) -> SearchTerms:
+def _from_the_baseline(config: Config) -> SearchTerms:
     return SearchTerms(
-        method=method_of(request),
-        seed=request.search_seed,
-        sigma0=first_step(request),
-        start=request.objective.space.baseline,
+        method=method_of(config),
+        seed=config.search.seed,
+        sigma0=first_step(config),
+        start=config.tuned.space.baseline,
     )
 
 
-def proxy_for(
-    request: Request, resolved: Envelope, calibration: Calibration | None
+def method_of(config: Config) -> SearchMethod:
+    return config.search.method or METHOD
+
+
+def first_step(config: Config) -> float:
+    """The one that was asked for, or the method's own."""
+    return config.search.sigma0 or SIGMA0[method_of(config)]
+
+
+def _proxy_for(
+    config: Config, resolved: Envelope, calibration: Calibration | None
 ) -> tuple[ProxyTerms | None, tuple[str, ...]]:
     """The terms of a stand-in for full evaluations, or why there is none though one was asked for.
 
     Raises ValueError where it cannot be had at all.
     """
-    if request.proxy is None:
+    if config.search.proxy is None:
         return None, ()
-    terms = proxy_terms(request.objective, request.proxy, calibration)
+    terms = proxy_terms(config.tuned, config.search.proxy, calibration)
     check_population(resolved.population)
     if (why_not := what_leaves_it_out(resolved)) is not None:
         return None, (why_not,)
     return terms, ()
 
 
-def confirmation_for(request: Request, source: Source | None = None) -> Confirmation | None:
+def confirmation_for(config: Config, source: Source | None = None) -> Confirmation | None:
     """How the verdict will be reached; None for a smoke test, and where nobody wants it.
 
     The winner of the run that this one follows is compared with the baseline too. Raises ValueError
     on fewer seeds than a comparison needs.
     """
-    asked, objective = request.confirm, request.objective
-    seeds = VERDICT_SEEDS if asked.seeds is None else asked.seeds
-    is_smoke_test = request.tier == "min" and source is None
+    verdict, objective = config.verdict, config.tuned
+    seeds = VERDICT_SEEDS if verdict.confirm_seeds is None else verdict.confirm_seeds
+    is_smoke_test = config.search.tier == "min" and source is None
     if is_smoke_test or seeds == 0:
         return None
     if seeds < 2:
@@ -215,13 +260,13 @@ def confirmation_for(request: Request, source: Source | None = None) -> Confirma
         control_seeds=min(CONTROL_SEEDS, seeds) if controls else 0,
         controls=controls,
         incumbent=None if source is None else source.point,
-        rung=_rung(objective, asked),
+        rung=_rung(objective, verdict),
     )
 
 
-def _rung(objective: Objective, asked: Confirm) -> Rung | None:
-    factor = RUNG_FACTOR if asked.rung_factor is None else asked.rung_factor
-    seeds = RUNG_SEEDS if asked.rung_seeds is None else asked.rung_seeds
+def _rung(objective: Objective, verdict: Verdict) -> Rung | None:
+    factor = RUNG_FACTOR if verdict.rung is None else verdict.rung
+    seeds = RUNG_SEEDS if verdict.rung_seeds is None else verdict.rung_seeds
     if factor == 0 or seeds == 0:
         return None
     if factor <= 1:
@@ -233,41 +278,32 @@ def _rung(objective: Objective, asked: Confirm) -> Rung | None:
     return Rung(factor=factor, seeds=seeds, varied=longer)
 
 
-def calibration_plan(
-    objective: Objective, devices: Devices, repeats: int, request: Request | None = None
-) -> Plan:
+def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
     """The plan of a calibration: one generation that is the baseline on `repeats` seeds.
 
-    Made for a `request`, it keeps within that request's limits and caps.
+    It keeps within the limits and caps of what it is made for.
     """
-    asked = request or Request("phase1", "min", objective)
     shape = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
-    family = calibration_name(objective, devices)
-    plan = plan_of(asked, devices, None, shape, run_id=family, phase="calibration")
+    family = calibration_name(config.tuned, devices)
+    plan = plan_of(config, devices, None, shape, "calibration", run_id=family)
     terms = f"{plan.evaluation_seed}/{plan.limits}/{plan.caps}/{plan.price_per_device_hour}"
     return plan.model_copy(update={"run_id": f"{family}-{short_hash(terms)}"})
 
 
-def caps_for(request: Request, evaluations: int) -> Caps:
-    """The request's caps, with this one on evaluations."""
+def caps_for(config: Config, evaluations: int) -> Caps:
+    """The budget's caps, with this one on evaluations. Raises ValueError on one without a price."""
+    budget = config.budget
+    if budget.max_cost is not None and not budget.price_per_device_hour:
+        raise ValueError(
+            f"[budget] max_cost {budget.max_cost:g} needs a price_per_device_hour above 0"
+        )
     return Caps(
         evaluations=evaluations,
-        device_hours=request.max_device_hours,
-        hours=request.max_hours,
-        cost=request.max_cost,
-        window=request.window,
+        device_hours=budget.max_device_hours,
+        hours=budget.max_hours,
+        cost=budget.max_cost,
+        window=window_of(budget),
     )
-
-
-def calibration_name(objective: Objective, devices: Devices) -> str:
-    """What all calibrations of an objective on the same kind and number of devices begin with."""
-    facts = f"{devices.kind}/{devices.name}/{devices.count}/{devices.threads}"
-    return f"{family_of(objective, devices.kind)}-{short_hash(facts)}"
-
-
-def short_hash(text: str) -> str:
-    """Six hex digits that tell runs of one objective apart."""
-    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 def limits_for(

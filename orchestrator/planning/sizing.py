@@ -1,19 +1,20 @@
 """How large a search is: its tier on the devices at hand, less what a request leaves of that."""
 
 from budgets.tiers import Sizing, size, size_expanded
-from orchestrator.planning.request import Request
+from orchestrator.config import Config
 
 
-def sizing_of(request: Request, devices: int) -> Sizing:
+def sizing_of(config: Config, devices: int) -> Sizing:
     """P, G and S on so many devices. Raises ValueError where not one generation is paid for."""
-    dimension, population = request.objective.space.dimension, request.population
-    if request.follows is not None and request.follows.variant == "expanded":
-        sizing = size_expanded(request.tier, dimension, devices, population)
+    search, dimension = config.search, config.tuned.space.dimension
+    tier = search.tier or "target"
+    if search.variant == "expanded":
+        sizing = size_expanded(tier, dimension, devices, search.population)
     else:
-        sizing = size(request.phase, request.tier, dimension, devices, population)
-    sizing = _on_seeds(sizing, request.seeds_per_candidate)
-    sizing = _of_generations(sizing, request.generations)
-    resolved, most = sizing.resolved, request.max_evals
+        sizing = size(search.phase, tier, dimension, devices, search.population)
+    sizing = _on_seeds(sizing, search.seeds_per_candidate)
+    sizing = _of_generations(sizing, search.generations)
+    resolved, most = sizing.resolved, config.budget.max_evals
     if most is None or resolved.evaluations <= most:
         return sizing
     generations = most // resolved.per_generation
@@ -61,9 +62,9 @@ def _resized(sizing: Sizing, reason: str, **fields: int) -> Sizing:
     return Sizing(sizing.nominal, resolved, (*sizing.reasons, reason))
 
 
-def most_evaluations(request: Request, sizing: Sizing) -> int:
+def most_evaluations(config: Config, sizing: Sizing) -> int:
     """The cap on evaluations: the tier's E, or what was asked for instead."""
-    asked = [request.max_evals or 2**31, sizing.nominal.evaluations]
-    if request.generations is not None:  # an amendment that raises it pays for more of them
-        asked.append(request.generations * sizing.resolved.per_generation)
+    asked = [config.budget.max_evals or 2**31, sizing.nominal.evaluations]
+    if config.search.generations is not None:  # an amendment that raises it pays for more of them
+        asked.append(config.search.generations * sizing.resolved.per_generation)
     return min(asked)

@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 
 from budgets.terms import MOST_HOURS, Window
+from orchestrator.config import Budget
 
 _DURATION = r"(\d+(?:\.\d+)?)([smhd])"
 _UNITS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0}
@@ -15,6 +16,11 @@ def parse_hours(flag: str, text: str) -> float:
     if found is None:
         raise ValueError(f"{flag}: expected a duration such as 45m, 12h or 2d, got {text!r}")
     return float(found[1]) * _UNITS[found[2]]
+
+
+def window_of(budget: Budget) -> Window | None:
+    """Raises ValueError on what is no window."""
+    return None if budget.window is None else parse_window(budget.window, budget.safety_margin)
 
 
 def parse_window(text: str, safety_margin: str) -> Window:

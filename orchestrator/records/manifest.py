@@ -93,7 +93,7 @@ class Manifest(_Part):
                 for name in names
             ),
             seeds=tuple(dict.fromkeys(seed_of(run) for run in self.runs)),
-            factors=self.factors or _factors(list(firsts.values())[::-1]),
+            factors=self.factors or _factors(self.runs),
         )
 
 
@@ -181,8 +181,7 @@ def manifest_of(state: RunState, source: Mapping[str, str]) -> Manifest:
     objective = state.plan.objective["name"]
     found = manifest_of_runs(terms.name, "training", objective, runs, conditions)
     ledger = {"records": state.records, "head": state.head}
-    more = {"factors": terms.factors, "ledger": ledger, **source}
-    return with_statuses(found.model_copy(update=more), matrix)
+    return with_statuses(found.model_copy(update={"ledger": ledger, **source}), matrix)
 
 
 def manifest_of_runs(
@@ -200,6 +199,7 @@ def manifest_of_runs(
         objective=objective,
         total_runs=len(runs),
         conditions=tuple((conditions or {}).get(name, name) for name in names),
+        factors=_factors(runs),
         seeds=tuple(dict.fromkeys(seed_of(run) for run in runs)),
         controls=tuple(dict.fromkeys(run.condition for run in runs if run.control)),
         runs=tuple(runs),

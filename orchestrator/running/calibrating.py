@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from budgets.terms import Calibration, Plan
 from objectives import registry
-from objectives.api import Objective
+from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.calibrations import (
@@ -14,8 +14,8 @@ from orchestrator.planning.calibrations import (
     measured_for,
     with_its_cost,
 )
+from orchestrator.planning.names import Overrides, run_directory
 from orchestrator.planning.plan import calibration_plan
-from orchestrator.planning.request import Overrides, Request, run_directory
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.running.session import Session
 from orchestrator.running.walk import Given
@@ -23,13 +23,12 @@ from orchestrator.running.walk import Given
 
 @dataclass(frozen=True)
 class Calibrating:
-    """The baseline of an objective, to be measured on these slots."""
+    """The baseline of what is configured, to be measured on these slots, within its budget."""
 
-    objective: Objective
+    config: Config
     slots: Slots
     repeats: int = CALIBRATION_SEEDS
     overrides: Overrides = ()
-    request: Request | None = None  # made for it, it keeps within its limits and caps
     why: str = ""  # it is measured now
 
     def carry_out(self, session: Session, prefix: str = "") -> Result:
@@ -38,9 +37,9 @@ class Calibrating:
         With a `prefix` to its name no run is planned with it.
         """
         devices = devices_of(self.slots)
-        if known := find_calibration(session.root, self.objective, devices):
+        if known := find_calibration(session.root, self.config.tuned, devices):
             return known
-        plan = calibration_plan(self.objective, devices, self.repeats, self.request)
+        plan = calibration_plan(self.config, devices, self.repeats)
         return self._measured(session, plan.model_copy(update={"run_id": prefix + plan.run_id}))
 
     def again(self, session: Session, reason: str) -> Result:
@@ -49,8 +48,7 @@ class Calibrating:
         From then on new runs are planned with it; those there are keep theirs.
         """
         devices = devices_of(self.slots)
-        asked = self.request or Request("phase1", "min", self.objective)
-        plan = calibration_again(session.root, asked, devices, self.repeats, reason)
+        plan = calibration_again(session.root, self.config, devices, self.repeats, reason)
         recorded = recorded_state(run_directory(session.root, "calibration", plan.run_id))
         if recorded is None and self.overrides:
             raise ValueError(
@@ -63,7 +61,7 @@ class Calibrating:
 
     def _measured(self, session: Session, plan: Plan) -> Result:
         directory = run_directory(session.root, "calibration", plan.run_id)
-        baseline = Given((self.objective.space.baseline,))
+        baseline = Given((self.config.tuned.space.baseline,))
         return session.carry_out(
             directory, plan, self.slots, lambda _: baseline, self.overrides, why=self.why
         )
@@ -71,17 +69,16 @@ class Calibrating:
 
 def calibrated_for(
     session: Session,
-    request: Request,
+    config: Config,
     slots: Slots,
-    assumed_seconds: float | None,
     overrides: Overrides,
 ) -> Calibration | Result:
     """The calibration to plan a search with, made if nobody has; or how making it ended instead."""
-    objective, known = request.objective, None
-    if assumed_seconds is not None:
-        known = Calibration(assumed_seconds=assumed_seconds)
+    objective, known = config.tuned, None
+    if (assumed := config.evaluation.assume_eval_seconds) is not None:
+        known = Calibration(assumed_seconds=assumed)
     elif found := find_calibration(session.root, objective, devices_of(slots)):
-        known = measured_for(session.root, found, request)
+        known = measured_for(session.root, found, config)
     if known is not None:
         if overrides:
             raise ValueError("--override: there is no such run yet, so no rule holds it up")
@@ -91,6 +88,6 @@ def calibrated_for(
         f"No calibration of {kind} on {where} yet: evaluating the baseline on "
         f"{CALIBRATION_SEEDS} seeds first."
     )
-    wanted = Calibrating(objective, slots, overrides=overrides, request=request, why=why)
+    wanted = Calibrating(config, slots, overrides=overrides, why=why)
     result = wanted.carry_out(session)
     return with_its_cost(result.state) if result.ruling.decision == "done" else result

@@ -8,7 +8,7 @@ from orchestrator.checks.space import Check
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.request import run_directory
+from orchestrator.planning.names import run_directory
 from orchestrator.records.recorded import Result, recorded_plan
 from orchestrator.running.session import Session
 from orchestrator.running.walk import Given
@@ -31,7 +31,7 @@ class Checking:
         """Begin or take up the run. Raises ValueError on a request that cannot be planned."""
         request = self.request
         name = request.name(self.slots.device)
-        directory = run_directory(session.root, request.terms.phase, name)
+        directory = run_directory(session.root, request.phase, name)
         if (recorded := recorded_plan(directory)) is not None:
             plan = _planned_again(request, recorded)
         else:
@@ -43,7 +43,7 @@ class Checking:
     def _planned(self, session: Session) -> Plan:
         devices, calibration = devices_of(self.slots), self.calibration
         if calibration is None:
-            objective = self.request.terms.objective
+            objective = self.request.config.tuned
             calibration = calibration_here(session.root, objective, devices)
         return self.request.plan(devices, calibration)
 
@@ -52,5 +52,6 @@ def _planned_again(request: Check, recorded: Plan) -> Plan:
     """What `request` amounts to under the recorded thresholds, whatever the defaults are now."""
     plan, limits = request.plan(recorded.devices, recorded.calibration), recorded.thresholds
     if plan.campaign is not None:
-        limits = limits.model_copy(update=dict(request.terms.thresholds))
+        named = request.config.thresholds.model_dump(exclude_unset=True)
+        limits = limits.model_copy(update=named)
     return plan.model_copy(update={"thresholds": limits, "parent": recorded.parent})

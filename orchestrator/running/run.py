@@ -222,8 +222,7 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     changed = differences(recorded.planned, asked)
     if not changed or not differences(recorded.plan, asked):
         return
-    ways = ["Repeat the recorded options", "give the new run its own name with --run-id NAME"]
-    ways.append("or begin one that names this as its parent with --fork-run")
+    ways = ["Repeat the recorded options", "or give the new run its own name with --run-id NAME"]
     if all(name.startswith(OF_THE_CODE) for name in changed):
         ways[0] = "The sources have changed since it was planned: put them back as they were"
         ways[-1] += _newer_sources(directory, asked)

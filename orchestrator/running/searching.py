@@ -3,24 +3,25 @@
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.state import RunState
-from budgets.terms import Calibration, Parent, Plan, Window
+from budgets.terms import Calibration, Plan, Window
 from objectives.api import Objective
+from orchestrator.config import Config, Verdict
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.known_knobs import known_knobs
+from orchestrator.planning.names import Overrides, run_directory, run_name
 from orchestrator.planning.plan import Succession, no_share, search_plan, why_no_go
-from orchestrator.planning.request import Overrides, Request, run_directory, run_name
+from orchestrator.planning.window import window_of
 from orchestrator.records.recorded import Result, recorded_plan
 from orchestrator.running.calibrating import calibrated_for
-from orchestrator.running.fork import forked, planned_again
 from orchestrator.running.session import Session
-from orchestrator.warm_start import learned, warm_start_of
+from orchestrator.warm_start import learned, recorded_again, warm_start_of
 
 if TYPE_CHECKING:
     from orchestrator.search import Search
@@ -28,11 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Searching:
-    """The search that `request` names, on these slots."""
+    """The search that is configured, on these slots."""
 
-    request: Request
+    config: Config
     slots: Slots
-    assumed_seconds: float | None = None
     overrides: Overrides = ()
     accept_drift: bool = False
 
@@ -40,59 +40,79 @@ class Searching:
         """Begin or take up the run; calibrates first if nobody has.
 
         When the calibration does not end well, its result is returned instead. Raises ValueError
-        on a request that cannot be planned or that differs from the recorded run.
+        on what cannot be planned or differs from the recorded run.
         """
-        request, parent = self.request, None
-        if request.fork:
-            request, parent = forked(session.root, request)
-        directory = run_directory(session.root, request.phase, run_name(request))
+        config = self.config
+        directory = run_directory(session.root, config.search.phase, run_name(config))
         if (recorded := recorded_plan(directory)) is not None:
-            plan, overrides = planned_again(request, recorded), self.overrides
+            plan, overrides = planned_again(config, recorded), self.overrides
         else:
-            begun = self._planned(session, request, parent)
+            begun = self._planned(session)
             if isinstance(begun, Result):
                 return begun
             plan, overrides = begun
         proposer = partial(replayed, accept_drift=self.accept_drift)
         return session.carry_out(directory, plan, self.slots, proposer, overrides)
 
-    def _planned(
-        self, session: Session, request: Request, parent: Parent | None
-    ) -> tuple[Plan, Overrides] | Result:
+    def _planned(self, session: Session) -> tuple[Plan, Overrides] | Result:
         """The plan of a new run, and the overrides that let it begin; or how calibrating ended."""
-        devices = devices_of(self.slots)
-        succession, permits, others = self._succeeding(session, request)
+        config, devices = self.config, devices_of(self.slots)
+        succession, permits, others = self._succeeding(session)
         # what cannot be planned is not calibrated either
-        outline = search_plan(request, devices, None, None, succession)
-        refuse_the_past(request.window, session.clock.now())
-        if self.assumed_seconds is None:
-            _refuse_zero(outline, calibration_here(session.root, request.objective, devices))
+        outline = search_plan(config, devices, None, None, succession)
+        refuse_the_past(window_of(config.budget), session.clock.now())
+        if config.evaluation.assume_eval_seconds is None:
+            _refuse_zero(outline, calibration_here(session.root, config.tuned, devices))
         for reason in why_no_go(outline.resolved, outline.confirmation, outline.thresholds):
             session.say(f"Warning: {reason}.")
         if outline.source is None or not outline.source.added:
-            _say_what_checks_found(session, request.objective, devices.kind)
-        calibration = calibrated_for(session, request, self.slots, self.assumed_seconds, others)
+            _say_what_checks_found(session, config.tuned, devices.kind)
+        calibration = calibrated_for(session, config, self.slots, others)
         if isinstance(calibration, Result):
             return calibration
-        plan = search_plan(request, devices, calibration, parent, succession)
+        plan = search_plan(config, devices, calibration, None, succession)
         _refuse_zero(plan, calibration)
         return plan, permits
 
-    def _succeeding(
-        self, session: Session, request: Request
-    ) -> tuple[Succession | None, Overrides, Overrides]:
+    def _succeeding(self, session: Session) -> tuple[Succession | None, Overrides, Overrides]:
         """What a new run takes over from the one it follows or starts from, if it does.
 
         Then the overrides that let it begin, and the others. Raises ValueError where it may not.
         """
-        earlier = warm_start_of(session.root, request, self.slots.device)
+        earlier = warm_start_of(session.root, self.config, self.slots.device)
         if earlier is None:
             return None, (), self.overrides
         for said in earlier.notes:
             session.say(f"Note: {said}.")
         permits, others = earlier.permits(self.overrides)
         seen = learned(earlier.state, accept_drift=self.accept_drift)
-        return earlier.succession(request, seen), permits, others
+        return earlier.succession(self.config, seen), permits, others
+
+
+def planned_again(config: Config, recorded: Plan) -> Plan:
+    """What is configured, with what the recorded plan has found out or inherited.
+
+    A search method, a first step, thresholds and a verdict that it does not name are the recorded
+    ones, whatever the defaults have become.
+    """
+    config = _as_begun(config, recorded)
+    succession = recorded_again(config, recorded)
+    plan = search_plan(config, recorded.devices, recorded.calibration, recorded.parent, succession)
+    named = config.thresholds.model_dump(exclude_unset=True)
+    kept: dict[str, Any] = {"thresholds": recorded.thresholds.model_copy(update=named)}
+    if config.verdict == Verdict():
+        kept["confirmation"] = recorded.confirmation
+    return plan.model_copy(update=kept)
+
+
+def _as_begun(config: Config, recorded: Plan) -> Config:
+    """With the method and the first step of the recorded search."""
+    search, asked = recorded.search, config.search
+    if search is None or (asked.method or search.method) != search.method:
+        return config
+    is_inherited = recorded.source is not None or search.inherited is not None
+    sigma0 = search.sigma0 if asked.sigma0 is None and not is_inherited else asked.sigma0
+    return config.having({"search.method": search.method, "search.sigma0": sigma0})
 
 
 def _refuse_zero(plan: Plan, calibration: Calibration | None) -> None:

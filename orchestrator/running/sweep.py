@@ -15,12 +15,12 @@ from statistics import median, stdev
 from budgets.events import Opened, Planned, Reserved, Settled, Status
 from budgets.ledger.chain import LEDGER, Record, read
 from budgets.terms import Plan
-from objectives.api import Objective
 from orchestrator.capacity import AtMost
+from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
-from orchestrator.planning.plan import calibration_plan, short_hash
-from orchestrator.planning.request import Overrides, Request, run_directory
+from orchestrator.planning.names import Overrides, run_directory, short_hash
+from orchestrator.planning.plan import calibration_plan
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.running.session import Session
 from orchestrator.running.walk import Given
@@ -67,20 +67,19 @@ def evaluations_at(workers: int, least: int = LEAST_EVALUATIONS) -> int:
 class Sweep:
     """What is to be measured; `slots` are all there are."""
 
-    objective: Objective
+    config: Config
     slots: Slots
     counts: tuple[int, ...]
     least: int = LEAST_EVALUATIONS  # at each number of workers
     reason: str = ""  # to sweep again, although that was done
     overrides: Overrides = ()  # of the level that a rule holds up
-    request: Request | None = None  # whose limits an evaluation keeps within
 
     def carry_out(self, session: Session) -> Iterator[Result]:
         """How each level ended, fewest workers first: measured, or what was begun taken up.
 
         Every level has the threads that all slots together have: they would decide the score.
         """
-        baseline = Given((self.objective.space.baseline,))
+        baseline = Given((self.config.tuned.space.baseline,))
         for workers in self.counts:
             plan = self.plan(workers)
             directory = run_directory(session.root, "calibration", plan.run_id)
@@ -103,7 +102,7 @@ class Sweep:
         """
         devices = devices_of(replace(self.slots, count=workers))
         evaluations = evaluations_at(workers, self.least)
-        plan = calibration_plan(self.objective, devices, evaluations, self.request)
+        plan = calibration_plan(self.config, devices, evaluations)
         name, reasons = f"{SWEEP}-{plan.run_id}", tuple[str, ...]()
         if reason := self.reason.strip():
             name, reasons = f"{name}-{short_hash(reason)}", (f"swept again: {reason}",)

@@ -20,11 +20,11 @@ from budgets.verdict.conditions import conditions
 from budgets.verdict.finalists import BASELINE, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.planning.request import Request
 from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.run import Run
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
+from tests.asking import config_for
 from tests.simulation.instant import InstantExecutor, Machine
 from tests.simulation.session import Person, SimulatedClock, SimulatedEngine
 
@@ -100,7 +100,7 @@ def ending(trial: Trial, seed: int, root: Path) -> Ending:
     """How that run ends. `root` is made for it, and removed. One seed has one ending."""
     clock, rng = SimulatedClock(), np.random.default_rng([*trial.name.encode(), seed])
     search_seed, evaluation_seed = (int(drawn) for drawn in rng.integers(1, 2**31, size=2))
-    request = Request(
+    request = config_for(
         "phase1",
         "target",
         registry.load(ObjectiveSpec(name=trial.objective, settings=dict(trial.settings))),
@@ -121,7 +121,7 @@ def ending(trial: Trial, seed: int, root: Path) -> Ending:
     slots = trial.machine.slots
     try:
         with session(trial.calibrated_on or trial.machine) as opened:
-            Calibrating(request.objective, slots, request=request).carry_out(opened)
+            Calibrating(request, slots).carry_out(opened)
         with session(trial.machine) as opened:
             result = Searching(request, slots).carry_out(opened)
     finally:

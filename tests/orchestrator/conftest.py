@@ -18,7 +18,6 @@ from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.launch import Program
-from orchestrator.planning.request import Confirm
 from orchestrator.records.recorded import Result
 from tests import ledgers
 from tests.simulation.session import SimulatedEngine
@@ -63,7 +62,8 @@ CONFIRMED: dict[str, Any] = {
     "tier": "target",
     "population": 4,
     "max_evals": 8,
-    "confirm": Confirm(seeds=2, rung_seeds=1),
+    "confirm_seeds": 2,
+    "rung_seeds": 1,
     "thresholds": {"go_seeds": 2, "go_level": 0.3},  # so that so little can show a Go
     "assumed_seconds": 1.0,
     "run_id": "confirmed",

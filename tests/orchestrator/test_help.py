@@ -12,12 +12,12 @@ import typer
 import typer.main
 from rich.text import Text
 
-from orchestrator.cli.entry import app
+from orchestrator.cli.entry import program
 from tests.orchestrator.test_nothing_is_written import CAMPAIGN, RUNS_OR_WRITES, SEARCH, STAYS
 
 Command = Callable[..., Any]
 
-PROGRAMS = {"python -m orchestrator": app}
+PROGRAMS = {"python -m orchestrator": program(is_whole=True)}
 
 COLUMNS = 78
 """Of an example: a narrow terminal's, less what stands beside it. A broken line pastes as two."""
@@ -34,11 +34,7 @@ def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield from commands(inner, f"{path} {name}")
 
 
-EVERY = dict(
-    pair
-    for name, program in PROGRAMS.items()
-    for pair in commands(typer.main.get_command(program), name)
-)
+EVERY = dict(pair for name, program in PROGRAMS.items() for pair in commands(program, name))
 
 
 def examples_of(command: Any) -> list[str]:
@@ -75,7 +71,7 @@ def shown(path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     program = next(name for name in PROGRAMS if path.startswith(name))
     words = [*path.removeprefix(program).split(), "--help"]
 
-    command: Any = typer.main.get_command(PROGRAMS[program])
+    command: Any = PROGRAMS[program]
     command.main(words, standalone_mode=False)
     return capsys.readouterr().out
 
@@ -98,7 +94,7 @@ def test_an_option_shows_what_it_takes_in_words_of_ours_or_its_choices(shown: st
 
 def parsed(program: typer.Typer, words: list[str]) -> None:
     """As the command line parses them; raises what it would say."""
-    command: Any = typer.main.get_command(program)
+    command: Any = program
     context = command.make_context("program", words)
     while hasattr(command, "commands"):
         words = [*context._protected_args, *context.args]

@@ -4,18 +4,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import typer
 from starlette.testclient import TestClient
 
 from objectives.keeping import keeping, keeps
 from orchestrator.cli.conducting import conducting
-from orchestrator.cli.entry import app
-from orchestrator.execution.engine import Engine
+from orchestrator.cli.entry import program
+from orchestrator.config import Config
 from orchestrator.look.serve import HOST, Site
-from orchestrator.planning.configured import Conduct
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -181,25 +179,23 @@ def test_a_page_that_follows_changes_no_file(surroundings: Path) -> None:
     assert [path for path in paths_there if before.get(path) != after.get(path)] == []
 
 
-def names(group: typer.Typer, above: str = "") -> Iterator[str]:
-    for own in group.registered_commands:
-        assert own.callback is not None
-        yield f"{above}{own.name or own.callback.__name__}"
-    for inner in group.registered_groups:
-        assert inner.typer_instance is not None
-        yield from names(inner.typer_instance, f"{above}{inner.name} ")
+def names(group: Any, above: str = "") -> Iterator[str]:
+    for name, own in group.commands.items():
+        if hasattr(own, "commands"):
+            yield from names(own, f"{above}{name} ")
+        else:
+            yield f"{above}{name}"
 
 
 def test_every_command_is_one_that_looks_or_one_that_is_there_to_write() -> None:
-    looks = {
-        name for name in names(app) if any(f"{line} ".startswith(f"{name} ") for line in LOOKS)
-    }
-    assert looks | RUNS_OR_WRITES | STAYS == set(names(app))
+    every = set(names(program(is_whole=True)))
+    looks = {name for name in every if any(f"{line} ".startswith(f"{name} ") for line in LOOKS)}
+    assert looks | RUNS_OR_WRITES | STAYS == every
     assert not looks & RUNS_OR_WRITES
 
 
 def test_what_evaluates_may_keep_what_it_prepares(tmp_path: Path) -> None:
-    engine = Engine(kind="inline", workers=1)
-    how = Conduct(tmp_path, engine, drain_seconds=None, allow_network_fs=False, as_json=True)
-    with keeping(allowed=False), conducting(how):
+    inline = {"runs_dir": str(tmp_path), "backend.executor": "inline"}
+    config = Config().having(inline)
+    with keeping(allowed=False), conducting(config, as_json=True):
         assert keeps()

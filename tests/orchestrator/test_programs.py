@@ -359,7 +359,7 @@ def test_a_dry_run_of_a_function_calls_nothing(
     assert answer.code == 0, answer.err
     assert "  budget 8\n" in answer.out
     assert "as arguments: opt.lr=0.00" in answer.out
-    assert "It starts no program" in answer.out
+    assert "No subprocess" in answer.out
 
 
 def test_a_dry_run_of_a_program_tells_how_its_score_is_read(

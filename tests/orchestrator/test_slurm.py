@@ -167,6 +167,7 @@ def test_a_hostile_path_stays_one_quoted_value(
         (SEARCH.replace('time = "1h"', ""), "slurm.time"),  # nobody has measured it
         (SEARCH.replace("1h", "6m"), "slurm.time"),  # no time to run before it begins to end
         (assuming(SEARCH, 3590.0), "slurm.time"),  # shorter than an evaluation
+        (SEARCH.replace("search.tier", "search.run_id = 'readme.md'\nsearch.tier"), "readme.md"),
         (SEARCH + "nodes = 2\n", "nodes"),
         (SEARCH + "gpus = 2\n", "slurm.gpus"),
         (SEARCH + "lead_seconds = 70000\n", "slurm.lead_seconds"),

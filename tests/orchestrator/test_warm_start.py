@@ -23,8 +23,6 @@ from objectives.space import Knob, SearchSpace
 from orchestrator.execution.attempts import locked, write_summary
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.planning.known import KnownSettings
-from orchestrator.planning.request import Confirm, Follows, Request
 from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
@@ -33,6 +31,7 @@ from orchestrator.search.landscape import landscape
 from orchestrator.verification.verify import verify
 from orchestrator.warm_start import LEAST_STEP, MOST_STEP, WarmStart, carried, learned
 from tests import ledgers
+from tests.asking import config_for
 from tests.imported import MAIN, imported_by
 from tests.ledgers import events_of, state_of
 from tests.simulation.session import SimulatedEngine
@@ -49,7 +48,8 @@ COMMON: dict[str, Any] = {"settings": SMALL, "assumed_seconds": 1.0}
 PHASE_2: dict[str, Any] = {
     **COMMON,
     "phase": "phase2",
-    "follows": Follows(SOURCE, "robust"),
+    "follows": SOURCE,
+    "variant": "robust",
     "max_evals": 36,
     "run_id": "next",
 }
@@ -147,7 +147,7 @@ def test_a_decisions_point_outweighs_the_searchs_own(root: Path, run_search: Run
 
 
 def test_no_seed_of_an_earlier_run_is_used_again(root: Path, run_search: RunSearch) -> None:
-    confirmed = {"tier": "target", "max_evals": 12, "confirm": Confirm(seeds=2, rung_seeds=1)}
+    confirmed = {"tier": "target", "max_evals": 12, "confirm_seeds": 2, "rung_seeds": 1}
     plans = [
         plan_of(run_search(root, **{**WARM, "warm_start": start, "run_id": name}, **confirmed))
         for start, name in ((None, "cold"), ("cold", "second"), ("second", "third"))
@@ -184,8 +184,8 @@ def test_learned_knobs_keep_their_block_and_the_others_get_the_first_step(
     seen = landscape((0.5,) * 3, scale, scale**2 * (factor @ factor.T + 0.1 * np.eye(3)))
     dimension = data.draw(st.integers(3, 5))
     spec = ObjectiveSpec(name="sphere", settings={"dimension": dimension})
-    request = Request("phase1", "min", registry.load(spec))
-    names = [knob.name for knob in request.objective.space.knobs]
+    request = config_for("phase1", "min", registry.load(spec))
+    names = [knob.name for knob in request.tuned.space.knobs]
     moved = data.draw(st.sets(st.sampled_from(names[:3]), max_size=2))
     unlearned = (*moved, *names[3:])
 
@@ -222,7 +222,7 @@ def test_the_first_step_is_the_last_one_within_limits_or_the_one_asked_for(
 def test_of_a_search_that_restarted_the_part_it_stands_by_is_taken(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
-    quiet = {"settings": {"dimension": 2}, "tier": "max", "confirm": Confirm(seeds=0)}
+    quiet = {"settings": {"dimension": 2}, "tier": "max", "confirm_seeds": 0}
     size = {"population": 6, "max_evals": 144}
     state = run_search(tmp_path, **quiet, **size, assumed_seconds=1.0).state
     told = [g.told for g in state.told if g.told is not None]
@@ -235,8 +235,9 @@ def test_of_a_search_that_restarted_the_part_it_stands_by_is_taken(
 def test_known_settings_are_the_first_candidates_around_the_warm_start(
     root: Path, run_search: RunSearch
 ) -> None:
-    known = KnownSettings("known.toml", ({"x0": 1.0, "x1": -0.25}, {"x2": 0.5}))
-    result = run_search(root, **WARM, known=known)
+    known = root / "known.toml"
+    known.write_text("settings = [{ x0 = 1.0, x1 = -0.25 }, { x2 = 0.5 }]")
+    result = run_search(root, **WARM, known=str(known))
     search = plan_of(result).search
     assert search is not None
     start = search.start
@@ -266,8 +267,8 @@ def test_cut_anywhere_it_ends_alike_without_the_run_that_it_began_at(
 @pytest.mark.parametrize(
     ("options", "change", "named"),
     [
-        (PHASE_2, {"follows": Follows("other", "robust")}, f"source.run_id: {SOURCE} -> other"),
-        (PHASE_2, {"follows": Follows(SOURCE, "expanded")}, "robust -> expanded"),
+        (PHASE_2, {"follows": "other", "variant": "robust"}, f"source.run_id: {SOURCE} -> other"),
+        (PHASE_2, {"follows": SOURCE, "variant": "expanded"}, "robust -> expanded"),
         (PHASE_2, {"sigma0": 0.19}, "search.sigma0: 0."),
         (PHASE_2, {"search_seed": 2}, "search.seed: 1 -> 2"),
         (WARM, {"warm_start": "other"}, f"search.inherited.run_id: {SOURCE} -> other"),
@@ -337,14 +338,14 @@ def test_an_override_that_nothing_calls_for_is_refused(root: Path, run_search: R
 
 # What cannot be started from
 
-EXPANDED = {"follows": Follows(SOURCE, "expanded")}
+EXPANDED = {"follows": SOURCE, "variant": "expanded"}
 
 
 @pytest.mark.parametrize(
     ("options", "change", "said"),
     [
-        (PHASE_2, {"follows": Follows("nowhere", "robust")}, "no phase1 run 'nowhere'"),
-        (PHASE_2, {"follows": Follows("empty", "robust")}, "no generation"),
+        (PHASE_2, {"follows": "nowhere", "variant": "robust"}, "no phase1 run 'nowhere'"),
+        (PHASE_2, {"follows": "empty", "variant": "robust"}, "no generation"),
         (PHASE_2, {"settings": {**SMALL, "noise": 0.02}}, "noise: 0.01 -> 0.02"),
         (PHASE_2, {"objective": "ellipsoid"}, "sphere -> ellipsoid"),
         (PHASE_2, EXPANDED, "the same knobs"),
@@ -373,7 +374,9 @@ def test_a_run_of_another_kind_is_refused(
 ) -> None:
     follower = run_search(root, **PHASE_2).directory
     with pytest.raises(ValueError, match="is a phase2 run"):
-        run_search(root, **{**PHASE_2, "follows": Follows(str(follower), "robust"), "run_id": "b"})
+        run_search(
+            root, **{**PHASE_2, "follows": str(follower), "variant": "robust", "run_id": "b"}
+        )
     check = run_check(root, objective="sphere", settings=SMALL).directory
     with pytest.raises(ValueError, match="is a check run"):
         run_search(root, **{**WARM, "warm_start": str(check)})
@@ -443,8 +446,8 @@ def nanochat(nanochat_root: Path, tmp_path: Path) -> Path:
 
 def expand(run_search: RunSearch, root: Path, **options: Any) -> Result:
     values = {"objective": "nanochat", "settings": LARGER, "assumed_seconds": 1.0, "max_evals": 20}
-    follows = Follows(NANOCHAT, "expanded")
-    return run_search(root, phase="phase2", follows=follows, engine=SCORING, **values | options)
+    values |= {"follows": NANOCHAT, "variant": "expanded", "phase": "phase2"}
+    return run_search(root, engine=SCORING, **values | options)
 
 
 UNPROVEN = (("unproven_knobs", "they matter elsewhere"),)

@@ -1,7 +1,6 @@
 """A window that is too short ends a run in time, with everything saved; one that fits does not."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,17 +19,18 @@ from orchestrator.cli.conducting import finish
 from orchestrator.cli.fit import room_of
 from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console
+from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.reports import ReportFiles
 from orchestrator.planning.fit import Wanted, choices
 from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import NOTHING
-from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.times import Times, times_here
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
+from tests.asking import config_for
 from tests.simulation.instant import InstantExecutor, Machine
 from tests.simulation.session import BEGAN, Person, SimulatedClock, SimulatedEngine
 
@@ -50,16 +50,17 @@ def clock() -> SimulatedClock:
     return SimulatedClock()
 
 
-def request(**fields: Any) -> Request:
+def request(**fields: Any) -> Config:
     """Eight candidates a generation on two devices, 60 s each: 4 minutes, and 300 s reserved."""
     values: dict[str, Any] = {
         "phase": "phase1",
         "tier": "min",
         "objective": registry.load(ObjectiveSpec(name="sphere", settings={"noise": 0.01})),
         "limit_seconds": 290.0,
+        "assumed_seconds": SECONDS,
         **fields,
     }
-    return Request(**values)
+    return config_for(**values)
 
 
 def within(seconds: float) -> Window:
@@ -70,7 +71,7 @@ def within(seconds: float) -> Window:
 def search(tmp_path: Path, clock: SimulatedClock) -> Search:
     """Runs or takes up a search in simulated time."""
 
-    def run(asked: Request) -> Result:
+    def run(asked: Config) -> Result:
         rng = np.random.default_rng(1)
         engine = SimulatedEngine("inline", make=lambda _: InstantExecutor(MACHINE, clock, rng))
         session = Session(
@@ -83,7 +84,7 @@ def search(tmp_path: Path, clock: SimulatedClock) -> Search:
             reports=ReportFiles(),
         )
         with session:
-            return Searching(asked, MACHINE.slots, assumed_seconds=SECONDS).carry_out(session)
+            return Searching(asked, MACHINE.slots).carry_out(session)
 
     return run
 
@@ -94,12 +95,18 @@ def last_end(directory: Path) -> timedelta:
     return datetime.fromisoformat(max(ends)) - BEGAN
 
 
-def needed_seconds(asked: Request) -> float:
+def named(asked: Config, run_id: str, seconds: float) -> Config:
+    """With so long a window."""
+    window = {"budget.window": f"{seconds!r}s", "budget.safety_margin": f"{MARGIN!r}s"}
+    return asked.having({"search.run_id": run_id, **window})
+
+
+def needed_seconds(asked: Config) -> float:
     """So much `plan --fit` says must be free."""
     devices = devices_of(MACHINE.slots)
     times = Times("assumed", Calibration(assumed_seconds=SECONDS), overheads=NOTHING)
-    roomy = replace(asked, window=within(1e6))
-    found = choices(Wanted(roomy, devices, times, room_of(roomy, BEGAN)))
+    roomy = asked.having({"budget.window": "1000h"})
+    found = choices(Wanted(roomy, devices, times, room_of(roomy.budget, BEGAN)))
     return HOUR * found[0].forecast.hours_free
 
 
@@ -108,19 +115,19 @@ def needed_seconds(asked: Request) -> float:
     [
         request(),
         request(tier="target", generations=3),
-        request(tier="target", generations=2, confirm=Confirm(rung_factor=0)),
+        request(tier="target", generations=2, rung=0.0),
     ],
     ids=["smoke test", "with a verdict and a rung", "with a verdict"],
 )
 def test_a_window_that_fit_says_suffices_does_and_a_shorter_one_does_not(
-    search: Search, clock: SimulatedClock, asked: Request
+    search: Search, clock: SimulatedClock, asked: Config
 ) -> None:
     enough = needed_seconds(asked) + MARGIN
-    whole = search(replace(asked, window=within(enough + 1), run_id="enough"))
+    whole = search(named(asked, "enough", enough + 1))
     assert whole.ruling.decision == "done"
     assert len(whole.state.told) == whole.state.plan.resolved.generations
     clock.advance_to(clock.seconds + 1)
-    short = search(replace(asked, window=within(enough - 1), run_id="short"))
+    short = search(named(asked, "short", enough - 1))
     assert len(short.state.told) == whole.state.plan.resolved.generations - 1
     assert any(fired.rule == "budget" for fired in short.state.fired)
 
@@ -155,8 +162,8 @@ def test_a_later_window_lets_it_go_on(search: Search, clock: SimulatedClock) -> 
 
 def test_the_next_plan_learns_what_the_run_took(search: Search, tmp_path: Path) -> None:
     asked = request()
-    search(replace(asked, run_id="first"))
-    times = times_here(tmp_path, asked.objective, devices_of(MACHINE.slots))
+    search(asked.having({"search.run_id": "first"}))
+    times = times_here(tmp_path, asked.tuned, devices_of(MACHINE.slots))
     assert times.prior is not None
     assert times.prior.entry.run_id == "first"
     assert times.calibration is not None

@@ -10,8 +10,9 @@ import numpy as np
 from budgets.terms import Window
 from objectives.analytic import AnalyticObjective
 from objectives.api import Variant
+from orchestrator.config import Config
 from orchestrator.execution.evaluate import Slots
-from orchestrator.planning.request import Confirm, Request
+from tests.asking import config_for
 from tests.simulation.devices import CALM, STORM, Failure, FaultRates
 from tests.simulation.disk import CALLS, Call, Fault
 
@@ -38,14 +39,15 @@ class Scenario:
     failures: Mapping[Failure, float] = field(default_factory=dict)
     assumed_seconds: float = 0.5  # of an evaluation: no calibration is made first
 
-    def request(self, *, capped: bool = True) -> Request:
+    def request(self, *, capped: bool = True) -> Config:
         settings = {"dimension": self.dimension, "noise": 0.01}
         terms: dict[str, Any] = {"phase": "phase1", "tier": "min", **self.terms}
-        return Request(
+        return config_for(
             objective=Controlled.from_settings(self.objective, settings),
             run_id=self.name,
             limit_seconds=3.0,
             stall_seconds=1.5,
+            assumed_seconds=self.assumed_seconds,
             **terms,
             **(self.caps if capped else {}),
         )
@@ -63,7 +65,8 @@ CONFIRMED: Mapping[str, Any] = {
     "tier": "target",
     "population": 4,
     "max_evals": 8,
-    "confirm": Confirm(seeds=2, rung_seeds=1),
+    "confirm_seeds": 2,
+    "rung_seeds": 1,
     "thresholds": {"go_seeds": 2, "go_level": 0.3},  # so that so little can show a Go
 }
 """A search of two generations whose finalists are compared on fresh seeds."""

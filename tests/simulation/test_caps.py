@@ -10,7 +10,6 @@ import pytest
 
 from budgets.state import RunState
 from budgets.terms import Window
-from orchestrator.planning.request import Confirm
 from tests.simulation.scenarios import CONFIRMED, RESERVE_HOURS, Disturbance, Scenario
 from tests.simulation.world import SimulatedRun
 
@@ -51,7 +50,7 @@ def test_a_cap_reached_in_a_comparison_once_raised_leaves_no_trace(place: Path) 
     """Everything takes longer than is expected, by far."""
     hasty = Scenario(
         "capped",
-        terms={**CONFIRMED, "max_evals": 4, "confirm": Confirm(seeds=8, rung_factor=0)},
+        terms={**CONFIRMED, "max_evals": 4, "confirm_seeds": 8, "rung": 0.0},
         raised={"device_hours": 1.0},
         assumed_seconds=0.05,
     )

@@ -15,11 +15,12 @@ import numpy as np
 from budgets.events import Event, Owner
 from budgets.ledger.writer import LedgerStorageError
 from budgets.state import RunState
+from orchestrator.config import Config
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, SUMMARY, read, write_model
 from orchestrator.execution.evaluate import Attempt, Slots
 from orchestrator.execution.server import EngineError
-from orchestrator.planning.request import Request, run_directory
+from orchestrator.planning.names import run_directory
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.searching import Searching
@@ -47,7 +48,7 @@ class SimulatedRun:
     """One run under one seed, from its first session to its last."""
 
     scenario: Scenario
-    request: Request
+    request: Config
     root: Path
     rng: np.random.Generator
     disturb: Disturb
@@ -63,7 +64,7 @@ class SimulatedRun:
             self.clock, self.rng, self.scenario.failures, self._touch, lambda: self.disk.is_off
         )
         self.counts = self.machines.counts
-        directory = run_directory(self.root, self.request.phase, self.scenario.name)
+        directory = run_directory(self.root, self.request.search.phase, self.scenario.name)
         self.judge = Judge(directory, self.machines, self.reference)
         self.machines.started = self.judge.started
         self._executor: SimulatedExecutor | None = None
@@ -87,8 +88,8 @@ class SimulatedRun:
         self._begin()
         try:
             with self._opened() as session:
-                slots, seconds = self.scenario.slots, self.scenario.assumed_seconds
-                result = Searching(self.request, slots, seconds, self._overrides).carry_out(session)
+                searching = Searching(self.request, self.scenario.slots, self._overrides)
+                result = searching.carry_out(session)
         except (PowerCut, Killed):
             self._after_death()
         except LedgerStorageError:

@@ -468,6 +468,7 @@ def test_full_evaluations_run_away_from_the_calibrated_time(told: Paired) -> Non
     run.generation(favourite=(0.9, 0.5), short_seconds=0.5)
     run.generation()
     assert run.state.generations[3].is_full
+    assert runaway_time(run.state, run.state.generations[3]).observed == 1.0
 
 
 def test_luck_is_that_of_the_full_scores(told: Paired) -> None:

@@ -118,9 +118,8 @@ def test_another_program_under_the_same_name_is_refused_in_one_short_line(
     assert answer.code == 2
     assert answer.err == (
         "error: artifacts/cmaes/phase1/one holds another plan (recorded -> asked): "
-        "objective.settings.argv[1]: train.py -> other.py. Repeat the recorded options, give the "
-        "new run its own name with --run-id NAME, or begin one that names this as its parent with "
-        "--fork-run.\n"
+        "objective.settings.argv[1]: train.py -> other.py. Repeat the recorded options, or give "
+        "the new run its own name with --run-id NAME.\n"
     )
     assert command("phase1", "search.toml", *SMALL, "--run-id", "other").code == 0
 

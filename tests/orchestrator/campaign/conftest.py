@@ -14,11 +14,11 @@ from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Layers, resolve
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
-from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.checking import Checking
 from orchestrator.running.session import Session
 from orchestrator.running.signals import SignalStop
+from tests.asking import config_for
 
 FACTORS: dict[str, Any] = {"noise": [0.01, 0.02], "dimension": [2, 3]}
 
@@ -61,7 +61,7 @@ def trained(
     )
     if owner is not None:
         session.owner = lambda: owner
-    request = CampaignRequest(Request("campaign", "min", config.load_objective()), terms)
+    request = CampaignRequest(config_for("campaign", "min", config.tuned), terms)
     with session:
         return Checking(request, session.engine.slots()).carry_out(session)
 

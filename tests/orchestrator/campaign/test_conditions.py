@@ -1,7 +1,7 @@
 """Conditions, factors and controls as people write them: names, numbers, and what is refused."""
 
 from collections.abc import Callable
-from math import prod
+from math import ceil, prod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -334,6 +334,9 @@ def test_the_forecast_packs_runs_on_devices(
     assert found["cost"] == pytest.approx(2.0 * seeds * sum(seconds) / 3600)
     assert device / at_once <= hours * (1 + 1e-9)
     assert hours <= device * (1 + 1e-9)
+    terms.stagger_seconds = 0.0
+    alike = forecast(terms, [60.0] * len(seconds), at_once, 0.0)["hours"]
+    assert alike == pytest.approx(ceil(terms.evaluations / at_once) / 60)
     assert set(forecast(terms, [*seconds, None], at_once, 2.0).values()) == {None}
 
 

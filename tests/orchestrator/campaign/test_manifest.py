@@ -29,6 +29,10 @@ def test_a_campaign_leaves_a_manifest_of_all_its_runs(train: Train, tmp_path: Pa
     assert found.controls == ("default_base",)
     assert found.seeds == (1, 2, 3)
     assert found.conditions[0]["settings"] == {"noise": 0.01, "dimension": 2}
+    assert [(f.name, f.levels) for f in found.factors] == [
+        ("noise", ("0.01", "0.02")),
+        ("dimension", ("2", "3")),
+    ]
     assert found.statuses == {"ok": 15}
     assert found.ledger == {"records": result.state.records, "head": result.state.head}
     assert all((result.directory / run.directory).is_dir() for run in found.runs)

@@ -10,7 +10,6 @@ import pytest
 from budgets.ledger.chain import LEDGER
 from orchestrator.campaign.searches import search_cells
 from orchestrator.config import Layers, resolve
-from orchestrator.planning.configured import request_of
 from orchestrator.verification.verify import verify
 from tests.ledgers import state_of
 
@@ -92,10 +91,10 @@ def test_each_cell_is_a_search_of_its_own_name_seed_and_settings(
 ) -> None:
     made = cells()
     assert [cell.control for cell in made] == 4 * [False] + 2 * [True]
-    requests = [request_of(cell.resolved) for cell in made]
-    assert [(r.run_id, r.search_seed) for r in requests] == list(zip(RUNS, 3 * [1, 2], strict=True))
-    assert [r.method for r in requests] == 2 * ["plain"] + 4 * [None]
-    noise = [r.objective.spec.settings["noise"] for r in requests]
+    searches = [cell.resolved.search for cell in made]
+    assert [(s.run_id, s.seed) for s in searches] == list(zip(RUNS, 3 * [1, 2], strict=True))
+    assert [s.method for s in searches] == 2 * ["plain"] + 4 * [None]
+    noise = [cell.resolved.tuned.spec.settings["noise"] for cell in made]
     assert noise == [0.0, 0.0, 0.01, 0.01, 0.0, 0.0]
     assert made[0].resolved.source("search.method") == "condition Plain"
     assert made[0].resolved.source("search.tier").startswith("file ")
@@ -120,7 +119,7 @@ def test_caps_are_shared_out_equally(
 
 def test_a_window_is_a_moment_that_all_share(cells: Callable[..., Any]) -> None:
     made = cells(CAMPAIGN, "budget.window=2126-11-27T18:00")
-    assert len({request_of(cell.resolved).window for cell in made} - {None}) == 1
+    assert len({cell.resolved.budget.window for cell in made} - {None}) == 1
     for window in ("12h", "90m", " 7200s "):
         with pytest.raises(ValueError, match="a moment"):
             cells(CAMPAIGN, f"budget.window={window}")

@@ -13,11 +13,11 @@ from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.capacity import SIGNALS, Backpressure, Pacing
-from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.searching import Searching
 from orchestrator.scalability import Law
+from tests.asking import config_for
 
 if TYPE_CHECKING:
     from tests.orchestrator.capacity.conftest import World
@@ -32,9 +32,10 @@ class KilledError(Exception):
 
 
 def search(world: "World", objective: Objective, pacing: Pacing = ON, **more: Any) -> Result:
-    request = Request("phase1", "target", objective, population=16, max_evals=96)
+    size = {"population": 16, "max_evals": 96, "assumed_seconds": 30.0}
+    request = config_for("phase1", "target", objective, **size)
     with world.session(pacing=pacing, **more) as session:
-        return Searching(request, world.slots, assumed_seconds=30.0).carry_out(session)
+        return Searching(request, world.slots).carry_out(session)
 
 
 def signals(directory: Path) -> list[dict[str, Any]]:
@@ -91,5 +92,5 @@ def test_what_failed_says_nothing_of_throughput(make_world: MakeWorld) -> None:
 def test_a_calibration_is_timed_with_every_device(make_world: MakeWorld, sphere: Objective) -> None:
     world = make_world(LAW)
     with world.session(pacing=ON) as session:
-        Calibrating(sphere, world.slots).carry_out(session)
+        Calibrating(config_for("phase1", "min", sphere), world.slots).carry_out(session)
     assert world.machines[0].most == 8

@@ -13,9 +13,9 @@ from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import HostSlots, Pacing
 from orchestrator.execution.server import EngineError
-from orchestrator.planning.request import Request
 from orchestrator.running.searching import Searching
 from orchestrator.scalability import Law
+from tests.asking import config_for
 from tests.orchestrator.capacity.slot_holder import flying
 
 if TYPE_CHECKING:
@@ -128,10 +128,11 @@ def test_a_run_waits_uncharged_for_a_slot_until_its_hours_are_over(
     def watch(state: RunState, event: Event) -> None:
         in_flight.extend([len(state.accounts.holds)] * isinstance(event, Reserved))
 
-    request = Request("phase1", "min", sphere, population=4, max_evals=8, max_hours=1.0)
+    small = {"population": 4, "max_evals": 8, "max_hours": 1.0, "assumed_seconds": 1.0}
+    request = config_for("phase1", "min", sphere, **small)
     pacing = Pacing(max_concurrent=2, slots_dir=place / "slots")
     with world.session(observe=watch, pacing=pacing, say=say) as session:
-        result = Searching(request, world.slots, assumed_seconds=1.0).carry_out(session)
+        result = Searching(request, world.slots).carry_out(session)
     assert result.ruling.decision == ("done" if comes else "stop")
     assert result.state.accounts.device_ms == (8000 if comes else 0)
     assert max(in_flight) == (2 if comes else 0)

@@ -10,6 +10,7 @@ from budgets.events import Event, Reserved, Settled
 from budgets.ledger.chain import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
+from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.calibrations import find_calibration
@@ -18,6 +19,7 @@ from orchestrator.running.calibrating import Calibrating
 from orchestrator.running.sweep import Sweep, evaluations_at, swept, worker_counts
 from orchestrator.running.sweep_text import as_document
 from orchestrator.scalability import Law, fit
+from tests.asking import config_for
 from tests.ledgers import cut
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ COUNTS = (1, 2, 4, 8)
 
 class KilledError(Exception):
     """Stands for a dead process."""
+
+
+def of(sphere: Objective) -> Config:
+    return config_for("phase1", "min", sphere)
 
 
 def measure(world: "World", wanted: Sweep, **options: Any) -> list[Result]:
@@ -57,7 +63,7 @@ def test_a_sweep_finds_the_law_though_it_was_killed_and_pays_once(
             if len(settled) == at:
                 raise KilledError
 
-    wanted = Sweep(sphere, world.slots, COUNTS)
+    wanted = Sweep(of(sphere), world.slots, COUNTS)
     if at is not None:
         with pytest.raises(KilledError):
             measure(world, wanted, observe=watch)
@@ -78,15 +84,18 @@ def test_a_sweep_finds_the_law_though_it_was_killed_and_pays_once(
 
     again = measure(world, wanted)
     assert [result.state.head for result in again] == [result.state.head for result in results]
-    reason = measure(world, Sweep(sphere, world.slots, (1,), reason="another driver"))
+    reason = measure(
+        world,
+        Sweep(of(sphere), world.slots, (1,), reason="another driver"),
+    )
     assert sum(isinstance(e.event, Reserved) for e in read(reason[0].directory / LEDGER).records)
 
 
 def test_a_calibration_stays_what_it_was(make_world: MakeWorld, sphere: Objective) -> None:
     world = make_world(LAW)
     with world.session() as session:
-        calibration = Calibrating(sphere, world.slots).carry_out(session)
-    measure(world, Sweep(sphere, world.slots, COUNTS))
+        calibration = Calibrating(of(sphere), world.slots).carry_out(session)
+    measure(world, Sweep(of(sphere), world.slots, COUNTS))
     found = find_calibration(world.root, sphere, devices_of(world.slots))
     assert found is not None
     assert found.state.head == calibration.state.head
@@ -94,7 +103,7 @@ def test_a_calibration_stays_what_it_was(make_world: MakeWorld, sphere: Objectiv
 
 def test_a_document_says_where_more_do_less(make_world: MakeWorld, sphere: Objective) -> None:
     world = make_world(Law(3600.0, 0.1, 0.3))
-    found = document(measure(world, Sweep(sphere, world.slots, COUNTS)))
+    found = document(measure(world, Sweep(of(sphere), world.slots, COUNTS)))
     assert found["retrograde"] == [4, 8]
     assert orjson.loads(orjson.dumps(found)) == found
     efficiency = [level["efficiency"] for level in found["levels"]]
@@ -105,7 +114,7 @@ def test_a_level_measured_on_failures_alone_is_refused(
     make_world: MakeWorld, sphere: Objective
 ) -> None:
     world = make_world(LAW)
-    [result] = measure(world, Sweep(sphere, world.slots, (1,)))
+    [result] = measure(world, Sweep(of(sphere), world.slots, (1,)))
     cut(result.directory, 4, keep_head=True)
     with pytest.raises(ValueError, match="measured no throughput"):
         swept(result.directory)

@@ -12,7 +12,7 @@ from orchestrator.campaign.request import CampaignRequest
 from orchestrator.checks.proxy import Near, ProxyCheckRequest
 from orchestrator.checks.space import CheckRequest
 from orchestrator.planning.plan import calibration_plan
-from orchestrator.planning.request import Request
+from tests.asking import config_for
 
 DEVICES = Devices(count=2, kind="cpu", name="some", threads=1, memory_bytes=1 << 30)
 SPHERE = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 3}))
@@ -31,18 +31,17 @@ WITHIN: dict[str, Any] = {
 
 
 def calibration(**within: Any) -> Plan:
-    request = Request("phase1", "target", SPHERE, **within) if within else None
-    return calibration_plan(SPHERE, DEVICES, 8, request)
+    return calibration_plan(config_for("phase1", "target", SPHERE, **within), DEVICES, 8)
 
 
 def check(**within: Any) -> Plan:
-    request = CheckRequest(Request("check", "min", SPHERE, **within), 8, ("x0", "x2"))
+    request = CheckRequest(config_for("check", "min", SPHERE, **within), 8, ("x0", "x2"))
     return request.plan(DEVICES, None)
 
 
 def proxy(near: Near | None = None, **within: Any) -> Plan:
-    terms = Request("check", "min", SPHERE, proxy=0.25, **within)
-    return ProxyCheckRequest(terms, 8, 2, near).plan(DEVICES, None)
+    terms = config_for("check", "min", SPHERE, **within)
+    return ProxyCheckRequest(terms, 0.25, 8, 2, near).plan(DEVICES, None)
 
 
 def proxy_near(**within: Any) -> Plan:
@@ -55,7 +54,7 @@ def campaign(**within: Any) -> Plan:
         for name, noise in (("calm", 0.01), ("loud", 0.02))
     )
     terms = CampaignTerms(name="noises", conditions=conditions, seeds=(1, 2))
-    request = CampaignRequest(Request("campaign", "min", SPHERE, **within), terms)
+    request = CampaignRequest(config_for("campaign", "min", SPHERE, **within), terms)
     return request.plan(DEVICES, None)
 
 

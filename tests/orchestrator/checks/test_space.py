@@ -21,9 +21,9 @@ from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
 from orchestrator.planning.known_knobs import Known, known_knobs, together
-from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
+from tests.asking import config_for
 from tests.ledgers import cut, every
 
 RunCheck = Callable[..., Result]
@@ -51,7 +51,7 @@ def sphere(**settings: Any) -> Any:
 
 
 def asked(seeds: int = 8, knobs: tuple[str, ...] = (), **terms: Any) -> CheckRequest:
-    return CheckRequest(Request("check", "min", sphere(), **terms), seeds, knobs)
+    return CheckRequest(config_for("check", "min", sphere(), **terms), seeds, knobs)
 
 
 # Points

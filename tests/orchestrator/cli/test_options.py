@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-import typer.main
-
-from orchestrator.cli.entry import app
+from orchestrator.cli.entry import program
 
 
 def parsed(words: list[str]) -> tuple[Any, dict[str, Any]]:
-    command: Any = typer.main.get_command(app)
+    command: Any = program(is_whole=True)
     context = command.make_context("orchestrator", words)
     while hasattr(command, "commands"):
         words = [*context._protected_args, *context.args]
@@ -25,7 +23,7 @@ def every(command: Any) -> Iterator[Any]:
 
 
 def test_no_command_takes_an_option_twice() -> None:
-    for command in every(typer.main.get_command(app)):
+    for command in every(program(is_whole=True)):
         names = [
             name for option in command.params for name in (*option.opts, *option.secondary_opts)
         ]

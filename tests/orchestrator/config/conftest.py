@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 import typer
+from typer import Context
 from typer.main import get_command
 
-from orchestrator.cli.given import file_command
+from orchestrator.cli.given import Asked, asked_for_file
+from orchestrator.cli.options import FOLLOWING, SEARCH, ConfigurationFile, taking
 from orchestrator.config import Config, Layers, resolve
-from orchestrator.planning.configured import Asked
 
 SPHERE = """
 objective = "sphere"
@@ -58,7 +59,12 @@ def typed() -> Callable[..., Asked]:
     def ask(*arguments: str | Path) -> Asked:
         heard: list[Asked] = []
         app = typer.Typer()
-        app.command()(file_command(heard.append))
+
+        @app.command()
+        @taking(FOLLOWING, SEARCH)
+        def run(context: Context, file: ConfigurationFile) -> None:
+            heard.append(asked_for_file(context, file, as_json=False))
+
         get_command(app).main([str(a) for a in arguments], standalone_mode=False)
         return heard[0]
 

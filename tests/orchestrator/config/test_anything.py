@@ -15,7 +15,7 @@ from objectives import registry
 from orchestrator.campaign import plan
 from orchestrator.cli import explain_file
 from orchestrator.config import SECTIONS, TOP, Config, Layers, resolve
-from orchestrator.planning.configured import request_of
+from orchestrator.planning.plan import check_beginning
 
 FIELDS = {
     **{table: tuple(section.keys()) for table, section in SECTIONS.items()},
@@ -68,7 +68,7 @@ def shown(given: Layers) -> Config | None:
     """It can be shown in either form, or is refused with a reason."""
     try:
         resolved = resolve(given)
-        request_of(resolved)
+        check_beginning(resolved)
         if resolved.campaign is not None:
             plan.check(resolved)
     except ValueError:

@@ -111,7 +111,10 @@ VALUES = [
     ("[search]\nseed = true", "search.seed: Input should be a valid integer, got True"),
     ("[search]\nseed = '1'", "search.seed: Input should be a valid integer, got '1'"),
     ("[search]\nsigma0 = 0.5", "search.sigma0: Input should be less than or equal to 0.3, got 0.5"),
-    ("[search]\nsigma0 = 0", "search.sigma0: Input should be greater than 0, got 0"),
+    (
+        "[search]\nsigma0 = 0",
+        "search.sigma0: Input should be greater than or equal to 0.000001",
+    ),
     ("[search]\nsigma0 = nan", "search.sigma0: Input should be a finite number, got nan"),
     ("[search]\nsigma0 = inf", "search.sigma0: Input should be a finite number, got inf"),
     (

@@ -9,10 +9,12 @@ import pytest
 
 from objectives.nanochat.config import NanochatConfig
 from orchestrator.cli.explain_file import as_dict
+from orchestrator.cli.given import Asked
 from orchestrator.cli.options import FILE as FILE_OPTION
 from orchestrator.cli.options import FOLLOWING, SEARCH, named
 from orchestrator.config import OPTIONS, Config, Layers, resolve
-from orchestrator.planning.configured import Asked
+from orchestrator.planning.engine import engine_of, pacing_of
+from orchestrator.planning.window import window_of
 
 Make = Callable[..., Config]
 Typed = Callable[..., Asked]
@@ -53,7 +55,7 @@ def test_the_later_layer_has_the_last_word_and_is_named(
         "file": f"file {own.file}",
     }
     assert said["source"] == source.get(last, last)
-    assert own.load_objective().spec.settings["micro_batch_size"] == said["value"]
+    assert own.tuned.spec.settings["micro_batch_size"] == said["value"]
 
 
 @pytest.mark.parametrize("layers", list(combinations(("file", "--set", "flag"), 2)), ids="<".join)
@@ -67,7 +69,7 @@ def test_a_flag_goes_before_all_others(
     asked = typed(file, *sets, *flags)
 
     last = {"file": (5, f"file {file}"), "--set": (6, "--set"), "flag": (7, "--seed")}[layers[-1]]
-    assert (asked.request.search_seed, asked.resolved.source("search.seed")) == last
+    assert (asked.config.search.seed, asked.config.source("search.seed")) == last
 
 
 @pytest.mark.parametrize("kind", ["preset", "profile"])
@@ -184,7 +186,7 @@ def test_every_key_with_an_option_is_tried() -> None:
 
 def test_every_option_of_a_search_is_a_key_or_known_to_be_none() -> None:
     names = {option.name for option in (*FILE_OPTION, *FOLLOWING, *SEARCH)}
-    others = {"config", "settings", "override", "reason", "accept_drift", "fork_run"}
+    others = {"config", "settings", "override", "reason", "accept_drift"}
     assert names == {*map(named, OPTIONS), *others}
 
 
@@ -196,26 +198,23 @@ def test_options_that_are_not_given_leave_the_file_its_say(
     asked = typed(file)
 
     keys = {*TYPED, "backend.allow_network_fs", "backpressure.enabled"}
-    assert {asked.resolved.source(key) for key in keys} == {f"file {file}"}
-    request, conduct = asked.request, asked.conduct
-    assert (request.search_seed, request.evaluation_seed, request.tier) == (11, 13, "max")
-    assert (request.price_per_device_hour, request.max_cost) == (21.0, 20.0)
-    assert request.window is not None
-    assert (request.window.hours, request.window.margin_seconds) == (22.0, 23 * 60.0)
-    assert (conduct.root, conduct.engine.kind, conduct.engine.launcher) == (
-        Path("elsewhere"),
-        "local",
-        "exec",
-    )
-    assert (conduct.engine.device, conduct.engine.workers, conduct.engine.threads) == ("cpu", 2, 1)
-    assert (conduct.drain_seconds, conduct.allow_network_fs) == (30.0, True)
-    assert (conduct.pacing.max_concurrent, conduct.pacing.slots_dir) == (3, Path("shared"))
-    assert conduct.pacing.backpressure.enabled
-    assert conduct.trackers == ("wandb",)
-    assert conduct.pacing.backpressure.window == 5
-    assert request.objective.spec.name == "ellipsoid"
-    assert request.thresholds == {"patience_generations": 27, "patience_improve": 0.28}
-    assert asked.assumed_seconds == 16.0
+    assert {asked.config.source(key) for key in keys} == {f"file {file}"}
+    config = asked.config
+    assert (config.search.seed, config.evaluation.seed, config.search.tier) == (11, 13, "max")
+    assert (config.budget.price_per_device_hour, config.budget.max_cost) == (21.0, 20.0)
+    window, engine, pacing = window_of(config.budget), engine_of(config), pacing_of(config)
+    assert window is not None
+    assert (window.hours, window.margin_seconds) == (22.0, 23 * 60.0)
+    assert (config.runs_dir, engine.kind, engine.launcher) == ("elsewhere", "local", "exec")
+    assert (engine.device, engine.workers, engine.threads) == ("cpu", 2, 1)
+    assert (config.backend.drain_seconds, config.backend.allow_network_fs) == (30.0, True)
+    assert (pacing.max_concurrent, pacing.slots_dir) == (3, Path("shared"))
+    assert (pacing.backpressure.enabled, pacing.backpressure.window) == (True, 5)
+    assert config.track.to == ["wandb"]
+    assert config.tuned.spec.name == "ellipsoid"
+    named = config.thresholds.model_dump(exclude_unset=True)
+    assert named == {"patience_generations": 27, "patience_improve": 0.28}
+    assert config.evaluation.assume_eval_seconds == 16.0
 
 
 @pytest.mark.parametrize("key", TYPED)
@@ -226,9 +225,9 @@ def test_an_option_that_is_given_goes_before_the_file(
 
     asked = typed(write(FILE), flag, str(value[0] if isinstance(value, list) else value))
 
-    assert as_dict(asked.resolved)[key] == {"value": value, "source": flag}
-    others = {asked.resolved.source(other) for other in TYPED if other != key}
-    assert others == {f"file {asked.resolved.file}"}
+    assert as_dict(asked.config)[key] == {"value": value, "source": flag}
+    others = {asked.config.source(other) for other in TYPED if other != key}
+    assert others == {f"file {asked.config.file}"}
 
 
 @pytest.mark.parametrize(
@@ -246,16 +245,16 @@ def test_an_option_that_is_given_its_own_default_goes_before_the_file_too(
 
     asked = typed(write(without_cost), OPTIONS[key].spelling, text)
 
-    assert asked.resolved.source(key) == OPTIONS[key].spelling
-    assert str(as_dict(asked.resolved)[key]["value"]).removesuffix(".0") == text
+    assert asked.config.source(key) == OPTIONS[key].spelling
+    assert str(as_dict(asked.config)[key]["value"]).removesuffix(".0") == text
 
 
 def test_back_pressure_that_a_file_turns_on_can_be_turned_off(
     write: Callable[..., Path], typed: Typed
 ) -> None:
     asked = typed(write(FILE), "--set", "backpressure.enabled=false")
-    assert not asked.conduct.pacing.backpressure.enabled
-    assert asked.conduct.pacing.backpressure.window == 5
+    assert not asked.config.backpressure.enabled
+    assert asked.config.backpressure.window == 5
 
 
 def test_what_a_phase_2_follows_may_be_in_the_file_or_typed(
@@ -265,17 +264,15 @@ def test_what_a_phase_2_follows_may_be_in_the_file_or_typed(
 
     asked = typed(write('objective = "sphere"\n' + said), "--from", "two")
 
-    assert asked.request.phase == "phase2"
-    follows = asked.request.follows
-    assert follows is not None
-    assert (follows.run, follows.variant) == ("two", "expanded")
+    search = asked.config.search
+    assert (search.phase, search.follows, search.variant) == ("phase2", "two", "expanded")
 
 
 def test_what_no_evaluation_has_is_set_aside(resolved: Make) -> None:
     own = resolved("[training]\nkeep_best = false\nn_embd = 64\n")
 
     assert own.alone == {"keep_best": False}
-    assert "keep_best" not in own.load_objective().spec.settings
+    assert "keep_best" not in own.tuned.spec.settings
     assert as_dict(own)["training.keep_best"]["value"] is False
 
 

@@ -21,11 +21,11 @@ from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.plots import drawings, figures
 from orchestrator.look.run import Run
-from orchestrator.planning.request import Request
 from orchestrator.records.recorded import load_state
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from orchestrator.running.signals import SignalStop
+from tests.asking import config_for
 from tests.imported import imported_by
 from tests.ledgers import sealed
 
@@ -85,11 +85,12 @@ def texts(figure: Figure) -> list[str]:
 def searched(root: Path, dimension: int, tier: str, phase: str = "phase1") -> Run:
     """A search of its own, evaluated in this process."""
     spec = ObjectiveSpec(name="ellipsoid", settings={"dimension": dimension, "noise": 0.005})
-    request, engine = Request(phase, tier, registry.load(spec)), Engine(kind="inline", workers=2)  # type: ignore[arg-type]
+    request = config_for(phase, tier, registry.load(spec), assumed_seconds=1.0)
+    engine = Engine(kind="inline", workers=2)
     with Session(
         root, engine, observe=lambda *_: None, say=lambda _: None, stop=SignalStop()
     ) as session:
-        directory = Searching(request, engine.slots(), 1.0).carry_out(session).directory
+        directory = Searching(request, engine.slots()).carry_out(session).directory
     return Run(load_state(directory), NOW, directory)
 
 

@@ -6,8 +6,10 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,6 +24,7 @@ from rich.console import Console
 
 from budgets.ledger.chain import LEDGER, LedgerCorruptError
 from orchestrator.cli import output
+from orchestrator.look import viewer
 from orchestrator.look.rows import Slot
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import Picture, device_lines, status_lines
@@ -30,7 +33,7 @@ from orchestrator.records import standing
 from orchestrator.records.recorded import load_state
 from orchestrator.records.tail import Tail
 from tests.conftest import REPOSITORY
-from tests.console import Shell
+from tests.console import UNSEEN, Shell, Terminal
 
 Command = Callable[..., Any]
 RUNS = REPOSITORY / "tests/golden/runs"
@@ -196,6 +199,29 @@ def test_watching_leaves_the_picture(signum: int, code: int, run: Path, shell: S
     found, seen = shell.ended(SECONDS)
     assert found == code
     assert sum("in flight, " in line for line in seen) == 1
+
+
+def test_an_interrupt_while_it_is_painted_comes_when_the_picture_is_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Interrupting(io.StringIO):
+        def write(self, text: str) -> int:
+            count = super().write(text)
+            if "in flight, " in text and not is_sent:
+                is_sent.append(True)
+                signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+            return count
+
+    is_sent, file = list[bool](), Interrupting()
+    monkeypatch.setattr(sys, "stdout", file)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setattr(viewer, "can_paint", lambda _console: True)
+    run = Run(load_state(RUNS / "interrupted"), datetime.now(UTC), RUNS / "interrupted")
+    with pytest.raises(KeyboardInterrupt), viewer.Screen() as screen:
+        screen.show([], run)
+    terminal = Terminal(200, 60)
+    terminal.write(UNSEEN.sub("", file.getvalue()))
+    assert sum("in flight, " in line for line in terminal.seen()) == 1
 
 
 def test_a_killed_run_takes_its_viewer_with_it(shell: Shell) -> None:

@@ -15,9 +15,9 @@ from orchestrator.planning.checklist import Item
 from orchestrator.planning.known_knobs import Known
 from orchestrator.planning.overheads import NOTHING
 from orchestrator.planning.page import Circumstances, page_of
-from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.room import Room
 from orchestrator.planning.times import Latest, Times
+from tests.asking import config_for
 
 Calibrated = Callable[..., Calibration]
 DEVICES = Devices(count=8, kind="cpu", name="some processor", threads=1, memory_bytes=1 << 30)
@@ -30,7 +30,7 @@ def items(times: Times, known: Known = ALIVE, **fields: Any) -> dict[str, Item]:
     """Of tier target of a sphere on 8 devices; by what the question is about."""
     objective = registry.load(ObjectiveSpec(name="sphere"))
     under = Circumstances(DEVICES, times, Path("/"), known, NOW)
-    (tier,) = page_of(Request("phase1", "min", objective, **fields), under, ("target",)).tiers
+    (tier,) = page_of(config_for("phase1", "min", objective, **fields), under, ("target",)).tiers
     names = ("purpose", "limit", "parallel", "pilot", "wall", "knobs", "caps", "disk")
     return dict(zip(names, tier.items, strict=True))
 
@@ -89,7 +89,7 @@ def test_what_was_measured_decides(
         ("caps", {"max_device_hours": 1.0}, "pass"),
         ("caps", {"max_cost": 0.1, "price_per_device_hour": 2.0}, "fail"),
         ("caps", {"max_cost": 2.0, "price_per_device_hour": 2.0, "max_device_hours": 0.05}, "fail"),
-        ("purpose", {"confirm": Confirm(seeds=0)}, "pass"),
+        ("purpose", {"confirm_seeds": 0}, "pass"),
     ],
 )
 def test_what_was_asked_for_decides(

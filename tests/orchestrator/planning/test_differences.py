@@ -42,9 +42,7 @@ def test_a_commit_is_for_the_record(
     assert differences(plan, plan.model_copy(update={"provenance": provenance})) == expected
 
 
-@pytest.mark.parametrize("more", [{}, {"fork": True}])
 def test_to_commit_what_was_dirty_leaves_a_run_the_same(
-    more: dict[str, Any],
     begun: Result,
     tmp_path: Path,
     run_search: Run,
@@ -53,7 +51,7 @@ def test_to_commit_what_was_dirty_leaves_a_run_the_same(
     before = (begun.directory / LEDGER).read_bytes()
     monkeypatch.setattr(AnalyticObjective, "provenance", COMMITTED)
 
-    again = run_search(tmp_path, **QUICK, **more)
+    again = run_search(tmp_path, **QUICK)
 
     assert again.directory == begun.directory
     assert (again.directory / LEDGER).read_bytes() == before

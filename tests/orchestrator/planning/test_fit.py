@@ -15,14 +15,15 @@ from budgets.terms import Calibration, Devices, Sample, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.cli.fit import room_of
+from orchestrator.config import Budget
 from orchestrator.planning.fit import Choice, NoTimeError, Room, Wanted, best, choices, too_short
 from orchestrator.planning.fit_text import to_markdown
 from orchestrator.planning.overheads import NOTHING
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.profiles import profile_reports
-from orchestrator.planning.request import Confirm, Follows, Request
 from orchestrator.planning.times import Times
 from orchestrator.records.recorded import Result, load_state
+from tests.asking import config_for
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -72,11 +73,11 @@ def wanted(minutes: float, times: Times | None = None, **fields: Any) -> Wanted:
         "tier": "target",
         "objective": sphere(),
         "limit_seconds": 290.0,
-        "confirm": Confirm(seeds=0),
+        "confirm_seeds": 0,
         **fields,
     }
     room = Room(minutes * MINUTE, "--window", "a window")
-    return Wanted(Request(**values), DEVICES, times or EVEN, room)
+    return Wanted(config_for(**values), DEVICES, times or EVEN, room)
 
 
 def summary(found: list[Choice]) -> list[tuple[str, bool]]:
@@ -114,8 +115,9 @@ def test_generations_are_given_up_first_then_the_tier_then_the_training() -> Non
 def test_one_generation_fewer_than_fit_would_be_too_few() -> None:
     for minutes in (10.0, 15.9, 16.1, 25.0, 33.0):
         found = choices(wanted(minutes))[1]
-        more = replace(found.idea.request, generations=found.plan.resolved.generations + 1)
-        again = choices(replace(wanted(minutes), request=more))[0]
+        one_more = {"search.generations": found.plan.resolved.generations + 1}
+        more = found.idea.config.having(one_more)
+        again = choices(replace(wanted(minutes), config=more))[0]
         assert found.fits
         assert not again.fits
 
@@ -135,8 +137,8 @@ def test_a_lower_tier_with_as_many_generations_as_fit_is_no_other_choice() -> No
 
 
 def test_a_phase_2_can_give_up_seeds() -> None:
-    follows = Follows("earlier", "robust")
-    ask = wanted(100.0, phase="phase2", tier="target", follows=follows)
+    follows: dict[str, Any] = {"follows": "earlier", "variant": "robust"}
+    ask = wanted(100.0, phase="phase2", tier="target", **follows)
     found = choices(ask)  # 16 candidates on 3 seeds in 15 generations: 180 min
     seeds = next(choice for choice in found if choice.idea.lever == "seeds")
     assert seeds.idea.what == "1 of 3 seeds a candidate"
@@ -199,7 +201,7 @@ def test_nanochat_gives_up_exact_flops() -> None:
     less = found[-1]
     assert less.idea.varied is not None
     factor = less.idea.varied.settings["target_flops"] / 3e10
-    whole, part = objective.flops(), less.idea.request.objective.flops()
+    whole, part = objective.flops(), less.idea.config.tuned.flops()
     assert whole is not None
     assert part is not None
     assert part.train == pytest.approx(factor * whole.train, rel=0.02)  # whole steps
@@ -213,7 +215,7 @@ def test_nanochat_gives_up_exact_flops() -> None:
 
 
 def test_every_choice_says_what_it_costs() -> None:
-    found = choices(wanted(40.0, measured(), confirm=Confirm(rung_factor=0)))
+    found = choices(wanted(40.0, measured(), rung=0.0, confirm_seeds=None))
     words = ["; ".join(choice.price()) for choice in found]
     assert "evaluations fewer" in words[1]
     assert "the search goes less far" in words[1]
@@ -225,7 +227,7 @@ def test_every_choice_says_what_it_costs() -> None:
 
 
 def test_too_few_confirmation_seeds_make_no_go_possible() -> None:
-    asked = choices(wanted(1e4, confirm=Confirm(seeds=4)))[0]
+    asked = choices(wanted(1e4, confirm_seeds=4))[0]
     assert not asked.go_is_possible
     assert any("no Go is possible" in said for said in asked.price())
 
@@ -234,7 +236,7 @@ def test_too_few_confirmation_seeds_make_no_go_possible() -> None:
 
 
 def test_where_much_is_unused_more_is_offered_and_nothing_more_is_taken() -> None:
-    ask = wanted(300.0, measured(), confirm=Confirm(rung_factor=0))
+    ask = wanted(300.0, measured(), rung=0.0, confirm_seeds=None)
     found = choices(ask)
     assert summary(found) == [
         ("as asked", True),
@@ -268,8 +270,8 @@ def test_without_a_time_nothing_can_be_fitted() -> None:
 # The time there is
 
 
-def asking(**fields: Any) -> Request:
-    return Request(phase="phase1", tier="min", objective=sphere(), **fields)
+def asking(**fields: Any) -> Budget:
+    return config_for(phase="phase1", tier="min", objective=sphere(), **fields).budget
 
 
 def test_a_window_counts_without_its_margin() -> None:
@@ -301,7 +303,7 @@ def test_without_a_window_there_is_nothing_to_fit_into() -> None:
 
 
 def plan_of(**fields: Any) -> Any:
-    request = Request(**{"phase": "phase1", "tier": "target", "objective": sphere(), **fields})
+    request = config_for(**{"phase": "phase1", "tier": "target", "objective": sphere(), **fields})
     return search_plan(request, DEVICES, None)
 
 
@@ -319,8 +321,9 @@ def test_fewer_evaluations_go_before_generations() -> None:
 
 
 def test_fewer_seeds_are_fewer_evaluations_in_as_many_generations() -> None:
-    whole = plan_of(phase="phase2", tier="target")
-    plan = plan_of(phase="phase2", tier="target", seeds_per_candidate=1)
+    phase2 = {"phase": "phase2", "follows": "earlier", "variant": "robust"}
+    whole = plan_of(**phase2)
+    plan = plan_of(**phase2, seeds_per_candidate=1)
     assert plan.resolved.generations == whole.resolved.generations
     assert plan.resolved.evaluations * 3 == whole.resolved.evaluations
 
@@ -339,7 +342,7 @@ def test_a_lowered_run_is_taken_up_with_the_same_sizes(
     run_search: RunSearch, tmp_path: Path
 ) -> None:
     sizes = {"tier": "target", "generations": 2, "seeds_per_candidate": 2}
-    sizes |= {"confirm": Confirm(seeds=0), "assumed_seconds": 1.0}
+    sizes |= {"confirm_seeds": 0, "assumed_seconds": 1.0}
     first = run_search(tmp_path, **sizes)
     assert first.state.plan.resolved.generations == 2
     assert first.state.plan.resolved.seeds_per_candidate == 2
@@ -347,9 +350,6 @@ def test_a_lowered_run_is_taken_up_with_the_same_sizes(
     assert again.state.head == first.state.head
     with pytest.raises(ValueError, match=r"resolved\.generations: 2 -> 3"):
         run_search(tmp_path, **{**sizes, "generations": 3})
-    child = run_search(tmp_path, **{**sizes, "generations": 3}, fork=True)
-    assert child.state.plan.parent is not None
-    assert child.state.plan.resolved.generations == 3
 
 
 # The command

@@ -11,18 +11,18 @@ from objectives.api import ObjectiveSpec
 from orchestrator.planning.forecast import Forecast, forecast_of, smallest_gain, stages
 from orchestrator.planning.overheads import NOTHING, Overheads
 from orchestrator.planning.plan import search_plan
-from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.times import Origin, Times
+from tests.asking import config_for
 
 Calibrated = Callable[..., Calibration]
 MINUTE = Calibration(assumed_seconds=60.0)
-ALONE = Confirm(seeds=0)
+ALONE: dict[str, Any] = {"confirm_seeds": 0}
 
 
 def plan(devices: int = 1, tier: Literal["min", "target", "max"] = "target", **more: Any) -> Plan:
     objective = registry.load(ObjectiveSpec(name="sphere"))
     offered = Devices(count=devices, kind="cpu", name="x", threads=1, memory_bytes=1 << 30)
-    return search_plan(Request("phase1", tier, objective, **more), offered, MINUTE)
+    return search_plan(config_for("phase1", tier, objective, **more), offered, MINUTE)
 
 
 def taken(
@@ -51,7 +51,7 @@ def taken(
 def test_evaluations_of_a_minute_take_the_known_hours(
     tier: Literal["min", "target", "max"], devices: int, hours: float
 ) -> None:
-    found = taken(plan(devices, tier, confirm=ALONE))
+    found = taken(plan(devices, tier, **ALONE))
     assert round(found.hours_p50, 2) == round(found.hours_p90, 2) == hours
     assert found.search_hours_p50 == found.hours_p50
     assert found.idle_share == pytest.approx(0.0, abs=1e-9)
@@ -68,7 +68,7 @@ def test_on_one_device_the_wall_clock_is_all_evaluations_and_overheads(
 
 
 def test_devices_that_no_generation_fills_are_idle() -> None:
-    few, many = (taken(plan(count, "min", confirm=ALONE)) for count in (8, 32))
+    few, many = (taken(plan(count, "min", **ALONE)) for count in (8, 32))
     assert many.hours_p50 == few.hours_p50 == pytest.approx(2 / 60)
     assert few.idle_share == pytest.approx(0.0, abs=1e-9)
     assert many.idle_share == pytest.approx(0.75)
@@ -77,7 +77,7 @@ def test_devices_that_no_generation_fills_are_idle() -> None:
 def test_the_reference_panel_fills_what_generations_leave_idle() -> None:
     """8 x 15 on 3 devices: 15 x 3 rounds, one slot idle in each generation, for 11 evaluations;
     then 12 finalists and 8 of the winner in 4 and 3 rounds."""
-    own = plan(3, population=8, confirm=Confirm(rung_factor=0))
+    own = plan(3, population=8, rung=0.0)
     assert len(stages(own).reference) == 11
     found = taken(own)
     assert 60 * found.search_hours_p50 == pytest.approx(45)
@@ -86,7 +86,7 @@ def test_the_reference_panel_fills_what_generations_leave_idle() -> None:
 
 def test_what_does_not_fit_in_beside_the_search_comes_before_the_finalists() -> None:
     """2 generations on 3 devices leave 2 slots: 9 of the reference are left, and 12 finalists."""
-    own = plan(3, population=8, max_evals=16, confirm=Confirm(rung_factor=0))
+    own = plan(3, population=8, max_evals=16, rung=0.0)
     assert 60 * taken(own).hours_p50 == pytest.approx(6 + (9 + 12) / 3 + 3)
 
 
@@ -94,7 +94,7 @@ def test_the_long_run_is_counted_apart() -> None:
     """4 evaluations, each four times as long, on 2 devices."""
     found = taken(plan(2))
     assert 60 * found.long_run_hours_p50 == pytest.approx(8)
-    assert taken(plan(2, confirm=Confirm(rung_factor=0))).hours_p50 == found.hours_p50
+    assert taken(plan(2, rung=0.0)).hours_p50 == found.hours_p50
 
 
 @pytest.mark.parametrize("devices", [1, 3, 8, 64])
@@ -115,7 +115,7 @@ def test_stages_are_as_large_as_the_confirmation_says(devices: int) -> None:
 def test_the_controls_are_in_the_reference_panel_and_beside_the_winner() -> None:
     objective = registry.load(ObjectiveSpec(name="nanochat"))
     offered = Devices(count=2, kind="cpu", name="x", threads=1, memory_bytes=1 << 30)
-    own = search_plan(Request("phase1", "target", objective), offered, None)
+    own = search_plan(config_for("phase1", "target", objective), offered, None)
     assert own.confirmation is not None
     todo, sizes = stages(own), own.confirmation.sizes()
     assert (len(todo.reference), sum(todo.reference)) == sizes["reference"]
@@ -124,7 +124,7 @@ def test_the_controls_are_in_the_reference_panel_and_beside_the_winner() -> None
 
 def test_waiting_for_the_slowest_costs_more_than_the_mean(calibrated: Calibrated) -> None:
     uneven = calibrated((1.0,) * 6, (50.0, 55.0, 58.0, 62.0, 66.0, 72.0))
-    found, even = taken(plan(8, confirm=ALONE), uneven), taken(plan(8, confirm=ALONE))
+    found, even = taken(plan(8, **ALONE), uneven), taken(plan(8, **ALONE))
     assert found.hours_p50 > 1.1 * even.hours_p50
     assert found.idle_share > 0.05
     assert found.hours_p90 > found.hours_p50
@@ -149,10 +149,10 @@ def test_failures_of_the_calibration_make_evaluations_again(calibrated: Calibrat
 
 
 def test_a_proxy_that_holds_makes_short_generations() -> None:
-    asked: dict[str, Any] = {"population": 8, "max_evals": 80, "confirm": ALONE}
+    asked: dict[str, Any] = {"population": 8, "max_evals": 80, **ALONE}
     full = taken(plan(1, **asked))
     objective = registry.load(ObjectiveSpec(name="sphere"))
-    request = Request("phase1", "target", objective, proxy=0.25, **asked)
+    request = config_for("phase1", "target", objective, proxy=0.25, **asked)
     own = search_plan(request, plan().devices, MINUTE)
     short = taken(own)  # of 10: 2 compared, 7 short, one full
     assert 60 * full.hours_p50 == pytest.approx(80)
@@ -161,7 +161,7 @@ def test_a_proxy_that_holds_makes_short_generations() -> None:
 
 def test_what_is_not_measured_is_calibrated_first() -> None:
     """8 evaluations on 4 devices: two rounds before the search; nobody's word is measured."""
-    own = plan(4, confirm=ALONE)
+    own = plan(4, **ALONE)
     word, first = taken(own), taken(own, origin="prior")
     assert 60 * first.calibrating_hours == pytest.approx(2)
     assert 60 * (first.hours_p50 - word.hours_p50) == pytest.approx(2)
@@ -170,7 +170,7 @@ def test_what_is_not_measured_is_calibrated_first() -> None:
 
 def test_last_attempts_limits_and_the_long_run_must_be_free_too() -> None:
     """8 x 15 on 4 devices; 11, 12 and 8 evaluations of the verdict; limits of 5 minutes."""
-    alone = taken(plan(4, limit_seconds=290.0, confirm=ALONE))
+    alone = taken(plan(4, limit_seconds=290.0, **ALONE))
     assert 60 * alone.hours_free == pytest.approx(30 + 4)
     whole = taken(plan(4, limit_seconds=290.0))
     assert 60 * whole.hours_free == pytest.approx(30 + 8 + 4 + 4 + 5)

@@ -14,9 +14,9 @@ from orchestrator.planning.known_knobs import Known
 from orchestrator.planning.overheads import NOTHING
 from orchestrator.planning.page import Circumstances, Page, page_of
 from orchestrator.planning.page_text import to_markdown
-from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.times import Times
 from orchestrator.planning.times_text import calibration_lines
+from tests.asking import config_for
 
 Calibrated = Callable[..., Calibration]
 DEVICES = Devices(count=8, kind="cpu", name="some processor", threads=1, memory_bytes=1 << 30)
@@ -29,7 +29,7 @@ def page(calibration: Calibration | None, counts: tuple[int, ...] = (), **fields
     times = Times("none" if calibration is None else "measured", calibration, overheads=NOTHING)
     now, known = datetime(2026, 11, 22, 12, tzinfo=UTC), Known((), (), ("x0",))
     under = Circumstances(DEVICES, times, Path("/"), known, now)
-    return page_of(Request("phase1", "min", objective, **fields), under, TIERS, counts)
+    return page_of(config_for("phase1", "min", objective, **fields), under, TIERS, counts)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_without_a_calibration_no_time_is_made_up(in_full: bool) -> None:
 
 
 def test_the_verdict_is_part_of_what_a_tier_takes(calibrated: Calibrated) -> None:
-    both = (page(calibrated((3.0, 3.1)), confirm=Confirm(seeds=n)).tiers[1] for n in (0, 8))
+    both = (page(calibrated((3.0, 3.1)), confirm_seeds=n).tiers[1] for n in (0, 8))
     alone, compared = both
     assert (alone.verdict_evaluations, compared.verdict_evaluations) == (0, 31)
     assert alone.forecast is not None

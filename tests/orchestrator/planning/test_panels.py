@@ -21,9 +21,9 @@ from orchestrator.cli import conducting, terminal
 from orchestrator.cli.output import Output
 from orchestrator.planning.panels import due, panel
 from orchestrator.planning.plan import search_plan
-from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result
+from tests.asking import config_for
 from tests.simulation.session import Person
 
 RunSearch = Callable[..., Result]
@@ -40,7 +40,7 @@ def judged(
 
     def judge(
         objective: str = "sphere",
-        confirm: Confirm | None = None,
+        rung: float | None = None,
         max_evals: int = 24,
         **settings: Any,
     ) -> Result:
@@ -50,7 +50,8 @@ def judged(
             {**SMALL, **settings},
             tier="target",
             max_evals=max_evals,
-            confirm=confirm or Confirm(seeds=5),
+            confirm_seeds=5,
+            rung=rung,
             thresholds={"dead_freedom": 7},  # of the one generation in the first third
         )
 
@@ -131,7 +132,7 @@ def test_a_gain_that_more_flops_undo_does_not_persist(judged: Callable[..., Resu
 
 
 def test_without_a_rung_a_go_is_one_at_this_budget(judged: Callable[..., Result]) -> None:
-    result = judged(confirm=Confirm(seeds=5, rung_factor=0))
+    result = judged(rung=0.0)
     assert result.state.decided is not None
     assert result.state.decided.grade == "go"
     assert result.state.panel("rung") is None
@@ -190,11 +191,11 @@ GPU = CPU.model_copy(update={"kind": "cuda"})
 
 
 def nanochat(devices: Devices = CPU, **confirm: Any) -> Plan:
-    request = Request(
+    request = config_for(
         "phase1",
         "target",
         registry.load(ObjectiveSpec(name="nanochat")),
-        confirm=Confirm(**confirm),
+        **confirm,
     )
     return search_plan(request, devices, Calibration(assumed_seconds=4.0))
 
@@ -300,7 +301,7 @@ def test_without_a_time_there_is_no_control_at_equal_seconds(control: dict[str, 
 
 
 def test_fewer_seeds_than_controls_have_are_all_theirs() -> None:
-    plan = nanochat(seeds=3)
+    plan = nanochat(confirm_seeds=3)
     own = ask(state_of(plan), "reference")
     assert own.seeds[1] == confirmation_seeds(plan).verdict
 
@@ -316,7 +317,7 @@ def test_an_earlier_winner_is_compared_on_the_seeds_of_the_new_one() -> None:
 
 
 def test_a_model_without_synapses_has_no_control() -> None:
-    request = Request(
+    request = config_for(
         "phase1",
         "target",
         registry.load(

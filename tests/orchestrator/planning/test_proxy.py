@@ -22,13 +22,13 @@ from orchestrator.planning.page import Circumstances, page_of
 from orchestrator.planning.page_text import to_markdown
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.proxy import proxy_terms
-from orchestrator.planning.request import Confirm, Request
 from orchestrator.planning.times import Times
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.run import PlanChangedError
 from orchestrator.verification.verify import verify
 from tests import ledgers
+from tests.asking import config_for
 from tests.ledgers import events_of, every, state_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def search(run_search: RunSearch) -> Search:
     def run(root: Path, generations: int = 3, **request: Any) -> Result:
         settings = {"dimension": 4, **request.pop("settings", {})}
         asked = {"tier": "target", "population": 8, "assumed_seconds": 1.0, "proxy": 0.25}
-        asked |= {"max_evals": 8 * generations, "confirm": Confirm(seeds=0), **request}
+        asked |= {"max_evals": 8 * generations, "confirm_seeds": 0, **request}
         return run_search(root, settings=settings, **asked)
 
     return run
@@ -122,7 +122,9 @@ def test_short_evaluations_are_of_the_objective_with_the_proxys_settings(
 def test_a_search_that_was_confirmed_is_so_on_full_evaluations(
     tmp_path: Path, search: Search
 ) -> None:
-    result = search(tmp_path, generations=5, settings={"noise": 0.01}, confirm=Confirm(5, 0.0, 0))
+    result = search(
+        tmp_path, generations=5, settings={"noise": 0.01}, confirm_seeds=5, rung=0.0, rung_seeds=0
+    )
     state = result.state
     assert state.decided is not None
     assert state.decided.grade == "go"
@@ -137,7 +139,7 @@ def test_the_shorter_evaluation_is_checked_before_anything_is_spent(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
     said: list[str] = []
-    few = {"population": 8, "max_evals": 24, "confirm": Confirm(seeds=0), "tier": "target"}
+    few = {"population": 8, "max_evals": 24, "confirm_seeds": 0, "tier": "target"}
     flat = {"objective": "noise", "settings": {"noise": 0, "dimension": 2}, "assumed_seconds": 1.0}
     state = run_search(tmp_path, proxy=0.25, say=said.append, **few, **flat).state
     warning = "objective noise with noise = 0 scores every candidate alike."
@@ -267,7 +269,7 @@ def test_every_derived_file_is_rebuilt_from_the_ledger_alone(
 def planned(**request: Any) -> Any:
     asked = {"population": 8, "proxy": 0.25, **request}
     calibration = asked.pop("calibration", None)
-    return search_plan(Request("phase1", "target", sphere(), **asked), DEVICES, calibration)
+    return search_plan(config_for("phase1", "target", sphere(), **asked), DEVICES, calibration)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, 2.0, float("nan")])
@@ -314,7 +316,7 @@ def test_only_the_training_is_expected_to_shrink(
 
 
 def test_the_preview_says_what_a_proxy_may_save_and_cost(tmp_path: Path) -> None:
-    request = Request("phase1", "target", sphere(), population=8, proxy=0.25, max_evals=80)
+    request = config_for("phase1", "target", sphere(), population=8, proxy=0.25, max_evals=80)
     times = Times("assumed", Calibration(assumed_seconds=10.0))
     nobody_checked, now = Known((), (), ()), datetime.now(UTC)
     page = page_of(
@@ -332,8 +334,9 @@ def test_the_preview_says_what_a_proxy_may_save_and_cost(tmp_path: Path) -> None
 
 
 def asked(candidates: int = 8, seeds: int = 1, **terms: Any) -> ProxyCheckRequest:
-    request = Request("check", "min", sphere(), proxy=terms.pop("proxy", 0.25), **terms)
-    return ProxyCheckRequest(request, candidates, seeds)
+    fraction = terms.pop("proxy", 0.25)
+    config = config_for("check", "min", sphere(), **terms)
+    return ProxyCheckRequest(config, fraction, candidates, seeds)
 
 
 def test_a_check_compares_candidates_around_the_baseline() -> None:
@@ -355,7 +358,7 @@ def test_a_check_of_a_run_is_around_what_it_recommends(finished: Path) -> None:
     told = state.told[-1].told
     assert told is not None
     assert (where.sigma, where.run_id, where.head) == (told.sigma, state.plan.run_id, state.head)
-    request = ProxyCheckRequest(asked().terms, 8, 1, where)
+    request = ProxyCheckRequest(asked().config, 0.25, 8, 1, where)
     assert request.points() != asked().points()
     plan = request.plan(DEVICES, None)
     assert plan.parent is not None

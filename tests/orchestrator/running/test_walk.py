@@ -28,7 +28,6 @@ from orchestrator.checks.space import CheckRequest
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import ReportFiles
-from orchestrator.planning.request import Request
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.checking import Checking
@@ -36,6 +35,7 @@ from orchestrator.running.run import Run
 from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
 from orchestrator.verification.verify import verify
+from tests.asking import config_for
 from tests.executors import failing
 from tests.ledgers import cut, events_of, every
 from tests.orchestrator.conftest import CONFIRMED
@@ -75,16 +75,15 @@ def search(
 ) -> Result:
     """Runs, or resumes, a search of two generations of eight, or what is requested."""
     objective = registry.load(ObjectiveSpec(name="sphere", settings=settings or {"noise": 0.01}))
-    request = {"phase": "phase1", "tier": "min", "population": 8, **request}
-    seconds = request.pop("assumed_seconds", 1.0)
+    request = {"phase": "phase1", "tier": "min", "population": 8, "assumed_seconds": 1.0, **request}
     stops = stop or Person()
     own = clock or system_clock()
     files = ReportFiles()
     with Session(
         root, engine, observe, lambda text: None, own, stop=stops, look=look, reports=files
     ) as session:
-        asked = Request(objective=objective, **request)
-        return Searching(asked, engine.slots(), seconds, overrides).carry_out(session)
+        asked = config_for(objective=objective, **request)
+        return Searching(asked, engine.slots(), overrides).carry_out(session)
 
 
 # Signals
@@ -230,7 +229,7 @@ def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> No
     with Session(
         tmp_path, engine, lambda state, event: None, lambda text: None, stop=Person()
     ) as session:
-        asked = CheckRequest(Request("check", "min", objective), 2)
+        asked = CheckRequest(config_for("check", "min", objective), 2)
         Checking(asked, engine.slots(), pace).carry_out(session)
 
     assert pace.looks == [*range(1, 11), 10]
