@@ -22,13 +22,13 @@ from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.keeping import cache_directory
-from orchestrator.checks.space import CheckRequest
 from orchestrator.cli import entry as command_line
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
+from orchestrator.matrix.knobs import KnobCheck
+from orchestrator.matrix.matrix import carry_out
+from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import Result
-from orchestrator.running.checking import Checking
-from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
 from tests.asking import config_for
 from tests.ledgers import state_of, wait_for_records
@@ -144,9 +144,9 @@ def run_check() -> Callable[..., Result]:
         usual = {} if objective == "nanochat" else {"dimension": 2}
         spec = ObjectiveSpec(name=objective, settings={**usual, **(settings or {})})
         request = config_for("check", "min", registry.load(spec), **terms)
-        asked = CheckRequest(request, seeds, knobs)
+        asked = KnobCheck(request, seeds, knobs)
         with make_session(root, engine) as session:
-            return Checking(asked, session.engine.slots()).carry_out(session)
+            return carry_out(asked, session, session.engine.slots())
 
     return run
 

@@ -23,19 +23,27 @@ from orchestrator.best.training import (
     training_of,
 )
 from orchestrator.cli.conducting import conducting, finish
-from orchestrator.cli.given import BESIDE_TABLES, only_of, resolved_of
-from orchestrator.cli.options import BESIDE, SETTINGS, TRACK, Json, RunName, taking
+from orchestrator.cli.options import (
+    BESIDE,
+    BESIDE_TABLES,
+    SETTINGS,
+    TRACK,
+    Json,
+    RunName,
+    only_of,
+    resolved_of,
+    taking,
+)
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
+from orchestrator.matrix.matrix import carry_out as carry_out_matrix
 from orchestrator.planning.engine import slots_of
 from orchestrator.planning.names import check_run_id, run_directory
-from orchestrator.planning.window import window_of
+from orchestrator.planning.window import refuse_the_past, window_of
 from orchestrator.records.planned import same_objective
 from orchestrator.records.recommended import Best, best_of, since
 from orchestrator.records.recorded import find_run, load_state, recorded_plan
-from orchestrator.running.checking import Checking
-from orchestrator.running.searching import refuse_the_past
 from orchestrator.running.session import system_clock
 
 AsToml = Annotated[bool, Option("--toml", help="Print a configuration file whose baseline it is.")]
@@ -184,7 +192,7 @@ def carry_out(found: Best, config: Config, wish: Wish, *, as_json: bool) -> None
     slots = replace(slots, count=request.campaign.workers(slots.count))
     with conducting(config, as_json=as_json) as (session, live):
         times = known_times(found, devices_of(slots))
-        result = Checking(request, slots, calibration=times).carry_out(session)
+        result = carry_out_matrix(request, session, slots, calibration=times)
         outcome = outcome_of(found, result, variant)
         also, lines = {"training": outcome.as_dict()}, tuple(outcome.lines())
         finish(result, session.stop, live, as_json, also, lines, failed=outcome.failed)

@@ -10,18 +10,28 @@ from budgets.plain import command, plain, printable
 from budgets.terms import Calibration
 from objectives.registry import kind
 from orchestrator.cli.conducting import conducting, finish
-from orchestrator.cli.given import overrides_of, resolved_of
-from orchestrator.cli.options import FILE, MACHINE, PLACE, TUNED, Json, Override, Reason, taking
+from orchestrator.cli.options import (
+    FILE,
+    MACHINE,
+    PLACE,
+    TUNED,
+    Json,
+    Override,
+    Reason,
+    overrides_of,
+    resolved_of,
+    taking,
+)
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
+from orchestrator.matrix import calibrate as measuring
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS, find_calibration, made_at
 from orchestrator.planning.engine import slots_of
 from orchestrator.planning.names import Overrides
 from orchestrator.planning.times_text import calibration_lines
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import Result
-from orchestrator.running.calibrating import Calibrating
 
 
 @taking(FILE, PLACE, TUNED, MACHINE)
@@ -68,9 +78,12 @@ def _measured(
     config: Config, repeats: int, overrides: Overrides, reason: str | None, *, as_json: bool
 ) -> Result:
     """Calibrate, again for a `reason`. Leaves where it is not done."""
-    wanted = Calibrating(config, slots_of(config), repeats, overrides)
+    wanted = (config, slots_of(config), repeats, overrides)
     with conducting(config, as_json=as_json) as (session, live):
-        result = wanted.carry_out(session) if reason is None else wanted.again(session, reason)
+        if reason is None:
+            result = measuring.calibrate(session, *wanted)
+        else:
+            result = measuring.calibrate_again(session, *wanted, reason)
         if result.ruling.decision != "done":
             finish(result, session.stop, live, as_json)
     return result

@@ -12,11 +12,7 @@ from budgets.calibration import measure
 from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.state import RunState
 from objectives.api import Objective
-from orchestrator.checks.proxy import ProxyCheckRequest, near
-from orchestrator.checks.space import CHECK_SEEDS, LEAST_SEEDS, CheckRequest
 from orchestrator.cli.conducting import conducting, finish
-from orchestrator.cli.given import names_of, numbers_of, overrides_of, resolved_of
-from orchestrator.cli.memory import as_dict, memory_of, to_markdown
 from orchestrator.cli.options import (
     BESIDE,
     FILE,
@@ -26,22 +22,33 @@ from orchestrator.cli.options import (
     Json,
     Override,
     Reason,
+    names_of,
+    numbers_of,
+    overrides_of,
+    resolved_of,
     taking,
 )
 from orchestrator.cli.program import examples, group
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config import MOST_SEEDS, TRAINING, Config
 from orchestrator.execution.engine import devices_of
+from orchestrator.matrix.calibrate import calibrate
+from orchestrator.matrix.knobs import CHECK_SEEDS, LEAST_SEEDS, KnobCheck
+from orchestrator.matrix.matrix import carry_out
+from orchestrator.matrix.memory import as_dict, memory_of, to_markdown, with_micro_batch
+from orchestrator.matrix.proxy import ProxyCheck, near
+from orchestrator.matrix.workers import (
+    LEAST_EVALUATIONS,
+    Sweep,
+    as_document,
+    swept,
+    worker_counts,
+)
+from orchestrator.matrix.workers import to_markdown as sweep_markdown
 from orchestrator.planning.engine import slots_of
 from orchestrator.planning.history import Entry, entry_of, read_history
-from orchestrator.planning.memory import with_micro_batch
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import find_run, load_state
-from orchestrator.running.calibrating import Calibrating
-from orchestrator.running.checking import Checking
-from orchestrator.running.sweep import LEAST_EVALUATIONS, Sweep, swept, worker_counts
-from orchestrator.running.sweep_text import as_document
-from orchestrator.running.sweep_text import to_markdown as sweep_markdown
 from orchestrator.scalability import fit
 
 checks = group(
@@ -70,7 +77,7 @@ def knobs(
     Writes a run, RUNS_DIR/check/ID.
     """
     config = resolved_of(context)
-    _carry_out(CheckRequest(config, seeds, names_of(names)), as_json=as_json)
+    _check(KnobCheck(config, seeds, names_of(names)), as_json=as_json)
 
 
 @checks.command(
@@ -110,7 +117,7 @@ def proxy(
     if run is not None:
         state = load_state(find_run(run, Path(config.runs_dir)))
         config, around = config.with_objective(_objective_of_run(config, state)), near(state)
-    _carry_out(ProxyCheckRequest(config, fraction, candidates, seeds, around), as_json=as_json)
+    _check(ProxyCheck(config, fraction, candidates, seeds, around), as_json=as_json)
 
 
 def _objective_of_run(config: Config, state: RunState) -> Objective:
@@ -121,10 +128,10 @@ def _objective_of_run(config: Config, state: RunState) -> Objective:
     return objective_of(state.plan)
 
 
-def _carry_out(request: CheckRequest | ProxyCheckRequest, *, as_json: bool) -> None:
+def _check(wanted: KnobCheck | ProxyCheck, *, as_json: bool) -> None:
     """Evaluate what the check asks for, or go on with it."""
-    with conducting(request.config, as_json=as_json) as (session, live):
-        result = Checking(request, slots_of(request.config)).carry_out(session)
+    with conducting(wanted.config, as_json=as_json) as (session, live):
+        result = carry_out(wanted, session, slots_of(wanted.config))
         finish(result, session.stop, live, as_json)
 
 
@@ -186,8 +193,8 @@ def memory(
     sized = {size: with_micro_batch(config.tuned, size) for size in numbers_of("--sizes", sizes)}
     with conducting(config, as_json=as_json) as (session, live):
         for size, objective in sized.items():
-            wanted = Calibrating(config.with_objective(objective), slots, seeds)
-            result = wanted.carry_out(session, "memory-")
+            sized_config = config.with_objective(objective)
+            result = calibrate(session, sized_config, slots, seeds, prefix="memory-")
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, as_json)
             entries.append(entry_of(result.state))

@@ -15,11 +15,11 @@ from objectives.secrets import redacted
 from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console, print_json, print_markdown
-from orchestrator.cli.told import tell
 from orchestrator.config import Config
 from orchestrator.look.document import document
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
+from orchestrator.look.terminal import tell
 from orchestrator.look.track import Trackers, refuse_missing
 from orchestrator.planning.engine import engine_of, pacing_of
 from orchestrator.records.recorded import Result

@@ -35,11 +35,11 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("doctor", "doctor:doctor", BEFORE, "Whether all that a run needs is here.",
+    Command("doctor", "set_up:doctor", BEFORE, "Whether all that a run needs is here.",
             ("doctor", "doctor search.toml --quick")),
-    Command("init", "init:init", BEFORE, "A commented configuration file to begin with.",
+    Command("init", "set_up:init", BEFORE, "A commented configuration file to begin with.",
             ("init --template phase1", "init --template phase1 --out search.toml")),
-    Command("explain", "explain:explain", BEFORE, "Every value of a configuration, and the knobs.",
+    Command("explain", "set_up:explain", BEFORE, "Every value of a configuration, and the knobs.",
             ("explain", "explain min-nanochat-s1", "explain search.toml")),
     Command("calibrate", "calibrate:calibrate", BEFORE, "Measure the baseline.",
             ("calibrate", 'calibrate --again --reason "another driver"')),
@@ -47,7 +47,7 @@ COMMANDS = (
     Command("plan", "plan:plan", BEFORE, "What a search or a campaign would cost, and could tell.",
             ("plan --tier target", "plan --fit --window 12h --assume-eval-seconds 30",
              "plan --from first --variant robust")),
-    Command("dry-run", "dry_run:show_dry_run", BEFORE, "What one evaluation would start.",
+    Command("dry-run", "set_up:show_dry_run", BEFORE, "What one evaluation would start.",
             ("dry-run", "dry-run search.toml")),
     Command("phase1", "run:phase1", RUN, "Search for better knobs; the same command resumes.",
             ("phase1 --tier min", "phase1 --tier target --window 12h --run-id first",

@@ -12,7 +12,6 @@ from budgets.ledger.head import read_mark, records_lost
 from budgets.plain import move_command, printable
 from budgets.words import counted
 from orchestrator.cli.errors import EXIT_CORRUPT
-from orchestrator.cli.given import for_record, only_of, resolved_of
 from orchestrator.cli.options import (
     BUDGET,
     DEFAULT_ROOT,
@@ -22,6 +21,9 @@ from orchestrator.cli.options import (
     Json,
     Root,
     RunName,
+    for_record,
+    only_of,
+    resolved_of,
     taking,
 )
 from orchestrator.cli.program import examples, group

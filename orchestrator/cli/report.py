@@ -1,18 +1,18 @@
-"""`report`: what a run or a campaign came to, on a terminal, as a page, as Markdown, as JSON."""
+"""`report`: what runs came to, on a terminal, as a page, as Markdown, as JSON."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from budgets.plain import printable
+from budgets.ledger.storage import write_aside
+from budgets.plain import plain, printable
 from orchestrator.cli.board import show_result
-from orchestrator.cli.compare import compare
-from orchestrator.cli.delivered import deliver
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
-from orchestrator.cli.terminal import print_json, print_line, print_markdown
-from orchestrator.cli.told import tell
+from orchestrator.cli.terminal import print_json, print_line, print_markdown, write_bytes
+from orchestrator.look.blocks import markdown
 from orchestrator.look.board import Board, collect_runs, find_board
 from orchestrator.look.document import document
 from orchestrator.look.page import STDOUT, named_place, own_place
@@ -20,8 +20,13 @@ from orchestrator.look.reports import rebuild as rebuild_files
 from orchestrator.look.reports import report_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import sections
+from orchestrator.look.terminal import tell
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.running.session import system_clock
+
+if TYPE_CHECKING:
+    from orchestrator.look.compare import Comparison
+
 
 EVERY = "all"
 
@@ -176,3 +181,61 @@ def _place(directory: Path, name: str, out: Path | None) -> Path:
         raise ValueError(f"--out: {out.parent} is no directory: make it, or name another place")
     out.mkdir(mode=0o700, exist_ok=True)
     return named_place(out / name, form)
+
+
+def compare(
+    runs: Sequence[str], root: Path, form: str | None, out: Path | None, *, as_json: bool
+) -> None:
+    """Whether the runs' scores compare, gains, costs, what differs, knobs; as a file in `form`."""
+    from orchestrator.look.compare import Comparison, document, places
+
+    directories = places(runs, root)
+    now = datetime.now(UTC)
+    found = Comparison([Run(load_state(own), now, own) for own in directories])
+    if form is not None:
+        page = _html(found) if form == "html" else _markdown(found)
+        deliver(page, directories[0], f"compare.{form}", out, as_json=as_json)
+    elif as_json:
+        print_json(document(found))
+    else:
+        print_markdown(_markdown(found))
+
+
+def _markdown(found: "Comparison") -> str:
+    from orchestrator.look.compare import sections
+
+    names = " · ".join(map(plain, found.names))
+    lead = f"# {names}: {found.heading}\n\n{plain(found.sentence)}\n\n"
+    return printable(lead) + markdown(sections(found))
+
+
+def _html(found: "Comparison") -> str:
+    from orchestrator.look.compare import sections
+    from orchestrator.look.page import Header, headline, page
+
+    header = Header(" · ".join(found.names), f"{len(found.runs)} runs side by side")
+    return page(header, headline(found.heading, found.sentence), sections(found))
+
+
+def deliver(
+    text: str, directory: Path, name: str, out: Path | None, *, as_json: bool = False
+) -> None:
+    """`text` as the file `name` in a run's own `reports/`, or `out`; and where that is, in words.
+
+    Raises ValueError where it cannot be written, or two things would be printed.
+    """
+    form = name.rpartition(".")[2]
+    data = text.encode("utf-8", "replace")
+    if out == STDOUT:
+        if as_json:
+            raise ValueError("--out - prints the report itself: leave --json out, or name a file")
+        write_bytes(data)
+        return
+    path = own_place(directory, name) if out is None else named_place(out, form)
+    write_aside(path, data)
+    if as_json:
+        print_json({"file": str(path), "bytes": len(data), "url": path.resolve().as_uri()})
+        return
+    print_line(printable(str(path)))
+    if form == "html":
+        print_line(printable(f"Open it in a browser: {path.resolve().as_uri()}"))

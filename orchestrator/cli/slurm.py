@@ -6,8 +6,7 @@ from typing import Annotated
 from typer import Context, Option
 
 from budgets.plain import printable
-from orchestrator.cli.given import resolved_of
-from orchestrator.cli.options import LAID_OVER, ConfigurationFile, Json, taking
+from orchestrator.cli.options import LAID_OVER, ConfigurationFile, Json, resolved_of, taking
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 
 

@@ -1,7 +1,7 @@
 """A run on a terminal: the picture of a live view, and the lines of `status`."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
@@ -11,11 +11,14 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from budgets.plain import printable
+from budgets.plain import plain, printable
 from budgets.words import duration, precise_duration
 from orchestrator.look import text
+from orchestrator.look.answer import answer
+from orchestrator.look.blocks import answer_in_lines, markdown
 from orchestrator.look.rows import Slot
 from orchestrator.look.run import Run
+from orchestrator.look.sections import summary
 
 STRONG, BAD, ODD, FAINT = "bold", "bold red", "yellow", "dim"
 """Colours repeat what words say: nothing is said by them alone."""
@@ -62,6 +65,15 @@ def status_lines(directory: Path, run: Run) -> Iterator[str]:
         yield from (f"  {line.plain}" for line in device_lines(run.slots, MOST_SLOTS))
     if run.standing.way_on:
         yield run.standing.way_on
+
+
+def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None]) -> None:
+    """Details first; what they come to last, where a terminal shows it."""
+    as_markdown(f"# {plain(run.plan.run_id)}\n\n{markdown(summary(run))}")
+    say(f"Ledger: {run.state.records} records, head {run.state.head}.")
+    say("")
+    for line in answer_in_lines(answer(run)):
+        say(line)
 
 
 def harmless(said: str, style: str = "") -> Text:

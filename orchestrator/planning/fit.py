@@ -6,6 +6,7 @@ train. Where a lot of the window would stay unused: what could be had besides. N
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from math import floor, sqrt
 from typing import Any, Literal, get_args
 
@@ -15,10 +16,11 @@ from budgets.tiers import INTENT
 from budgets.words import duration
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant
-from orchestrator.config import VERDICT_SEEDS, Config
+from orchestrator.config import VERDICT_SEEDS, Budget, Config
 from orchestrator.planning.forecast import Forecast, forecast_of, smallest_gain
 from orchestrator.planning.plan import Succession, limits_for, search_plan, why_no_go
 from orchestrator.planning.times import Times
+from orchestrator.planning.window import refuse_the_past, window_of
 
 A_LOT = 0.5
 """Share of the window: with so much unused, more could be had."""
@@ -38,6 +40,22 @@ class Room:
     hours: float  # for evaluations: of a window, what is before its safety margin
     flag: str  # that says so
     text: str  # how it was given
+
+
+def room_of(budget: Budget, now: datetime) -> Room:
+    """The time that a budget leaves for evaluations. Raises ValueError where there is none."""
+    window, hours = window_of(budget), budget.max_hours
+    refuse_the_past(window, now)
+    rooms = []
+    if window is not None:
+        whole, margin = window.hours_from(now), window.margin_seconds / 3600
+        text = f"a window of {duration(3600 * whole)} less {duration(3600 * margin)}"
+        rooms.append(Room(whole - margin, "--window", text))
+    if hours is not None:
+        rooms.append(Room(hours, "--max-hours", f"--max-hours {hours:g}"))
+    if not rooms:
+        raise ValueError("--fit: into what? Give --window 12h, a moment, or --max-hours")
+    return min(rooms, key=lambda room: room.hours)
 
 
 @dataclass(frozen=True)

@@ -53,3 +53,15 @@ def _at_most(flag: str, text: str) -> float:
     if hours > MOST_HOURS:
         raise ValueError(f"{flag}: expected at most {MOST_HOURS}h, got {text!r}")
     return hours
+
+
+def refuse_the_past(window: Window | None, now: datetime) -> None:
+    """Raises ValueError where no evaluation could be over in time, however short."""
+    if window is None or window.until is None:
+        return
+    left = (window.until - now).total_seconds() - window.margin_seconds
+    if left <= 0:
+        raise ValueError(
+            f"--window: expected a moment more than {window.margin_seconds:g} s ahead (the "
+            f"budget.safety_margin), got {window.until.isoformat(timespec='minutes')}"
+        )

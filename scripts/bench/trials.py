@@ -20,9 +20,9 @@ from budgets.verdict.conditions import conditions
 from budgets.verdict.finalists import BASELINE, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.running.calibrating import Calibrating
+from orchestrator.matrix.calibrate import calibrate
+from orchestrator.matrix.search import Searching
 from orchestrator.running.run import Run
-from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from tests.asking import config_for
 from tests.simulation.instant import InstantExecutor, Machine
@@ -121,7 +121,7 @@ def ending(trial: Trial, seed: int, root: Path) -> Ending:
     slots = trial.machine.slots
     try:
         with session(trial.calibrated_on or trial.machine) as opened:
-            Calibrating(request, slots).carry_out(opened)
+            calibrate(opened, request, slots)
         with session(trial.machine) as opened:
             result = Searching(request, slots).carry_out(opened)
     finally:

@@ -16,19 +16,18 @@ from budgets.terms import Calibration, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.cli.conducting import finish
-from orchestrator.cli.fit import room_of
 from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.reports import ReportFiles
-from orchestrator.planning.fit import Wanted, choices
+from orchestrator.matrix.search import Searching
+from orchestrator.planning.fit import Wanted, choices, room_of
 from orchestrator.planning.history import read_history
 from orchestrator.planning.overheads import NOTHING
 from orchestrator.planning.times import Times, times_here
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.amend import Amendment, amend
-from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from tests.asking import config_for
 from tests.simulation.instant import InstantExecutor, Machine

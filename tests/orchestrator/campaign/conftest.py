@@ -14,8 +14,8 @@ from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Layers, resolve
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
+from orchestrator.matrix.matrix import carry_out
 from orchestrator.records.recorded import Result
-from orchestrator.running.checking import Checking
 from orchestrator.running.session import Session
 from orchestrator.running.signals import SignalStop
 from tests.asking import config_for
@@ -63,7 +63,7 @@ def trained(
         session.owner = lambda: owner
     request = CampaignRequest(config_for("campaign", "min", config.tuned), terms)
     with session:
-        return Checking(request, session.engine.slots()).carry_out(session)
+        return carry_out(request, session, session.engine.slots())
 
 
 @pytest.fixture

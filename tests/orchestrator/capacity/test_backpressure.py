@@ -13,9 +13,9 @@ from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.capacity import SIGNALS, Backpressure, Pacing
+from orchestrator.matrix.calibrate import calibrate
+from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import Result
-from orchestrator.running.calibrating import Calibrating
-from orchestrator.running.searching import Searching
 from orchestrator.scalability import Law
 from tests.asking import config_for
 
@@ -92,5 +92,5 @@ def test_what_failed_says_nothing_of_throughput(make_world: MakeWorld) -> None:
 def test_a_calibration_is_timed_with_every_device(make_world: MakeWorld, sphere: Objective) -> None:
     world = make_world(LAW)
     with world.session(pacing=ON) as session:
-        Calibrating(config_for("phase1", "min", sphere), world.slots).carry_out(session)
+        calibrate(session, config_for("phase1", "min", sphere), world.slots)
     assert world.machines[0].most == 8

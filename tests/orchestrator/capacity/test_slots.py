@@ -13,7 +13,7 @@ from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import HostSlots, Pacing
 from orchestrator.execution.server import EngineError
-from orchestrator.running.searching import Searching
+from orchestrator.matrix.search import Searching
 from orchestrator.scalability import Law
 from tests.asking import config_for
 from tests.orchestrator.capacity.slot_holder import flying

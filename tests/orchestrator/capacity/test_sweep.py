@@ -13,11 +13,10 @@ from objectives.api import Objective
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
+from orchestrator.matrix.calibrate import calibrate
+from orchestrator.matrix.workers import Sweep, as_document, evaluations_at, swept, worker_counts
 from orchestrator.planning.calibrations import find_calibration
 from orchestrator.records.recorded import Result
-from orchestrator.running.calibrating import Calibrating
-from orchestrator.running.sweep import Sweep, evaluations_at, swept, worker_counts
-from orchestrator.running.sweep_text import as_document
 from orchestrator.scalability import Law, fit
 from tests.asking import config_for
 from tests.ledgers import cut
@@ -94,7 +93,7 @@ def test_a_sweep_finds_the_law_though_it_was_killed_and_pays_once(
 def test_a_calibration_stays_what_it_was(make_world: MakeWorld, sphere: Objective) -> None:
     world = make_world(LAW)
     with world.session() as session:
-        calibration = Calibrating(of(sphere), world.slots).carry_out(session)
+        calibration = calibrate(session, of(sphere), world.slots)
     measure(world, Sweep(of(sphere), world.slots, COUNTS))
     found = find_calibration(world.root, sphere, devices_of(world.slots))
     assert found is not None

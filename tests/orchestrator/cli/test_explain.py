@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from orchestrator.cli.explain import rule_rows, rules_table
+from orchestrator.cli.rules_table import rule_rows, rules_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable

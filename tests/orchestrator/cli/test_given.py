@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.cli.given import names_of, numbers_of
+from orchestrator.cli.options import names_of, numbers_of
 
 
 def test_numbers_are_read_once_each_in_order() -> None:

@@ -9,8 +9,14 @@ import typer
 from typer import Context
 from typer.main import get_command
 
-from orchestrator.cli.given import Asked, asked_for_file
-from orchestrator.cli.options import FOLLOWING, SEARCH, ConfigurationFile, taking
+from orchestrator.cli.options import (
+    FOLLOWING,
+    SEARCH,
+    Asked,
+    ConfigurationFile,
+    asked_for_file,
+    taking,
+)
 from orchestrator.config import Config, Layers, resolve
 
 SPHERE = """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from budgets.terms import Thresholds
 from objectives import registry
 from orchestrator.campaign import plan
-from orchestrator.cli import explain_file
+from orchestrator.cli import set_up
 from orchestrator.config import SECTIONS, TOP, Config, Layers, resolve
 from orchestrator.planning.plan import check_beginning
 
@@ -73,9 +73,9 @@ def shown(given: Layers) -> Config | None:
             plan.check(resolved)
     except ValueError:
         return None
-    values = explain_file.as_dict(resolved)
+    values = set_up.values_document(resolved)
     assert orjson.dumps(values)
-    rows = [line for line in explain_file.to_markdown(resolved) if line.startswith("| ")]
+    rows = [line for line in set_up.values_page(resolved) if line.startswith("| ")]
     # A long table has a row for each of its parts.
     assert len([row for row in rows if row != "| key | value | from |"]) >= len(values)
     if resolved.campaign is not None:

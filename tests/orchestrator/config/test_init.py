@@ -10,7 +10,7 @@ from typing import Any, get_args
 import orjson
 import pytest
 
-from orchestrator.cli.init import Template, template_text
+from orchestrator.cli.set_up import Template, template_text
 from orchestrator.config import read_document
 
 Command = Callable[..., Any]

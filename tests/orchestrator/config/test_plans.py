@@ -10,7 +10,7 @@ import pytest
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.terms import Plan
-from orchestrator.cli.given import Asked
+from orchestrator.cli.options import Asked
 
 Command = Callable[..., Any]
 Write = Callable[..., Path]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from objectives.files import LARGEST
-from orchestrator.cli.explain_file import explain_file
+from orchestrator.cli.set_up import explain_file
 from orchestrator.config import Layers, format_value, parse_assignments, read_document, resolve
 
 Command = Callable[..., Any]

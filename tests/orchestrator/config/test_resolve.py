@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from objectives.nanochat.config import NanochatConfig
-from orchestrator.cli.explain_file import as_dict
-from orchestrator.cli.given import Asked
 from orchestrator.cli.options import FILE as FILE_OPTION
-from orchestrator.cli.options import FOLLOWING, SEARCH, named
+from orchestrator.cli.options import FOLLOWING, SEARCH, Asked, named
+from orchestrator.cli.set_up import values_document as as_dict
 from orchestrator.config import OPTIONS, Config, Layers, resolve
 from orchestrator.planning.engine import engine_of, pacing_of
 from orchestrator.planning.window import window_of

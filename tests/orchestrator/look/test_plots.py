@@ -21,8 +21,8 @@ from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.plots import drawings, figures
 from orchestrator.look.run import Run
+from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import load_state
-from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from orchestrator.running.signals import SignalStop
 from tests.asking import config_for

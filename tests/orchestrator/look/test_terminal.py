@@ -217,8 +217,12 @@ def test_an_interrupt_while_it_is_painted_comes_when_the_picture_is_whole(
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     monkeypatch.setattr(viewer, "can_paint", lambda _console: True)
     run = Run(load_state(RUNS / "interrupted"), datetime.now(UTC), RUNS / "interrupted")
-    with pytest.raises(KeyboardInterrupt), viewer.Screen() as screen:
-        screen.show([], run)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), viewer.Screen() as screen:
+            screen.show([], run)
+    finally:
+        signal.signal(signal.SIGINT, before)
     terminal = Terminal(200, 60)
     terminal.write(UNSEEN.sub("", file.getvalue()))
     assert sum("in flight, " in line for line in terminal.seen()) == 1

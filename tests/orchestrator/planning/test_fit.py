@@ -14,9 +14,17 @@ import pytest
 from budgets.terms import Calibration, Devices, Sample, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.cli.fit import room_of
 from orchestrator.config import Budget
-from orchestrator.planning.fit import Choice, NoTimeError, Room, Wanted, best, choices, too_short
+from orchestrator.planning.fit import (
+    Choice,
+    NoTimeError,
+    Room,
+    Wanted,
+    best,
+    choices,
+    room_of,
+    too_short,
+)
 from orchestrator.planning.fit_text import to_markdown
 from orchestrator.planning.overheads import NOTHING
 from orchestrator.planning.plan import search_plan

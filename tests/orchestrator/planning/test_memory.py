@@ -9,14 +9,15 @@ import pytest
 from budgets.terms import Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.cli.memory import memory_of, to_markdown
 from orchestrator.execution.engine import Engine, devices_of
-from orchestrator.planning.calibrations import find_calibration
-from orchestrator.planning.memory import (
+from orchestrator.matrix.memory import (
     measured_peaks,
     memory_line,
+    memory_of,
+    to_markdown,
     with_micro_batch,
 )
+from orchestrator.planning.calibrations import find_calibration
 
 if TYPE_CHECKING:
     from tests.conftest import Command

@@ -15,8 +15,8 @@ from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Sample
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.checks.proxy import ProxyCheckRequest, near
 from orchestrator.look.reports import rebuild
+from orchestrator.matrix.proxy import ProxyCheck, near
 from orchestrator.planning.known_knobs import Known
 from orchestrator.planning.page import Circumstances, page_of
 from orchestrator.planning.page_text import to_markdown
@@ -333,10 +333,10 @@ def test_the_preview_says_what_a_proxy_may_save_and_cost(tmp_path: Path) -> None
 # The check
 
 
-def asked(candidates: int = 8, seeds: int = 1, **terms: Any) -> ProxyCheckRequest:
+def asked(candidates: int = 8, seeds: int = 1, **terms: Any) -> ProxyCheck:
     fraction = terms.pop("proxy", 0.25)
     config = config_for("check", "min", sphere(), **terms)
-    return ProxyCheckRequest(config, fraction, candidates, seeds)
+    return ProxyCheck(config, fraction, candidates, seeds)
 
 
 def test_a_check_compares_candidates_around_the_baseline() -> None:
@@ -358,7 +358,7 @@ def test_a_check_of_a_run_is_around_what_it_recommends(finished: Path) -> None:
     told = state.told[-1].told
     assert told is not None
     assert (where.sigma, where.run_id, where.head) == (told.sigma, state.plan.run_id, state.head)
-    request = ProxyCheckRequest(asked().config, 0.25, 8, 1, where)
+    request = ProxyCheck(asked().config, 0.25, 8, 1, where)
     assert request.points() != asked().points()
     plan = request.plan(DEVICES, None)
     assert plan.parent is not None

@@ -32,9 +32,9 @@ from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look import text
 from orchestrator.look.run import Run
+from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
-from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session
 from orchestrator.verification.verify import verify
 from tests.asking import config_for

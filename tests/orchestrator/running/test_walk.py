@@ -24,15 +24,15 @@ from budgets.terms import Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.capacity import Pace
-from orchestrator.checks.space import CheckRequest
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import ReportFiles
+from orchestrator.matrix.knobs import KnobCheck
+from orchestrator.matrix.matrix import carry_out
+from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
-from orchestrator.running.checking import Checking
 from orchestrator.running.run import Run
-from orchestrator.running.searching import Searching
 from orchestrator.running.session import Session, system_clock
 from orchestrator.verification.verify import verify
 from tests.asking import config_for
@@ -229,8 +229,8 @@ def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> No
     with Session(
         tmp_path, engine, lambda state, event: None, lambda text: None, stop=Person()
     ) as session:
-        asked = CheckRequest(config_for("check", "min", objective), 2)
-        Checking(asked, engine.slots(), pace).carry_out(session)
+        asked = KnobCheck(config_for("check", "min", objective), 2)
+        carry_out(asked, session, engine.slots(), pace)
 
     assert pace.looks == [*range(1, 11), 10]
 

@@ -1,15 +1,15 @@
-"""A check: which points it evaluates, its plan, and what finished checks have shown."""
+"""`check knobs`: whether each knob, moved alone to the ends of its range, moves the score."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
-from budgets.terms import Calibration, Devices, Envelope, Parent, Phase, Plan
+from budgets.terms import Calibration, Devices, Envelope, Phase, Plan
 from objectives.space import Knob, SearchSpace
 from orchestrator.config import Config
+from orchestrator.matrix.matrix import within
 from orchestrator.planning.names import family_of, short_hash
 from orchestrator.planning.plan import caps_for, plan_of
-from orchestrator.planning.window import window_of
 from orchestrator.records.recommended import Point
 
 CHECK_SEEDS = 8
@@ -17,42 +17,7 @@ LEAST_SEEDS = 2  # a spread needs two
 
 
 @dataclass(frozen=True)
-class Centre:
-    """Where a check looks instead of at the baseline: what a run recommends."""
-
-    run_id: str
-    head: str  # of that run's ledger
-    centre: Point
-
-    @property
-    def parent(self) -> Parent:
-        """That run, of which the check pays nothing."""
-        return Parent(run_id=self.run_id, head=self.head, device_ms=0, open_ms=0)
-
-
-class Check(Protocol):
-    """Points to evaluate once, in a run of their own that searches nothing."""
-
-    @property
-    def config(self) -> Config:
-        """On which objective, and within what."""
-
-    @property
-    def phase(self) -> Phase: ...
-
-    def points(self) -> tuple[Point, ...]: ...
-
-    def name(self, kind: str) -> str:
-        """The run's id on that kind of device: what was asked decides it."""
-
-    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan: ...
-
-    def in_words(self, plan: Plan) -> str:
-        """What is about to be evaluated."""
-
-
-@dataclass(frozen=True)
-class CheckRequest:
+class KnobCheck:
     """What shall be checked. The `config` says on which objective and within what."""
 
     config: Config
@@ -107,22 +72,6 @@ class CheckRequest:
             f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
             + "".join(f" {reason}." for reason in plan.reasons)
         )
-
-
-def within(config: Config) -> tuple[object, ...]:
-    """What a check keeps within: part of its name, so never in another order."""
-    evaluation, budget = config.evaluation, config.budget
-    return (
-        evaluation.seed,
-        evaluation.limit_seconds,
-        evaluation.stall_seconds,
-        budget.max_evals,
-        budget.max_device_hours,
-        budget.max_hours,
-        budget.max_cost,
-        window_of(budget),
-        budget.price_per_device_hour,
-    )
 
 
 def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:

@@ -16,10 +16,10 @@ from budgets.terms import Calibration, Devices
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob, SearchSpace
-from orchestrator.checks.space import CheckRequest, check_points
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
+from orchestrator.matrix.knobs import KnobCheck, check_points
 from orchestrator.planning.known_knobs import Known, known_knobs, together
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
@@ -50,8 +50,8 @@ def sphere(**settings: Any) -> Any:
     return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 3, **settings}))
 
 
-def asked(seeds: int = 8, knobs: tuple[str, ...] = (), **terms: Any) -> CheckRequest:
-    return CheckRequest(config_for("check", "min", sphere(), **terms), seeds, knobs)
+def asked(seeds: int = 8, knobs: tuple[str, ...] = (), **terms: Any) -> KnobCheck:
+    return KnobCheck(config_for("check", "min", sphere(), **terms), seeds, knobs)
 
 
 # Points

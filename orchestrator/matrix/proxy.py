@@ -1,4 +1,4 @@
-"""A proxy check: the same candidates in full and short, to see whether both rank them alike."""
+"""`check proxy`: the same candidates in full and short, to see whether both rank them alike."""
 
 from dataclasses import dataclass
 from random import Random
@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.state import RunState
-from budgets.terms import Calibration, Devices, Envelope, Phase, Plan
+from budgets.terms import Calibration, Devices, Envelope, Parent, Phase, Plan
 from budgets.verdict.finalists import recommendation
-from orchestrator.checks.space import Centre, within
 from orchestrator.config import Config
+from orchestrator.matrix.matrix import within
 from orchestrator.planning.names import family_of, short_hash
 from orchestrator.planning.plan import plan_of
 from orchestrator.planning.proxy import check_population, proxy_terms
@@ -20,14 +20,22 @@ SIGMA = 0.1
 
 
 @dataclass(frozen=True)
-class Near(Centre):
+class Near:
     """Where a run's search stands: what it recommends, and its last step size."""
 
+    run_id: str
+    head: str  # of that run's ledger
+    centre: Point
     sigma: float
+
+    @property
+    def parent(self) -> Parent:
+        """That run, of which the check pays nothing."""
+        return Parent(run_id=self.run_id, head=self.head, device_ms=0, open_ms=0)
 
 
 @dataclass(frozen=True)
-class ProxyCheckRequest:
+class ProxyCheck:
     """What shall be compared. The `config` says on which objective and within what."""
 
     config: Config

@@ -9,8 +9,8 @@ from budgets.terms import CampaignTerms, Condition, Devices, Plan, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.campaign.request import CampaignRequest
-from orchestrator.checks.proxy import Near, ProxyCheckRequest
-from orchestrator.checks.space import CheckRequest
+from orchestrator.matrix.knobs import KnobCheck
+from orchestrator.matrix.proxy import Near, ProxyCheck
 from orchestrator.planning.plan import calibration_plan
 from tests.asking import config_for
 
@@ -35,13 +35,13 @@ def calibration(**within: Any) -> Plan:
 
 
 def check(**within: Any) -> Plan:
-    request = CheckRequest(config_for("check", "min", SPHERE, **within), 8, ("x0", "x2"))
+    request = KnobCheck(config_for("check", "min", SPHERE, **within), 8, ("x0", "x2"))
     return request.plan(DEVICES, None)
 
 
 def proxy(near: Near | None = None, **within: Any) -> Plan:
     terms = config_for("check", "min", SPHERE, **within)
-    return ProxyCheckRequest(terms, 0.25, 8, 2, near).plan(DEVICES, None)
+    return ProxyCheck(terms, 0.25, 8, 2, near).plan(DEVICES, None)
 
 
 def proxy_near(**within: Any) -> Plan:

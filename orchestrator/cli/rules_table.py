@@ -1,13 +1,9 @@
-"""`explain`: every value of a configuration, and its knobs; or the rules of a run."""
+"""The rules as `explain RUN` shows them: limits, and what each sees in the run."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any
-
-from typer import Argument, Context
+from typing import Any
 
 from budgets.events import Fired
-from budgets.plain import plain
 from budgets.rules import RULES, TABLE, Reading
 from budgets.ruling import is_overridden, readings
 from budgets.state import RunState
@@ -15,50 +11,6 @@ from budgets.table import table
 from budgets.terms import Thresholds
 from budgets.verdict.conditions import Condition, conditions
 from budgets.words import number
-from orchestrator.cli.explain_file import explain_file
-from orchestrator.cli.given import is_given, resolved_of
-from orchestrator.cli.options import DEFAULT_ROOT, TUNED, Json, Root, taking
-from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.records.recorded import find_run, load_state
-
-
-@taking(TUNED)
-def explain(
-    context: Context,
-    run: Annotated[
-        str | None,
-        Argument(metavar="FILE|RUN", help="A configuration; or a run, to see its rules."),
-    ] = None,
-    root: Root = DEFAULT_ROOT,
-    as_json: Json = False,
-) -> None:
-    """Every value of a configuration, where it is from, and the knobs; or a run's rules.
-
-    Writes nothing.
-    """
-    if run is None or _is_a_configuration(Path(run)):
-        file = None if run is None else Path(run)
-        explain_file(resolved_of(context, file), as_json=as_json)
-        return
-    if any(is_given(context, option.name) for option in TUNED):
-        raise ValueError(
-            f"--objective, --set, --preset, --profile are for a configuration file, got {run!r}"
-        )
-    directory = find_run(run, root)
-    state = load_state(directory)
-    rows = rule_rows(state)
-    if as_json:
-        print_json({"directory": str(directory), "rules": rows})
-        return
-    seen = {row["rule"]: row["seen"] for row in rows if row["seen"]}
-    evidence = [plain(f"- {rule}: {one['evidence']}") for rule, one in seen.items()]
-    title = f"# Rules of {plain(state.plan.run_id)}"
-    print_markdown("\n".join([title, "", *rules_table(rows), "", *evidence]))
-
-
-def _is_a_configuration(named: Path) -> bool:
-    """Also one that is not there, by its name: a run has no such id."""
-    return named.is_file() or (named.suffix == ".toml" and not named.is_dir())
 
 
 def rule_rows(state: RunState | None = None) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The baseline's throughput at 1, 2, 4 ... workers: a run with a ledger of its own at each.
+"""`check workers`: the baseline's throughput at 1, 2, 4 ... workers, a run of its own at each.
 
 They are calibration runs in all but name, so each resumes and none is paid twice. The name begins
 with `sweep-`: a calibration is found by a name that begins with its objective's, and a sweep,
@@ -8,23 +8,26 @@ Nor is a calibration taken for a level: all levels are measured in one go, under
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, fsum, sqrt
+from math import ceil, fsum, isinf, sqrt
 from pathlib import Path
 from statistics import median, stdev
+from typing import Any
 
 from budgets.events import Opened, Planned, Reserved, Settled, Status
 from budgets.ledger.chain import LEDGER, Record, read
+from budgets.table import table
 from budgets.terms import Plan
+from budgets.words import figure
 from orchestrator.capacity import AtMost
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
+from orchestrator.matrix.matrix import evaluate
 from orchestrator.planning.names import Overrides, run_directory, short_hash
 from orchestrator.planning.plan import calibration_plan
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.running.session import Session
-from orchestrator.running.walk import Given
-from orchestrator.scalability import Level
+from orchestrator.scalability import Fit, Level
 
 SWEEP = "sweep"
 LEAST_EVALUATIONS, LEAST_ROUNDS = 4, 2
@@ -79,21 +82,15 @@ class Sweep:
 
         Every level has the threads that all slots together have: they would decide the score.
         """
-        baseline = Given((self.config.tuned.space.baseline,))
+        baseline = (self.config.tuned.space.baseline,)
         for workers in self.counts:
             plan = self.plan(workers)
-            directory = run_directory(session.root, "calibration", plan.run_id)
-            recorded = recorded_state(directory)
+            recorded = recorded_state(run_directory(session.root, "calibration", plan.run_id))
             is_held_up = recorded is not None and recorded.concluded is None
             session.say(f"Throughput of {workers} at once: {plan.resolved.evaluations} seeds.")
-            yield session.carry_out(
-                directory,
-                plan,
-                self.slots,
-                lambda _: baseline,
-                self.overrides if is_held_up else (),
-                pace=AtMost(workers),
-            )
+            overrides = self.overrides if is_held_up else ()
+            pace = AtMost(workers)
+            yield evaluate(session, plan, self.slots, baseline, overrides, pace=pace)
 
     def plan(self, workers: int) -> Plan:
         """The plan of a level: the baseline on some seeds, `workers` of them at once.
@@ -160,3 +157,94 @@ def _span_ms(session: Sequence[Record]) -> int:
         r.elapsed_ms for r in session if isinstance(r.event, Settled) and not r.event.recovered
     ]
     return max(heard) - reserved[0] if reserved and heard else 0
+
+
+_COLUMNS = (">workers", ">evaluations/hour", ">seconds each", ">efficiency", ">fitted", "regime")
+
+
+def to_markdown(name: str, levels: list[Swept], fit: Fit, devices: int) -> str:
+    """The table, the law, and what to do about it."""
+    lines = [
+        f"# Throughput of {name}",
+        "",
+        *table(_COLUMNS, (_row(level, levels[0], fit) for level in levels)),
+        "",
+        *_in_words(fit),
+        "",
+        f"Recommended: `--workers {fit.recommended(devices)}`.",
+    ]
+    return "\n".join([*lines, *_warnings(levels, fit), ""])
+
+
+def _row(level: Swept, first: Swept, fit: Fit) -> tuple[object, ...]:
+    noise = figure(level.level.noise * level.per_hour)
+    return (
+        level.workers,
+        f"{figure(level.per_hour)} ± {noise}",
+        f"{level.median_seconds:.3g}",
+        f"{efficiency(level, first, fit):.0%}",
+        figure(fit.law.throughput(level.workers)),
+        fit.regime(level.workers),
+    )
+
+
+def efficiency(level: Swept, first: Swept, fit: Fit) -> float:
+    """Throughput per worker, of that of one worker: measured, or else by the law."""
+    one = first.per_hour if first.workers == 1 else fit.law.one
+    return level.per_hour / level.workers / one
+
+
+def _in_words(fit: Fit) -> list[str]:
+    law = fit.law
+    said = (
+        f"X(N) = {figure(law.one)} N / (1 + {law.contention:.3g} (N-1) + "
+        f"{law.coherency:.3g} N (N-1)) an hour: contention sigma = "
+        f"{law.contention:.3g}, coherency kappa = {law.coherency:.3g}, residual {fit.residual:.1%}."
+    )
+    if fit.optimum is None:
+        return [said, f"Untold: {'; '.join(fit.untold)}."]
+    peak = "none: more workers always do more" if isinf(fit.optimum) else f"{fit.optimum:.3g}"
+    return [said, f"Optimum N* = {peak}.", *(f"Untold: {one}." for one in fit.untold)]
+
+
+def _warnings(levels: list[Swept], fit: Fit) -> list[str]:
+    lines = []
+    worse = [level.workers for level in levels if fit.regime(level.workers) == "retrograde"]
+    if worse:
+        lines.append(
+            f"\nRetrograde from {worse[0]} workers on: they do less together than fewer would."
+        )
+    left_out = sum(level.left_out for level in levels)
+    if left_out:
+        lines.append(f"\n{left_out} evaluations failed or were interrupted: they do not count.")
+    return lines
+
+
+def as_document(levels: list[Swept], fit: Fit, devices: int) -> dict[str, Any]:
+    """The same as one document. What cannot be told, or is infinite, is null."""
+    law, optimum = fit.law, fit.optimum
+    return {
+        "levels": [
+            {
+                "workers": level.workers,
+                "evaluations": level.evaluations,
+                "left_out": level.left_out,
+                "evaluations_per_hour": level.per_hour,
+                "noise": level.level.noise,
+                "median_seconds": level.median_seconds,
+                "efficiency": efficiency(level, levels[0], fit),
+                "fitted_per_hour": law.throughput(level.workers),
+                "regime": fit.regime(level.workers),
+                "directory": str(level.directory),
+            }
+            for level in levels
+        ],
+        "law": {"lambda": law.one, "sigma": law.contention, "kappa": law.coherency},
+        "residual": fit.residual,
+        "optimum": None if optimum is None or isinf(optimum) else optimum,
+        "optimum_is_told": optimum is not None,
+        "untold": list(fit.untold),
+        "noise": fit.noise,
+        "recommended_workers": fit.recommended(devices),
+        "retrograde": [x.workers for x in levels if fit.regime(x.workers) == "retrograde"],
+    }

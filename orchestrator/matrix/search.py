@@ -1,25 +1,24 @@
 """A search, from what was asked for to its run: calibrated first, begun where another one stood."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.state import RunState
-from budgets.terms import Calibration, Plan, Window
+from budgets.terms import Calibration, Plan
 from objectives.api import Objective
 from orchestrator.config import Config, Verdict
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
+from orchestrator.matrix.calibrate import calibrated_for
 from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.known_knobs import known_knobs
 from orchestrator.planning.names import Overrides, run_directory, run_name
 from orchestrator.planning.plan import Succession, no_share, search_plan, why_no_go
-from orchestrator.planning.window import window_of
+from orchestrator.planning.window import refuse_the_past, window_of
 from orchestrator.records.recorded import Result, recorded_plan
-from orchestrator.running.calibrating import calibrated_for
 from orchestrator.running.session import Session
 from orchestrator.warm_start import learned, recorded_again, warm_start_of
 
@@ -134,18 +133,6 @@ def _say_what_checks_found(session: Session, objective: Objective, kind: str) ->
         return
     for line in shown.lines():
         session.say(line)
-
-
-def refuse_the_past(window: Window | None, now: datetime) -> None:
-    """Raises ValueError where no evaluation could be over in time, however short."""
-    if window is None or window.until is None:
-        return
-    left = (window.until - now).total_seconds() - window.margin_seconds
-    if left <= 0:
-        raise ValueError(
-            f"--window: expected a moment more than {window.margin_seconds:g} s ahead (the "
-            f"budget.safety_margin), got {window.until.isoformat(timespec='minutes')}"
-        )
 
 
 def replayed(state: RunState, *, accept_drift: bool) -> "Search":
