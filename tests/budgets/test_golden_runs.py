@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from budgets.calibration import luck
-from budgets.campaign.effects import campaign_of
+from budgets.effects import campaign_of
 from budgets.events import Salvaged, Status, Withdrawn
 from budgets.fold import apply, begin, fold
 from budgets.following import beginning
