@@ -23,7 +23,7 @@ from budgets.course import search_is_over, still_apart
 from budgets.events import Reserved, Settled, Status
 from budgets.liveness import Liveness, label, liveness
 from budgets.proxy.report import ProxyReport, proxy_report
-from budgets.rules.triggers import Decision, Ruling
+from budgets.ruling import Decision, Ruling
 from budgets.state import Batch, Moment, Panel, RunState, Try
 from budgets.state import Generation as Asked
 from budgets.terms import Calibration, PanelName, Plan

@@ -15,7 +15,7 @@ from budgets.ledger.chain import LEDGER, read
 from budgets.liveness import liveness
 from budgets.pace import good_on_devices, idle_hours, slot_hours, timing
 from budgets.proxy.report import proxy_report
-from budgets.rules.triggers import ruling_of
+from budgets.ruling import ruling_of
 from budgets.state import RunState
 from budgets.terms import Inherited, Plan, Source
 from budgets.verdict.finalists import recommendation
