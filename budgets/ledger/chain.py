@@ -67,7 +67,7 @@ def way_to_keep(path: Path, records: int) -> str:
     if records == 0:
         return f"begin anew, since nothing of it can be kept, with: {set_aside_command(run)}"
     out = unused(run.with_name(f"{run.name}.salvaged"))
-    salvage = command("ledger", "salvage", str(run), "--out", str(out))
+    salvage = command("verify", str(run), "--salvage", str(out))
     return f"keep what there is with: {salvage}"
 
 

@@ -199,7 +199,7 @@ def memory(
                 finish(result, session.stop, live, as_json)
             entries.append(entry_of(result.state))
             seconds[size] = measure(result.state).median_seconds
-    known = read_history(Path(config.runs_dir)).entries
+    known = read_history(Path(config.runs_dir))
     found = memory_of(config.tuned, devices_of(slots), [*known, *entries], seconds)
     if as_json:
         print_json(as_dict(found))

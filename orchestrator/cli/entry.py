@@ -57,7 +57,7 @@ COMMANDS = (
              "phase2 --from first --variant expanded --tier min")),
     Command("run", "run:run", RUN, "Run what a file describes; the same command resumes.",
             ("run search.toml", "run search.toml --seed 2 --max-hours 6")),
-    Command("export", "export:exports", RUN, "For other programs: SLURM, Optuna, shards."),
+    Command("export", "export:exports", RUN, "For other programs: SLURM, a table, Optuna, shards."),
     Command("status", "status:status", LOOK, "How a run stands, also while it runs.",
             ("status", "status min-nanochat-s1 --watch")),
     Command("report", "report:report", LOOK, "What runs came to: found, how sure, cost, what next.",
@@ -69,13 +69,10 @@ COMMANDS = (
             ("serve", "serve min-nanochat-s1 --port 0 --open")),
     Command("track", "track:track", LOOK, "Send a run to experiment trackers.",
             ("track min-nanochat-s1 --to tensorboard",)),
-    Command("history", "history:history", LOOK, "What runs took, by their estimates.",
-            ("history", "history --write")),
     Command("amend", "ledger:amend", PROVE, "Change a run's caps, for the record.",
             ('amend min-nanochat-s1 --max-hours 4 --reason "it pays"',)),
     Command("verify", "ledger:verify", PROVE, "Replay a run; name the first divergence.",
-            ("verify", "verify min-nanochat-s1")),
-    Command("ledger", "ledger:ledgers", PROVE, "Read, repair and export a run's ledger."),
+            ("verify", "verify min-nanochat-s1", "verify min-nanochat-s1 --salvage saved")),
 )  # fmt: skip
 
 

@@ -1,14 +1,13 @@
-"""`verify`, `amend` and `ledger head|salvage|export`: what can be done with a ledger by hand."""
+"""`verify` and `amend`: replay a run's ledger, salvage a damaged one, change a run's caps."""
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Context, Option
 
-from budgets.ledger.chain import LEDGER, damaged, read
-from budgets.ledger.head import read_mark, records_lost
+from budgets.ledger.chain import damaged
 from budgets.plain import move_command, printable
 from budgets.words import counted
 from orchestrator.cli.errors import EXIT_CORRUPT
@@ -26,34 +25,43 @@ from orchestrator.cli.options import (
     resolved_of,
     taking,
 )
-from orchestrator.cli.program import examples, group
-from orchestrator.cli.terminal import print_json, print_line, write_bytes
+from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.look import text
 from orchestrator.look.document import document
-from orchestrator.look.page import named_file
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
 from orchestrator.planning.window import window_of
-from orchestrator.records.export import Format
-from orchestrator.records.export import export as export_run
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.records.recorded import find_run
 from orchestrator.running.amend import Amendment
 from orchestrator.running.amend import amend as amend_run
 from orchestrator.running.session import system_clock
 
-ledgers = group("Read, repair and export a run's ledger.", "ledger head min-nanochat-s1")
+Salvage = Annotated[
+    Path | None,
+    Option("--salvage", metavar="DIR", help="Copy what is whole of a damaged ledger to DIR."),
+]
 
 
 def verify(
     run: RunName = None,
     root: Root = DEFAULT_ROOT,
     accept_drift: AcceptDrift = False,
+    salvage: Salvage = None,
     as_json: Json = False,
 ) -> None:
-    """Replay a run from its ledger and name the first divergence. Writes nothing."""
+    """Replay a run from its ledger and name the first divergence.
+
+    Writes nothing; with --salvage the new directory DIR.
+    """
+    directory = find_run(run, root)
+    if salvage is not None:
+        if run is None:
+            raise ValueError("--salvage: say which run, by its id or its directory")
+        _salvage(directory, salvage, as_json=as_json)
+        return
     from orchestrator.verification.verify import verify as replay  # imports cma
 
-    found = replay(find_run(run, root), accept_drift=accept_drift)
+    found = replay(directory, accept_drift=accept_drift)
     if as_json:
         print_json(asdict(found))
     else:
@@ -65,43 +73,10 @@ def verify(
         raise typer.Exit(EXIT_CORRUPT)
 
 
-@ledgers.command(epilog=examples("ledger head min-nanochat-s1"))
-def head(run: RunName = None, root: Root = DEFAULT_ROOT, as_json: Json = False) -> None:
-    """The last record's number and its hash, which seals all before it. Writes nothing."""
-    path = find_run(run, root) / LEDGER
-    reading = read(path)
-    if not reading.records:
-        raise ValueError(f"{path} holds no whole record yet")
-    records, mark = reading.records, read_mark(path)
-    answer: dict[str, Any] = {
-        "ledger": str(path),
-        "record": records[-1].seq,
-        "head": records[-1].digest,
-        "bytes": records[-1].end,
-        "torn_bytes": len(reading.torn),
-        "marked_record": None if mark is None else mark.seq,
-        "lost_records": records_lost(path, len(records), lambda seq: records[seq].digest),
-    }
-    if as_json:
-        print_json(answer)
-    else:
-        for name, value in answer.items():
-            print_line(f"{name.replace('_', ' '):14s} {'-' if value is None else value}")
-
-
-@ledgers.command(epilog=examples("ledger salvage min-nanochat-s1 --out saved"))
-def salvage(
-    run: GivenRun,
-    out: Annotated[
-        Path, Option("--out", metavar="DIR", help="A new directory for what can be kept.")
-    ],
-    root: Root = DEFAULT_ROOT,
-    as_json: Json = False,
-) -> None:
-    """Keep the whole records of a damaged or rolled back ledger in a new directory, --out."""
+def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
+    """Copy the whole records of a damaged or rolled back ledger to a new directory."""
     from orchestrator.running.salvage import salvage as save
 
-    source = find_run(run, root)
     saved = save(source, out, system_clock())
     rebuild(out, system_clock().now())
     if as_json:
@@ -109,40 +84,15 @@ def salvage(
         return
     print_line(f"Kept {saved.records} records in {saved.out}.")
     print_line(
-        f"Lost: {saved.lost_records} records that are known of, {saved.lost_bytes} bytes. "
-        f"Why: {saved.why}."
+        f"Lost: {saved.lost_records} known records, {saved.lost_bytes} bytes. Why: {saved.why}."
     )
     print_line(
         f"Open reservations: {saved.adopted} had finished and are recovered, {saved.charged} are "
-        "charged as lost. What was settled in lost records is taken over from eval/ where it is."
+        "charged as lost. Results of lost records are taken from eval/ where they are."
     )
     print_line("To go on, put it in the old one's place and repeat the run's command:")
     aside = move_command(source, damaged(source))
     print_line(f"  {aside} && {move_command(saved.out, source)}")
-
-
-@ledgers.command(epilog=examples("ledger export", "ledger export min-nanochat-s1 --format json"))
-def export(
-    run: RunName = None,
-    root: Root = DEFAULT_ROOT,
-    kind: Annotated[Format, Option("--format", help="Of the table.")] = "csv",
-    out: Annotated[
-        Path | None, Option("--out", metavar="FILE", help="Where to; default: print it.")
-    ] = None,
-) -> None:
-    """Every evaluation as a row: place, status, score, cost, knobs, metrics.
-
-    Writes nothing but the file --out.
-    """
-    if kind == "parquet" and out is None:
-        raise ValueError("--format parquet: say which file with --out, it is not for terminals")
-    if out is not None:
-        named_file("--out", out)
-    data = export_run(load_state(find_run(run, root)), kind, out)
-    if out is None:
-        write_bytes(data)
-    else:
-        print_line(f"{out}: {len(data)} bytes")
 
 
 @taking(BUDGET, SETTINGS)

@@ -161,7 +161,7 @@ def _after(run: Run, step: Step) -> tuple[str, str]:
             said, line = f"{instead} What was found:", best
         case "failures":
             said = "Look into the failures, narrow the ranges that lead there, and search again."
-            line = command("ledger", "export", named(run))
+            line = command("export", "table", named(run))
         case _:
             why = f"{sentence_case(step.why)}. " if step.why else ""
             said = f"{why}Check which knobs move the score at all before you search again."

@@ -223,7 +223,7 @@ def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
         yield Text("No evaluation has begun yet.")
         return
     yield Text("Files of attempts: under eval/ in the run's directory. Every attempt as a table:")
-    yield Commands([command("ledger", "export", named(run))])
+    yield Commands([command("export", "table", named(run))])
     yield from _shown(figures, "losses")
 
 

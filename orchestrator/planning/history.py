@@ -1,14 +1,13 @@
 """What earlier runs took: `history.jsonl` beside them, from which the next plan learns.
 
-One JSON line when a run ends for now; the last line of a run counts. It is a projection of the
-ledgers: deleted, it can be made again from them (`orchestrator history --write`).
+One JSON line when a run ends for now; the last line of a run counts. A run that has no line in it
+loses nothing: only plans without a calibration read it.
 """
 
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -18,15 +17,11 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from budgets.events import Settled, Status
-from budgets.fold import ImpossibleEventError
-from budgets.ledger.chain import LedgerCorruptError
 from budgets.ledger.storage import DISK, read_plain
 from budgets.pace import last_seen, timing
-from budgets.plain import PROGRAM
 from budgets.ruling import Decision, Ruling, ruling_of
 from budgets.state import RunState
 from budgets.terms import Devices, Phase, Tier
-from orchestrator.records.recorded import ledgers, recorded_state
 
 HISTORY = "history.jsonl"
 
@@ -87,14 +82,6 @@ class Entry(BaseModel):
     accuracy: float | None = _Accuracy  # estimated / actual * 100
     estimated_device_hours: float | None = None
     actual_device_hours: float | None = None
-
-
-@dataclass(frozen=True)
-class History:
-    """Each run's last line, in the order of the file."""
-
-    entries: tuple[Entry, ...]
-    left_out: int = 0  # lines that are torn, or somebody else's
 
 
 def entry_of(state: RunState, ruling: Ruling | None = None) -> Entry:
@@ -166,26 +153,23 @@ def _of_the_objective(state: RunState) -> Iterator[Settled]:
                 yield result
 
 
-def read_history(root: Path) -> History:
-    """What the runs in `root` have left there; nothing where there is no file.
+def read_history(root: Path) -> tuple[Entry, ...]:
+    """Each run's last line, in the order of the file; none where there is no file.
 
-    Raises ValueError where it is a link or no plain file.
+    Lines that are torn or somebody else's are left out. Raises ValueError where the file is a link
+    or no plain file.
     """
     try:
         data = read_plain(root / HISTORY)
     except (FileNotFoundError, NotADirectoryError):
-        return History(())
+        return ()
     latest: dict[str, Entry] = {}
-    left_out = 0
     for line in filter(None, data.split(b"\n")):
-        try:
+        with suppress(ValidationError):
             entry = Entry.model_validate_json(line)
-        except ValidationError:
-            left_out += 1
-            continue
-        latest.pop(entry.genesis, None)  # so that the order is that of last lines
-        latest[entry.genesis] = entry
-    return History(tuple(latest.values()), left_out)
+            latest.pop(entry.genesis, None)  # so that the order is that of last lines
+            latest[entry.genesis] = entry
+    return tuple(latest.values())
 
 
 def append(root: Path, entries: Sequence[Entry]) -> None:
@@ -210,10 +194,7 @@ def keep(root: Path, state: RunState, ruling: Ruling, say: Callable[[str], None]
         if not _knows(root, state.head):
             append(root, [entry_of(state, ruling)])
     except (OSError, ValueError) as error:
-        say(
-            f"Warning: {root / HISTORY} does not have this run: {error}. Mend it with: "
-            f"{PROGRAM} history --write"
-        )
+        say(f"Warning: {root / HISTORY} does not have this run: {error}.")
 
 
 def _knows(root: Path, head: str) -> bool:
@@ -221,29 +202,6 @@ def _knows(root: Path, head: str) -> bool:
         return f'"head":"{head}"'.encode() in read_plain(root / HISTORY)
     except FileNotFoundError:
         return False
-
-
-@dataclass(frozen=True)
-class Rebuilt:
-    """What the ledgers say that the history does not, and the ledgers that say nothing."""
-
-    missing: tuple[Entry, ...]
-    unreadable: tuple[str, ...]
-
-
-def rebuilt(root: Path, known: History) -> Rebuilt:
-    """The runs in `root` whose last record the history does not have. Writes nothing."""
-    heads = {entry.head for entry in known.entries}
-    missing, unreadable = [], []
-    for path in sorted(ledgers(root)):
-        try:
-            state = recorded_state(path.parent)
-        except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError) as error:
-            unreadable.append(f"{path.parent}: {error}")
-            continue
-        if state is not None and state.opened and state.head not in heads:
-            missing.append(entry_of(state))
-    return Rebuilt(tuple(sorted(missing, key=lambda e: e.ended_at)), tuple(unreadable))
 
 
 def on_such(entry: Entry, devices: Devices) -> bool:

@@ -109,7 +109,7 @@ def known_time(
         return Times("assumed", Calibration(assumed_seconds=assumed_seconds))
     if (found := find_calibration(root, objective, devices)) is not None:
         return Times("measured", measure(found.state), measured=found.directory)
-    if (prior := nearest(read_history(root).entries, objective, devices)) is not None:
+    if (prior := nearest(read_history(root), objective, devices)) is not None:
         return Times("prior", prior.calibration(), prior=prior)
     return Times()
 

@@ -26,7 +26,7 @@ MOST_NEAR = 3
 """Names that are offered in place of one that is not there."""
 
 SET_ASIDE = (".damaged", ".salvaged")
-"""What the directories that `ledger salvage` speaks of end with: they are nobody's runs."""
+"""What the directories that `verify --salvage` speaks of end with: they are nobody's runs."""
 
 
 @dataclass(frozen=True)

@@ -49,9 +49,7 @@ def salvage(source: Path, out: Path, clock: Clock) -> Saved:
     `out` exists; LedgerLockedError while `source` is in use.
     """
     if out.exists() or out.resolve().is_relative_to(source.resolve()):
-        raise ValueError(
-            f"--out: expected a directory that does not exist yet, outside of {source}, got {out}"
-        )
+        raise ValueError(f"--salvage: expected a new directory outside of {source}, got {out}")
     part = out.with_name(f"{out.name}.part")  # of an earlier salvage too that died half-way
     lock = take_lock(source)
     try:

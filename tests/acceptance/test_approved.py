@@ -70,8 +70,7 @@ STORED_PAGES = {
 STORED_PAGES |= {
     "best-in-other-forms": ["best go_at_the_end --toml", "best go_at_the_end --flags"],
     "compare": ["report go go_fades", "report no_go_noise smoke"],
-    "history": ["history --write"],
-    "ledger": ["ledger head go", "ledger export statuses"],
+    "table": ["export table statuses"],
     "errors": [
         "phase1 --tier huge",
         "phase1 --tier min --objective spere",
@@ -118,7 +117,6 @@ KEYS = {  # commands with the stored runs of which `--json` is looked at
     "report go": ["phase2"],
     "explain": ["statuses"],
     "verify --accept-drift": ["go"],
-    "history": [""],
     f"plan {ASSUMED} --window 8h": ["", "--fit"],
 }
 CAMPAIGN = """
@@ -207,7 +205,6 @@ def keys_of(value: Any, place: str = "") -> set[str]:
 
 
 def test_the_keys_of_every_json(looker: Product, approved: Approve) -> None:
-    looker("history", "--write")
     lines = []
     for command, runs in KEYS.items():
         keys = [keys_of(looker.json(*command.split(), *run.split(), code=None)) for run in runs]

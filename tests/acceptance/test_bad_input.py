@@ -94,7 +94,7 @@ export slurm good.toml --set slurm.time=never           | never
 status twin                                             | phase2
 report first absent                                     | absent
 amend first --reason x                                  | --max
-ledger salvage first --out notes.txt                    | notes.txt
+verify first --salvage notes.txt                         | notes.txt
 track first --to no-such-tracker                        | no-such-tracker
 check proxy --objective sphere --fraction 2             | 2
 """

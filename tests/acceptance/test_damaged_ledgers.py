@@ -129,7 +129,7 @@ def test_what_is_whole_of_a_damaged_ledger_is_salvaged_and_the_search_ends_as_it
             assert "salvage" in product(*words, code=6).text
         assert ledger.read_bytes() == damaged
 
-    product("ledger", "salvage", "mine", "--out", run.with_name("saved"))
+    product("verify", "mine", "--salvage", run.with_name("saved"))
     assert ledger.read_bytes() == damaged
     run.rename(run.with_name("damaged"))
     run.with_name("saved").rename(run)

@@ -49,7 +49,7 @@ def test_an_older_copy_is_refused_byte_for_byte_as_it_is(
         disk.open()
     assert f"rolled back by {lost} records" in str(refusal.value)
     run = path.parent
-    command = f"python -m orchestrator ledger salvage {run} --out {run}.salvaged"
+    command = f"python -m orchestrator verify {run} --salvage {run}.salvaged"
     if lost == 8:
         command = f"mv {run} {run}.damaged, then the same command again"
     assert str(refusal.value).endswith(command)
@@ -65,7 +65,7 @@ def test_the_way_on_can_be_pasted_whatever_the_directory_is_called(records: int)
     way = way_to_keep(Path("/my runs/it's") / LEDGER, records)
     words = shlex.split(way.partition("with: ")[2].removesuffix(", then the same command again"))
     if records:
-        assert words[-4:] == ["salvage", "/my runs/it's", "--out", "/my runs/it's.salvaged"]
+        assert words[-4:] == ["verify", "/my runs/it's", "--salvage", "/my runs/it's.salvaged"]
     else:
         assert words == ["mv", "/my runs/it's", "/my runs/it's.damaged"]
 

@@ -74,7 +74,6 @@ LOOKS = (
     f"report {RUN} factorial",
     f"report {RUN} artifacts/cmaes/campaign/factorial --json",
     f"report {RUN} factorial --html --out -",
-    "history",
     f"explain {RUN}",
     "explain",
     "explain search.toml",
@@ -101,13 +100,12 @@ LOOKS = (
     f"verify {RUN}",
     "verify factorial",
     f"verify {RUN}",
-    f"ledger head {RUN}",
-    f"ledger export {RUN}",
+    f"export table {RUN}",
 )
 
 RUNS_OR_WRITES = {
     "export optuna",
-    "run", "phase1", "phase2", "calibrate", "amend", "ledger salvage", "check knobs", "check proxy",
+    "run", "phase1", "phase2", "calibrate", "amend", "check knobs", "check proxy",
     "check workers", "check memory",
     "export shards", "track",
 }  # fmt: skip

@@ -183,14 +183,15 @@ def test_a_concluded_run_that_was_rolled_back_is_refused_by_whoever_looks(
 
 
 @pytest.mark.parametrize("name", [LEDGER, HEAD])
-@pytest.mark.parametrize("verb", ["status", "verify", "ledger head", "ledger salvage", "amend"])
+@pytest.mark.parametrize("verb", ["status", "verify", "salvage", "amend"])
 def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(
     run: Path, command: "Command", verb: str, name: str
 ) -> None:
     (run / name).unlink()
     os.mkfifo(run / name)
-    more = {"ledger salvage": ("--out", "saved"), "amend": ("--max-hours", "3", "--reason", "so")}
-    answer = command(*verb.split(), run.name, *more.get(verb, ()))
+    more = {"salvage": ("--salvage", "saved"), "amend": ("--max-hours", "3", "--reason", "so")}
+    name_of = "verify" if verb == "salvage" else verb
+    answer = command(name_of, run.name, *more.get(verb, ()))
     assert name == HEAD or (answer.code == 2 and "no plain file" in answer.err)
 
 

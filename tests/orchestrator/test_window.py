@@ -140,7 +140,7 @@ def test_a_window_that_is_too_short_ends_the_run_in_time_with_everything_saved(
     for name in ("run.json", "progress.csv", "best.json", "summary.md", "reports/gen_0000.md"):
         assert (result.directory / name).stat().st_size > 0
     assert "--window" in (result.directory / "summary.md").read_text()
-    kept = read_history(tmp_path).entries[-1]
+    kept = read_history(tmp_path)[-1]
     assert (kept.decision, kept.evaluations, kept.evaluations_planned) == ("stop", 8, 16)
     assert kept.accuracy == pytest.approx(100)
     assert kept.actual_hours == pytest.approx(240 / HOUR)

@@ -52,8 +52,6 @@ def assert_refused(answer: Any, said: str, code: int = 2) -> None:
         ((*FIT, "--window", "12h", "--out", "."), "--out: . is a directory: name a file"),
         (("init", "--template", "smoke", "--out", "nowhere/x.toml"), f"--out: {NO_SUCH}"),
         (("check", "proxy", *SPHERE, "--fraction", "0"), "--fraction: expected a number between"),
-        (("history", "--runs-dir", "odd"), "odd/history.jsonl is no plain file"),
-        (("history", "--runs-dir", "odd", "--write"), "odd/history.jsonl is no plain file"),
     ],
     ids=lambda value: " ".join(value[-2:]) if isinstance(value, tuple) else "",
 )
@@ -72,8 +70,8 @@ def test_a_mistake_is_said_by_the_flag_it_is_in_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("ledger", "export", RUN, "--out", ""), "--out: . is a directory: name a file in it"),
-        (("ledger", "export", RUN, "--out", "nowhere/x.csv"), f"--out: {NO_SUCH}"),
+        (("export", "table", RUN, "--out", ""), "--out: . is a directory: name a file in it"),
+        (("export", "table", RUN, "--out", "nowhere/x.csv"), f"--out: {NO_SUCH}"),
         (("report", RUN, "--png", "wrong"), "or all, got 'wrong'\n"),
         (("amend", RUN, "--max-hours", "3", "--reason", "a\nb"), "expected one printable line"),
         (("amend", RUN, "--max-evals", "2", "--reason", "x"), "and these caps pay for 1 alone"),

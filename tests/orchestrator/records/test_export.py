@@ -187,15 +187,15 @@ def test_every_attempt_has_its_row() -> None:
 def test_a_table_is_printed_or_written_and_is_the_same(
     run: Path, command: "Command", tmp_path: Path, kind: str
 ) -> None:
-    printed = command("ledger", "export", run.name, "--format", kind)
-    written = command("ledger", "export", "--format", kind, "--out", "table")
+    printed = command("export", "table", run.name, "--format", kind)
+    written = command("export", "table", "--format", kind, "--out", "table")
     data = (tmp_path / "table").read_bytes()
     assert (printed.code, printed.out.encode()) == (0, data)
     assert (written.code, written.out) == (0, f"table: {len(data)} bytes\n")
 
 
 def test_parquet_is_not_for_terminals(run: Path, command: "Command") -> None:
-    answer = command("ledger", "export", run.name, "--format", "parquet")
+    answer = command("export", "table", run.name, "--format", "parquet")
     assert (answer.code, answer.out) == (2, "")
     assert "say which file with --out" in answer.err
 
@@ -222,11 +222,11 @@ def test_parquet_without_its_library_says_how_to_get_it(
 def test_what_cannot_be_exported_is_one_clear_error(
     run: Path, command: "Command", arguments: tuple[str, ...], code: int, named: str
 ) -> None:
-    answer = command("ledger", "export", *arguments)
+    answer = command("export", "table", *arguments)
     assert (answer.code, named in answer.err) == (code, True), answer.err
 
 
 def test_looking_at_a_table_changes_nothing(run: Path, command: "Command") -> None:
     before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
-    command("ledger", "export", run.name)
+    command("export", "table", run.name)
     assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
