@@ -9,7 +9,7 @@ from budgets.ruling import is_overridden, readings
 from budgets.state import RunState
 from budgets.table import table
 from budgets.terms import Thresholds
-from budgets.verdict.conditions import Condition, conditions
+from budgets.verdict.decision import Condition, conditions
 from budgets.words import number
 
 

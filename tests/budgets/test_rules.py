@@ -19,7 +19,7 @@ from budgets.terms import (
     Thresholds,
     Varied,
 )
-from budgets.verdict import conditions
+from budgets.verdict import decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ def test_every_threshold_belongs_to_a_rule_and_every_condition_is_in_the_table()
     assert {name for rule in TABLE.values() for name in rule.thresholds} == set(
         Thresholds.model_fields
     )
-    judged = {*get_args(conditions.Rule), "flat", "seed_luck"}
+    judged = {*get_args(decision.Rule), "flat", "seed_luck"}
     assert {name for name, rule in TABLE.items() if rule.decision == "no go"} == judged
     own = Thresholds(time_drift_pause=3.0)
     assert TABLE["runaway_time"].limits(own)["time_drift_pause"] == 3.0
