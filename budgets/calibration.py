@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 from budgets.events import Settled, Status
 from budgets.state import RunState
-from budgets.stats import at_least, rate_interval, sd_interval
+from budgets.stats import rate_interval, sd_interval
 from budgets.terms import Calibration, Envelope, Sample
 
 
@@ -157,24 +157,3 @@ def luck(calibration: Calibration | None, tries: int, seeds: int = 1) -> float |
         return None
     mean, sd = calibration.mean_score, calibration.sd_score
     return None if mean is None or sd is None else mean - sd / sqrt(seeds) * best_of_noise(tries)
-
-
-def failures_to_pause(evaluations: int, limit_share: float, least: int) -> int | None:
-    """From how many failures the crash rule pauses a generation; None if all may fail.
-
-    They are more than the share `limit_share` of its P S evaluations, and `least` at least.
-    """
-    counts = range(max(0, least), evaluations + 1)
-    return next((count for count in counts if count / evaluations > limit_share), None)
-
-
-def chance_of_pause(
-    evaluations: int, rate: float, limit_share: float, least: int, generations: int = 1
-) -> float:
-    """With what probability luck alone fires the crash rule in at least one generation.
-
-    Each of a generation's P S `evaluations` fails with probability `rate`, whatever its knobs.
-    """
-    count = failures_to_pause(evaluations, limit_share, least)
-    once = 0.0 if count is None else at_least(count, evaluations, rate)
-    return 1 - (1 - once) ** generations

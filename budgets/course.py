@@ -12,7 +12,7 @@ from budgets.accounts import MS_PER_HOUR
 from budgets.proxy.certificate import fidelity
 from budgets.state import Batch, Panel, RunState
 from budgets.terms import Calibration, Confirmation, Rung
-from budgets.verdict.conditions import is_promising
+from budgets.verdict.decision import is_promising
 from budgets.verdict.finalists import has_winner
 
 Step = Literal["reference", "proxy", "generation", "finalists", "winner", "rung", "decide", "over"]

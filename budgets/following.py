@@ -1,31 +1,12 @@
-"""Whether a run may follow the one it names: a Go, and knobs that were shown to matter."""
+"""Which runs a run follows, in words."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from budgets.events import Grade
-from budgets.rules.table import FOLLOWS_A_GO, UNPROVEN_KNOBS, Reading
 from budgets.terms import Inherited, Plan, Source
 from budgets.words import counted
 
 GOES: tuple[Grade, ...] = ("go", "go_persists")
-
-BEGINNING = (FOLLOWS_A_GO.name, UNPROVEN_KNOBS.name)
-"""Rules that a person may override before the run that they hold up has begun."""
-
-
-def readings(source: Source) -> Iterator[Reading]:
-    """What speaks for or against a run that follows `source`; a person may let each pass."""
-    is_go = source.grade in GOES
-    said = f"{source.run_id} {verdict(source.grade)}"
-    why = said if is_go else f"phase 2 follows a Go, and {said}"
-    yield FOLLOWS_A_GO.reads(0, float(is_go), 1.0, why, fires=not is_go)
-    if source.added:
-        names = ", ".join(source.unproven)
-        why = f"no finished check has shown that these knobs move the score: {names}"
-        if not source.unproven:
-            why = f"all {len(source.added)} new knobs were shown to move the score"
-        unproven = len(source.unproven)
-        yield UNPROVEN_KNOBS.reads(0, unproven, 0, why, fires=bool(unproven))
 
 
 def verdict(grade: str) -> str:

@@ -153,7 +153,7 @@ def hours_aside(state: RunState) -> float:
     """What must be free beyond the time that is needed, or a rule ends the run: whole limits.
 
     The last attempt of a generation must find its whole reservation free, and so must the last one
-    of the comparison that follows the search (see `budgets.rules.triggers`).
+    of the comparison that follows the search (see `budgets.ruling`).
     """
     plan, calibration = state.plan, state.plan.calibration
     whole = plan.limits.reserve_ms / MS_PER_HOUR

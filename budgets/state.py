@@ -181,7 +181,7 @@ class Generation(Batch):
         return self.conditions[candidate].length if self.conditions else self.stretch
 
     def fitness(self) -> list[float]:
-        """What the search is told, in candidate order. Raises ValueError when none is healthy."""
+        """What the search is told, in candidate order."""
         return fitness(self.scores())
 
 
@@ -189,11 +189,9 @@ def fitness(scores: Sequence[float | None]) -> list[float]:
     """Scores, with the failed finite and worse than every healthy one.
 
     The failed follow the worst healthy score in candidate order, each by the least step there is:
-    only ranks matter to the search. Raises ValueError when none is healthy.
+    only ranks matter to the search. Where none is healthy, theirs is the candidate order.
     """
-    worst = max((s for s in scores if s is not None), default=None)
-    if worst is None:
-        raise ValueError("a generation without a healthy candidate has no fitness")
+    worst = max((s for s in scores if s is not None), default=0.0)
     told = []
     for score in scores:
         if score is None:

@@ -741,6 +741,8 @@ def as_shown(value: Any) -> str:
     """The value as a person reads it; `-` where nothing is set."""
     if value is None or value == "":
         return "-"
+    if isinstance(value, float) and abs(value) >= 1e7 and float(short := f"{value:g}") == value:
+        return short
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     has_tables = isinstance(value, list) and any(isinstance(part, Mapping) for part in value)
     return cut(text, LONGEST_SHOWN) if has_tables else text

@@ -10,8 +10,8 @@ from math import isclose, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from budgets.following import BEGINNING, readings
 from budgets.plain import command
+from budgets.rules import BEFORE_THE_RUN, follows_a_go
 from budgets.state import RunState
 from budgets.terms import Inherited, Plan, SearchTerms, Source, VariantName
 from budgets.verdict.finalists import standing
@@ -84,7 +84,7 @@ class WarmStart:
         given = {rule for rule, _ in overrides}
         if missing := [why for rule, why in self.objections.items() if rule not in given]:
             raise ValueError(". ".join(missing))
-        for rule in BEGINNING:
+        for rule in BEFORE_THE_RUN:
             if rule in given and rule not in self.objections:
                 raise ValueError(f"--override {rule}: that rule does not hold this run up")
         mine = [override for override in overrides if override[0] in self.objections]
@@ -213,7 +213,7 @@ def _phase1_followed(root: Path, config: Config, kind: str) -> WarmStart:
     objections = {
         one.rule: f"{one.evidence}{remedies[one.rule]}, or begin all the same with "
         f'--override {one.rule} --reason "..."'
-        for one in readings(source)
+        for one in follows_a_go(source)
         if one.fires
     }
     return WarmStart(state, point, carry.new, source, objections=objections)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from budgets.blocks import Table
-from budgets.campaign.effects import CampaignReport, Comparison, ConditionRow
 from budgets.campaign.names import shortened
 from budgets.campaign.words import in_words
+from budgets.effects import CampaignReport, Comparison, ConditionRow
 from budgets.plain import plain
 from budgets.words import number
 

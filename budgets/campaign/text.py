@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from budgets.blocks import Block, Heading, Items, Table, Text
 from budgets.campaign.conditions_text import CAPTION, condition_tables
-from budgets.campaign.effects import CampaignReport, Effect, telling
 from budgets.campaign.words import chance_in_words, in_words, moves, name_of, with_level
+from budgets.effects import CampaignReport, Effect, telling
 from budgets.plain import plain
 from budgets.words import first_few, number
 

@@ -2,8 +2,7 @@
 
 from math import floor, log10
 
-from budgets.campaign.differences import Difference
-from budgets.campaign.effects import Effect
+from budgets.effects import Difference, Effect
 
 
 def in_words(own: Difference) -> str:

@@ -7,7 +7,7 @@ from budgets.plain import PROGRAM, plain
 from budgets.state import RunState
 from budgets.stats import Gain, detectable
 from budgets.terms import Thresholds
-from budgets.verdict.conditions import rung
+from budgets.verdict.decision import rung
 from budgets.verdict.gains import average_gain, control_gains, rung_gain, winner_gain
 from budgets.words import percent
 

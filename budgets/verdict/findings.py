@@ -6,17 +6,18 @@ from budgets.frozen import Frozen
 from budgets.state import RunState
 from budgets.stats import Gain
 from budgets.verdict.advice import advice
-from budgets.verdict.conditions import Condition, conditions
+from budgets.verdict.decision import Condition, conditions
 from budgets.verdict.finalists import winner
 from budgets.verdict.gains import (
     control_gains,
     gain_over_incumbent,
     incumbent_gain,
+    luck,
     picking_gains,
+    promise,
     rung_gain,
     winner_gain,
 )
-from budgets.verdict.luck import luck, promise
 
 TITLES: dict[Grade, str] = {
     "go_persists": "Go that persists",

@@ -8,9 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.campaign.differences import Difference
-from budgets.campaign.effects import CampaignReport, ConditionRow
 from budgets.campaign.words import with_level
+from budgets.effects import CampaignReport, ConditionRow, Difference
 from budgets.state import RunState
 from budgets.verdict.findings_text import in_words
 from budgets.words import counted, duration

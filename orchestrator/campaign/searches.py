@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from budgets.following import BEGINNING
 from budgets.ledger.chain import LEDGER
-from budgets.rules.triggers import judge
+from budgets.rules import BEFORE_THE_RUN
+from budgets.ruling import judge
 from budgets.state import RunState
 from orchestrator.campaign.conditions import campaign_name, cells_of, runs_of
 from orchestrator.config import Budget, Config, Values, resolve
@@ -172,7 +172,7 @@ def overrides_of(
 def _rules_in_the_way(state: RunState | None) -> set[object]:
     """Rules that hold the search up, and overrides that its ledger has, with their reasons."""
     if state is None:
-        return set(BEGINNING)
+        return set(BEFORE_THE_RUN)
     holding = {trigger.rule for trigger in judge(state).triggers}
     return holding | {(one.rule, one.reason) for one in state.overridden}
 

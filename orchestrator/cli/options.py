@@ -14,7 +14,7 @@ from typer import Argument, BadParameter, Context, Option
 from budgets.fold import ImpossibleEventError
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.plain import command
-from budgets.rules.triggers import RULES
+from budgets.rules import RULES
 from budgets.terms import Plan
 from objectives import registry, secrets
 from orchestrator.config import OPTIONS, RUNS_DIR, Config, Flags, Layers, parse_assignments, resolve

@@ -11,8 +11,6 @@ from typer import Argument, Context, Option
 
 from budgets.ledger.storage import write_aside
 from budgets.plain import PROGRAM, command, plain, printable, shell_word
-from budgets.rules import text as rules
-from budgets.rules.table import TABLE
 from budgets.table import table
 from budgets.words import counted
 from objectives.api import Objective
@@ -31,6 +29,7 @@ from orchestrator.cli.options import (
     resolved_of,
     taking,
 )
+from orchestrator.cli.rules_table import rule_rows, rules_table
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
 from orchestrator.look.page import named_file
@@ -136,14 +135,14 @@ def explain(
         )
     directory = find_run(run, root)
     state = load_state(directory)
-    limits, saw = state.plan.thresholds, rules.seen(state)
+    rows = rule_rows(state)
     if as_json:
-        rows = [rules.as_dict(rule, limits, saw.get(rule.name)) for rule in TABLE]
         print_json({"directory": str(directory), "rules": rows})
         return
-    evidence = [plain(line) for line in rules.evidence_lines(saw)]
+    seen = {row["rule"]: row["seen"] for row in rows if row["seen"]}
+    evidence = [plain(f"- {rule}: {one['evidence']}") for rule, one in seen.items()]
     title = f"# Rules of {plain(state.plan.run_id)}"
-    print_markdown("\n".join([title, "", *rules.seen_table(limits, saw), "", *evidence]))
+    print_markdown("\n".join([title, "", *rules_table(rows), "", *evidence]))
 
 
 def _is_a_configuration(named: Path) -> bool:

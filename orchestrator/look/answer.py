@@ -7,7 +7,7 @@ and for runs that only measure: a calibration, a check, a campaign.
 from math import sqrt
 
 from budgets.calibration import measure
-from budgets.campaign.effects import CampaignReport
+from budgets.effects import CampaignReport
 from budgets.events import Decided
 from budgets.plain import command
 from budgets.stats import detectable

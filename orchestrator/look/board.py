@@ -5,10 +5,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from budgets.campaign.effects import CampaignReport, campaign_report
 from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.campaign.matrix_text import WIDTH, matrix_lines
 from budgets.campaign.text import campaign_blocks, campaign_sentence
+from budgets.effects import CampaignReport, campaign_report
 from budgets.ledger.chain import LEDGER
 from budgets.ledger.storage import document, write_aside
 from budgets.plain import plain

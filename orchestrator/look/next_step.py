@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.plain import command
-from budgets.rules.table import Reading
+from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.terms import Plan
 from budgets.tiers import TIERS
@@ -91,7 +91,7 @@ def way_on(run: Run) -> NextStep:
     said, options = f"Fix what is named above, then {AGAIN}", ""
     if run.plan.phase == "calibration" and not run.counts.ok:
         said = f'{said} (with --again --reason "WHY" if nothing in it has changed)'
-    elif {"too_few_healthy", "baseline_failed"} & set(rules):  # it would be the same again
+    elif "baseline_failed" in rules:  # it would be the same again
         said, again = "It cannot go on: fix what is named above, then start another run", ()
     elif rules and all(trigger.overridable for trigger in triggers):
         options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'

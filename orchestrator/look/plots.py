@@ -12,10 +12,10 @@ from statistics import fmean
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from budgets.campaign.effects import CampaignReport
 from budgets.campaign.names import shortened
 from budgets.campaign.words import name_of
 from budgets.causes import is_lost
+from budgets.effects import CampaignReport
 from budgets.events import Status
 from budgets.stats import interval
 from budgets.verdict.finalists import BASELINE

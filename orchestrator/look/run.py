@@ -17,13 +17,13 @@ from typing import Any, Literal
 from budgets import calibration as calibrations
 from budgets import pace as paces
 from budgets.accounts import MS_PER_HOUR
-from budgets.campaign.effects import CampaignReport, campaign_of
 from budgets.causes import cause_of, is_lost
 from budgets.course import search_is_over, still_apart
+from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
 from budgets.liveness import Liveness, label, liveness
 from budgets.proxy.report import ProxyReport, proxy_report
-from budgets.rules.triggers import Decision, Ruling
+from budgets.ruling import Decision, Ruling
 from budgets.state import Batch, Moment, Panel, RunState, Try
 from budgets.state import Generation as Asked
 from budgets.terms import Calibration, PanelName, Plan

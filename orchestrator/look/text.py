@@ -13,7 +13,7 @@ from budgets.pace import GOOD_ACCURACY, Pace, Timing
 from budgets.plain import one_line
 from budgets.proxy.text import proxy_sentence
 from budgets.terms import Caps
-from budgets.verdict.conditions import gain_in_words
+from budgets.verdict.decision import gain_in_words
 from budgets.verdict.findings import Findings, title
 from budgets.verdict.findings_text import incumbent_line
 from budgets.words import about, counted, duration, listed, percent, sentence_case

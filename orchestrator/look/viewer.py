@@ -33,7 +33,7 @@ from budgets.events import (
 from budgets.ledger.chain import LEDGER
 from budgets.plain import printable
 from budgets.verdict.findings import title
-from budgets.words import duration, precise_duration
+from budgets.words import duration, number, precise_duration
 from objectives.programs.kernel import libc
 from orchestrator.look import text
 from orchestrator.look.board import Board
@@ -161,10 +161,10 @@ def _generation(run: Run, event: GenerationTold) -> str:
     short = "" if generation.is_full else ", short"
     restarted = f", restart {event.descent}" if event.descent else ""
     count = f"{event.generation + 1} of {run.plan.resolved.generations}"
+    best, mean = (min(scores), sum(scores) / len(scores)) if scores else (None, None)
     return (
-        f"Generation {event.generation} ({count}){short}{restarted}: best {min(scores):.5g}, mean "
-        f"{sum(scores) / len(scores):.5g}{against}, {len(generation.failed)} failed, "
-        f"step size {event.sigma:.3g}."
+        f"Generation {event.generation} ({count}){short}{restarted}: best {number(best)}, mean "
+        f"{number(mean)}{against}, {len(generation.failed)} failed, step size {event.sigma:.3g}."
     )
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from budgets.events import Settled, Status
 from budgets.ledger.storage import DISK, read_plain
 from budgets.pace import last_seen, timing
-from budgets.rules.triggers import Decision, Ruling, ruling_of
+from budgets.ruling import Decision, Ruling, ruling_of
 from budgets.state import RunState
 from budgets.terms import Devices, Phase, Tier
 

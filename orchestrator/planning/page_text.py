@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from budgets.calibration import chance_of_pause, failures_to_pause
 from budgets.following import beginning
 from budgets.plain import plain
 from budgets.proxy.certificate import outlook
@@ -18,9 +17,6 @@ from orchestrator.planning.times_text import in_short, times_lines
 from orchestrator.records.planned import spec_of
 
 TIMES = (">half end within", ">nine in ten within", ">device-hours")
-
-SMALL_FAILURE_RATES = (0.01, 0.03)
-"""Of evaluations whose knobs are not to blame: what a healthy system may have."""
 
 
 def to_markdown(page: Page, *, in_full: bool = False) -> str:
@@ -130,7 +126,6 @@ def _in_full(page: Page) -> Iterator[list[str]]:
     yield _what_it_can_tell(page)
     yield _room(tiers)
     yield ["## What is planned", *(f"- **{t.plan.tier}**: {_planned(t.plan)}" for t in tiers)]
-    yield _bad_luck(tiers)
     yield [_terms(plan)]
     yield ["## Before you begin", *_checklist(page)]
 
@@ -269,27 +264,6 @@ def _proxy(plan: Plan) -> str:
         f"{shape.generations} generations are short and {net:.0%} of the search's time is saved; "
         f"where it never does, comparing costs {extra:.0%} more"
     )
-
-
-def _bad_luck(tiers: Sequence[TierPage]) -> list[str]:
-    """How often the crash rule pauses a run that nothing ails but a small rate of failures."""
-    rates = (f">where {rate:.0%} of all fail" for rate in SMALL_FAILURE_RATES)
-    columns = ("tier", ">a generation pauses it at", *rates)
-    rows = (_bad_luck_row(tier.plan) for tier in tiers)
-    return ["## How often luck alone would pause it", *table(columns, rows)]
-
-
-def _bad_luck_row(plan: Plan) -> tuple[object, ...]:
-    rule, each = plan.thresholds, plan.resolved.per_generation
-    limits = (rule.crash_rate_pause, rule.crash_count_pause)
-    count = failures_to_pause(each, *limits)
-    if count is None:
-        return plan.tier, "no number of failures", "never", "never"
-    chances = (
-        f"{chance_of_pause(each, rate, *limits, plan.resolved.generations):.1%} of runs"
-        for rate in SMALL_FAILURE_RATES
-    )
-    return plan.tier, f"{count} of {each} failed", *chances
 
 
 def _terms(plan: Plan) -> str:

@@ -12,7 +12,7 @@ from budgets.events import Settled, Status
 from budgets.fold import ImpossibleEventError, fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.terms import Calibration, Devices, Plan
-from budgets.verdict import luck
+from budgets.verdict import gains as luck
 from objectives.api import Objective
 from orchestrator.planning.calibrations import find_calibration
 from orchestrator.planning.history import read_history

@@ -14,7 +14,7 @@ from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, read
 from budgets.ledger.head import Marked
 from budgets.ledger.storage import read_plain
-from budgets.rules.triggers import Ruling, ruling_of
+from budgets.ruling import Ruling, ruling_of
 from budgets.state import RunState
 from budgets.terms import Phase, Plan
 from budgets.words import counted

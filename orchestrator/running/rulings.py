@@ -1,8 +1,7 @@
 """What rules decide, put on record: that they fired, were overridden, that the run is done."""
 
 from budgets.events import Concluded, Overridden
-from budgets.rules.table import INFRASTRUCTURE, SETUP_FAILED
-from budgets.rules.triggers import Ruling, held_up_by, judge, only_ends_the_search
+from budgets.ruling import Ruling, held_up_by, judge, only_ends_the_search
 from budgets.state import RunState
 from orchestrator.running.run import Run
 
@@ -57,7 +56,7 @@ def refuse_override(state: RunState, rule: str, reason: str) -> None:
     for trigger in triggers:
         if not trigger.overridable:
             way_on = " Repeat the command without it: that tries again"
-            tries_again = rule in (INFRASTRUCTURE.name, SETUP_FAILED.name)
+            tries_again = rule in ("infrastructure", "setup_failed")
             raise ValueError(
                 f"--override {rule}: this rule cannot be overridden.{way_on if tries_again else ''}"
             )

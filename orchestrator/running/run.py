@@ -24,7 +24,7 @@ from budgets.ledger.head import Marked
 from budgets.ledger.storage import unused
 from budgets.ledger.writer import Ledger
 from budgets.plain import PROGRAM, one_line
-from budgets.rules.triggers import refusal_from
+from budgets.ruling import refusal_of
 from budgets.state import Batch, Observer, RunState, Try
 from budgets.terms import Plan
 from budgets.words import counted
@@ -157,7 +157,7 @@ class Run:
     def _refusal(self, accounts: Accounts, reserved: Reserved) -> Refusal | None:
         """Why it may not start now: a longer variant may take more than what is left."""
         batch = self.state.batch(reserved)
-        refusal = refusal_from(accounts, self.state, batch, reserved.candidate)
+        refusal = refusal_of(self.state, batch, reserved.candidate, accounts)
         return refusal or accounts.refusal(reserved.reserve_ms, apart=batch.panel is not None)
 
     def attempt(self, reserved: Reserved) -> Attempt:

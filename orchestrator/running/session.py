@@ -16,7 +16,7 @@ from budgets.events import Owner
 from budgets.ledger.chain import LEDGER
 from budgets.ledger.storage import DISK, Storage, read_plain
 from budgets.ledger.writer import BALLAST, Clock, Ledger
-from budgets.rules.triggers import Ruling, ruling_of
+from budgets.ruling import Ruling, ruling_of
 from budgets.state import Generation, Observer, RunState
 from budgets.terms import Plan
 from budgets.words import counted

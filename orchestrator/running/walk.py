@@ -8,10 +8,9 @@ from budgets.accounts import Refusal
 from budgets.course import at_work, awaited, can_ask, next_step, search_is_over
 from budgets.events import GenerationAsked, GenerationTold
 from budgets.proxy.certificate import length_of_next
-from budgets.rules.table import Reading, place_of
-from budgets.rules.triggers import (
+from budgets.rules import Reading, disk_full, place_of
+from budgets.ruling import (
     Ruling,
-    disk_full,
     judge,
     only_ends_the_search,
     refused,

@@ -16,7 +16,7 @@ import numpy as np
 
 from budgets.events import Grade, NoGo
 from budgets.state import Generation, Panel, RunState
-from budgets.verdict.conditions import conditions
+from budgets.verdict.decision import conditions
 from budgets.verdict.finalists import BASELINE, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec

@@ -152,6 +152,7 @@ def approved(request: pytest.FixtureRequest) -> Approve:
 
     def compare(name: str, text: str) -> None:
         file, text = APPROVED / f"{name}.txt", text.strip("\n") + "\n"
+        assert not re.search(r"\d{7,}\.0\b", text), "a whole number is shown as one"
         before = file.read_text() if file.exists() else ""
         if request.config.getoption("--approve"):
             file.parent.mkdir(parents=True, exist_ok=True)

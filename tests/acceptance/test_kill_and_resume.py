@@ -106,6 +106,7 @@ def sample(books: Books) -> list[int]:
     return found
 
 
+@pytest.mark.timeout(1200)  # where every record is meant, with a neighbour on the machine
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=SLOW)])
 @pytest.mark.parametrize("kind", COMMANDS)
 def test_a_run_killed_after_a_record_ends_as_if_nobody_had_killed_it(

@@ -44,14 +44,21 @@ def test_an_override_is_of_one_rule(product: Product) -> None:
         phase1(product, *search, *overrides, code=code)
 
 
-def test_no_override_lets_through_what_teaches_the_search_nothing(product: Product) -> None:
-    """Fewer healthy candidates than it recombines."""
-    fails = ("--set", 'fixed={"crash": "gen_0001/cand_000[0-4]"}')
-    search = ("run", "hill", *fails, *short(2))
+@pytest.mark.parametrize("healthy", [3, 0])
+def test_a_generation_of_failures_is_let_through_by_two_overrides(
+    product: Product, healthy: int
+) -> None:
+    """Fewer healthy candidates than the search recombines."""
+    fails = ("--set", f'fixed={{"crash": "gen_0001/cand_000[{healthy}-7]"}}')
+    search = ("run", "hill", *fails, *short(3))
     phase1(product, *search, code=3)
     phase1(product, *search, *KNOWN, "crash_rate", code=3)
-    assert books_of(product, "run").fired[-1] == ("too_few_healthy", 1, "pause", 3, 4)
-    phase1(product, *search, *KNOWN, "too_few_healthy", code=2)
+    assert books_of(product, "run").fired[-1] == ("too_few_healthy", 1, "pause", healthy, 4)
+    phase1(product, *search, *KNOWN, "too_few_healthy")
+    books = books_of(product, "run")
+    assert [one.status in FAILED for one in books.searched].count(True) == 8 - healthy
+    assert len(books.searched) == 24
+    product.verify("run")
 
 
 @pytest.mark.parametrize(("fixed", "drifts"), [('{"later": 0.1}', True), ('{"idle": 0.15}', False)])

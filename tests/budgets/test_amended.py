@@ -8,7 +8,7 @@ import pytest
 from budgets.accounts import MS_PER_HOUR
 from budgets.events import Amended, Concluded
 from budgets.fold import ImpossibleEventError, fold
-from budgets.rules.triggers import judge
+from budgets.ruling import judge
 from budgets.terms import Caps, Envelope
 
 if TYPE_CHECKING:

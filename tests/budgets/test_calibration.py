@@ -11,16 +11,13 @@ from budgets.calibration import (
     EvalSeconds,
     Noise,
     best_of_noise,
-    chance_of_pause,
     eval_seconds,
-    failures_to_pause,
     forecast,
     measure,
     noise,
     noise_band,
 )
 from budgets.events import Status
-from budgets.rules.failures import crash_rate
 from budgets.terms import Calibration, Caps, Envelope, Limits, Phase, Sample, Tier, percentile_90
 from budgets.tiers import TIERS
 
@@ -255,47 +252,6 @@ def test_the_times_of_evaluations_are_told_from_the_shortest_to_the_longest() ->
     assert (found.min, found.median, found.max) == (1.0, 2.5, 4.0)
     assert found.p90 == pytest.approx(3.7)
     assert eval_seconds(Calibration(assumed_seconds=60.0)) == EvalSeconds(60.0, 60.0, 60.0, 60.0)
-
-
-@pytest.mark.parametrize(
-    ("evaluations", "count"), [(1, None), (2, 2), (8, 2), (16, 2), (20, 3), (30, 4), (72, 8)]
-)
-def test_a_pause_takes_more_than_a_tenth_and_two_failures(
-    evaluations: int, count: int | None
-) -> None:
-    assert failures_to_pause(evaluations, 0.10, 2) == count
-
-
-@pytest.mark.parametrize(
-    ("evaluations", "rate", "generations", "chance"),
-    [  # 1 - (1 - scipy.stats.binom.sf(failures - 1, evaluations, rate)) ** generations
-        (8, 0.01, 1, 0.002690),
-        (8, 0.03, 60, 0.742219),
-        (16, 0.01, 30, 0.280927),
-        (36, 0.03, 5, 0.106272),
-        (1, 0.5, 30, 0.0),
-        (16, 0.0, 30, 0.0),
-    ],
-)
-def test_luck_alone_pauses_a_run_as_often_as_a_binomial_says(
-    evaluations: int, rate: float, generations: int, chance: float
-) -> None:
-    assert chance_of_pause(evaluations, rate, 0.10, 2, generations) == pytest.approx(
-        chance, abs=1e-6
-    )
-
-
-def test_the_failures_that_pause_are_those_of_the_rule_itself(make_story: "MakeStory") -> None:
-    envelope = Envelope(population=20, generations=1, seeds_per_candidate=1)
-    story = make_story(resolved=envelope, caps=Caps(evaluations=20))
-    rule = story.state.plan.thresholds
-    story.ask()
-    fired = []
-    for candidate in range(4):
-        story.evaluate(candidate, Status.ERROR)
-        fired.append(crash_rate(story.state, story.current).fires)
-    assert fired == [False, False, True, True]
-    assert failures_to_pause(20, rule.crash_rate_pause, rule.crash_count_pause) == 3
 
 
 # Terms that cannot be agreed on

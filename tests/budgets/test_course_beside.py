@@ -18,7 +18,7 @@ from budgets.events import (
     Status,
 )
 from budgets.fold import ImpossibleEventError
-from budgets.rules.triggers import judge, refusal_of
+from budgets.ruling import judge, refusal_of
 from budgets.terms import Arm, Caps
 from budgets.verdict.decision import decide
 
@@ -209,7 +209,7 @@ def test_a_generation_that_leaves_the_verdict_too_little_is_not_begun(
         verdict = judge(make_story(plan).state)
         assert verdict.decision == decision
         if decision == "stop":
-            assert "with the 45 evaluations that the verdict will take" in verdict.reason
+            assert "the verdict's 45" in verdict.reason
             assert flag in verdict.reason
 
 

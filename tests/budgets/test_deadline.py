@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from budgets.accounts import MS_PER_HOUR, Accounts, Calendar
 from budgets.events import Amended, Event, Overridden
 from budgets.fold import ImpossibleEventError, apply, fold
-from budgets.rules.triggers import judge, unaffordable
+from budgets.ruling import judge, unaffordable
 from budgets.state import RunState
 from budgets.terms import Calibration, Caps, Parent, Window
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from budgets.calibration import luck
-from budgets.campaign.effects import campaign_of
+from budgets.effects import campaign_of
 from budgets.events import Salvaged, Status, Withdrawn
 from budgets.fold import apply, begin, fold
 from budgets.following import beginning
@@ -15,7 +15,7 @@ from budgets.ledger.chain import LEDGER, read
 from budgets.liveness import liveness
 from budgets.pace import good_on_devices, idle_hours, slot_hours, timing
 from budgets.proxy.report import proxy_report
-from budgets.rules.triggers import ruling_of
+from budgets.ruling import ruling_of
 from budgets.state import RunState
 from budgets.terms import Inherited, Plan, Source
 from budgets.verdict.finalists import recommendation

@@ -22,7 +22,7 @@ PROGRAMS = {"python -m orchestrator": program(is_whole=True)}
 COLUMNS = 78
 """Of an example: a narrow terminal's, less what stands beside it. A broken line pastes as two."""
 
-ACTS = {"--evaluate", "--out", "--train", "--write"}
+ACTS = {"--out", "--salvage", "--train", "--write"}
 
 NOT_RUN = {*RUNS_OR_WRITES, *STAYS, "doctor", "plan"}
 """`doctor` looks at this very machine, a phase 2 wants nanochat's Go: elsewhere tested."""

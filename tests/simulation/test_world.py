@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from budgets import rules
 from budgets.accounts import Accounts
 from budgets.events import Settled, Status
 from budgets.ledger.chain import LEDGER
-from budgets.rules import triggers
-from budgets.rules.table import SETUP_FAILED, Reading
+from budgets.rules import Reading
 from budgets.state import RunState
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown
@@ -148,9 +148,9 @@ def blamed_on_resume(world: World, patch: pytest.MonkeyPatch) -> None:
 
 def goes_on_unready(_: World, patch: pytest.MonkeyPatch) -> None:
     def quiet(state: RunState) -> Reading:
-        return SETUP_FAILED.reads(state.asked, 0, 0, "never mind", fires=False)
+        return Reading("setup_failed", state.asked, 0, 0, "never mind")
 
-    patch.setattr(triggers, "setup_failed", quiet)
+    patch.setattr(rules, "setup_failed", quiet)
 
 
 def believes_late_results(_: World, patch: pytest.MonkeyPatch) -> None:

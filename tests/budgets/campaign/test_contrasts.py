@@ -1,6 +1,6 @@
 """Which conditions an effect weighs against which."""
 
-from budgets.campaign.contrasts import cells_of, contrasts, usable
+from budgets.effects import cells_of, contrasts, usable
 from budgets.terms import Condition, Factor
 
 FACTORS = (

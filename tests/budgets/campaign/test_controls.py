@@ -1,6 +1,6 @@
 """Who is compared with which control."""
 
-from budgets.campaign.controls import controls_of
+from budgets.effects import controls_of
 from budgets.terms import Condition
 
 

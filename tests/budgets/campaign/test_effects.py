@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from budgets.campaign.effects import CampaignReport, Effect, campaign_report
 from budgets.campaign.matrix import Matrix
+from budgets.effects import CampaignReport, Effect, campaign_report
 from budgets.events import Status
 from budgets.stats import detectable
 from budgets.terms import CampaignTerms

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from budgets.events import GenerationAsked, Reserved
 from budgets.fold import ImpossibleEventError
 from budgets.liveness import label
-from budgets.rules.triggers import judge
+from budgets.ruling import judge
 from budgets.terms import CampaignTerms, Caps, Condition, Envelope, Plan
 
 if TYPE_CHECKING:

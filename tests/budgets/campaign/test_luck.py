@@ -3,8 +3,8 @@
 from itertools import product
 from random import Random
 
-from budgets.campaign.effects import CampaignReport, campaign_report
 from budgets.campaign.matrix import Cell, Matrix
+from budgets.effects import CampaignReport, campaign_report
 from budgets.terms import CampaignTerms, Condition, Factor
 
 LEVELS = {"A": ("0", "1"), "B": ("0", "1", "2")}

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from budgets.blocks import markdown
-from budgets.campaign.effects import CampaignReport, campaign_report, telling
 from budgets.campaign.matrix import Matrix
 from budgets.campaign.text import campaign_blocks, campaign_sentence
+from budgets.effects import CampaignReport, campaign_report, telling
 from budgets.events import Status
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.campaign.differences import Difference
-from budgets.campaign.effects import campaign_report
 from budgets.campaign.words import chance_in_words, in_words, moves, with_level
+from budgets.effects import Difference, campaign_report
 from budgets.words import number
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from budgets.proxy.certificate import (
 )
 from budgets.proxy.replay import first_divergence
 from budgets.proxy.report import ProxyReport, proxy_report
-from budgets.rules.failures import runaway_time
-from budgets.rules.triggers import judge, refusal_of
+from budgets.rules import runaway_time
+from budgets.ruling import judge, refusal_of
 from budgets.state import RunState
 from budgets.terms import Arm, Caps, Confirmation, Envelope, Plan, ProxyTerms, Varied
 from budgets.verdict.findings import findings
@@ -456,7 +456,6 @@ def test_short_evaluations_run_away_from_earlier_short_ones(
         run.evaluate(1, candidate, 1.0, seconds)
     reading = runaway_time(run.state, run.story.current)
     assert reading.fires == fires
-    assert "times the earlier 1.5" in reading.evidence
 
 
 # What is never compared
@@ -469,7 +468,7 @@ def test_full_evaluations_run_away_from_the_calibrated_time(told: Paired) -> Non
     run.generation(favourite=(0.9, 0.5), short_seconds=0.5)
     run.generation()
     assert run.state.generations[3].is_full
-    assert "calibrated" in runaway_time(run.state, run.state.generations[3]).evidence
+    assert runaway_time(run.state, run.state.generations[3]).observed == 1.0
 
 
 def test_luck_is_that_of_the_full_scores(told: Paired) -> None:

@@ -1,9 +1,12 @@
 """`explain` of a run: what each rule observes there."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
+
+from orchestrator.cli.rules_table import rule_rows, rules_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,3 +60,19 @@ def test_a_rule_that_is_overridden_is_shown_so(
 def test_a_run_that_is_not_there_is_bad_input(command: "Command") -> None:
     answer = command("explain", "nothing")
     assert (answer.code, "no run 'nothing'" in answer.err) == (2, True)
+
+
+def test_the_documentation_has_the_table() -> None:
+    assert (
+        "\n".join(rules_table(rule_rows()))
+        in (Path(__file__).parents[3] / "docs/rules.md").read_text()
+    )
+
+
+def test_a_limit_of_the_runs_own_is_shown_with_its_default(
+    fragile: "Callable[..., Answer]", command: "Command"
+) -> None:
+    fragile("--set", "thresholds.crash_count_pause=4")
+    found = rows(command("explain", "min-sphere-s1", "--json"))["crash_rate"]
+    assert (found["limits"]["crash_count_pause"], found["defaults"]["crash_count_pause"]) == (4, 2)
+    assert "`crash_count_pause` 4 (default 2)" in "\n".join(rules_table([found]))

@@ -13,7 +13,7 @@ from budgets.fold import apply, fold
 from budgets.ledger.chain import LEDGER, read
 from budgets.state import Panel, RunState, Try
 from budgets.terms import Arm, Calibration, Devices, Plan
-from budgets.verdict.conditions import conditions
+from budgets.verdict.decision import conditions
 from budgets.verdict.finalists import BASELINE, recommendation, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec

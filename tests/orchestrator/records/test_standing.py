@@ -11,7 +11,7 @@ import pytest
 from budgets.events import Concluded, Owner, Status
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
-from budgets.rules.triggers import judge
+from budgets.ruling import judge
 from budgets.state import RunState
 from orchestrator.execution.processes import this_owner
 from orchestrator.look.serve import Site

@@ -161,7 +161,8 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
 def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
     import typer
 
-    from budgets.rules.triggers import Ruling, disk_full
+    from budgets.rules import disk_full
+    from budgets.ruling import Ruling
     from orchestrator.cli.output import Output
 
     state = state_of(run)

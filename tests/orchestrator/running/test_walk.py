@@ -18,7 +18,7 @@ from budgets.events import (
     Withdrawn,
 )
 from budgets.ledger.writer import Clock
-from budgets.rules.triggers import judge
+from budgets.ruling import judge
 from budgets.state import RunState
 from budgets.terms import Window
 from objectives import registry

@@ -1,0 +1,407 @@
+"""What a campaign found: its conditions against the controls, and the effects of its factors.
+
+Lower scores are better, so a difference above 0 is worse. Every comparison is paired by seed: each
+seed gives one value, and Student's t over the seeds an interval and a chance. Of all effects
+said to move the score a share `rate` at most is expected to be luck, and likewise of all
+conditions said to differ from a control.
+
+A main effect is a level against the factor's first level, averaged over the combinations of all
+other factors. A two-factor interaction is a difference of differences: how much more moving one
+factor does at a level of the other than at its first level. Both average with equal weights over
+combinations in which every corner is there, so that no other factor takes part. D. C. Montgomery,
+"Design and Analysis of Experiments", chapter 5; with an interaction there half of the one here.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, product
+from math import fsum, prod, sqrt
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from budgets.campaign.matrix import Matrix, matrix_of
+from budgets.frozen import Frozen
+from budgets.state import RunState
+from budgets.stats import believed, chance, detectable, interval
+from budgets.terms import CampaignTerms, Condition, Factor
+
+LEVEL = 0.05
+"""How often an interval misses what it is of."""
+
+TINY = 1e-9
+"""Of the scale: differences below are rounding."""
+
+Scores = Mapping[int, Mapping[int, float]]
+"""Healthy scores by the number of the condition, then by seed."""
+
+Cells = Mapping[tuple[str, ...], int]
+"""The number of the condition at each combination of levels, in the order of the factors."""
+
+
+class Difference(Frozen):
+    """A mean difference between scores, and how sure it is."""
+
+    seeds: int  # that it was seen on
+    mean: float | None  # None without a seed
+    lower: float | None  # bounds of the interval; None below two seeds
+    upper: float | None
+    sd: float | None  # of one seed's difference
+    chance: float | None  # of so large a |t| were there none; None below two seeds
+    percent: float | None  # of the reference, likewise its bounds
+    percent_lower: float | None
+    percent_upper: float | None
+    is_found: bool = False  # too much for chance, all its kind considered
+
+
+def difference(values: Sequence[float], reference: float | None, size: float) -> Difference:
+    """That of one value a seed, in percent of `reference`. Scores are about as large as `size`."""
+    values = _without_rounding(values, TINY * size)
+    mean = fmean(values) if values else None
+    lower, upper = interval(values, LEVEL) or (None, None)
+    is_enough = len(values) > 1
+
+    def percent(value: float | None) -> float | None:
+        return None if value is None or not reference else 100 * value / abs(reference)
+
+    return Difference(
+        seeds=len(values),
+        mean=mean,
+        lower=lower,
+        upper=upper,
+        sd=stdev(values) if is_enough else None,
+        chance=round(chance(values), 9) if is_enough else None,
+        percent=percent(mean),
+        percent_lower=percent(lower),
+        percent_upper=percent(upper),
+    )
+
+
+def _without_rounding(values: Sequence[float], tiny: float) -> list[float]:
+    """Values that lie no further apart than rounding puts them are one, 0 if that is as near."""
+    kept = [0.0 if abs(value) <= tiny else value for value in values]
+    if kept and max(kept) - min(kept) <= tiny:
+        return [fmean(kept)] * len(kept)
+    return kept
+
+
+def judged_together(differences: Sequence[Difference], rate: float | None) -> list[Difference]:
+    """With those named that may be believed together; none may before the campaign is over."""
+    if rate is None:
+        return list(differences)
+    flags = believed([own.chance for own in differences], rate)
+    return [
+        own.model_copy(update={"is_found": flag})
+        for own, flag in zip(differences, flags, strict=True)
+    ]
+
+
+class Comparison(Frozen):
+    """A condition against a control, on the seeds that both have a score on."""
+
+    control: str
+    difference: Difference
+
+
+class Effect(Frozen):
+    """What moving a factor from its first level does, or how two factors act together."""
+
+    factors: tuple[str, ...]  # one; or two that interact
+    levels: tuple[str, ...]  # of each ...
+    against: tuple[str, ...]  # ... its first, with which it is compared
+    combinations: int  # of the other factors' levels
+    averaged: int  # of these, over so many: of the rest a condition is missing or failed
+    difference: Difference
+
+    @property
+    def is_interaction(self) -> bool:
+        return len(self.factors) > 1
+
+
+class ConditionRow(Frozen):
+    """One condition over all seeds."""
+
+    name: str
+    is_control: bool
+    levels: dict[str, str]
+    statuses: dict[str, int]
+    scores: tuple[float | None, ...]  # in the order of the seeds
+    healthy: int
+    mean: float | None
+    sd: float | None
+    lower: float | None  # bounds of the mean's interval, over seeds
+    upper: float | None
+    comparisons: tuple[Comparison, ...]
+
+
+class CampaignReport(Frozen):
+    """All that a campaign has to say."""
+
+    name: str
+    measure: str  # what a cell's score is
+    seeds: tuple[int, ...]
+    level: float  # with which probability an interval misses
+    rate: float  # share of what is found that may be luck
+    reference: float | None  # score that an effect's percents are of
+    reference_of: str  # whose that is
+    statuses: dict[str, int]
+    evaluations: int  # conditions * seeds
+    unsettled: int  # of these
+    is_over: bool  # nothing is judged before: an interval watched while it grows is none
+    rows: tuple[ConditionRow, ...]
+    effects: tuple[Effect, ...]
+    detectable_percent: float | None  # main effect that so many seeds show, 8 times of 10
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        return tuple(row.name for row in self.rows if row.is_control)
+
+    @property
+    def found(self) -> tuple[Effect, ...]:
+        """Effects that chance does not explain, the largest first."""
+        known = (effect for effect in self.effects if effect.difference.is_found)
+        return tuple(sorted(known, key=lambda e: (e.is_interaction, -abs(e.difference.mean or 0))))
+
+
+def campaign_of(state: RunState, *, is_over: bool) -> CampaignReport | None:
+    """The result of a campaign in one ledger; None of any other run. See `campaign_report`."""
+    if state.plan.campaign is None:
+        return None
+    rate = state.plan.thresholds.alive_level
+    return campaign_report(matrix_of(state), rate, is_over=is_over)
+
+
+def campaign_report(
+    matrix: Matrix, rate: float, *, is_over: bool, measure: str = "score"
+) -> CampaignReport:
+    """The result as far as it is known. `is_over`: no more is to come, so it may be judged."""
+    terms = matrix.terms
+    scores = {number: matrix.scores(number) for number in range(len(terms.conditions))}
+    reference, whose = _reference(terms, scores)
+    effects = _effects(terms, scores, reference, rate if is_over else None)
+    return CampaignReport(
+        name=terms.name,
+        measure=measure,
+        seeds=terms.seeds,
+        level=LEVEL,
+        rate=rate,
+        reference=reference,
+        reference_of=whose,
+        statuses=matrix.counts,
+        evaluations=len(matrix.cells),
+        unsettled=matrix.unsettled,
+        is_over=is_over,
+        rows=_rows(matrix, scores, rate if is_over else None),
+        effects=effects,
+        detectable_percent=_detectable_percent(effects, reference),
+    )
+
+
+def _reference(terms: CampaignTerms, scores: Scores) -> tuple[float | None, str]:
+    """The first control's mean score; without one, the mean of the conditions' means."""
+    for number, condition in enumerate(terms.conditions):
+        if condition.control and scores[number]:
+            return fmean(scores[number].values()), condition.name
+    means = [fmean(own.values()) for own in scores.values() if own]
+    return (fmean(means) if means else None), "all conditions"
+
+
+def _effects(
+    terms: CampaignTerms, scores: Scores, reference: float | None, rate: float | None
+) -> tuple[Effect, ...]:
+    known = list(
+        contrasts(terms.factors, usable(cells_of(terms.factors, terms.conditions), scores))
+    )
+    size = _size(scores)
+    found = [difference(list(one.values(scores).values()), reference, size) for one in known]
+    return tuple(
+        Effect(
+            factors=one.factors,
+            levels=one.levels,
+            against=one.against,
+            combinations=one.combinations,
+            averaged=one.averaged,
+            difference=own,
+        )
+        for one, own in zip(known, judged_together(found, rate), strict=True)
+    )
+
+
+def _size(scores: Scores) -> float:
+    return max((abs(score) for own in scores.values() for score in own.values()), default=0.0)
+
+
+def _rows(matrix: Matrix, scores: Scores, rate: float | None) -> tuple[ConditionRow, ...]:
+    conditions, size = matrix.terms.conditions, _size(scores)
+    pairs = [(n, control) for n in scores for control in controls_of(n, conditions)]
+    judged = judged_together([_against(scores[n], scores[c], size) for n, c in pairs], rate)
+    compared: dict[int, list[Comparison]] = {number: [] for number in scores}
+    for (number, control), own in zip(pairs, judged, strict=True):
+        compared[number].append(Comparison(control=conditions[control].name, difference=own))
+    return tuple(_row(matrix, number, scores[number], tuple(compared[number])) for number in scores)
+
+
+def _against(own: Mapping[int, float], control: Mapping[int, float], size: float) -> Difference:
+    seeds = sorted(set(own) & set(control))
+    reference = fmean(control[seed] for seed in seeds) if seeds else None
+    return difference([own[seed] - control[seed] for seed in seeds], reference, size)
+
+
+def _row(
+    matrix: Matrix, number: int, scores: Mapping[int, float], compared: tuple[Comparison, ...]
+) -> ConditionRow:
+    condition, values = matrix.terms.conditions[number], list(scores.values())
+    lower, upper = interval(values, LEVEL) or (None, None)
+    return ConditionRow(
+        name=condition.name,
+        is_control=condition.control,
+        levels=condition.levels,
+        statuses=dict(Counter(cell.status for cell in matrix.rows[number])),
+        scores=tuple(scores.get(seed) for seed in matrix.terms.seeds),
+        healthy=len(values),
+        mean=fmean(values) if values else None,
+        sd=stdev(values) if len(values) > 1 else None,
+        lower=lower,
+        upper=upper,
+        comparisons=compared,
+    )
+
+
+def telling(interactions: Sequence[Effect], most: int) -> list[Effect]:
+    """At most so many, in their order: all that were found, and the least likely of the others."""
+
+    def least_likely(effect: Effect) -> tuple[bool, float]:
+        own = effect.difference
+        return not own.is_found, 1.0 if own.chance is None else own.chance
+
+    ranked = sorted(interactions, key=least_likely)
+    count = max(most, sum(e.difference.is_found for e in interactions))
+    kept = {(e.factors, e.levels) for e in ranked[:count]}
+    return [e for e in interactions if (e.factors, e.levels) in kept]
+
+
+def _detectable_percent(effects: Sequence[Effect], reference: float | None) -> float | None:
+    """For the main effect that is known least."""
+    known = [
+        (own.sd / sqrt(own.seeds), own.sd, own.seeds)
+        for own in (effect.difference for effect in effects if not effect.is_interaction)
+        if own.sd
+    ]
+    if not known or not reference:
+        return None
+    _, sd, seeds = max(known)
+    return 100 * detectable(sd, seeds, LEVEL / 2) / abs(reference)
+
+
+# Contrasts of a factorial
+
+
+class Contrast(NamedTuple):
+    """Conditions with weights that add up to nothing."""
+
+    factors: tuple[str, ...]  # one, or two that interact
+    levels: tuple[str, ...]  # of each ...
+    against: tuple[str, ...]  # ... and what it is compared with
+    combinations: int  # of the other factors' levels there are
+    averaged: int  # of these, over so many
+    weights: Mapping[int, float]  # by the number of the condition
+
+    def values(self, scores: Scores) -> dict[int, float]:
+        """The contrast by seed, on those on which every condition in it has a score."""
+        if not self.weights:
+            return {}
+        seeds = set.intersection(*(set(scores[number]) for number in self.weights))
+        return {
+            seed: fsum(weight * scores[number][seed] for number, weight in self.weights.items())
+            for seed in sorted(seeds)
+        }
+
+
+def cells_of(
+    factors: Sequence[Factor], conditions: Sequence[Condition]
+) -> dict[tuple[str, ...], int]:
+    """The conditions that are cells of the factorial.
+
+    A control is one only where no other condition has its levels.
+    """
+    names = [factor.name for factor in factors]
+    found: dict[tuple[str, ...], int] = {}
+    for controls in (False, True):
+        for number, condition in enumerate(conditions):
+            if condition.control is controls and all(name in condition.levels for name in names):
+                found.setdefault(tuple(condition.levels[name] for name in names), number)
+    return found if names else {}
+
+
+def contrasts(factors: Sequence[Factor], cells: Cells) -> Iterator[Contrast]:
+    """Every main effect, then every two-factor interaction, of the cells that there are."""
+    for count in (1, 2):
+        for places in combinations(range(len(factors)), count):
+            for levels in product(*(factors[place].levels[1:] for place in places)):
+                yield _contrast(factors, cells, dict(zip(places, levels, strict=True)))
+
+
+def _contrast(factors: Sequence[Factor], cells: Cells, moved: Mapping[int, str]) -> Contrast:
+    """The factors at these places moved from their first levels to these."""
+    others = [
+        factor.levels if place not in moved else (factor.levels[0],)
+        for place, factor in enumerate(factors)
+    ]
+    signs: list[dict[int, int]] = []  # of the conditions at the corners of each combination
+    for combination in product(*others):
+        corners: dict[int | None, int] = {}
+        for changed in product((False, True), repeat=len(moved)):
+            levels, sign = list(combination), 1
+            for (place, level), is_moved in zip(moved.items(), changed, strict=True):
+                levels[place] = level if is_moved else levels[place]
+                sign = sign if is_moved else -sign
+            corners[cells.get(tuple(levels))] = sign
+        if None not in corners:
+            signs.append({number: sign for number, sign in corners.items() if number is not None})
+    return Contrast(
+        factors=tuple(factors[place].name for place in moved),
+        levels=tuple(moved.values()),
+        against=tuple(factors[place].levels[0] for place in moved),
+        combinations=prod(map(len, others)),
+        averaged=len(signs),
+        weights={number: sign / len(signs) for own in signs for number, sign in own.items()},
+    )
+
+
+def usable(cells: Cells, scores: Scores) -> dict[tuple[str, ...], int]:
+    """The cells with a score on half of the seeds at least that the fullest one has.
+
+    A cell that nearly always fails would leave every effect without seeds to be seen on.
+    """
+    most = max((len(scores[number]) for number in cells.values()), default=0)
+    return {
+        levels: number
+        for levels, number in cells.items()
+        if scores[number] and 2 * len(scores[number]) >= most
+    }
+
+
+# Which controls a condition is compared with
+
+
+def controls_of(number: int, conditions: Sequence[Condition]) -> list[int]:
+    """The numbers of the controls that the condition of that number is compared with.
+
+    A control with levels that other conditions share is theirs (`1B_base` of `1B_rank4`, not of
+    `3B_rank4`); every other control is everybody's. Controls are compared with those before them.
+    """
+    own = conditions[number]
+    return [
+        other
+        for other, control in enumerate(conditions)
+        if control.control
+        and other != number
+        and not (own.control and other > number)
+        and (shares(own, control) or not any(shares(c, control) for c in conditions))
+    ]
+
+
+def shares(condition: Condition, control: Condition) -> bool:
+    """Whether the condition, no control itself, has all the levels that the control has."""
+    if condition.control or not control.levels:
+        return False
+    return control.levels.items() <= condition.levels.items()

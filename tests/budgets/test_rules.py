@@ -1,0 +1,519 @@
+"""What each rule observes, on both sides of its limits."""
+
+from math import sqrt
+from typing import TYPE_CHECKING, Any, get_args
+
+import pytest
+
+from budgets.events import Overridden, PanelAsked, Reserved, Settled, Status
+from budgets.rules import RULES, TABLE, Reading, disk_full
+from budgets.ruling import judge, readings
+from budgets.terms import (
+    Arm,
+    Calibration,
+    Caps,
+    Devices,
+    Envelope,
+    ProxyTerms,
+    SearchTerms,
+    Thresholds,
+    Varied,
+)
+from budgets.verdict import decision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.budgets.conftest import MakeStory, Story
+
+MIDDLE = (0.5, 0.5)
+ERROR, NAN, LOST = Status.ERROR, Status.NAN, Status.LOST
+
+
+def plan(population: int = 8, generations: int = 5, seeds: int = 1, **fields: Any) -> Any:
+    """Fields of a plan of that size."""
+    size = Envelope(population=population, generations=generations, seeds_per_candidate=seeds)
+    return {"resolved": size, "nominal": size, "caps": Caps(evaluations=999), **fields}
+
+
+def observed(story: "Story", rule: str) -> Reading:
+    (found,) = (one for one in readings(story.state) if one.rule == rule)
+    return found
+
+
+def firing(story: "Story") -> list[str]:
+    return [reading.rule for reading in judge(story.state).triggers]
+
+
+def ask(story: "Story", *outcomes: Any, at: tuple[float, ...] = MIDDLE, **fields: Any) -> None:
+    """A generation at one point, of which the first candidates end so."""
+    story.ask(points=(at,) * story.state.plan.resolved.population, **fields)
+    for candidate, outcome in enumerate(outcomes):
+        story.evaluate(candidate, outcome)
+
+
+def close(story: "Story") -> None:
+    for candidate, _ in story.current.owed():
+        story.evaluate(candidate)
+    story.tell()
+
+
+def waive(story: "Story", rule: str, generation: int = 0) -> None:
+    story.say(Overridden(rule=rule, generation=generation, reason="known"))
+
+
+# The table
+
+
+def test_every_threshold_belongs_to_a_rule_and_every_condition_is_in_the_table() -> None:
+    assert {name for rule in TABLE.values() for name in rule.thresholds} == set(
+        Thresholds.model_fields
+    )
+    judged = {*get_args(decision.Rule), "flat", "seed_luck"}
+    assert {name for name, rule in TABLE.items() if rule.decision == "no go"} == judged
+    own = Thresholds(time_drift_pause=3.0)
+    assert TABLE["runaway_time"].limits(own)["time_drift_pause"] == 3.0
+
+
+def test_what_cannot_be_overridden_has_another_way_on() -> None:
+    """Repeat the command, another cap, or (a check's baseline, which is paid for) another run."""
+    final = {"baseline_failed", "setup_failed", "infrastructure", "storage", "budget"}
+    assert {name for name in RULES if not TABLE[name].overridable} == final
+    assert (disk_full(3, "no room").decision, disk_full(3, "no room").generation) == ("pause", 3)
+
+
+# crash_rate
+
+
+@pytest.mark.parametrize(
+    ("population", "failures", "limits", "fires"),
+    [
+        (8, 1, {}, False),  # 12.5 %, but one failure is no pattern
+        (8, 2, {}, True),
+        (20, 2, {}, False),  # exactly 10 %
+        (20, 3, {}, True),
+        (19, 2, {}, True),
+        (8, 1, {"crash_count_pause": 1}, True),
+        (8, 2, {"crash_rate_pause": 0.25}, False),
+    ],
+)
+@pytest.mark.parametrize("status", [ERROR, Status.OOM, Status.TIMEOUT])
+def test_crash_rate(
+    make_story: "MakeStory",
+    population: int,
+    failures: int,
+    limits: dict[str, Any],
+    fires: bool,
+    status: Status,
+) -> None:
+    story = make_story(**plan(population, thresholds=Thresholds(**limits)))
+    ask(story, *failures * [status])
+    reading = observed(story, "crash_rate")
+    assert (reading.fires, reading.observed) == (fires, failures / population)
+    assert firing(story) == ["crash_rate"] * fires
+
+
+@pytest.mark.parametrize("status", [LOST, Status.CANCELLED])
+def test_what_was_lost_or_cancelled_is_no_failure(make_story: "MakeStory", status: Status) -> None:
+    story = make_story(**plan())
+    ask(story, *8 * [status])
+    assert observed(story, "crash_rate").observed == 0
+
+
+@pytest.mark.parametrize(
+    ("nans", "errors", "place", "counted"),
+    [
+        (1, 1, 0.5, 2),  # sustained_nan does not fire for one
+        (2, 1, 0.5, 1),
+        (2, 2, 0.5, 2),
+        (1, 1, 0.004, 1),  # extreme
+        (6, 1, 0.996, 1),
+    ],
+)
+def test_a_nan_is_a_failure_unless_it_is_extreme_or_sustained(
+    make_story: "MakeStory", nans: int, errors: int, place: float, counted: int
+) -> None:
+    story = make_story(**plan())
+    ask(story, *nans * [NAN], *errors * [ERROR], at=(place, 0.5))
+    reading = observed(story, "crash_rate")
+    assert (reading.observed, reading.fires) == (counted / 8, counted >= 2)
+
+
+# sustained_nan
+
+
+@pytest.mark.parametrize(
+    ("population", "nans", "limits", "fires"),
+    [
+        (8, 1, {}, False),
+        (8, 2, {}, True),
+        (20, 2, {}, False),  # exactly 10 %
+        (20, 3, {}, True),
+        (8, 1, {"nan_count_pause": 1}, True),
+        (8, 1, {"nan_count_pause": 1, "nan_rate_pause": 0.125}, False),
+        (8, 1, {"nan_generations_pause": 1}, True),
+    ],
+)
+def test_nans_of_one_generation(
+    make_story: "MakeStory", population: int, nans: int, limits: dict[str, Any], fires: bool
+) -> None:
+    story = make_story(**plan(population, thresholds=Thresholds(**limits)))
+    ask(story, *nans * [NAN])
+    assert observed(story, "sustained_nan").fires == fires
+    assert firing(story) == ["sustained_nan"] * fires
+
+
+def test_on_several_seeds_evaluations_count(make_story: "MakeStory") -> None:
+    story = make_story(**plan(8, seeds=3))
+    ask(story, seeds=(5, 6, 7))
+    for seed, fires in ((5, False), (6, False), (7, True)):  # 1, 2, 3 of 24
+        story.evaluate(0, NAN, seed=seed)
+        assert observed(story, "sustained_nan").fires == fires
+
+
+@pytest.mark.parametrize(
+    ("at", "start", "explained"),
+    [
+        ((0.005, 0.5), (0.5, 0.5), True),
+        ((0.00501, 0.5), (0.5, 0.5), False),
+        ((0.5, 0.995), (0.5, 0.5), True),
+        ((0.5, 0.979), (0.5, 0.5), False),
+        ((0.004, 0.5), (0.005, 0.5), False),  # where the start is too
+        ((0.004, 0.5), (0.00501, 0.5), True),
+        ((0.996, 0.5), (0.004, 0.5), True),  # the start is at the other end
+        ((0.004, 0.996), (0.004, 0.5), True),
+    ],
+)
+def test_the_end_of_a_range_is_extreme_unless_the_start_is_there(
+    make_story: "MakeStory", at: tuple[float, float], start: tuple[float, float], explained: bool
+) -> None:
+    story = make_story(**plan(search=SearchTerms(seed=7, sigma0=0.2, start=start)))
+    ask(story, NAN, NAN, at=at)
+    assert observed(story, "sustained_nan").fires == (not explained)
+
+
+@pytest.mark.parametrize(
+    ("distance", "explained"), [(sqrt(2) + 1.5, False), (sqrt(2) + 1.5001, True), (None, False)]
+)
+def test_an_outlier_of_the_distribution_is_extreme(
+    make_story: "MakeStory", distance: float | None, explained: bool
+) -> None:
+    story = make_story(**plan())
+    ask(story, NAN, NAN, distances=() if distance is None else (distance,) * 8)
+    assert observed(story, "sustained_nan").fires == (not explained)
+
+
+@pytest.mark.parametrize(
+    ("nans", "fires"), [((1, 1, 1), True), ((1, 1, 0, 1, 1), False), ((1, 0, 1, 1, 1), True)]
+)
+def test_one_nan_in_each_of_three_generations_running(
+    make_story: "MakeStory", nans: tuple[int, ...], fires: bool
+) -> None:
+    story = make_story(**plan())
+    for number, count in enumerate(nans):
+        ask(story, *count * [NAN])
+        reading = observed(story, "sustained_nan")
+        assert reading.fires == (fires and number + 1 == len(nans))
+        if number + 1 < len(nans):
+            close(story)
+    assert (reading.observed, reading.limit) == ((3, 3) if fires else (1 / 8, 0.1))
+
+
+def test_an_override_starts_the_count_of_generations_anew(make_story: "MakeStory") -> None:
+    story = make_story(**plan())
+    for number in range(5):
+        ask(story, NAN)
+        waive(story, "crash_rate", number)  # another rule's is nothing to it
+        assert observed(story, "sustained_nan").fires == (number == 2)
+        if number == 2:
+            waive(story, "sustained_nan", 2)
+            assert firing(story) == []
+        close(story)
+
+
+def test_a_calibration_has_no_extreme_points(make_story: "MakeStory") -> None:
+    none: dict[str, Any] = {"tier": None, "search": None, "calibration": None}
+    story = make_story(**plan(1, 1, 5, phase="calibration", **none))
+    story.ask(seeds=(1, 2, 3, 4, 5), points=((0.0, 1.0),))
+    for seed in (1, 2):
+        story.evaluate(0, NAN, seed=seed)
+    assert firing(story) == ["sustained_nan"]
+
+
+# too_few_healthy
+
+
+@pytest.mark.parametrize(
+    ("population", "healthy", "fires"),
+    [(8, 4, False), (8, 3, True), (8, 0, True), (5, 2, False), (5, 1, True)],
+)
+def test_fewer_healthy_candidates_than_the_search_recombines(
+    make_story: "MakeStory", population: int, healthy: int, fires: bool
+) -> None:
+    story = make_story(**plan(population))
+    ask(story, *healthy * [1.0], *(population - 1 - healthy) * [ERROR])
+    assert not observed(story, "too_few_healthy").fires  # not closed yet
+    story.evaluate(population - 1, ERROR)
+    reading = observed(story, "too_few_healthy")
+    assert (reading.fires, reading.observed, reading.limit) == (fires, healthy, population // 2)
+    waive(story, "crash_rate")
+    waive(story, "too_few_healthy")
+    assert firing(story) == []
+    failed = story.current.fitness()[healthy:]
+    assert failed == sorted(set(failed))  # in candidate order, behind the healthy ones
+    assert not healthy or failed[0] > 1.0
+
+
+# runaway_time
+
+
+def devices(kind: str) -> Devices:
+    words = {"count": 2, "kind": kind, "name": "some device", "threads": 1, "memory_bytes": 1}
+    return Devices.model_validate(words)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds", "cpu_seconds", "drift"),  # the calibrated time is 2 s
+    [
+        ("cpu", 9.0, 4.0, 2.0),
+        ("cpu", 2.0, 4.002, 2.001),
+        ("cuda", 4.0, 9.0, 2.0),
+        ("cuda", 4.002, 2.0, 2.001),
+    ],
+)
+def test_a_cpu_is_judged_by_cpu_seconds_and_a_gpu_by_the_wall_clock(
+    make_story: "MakeStory", kind: str, seconds: float, cpu_seconds: float, drift: float
+) -> None:
+    story = make_story(devices=devices(kind))
+    story.score(1.0, 1.0, 1.0, 1.0, seconds=seconds, cpu_seconds=cpu_seconds)
+    reading = observed(story, "runaway_time")
+    assert reading.observed == pytest.approx(drift)
+    assert reading.fires == (drift > 2)
+
+
+def test_the_median_of_the_healthy_decides_once_all_are_over(story: "Story") -> None:
+    story.ask()
+    for candidate, cpu_seconds in enumerate((2.0, 3.0, 500.0)):
+        story.evaluate(candidate, cpu_seconds=cpu_seconds)
+        assert observed(story, "runaway_time").observed is None
+    story.evaluate(3, Status.TIMEOUT, cpu_seconds=999.0)
+    assert observed(story, "runaway_time").observed == 1.5
+
+
+@pytest.mark.parametrize(
+    ("calibration", "observes"),
+    [
+        (Calibration(assumed_seconds=0.999), False),
+        (Calibration(assumed_seconds=1.0), True),
+        (None, False),
+    ],
+)
+def test_below_a_second_or_uncalibrated_nothing_runs_away(
+    make_story: "MakeStory", calibration: Calibration | None, observes: bool
+) -> None:
+    story = make_story(calibration=calibration)
+    story.score(1.0, 1.0, 1.0, 1.0, seconds=9.0, cpu_seconds=0.0)
+    assert (observed(story, "runaway_time").observed is not None) == observes
+
+
+def test_without_a_healthy_evaluation_there_is_no_time_to_judge(story: "Story") -> None:
+    story.score(*4 * [Status.TIMEOUT], cpu_seconds=99.0)
+    assert observed(story, "runaway_time").observed is None
+
+
+# infrastructure and setup_failed
+
+NO_DATA = "SetupError: cannot read data 'text': No such file or directory."
+
+
+def lose(story: "Story", reservation: Reserved, cause: str, **fields: Any) -> None:
+    story.say(
+        Settled(
+            panel=reservation.panel,
+            generation=reservation.generation,
+            candidate=reservation.candidate,
+            seed=reservation.seed,
+            attempt=reservation.attempt,
+            status=LOST,
+            score=None,
+            charged_ms=1,
+            seconds=0.0,
+            cause=cause,
+            **fields,
+        )
+    )
+
+
+def test_one_evaluation_lost_three_times_in_a_session_pauses_until_the_next(
+    story: "Story",
+) -> None:
+    story.ask()
+    abandoned = story.reserve(1)
+    story.open()
+    lose(story, abandoned, "its session died")  # which is not this session's loss
+    for times in (1, 2, 3):
+        story.evaluate(0, LOST)
+        story.evaluate(1, Status.CANCELLED)
+        if times < 3:
+            story.evaluate(1, LOST)
+        reading = observed(story, "infrastructure")
+        assert (reading.observed, reading.limit, reading.fires) == (times, 3, times == 3)
+    waive(story, "infrastructure")
+    assert firing(story) == ["infrastructure"]
+    story.open()
+    assert firing(story) == []
+    story.open()
+    for _ in range(3):
+        story.evaluate(2, LOST)
+    assert firing(story) == ["infrastructure"]
+    story.evaluate(2)
+    assert firing(story) == []
+
+
+def test_what_finds_nothing_to_evaluate_pauses_until_the_next_session(
+    make_story: "MakeStory",
+) -> None:
+    story = make_story(thresholds=Thresholds(attempts_per_session=1, crash_count_pause=1))
+    story.ask()
+    beside = story.reserve(0)
+    assert not observed(story, "setup_failed").fires
+    story.evaluate(2, LOST, cause=NO_DATA)
+    first = observed(story, "setup_failed")
+    lose(story, beside, "SetupError: another")
+    assert observed(story, "setup_failed") == first
+    assert firing(story) == ["setup_failed"]
+    assert story.state.accounts.evaluations == 0
+    story.open()
+    assert firing(story) == []
+    abandoned = story.reserve(3)
+    story.open()
+    lose(story, abandoned, NO_DATA, recovered=True)
+    assert firing(story) == []
+
+
+@pytest.mark.parametrize("cause", ["", "its node died", "ValueError: SetupError: no", "no data"])
+def test_other_losses_say_nothing_of_the_setup(story: "Story", cause: str) -> None:
+    story.ask()
+    story.evaluate(2, LOST, cause=cause)
+    assert not observed(story, "setup_failed").fires
+
+
+def test_a_comparison_is_held_up_too(tell: "Callable[..., Story]") -> None:
+    story = tell()
+    story.say(PanelAsked(panel="winner", arms=(Arm(name="a", point=(0.4, 0.6)),), seeds=((7,),)))
+    reserved = Reserved(
+        panel="winner", generation=0, candidate=0, seed=7, attempt=1, reserve_ms=12_000
+    )
+    story.say(reserved)
+    lose(story, reserved, NO_DATA)
+    (reading,) = judge(story.state).triggers
+    assert (reading.rule, reading.generation) == ("setup_failed", story.state.asked)
+
+
+# patience
+
+
+def patient(count: int | None = 2, **fields: Any) -> dict[str, Any]:
+    """Fields of a plan of 9 generations of 4 whose baseline scores 1.0."""
+    limits = Thresholds(patience_generations=count, patience_improve=1 / 64)
+    own: dict[str, Any] = plan(4, 9, thresholds=limits, **fields)
+    return own
+
+
+def told(story: "Story", *means: float, **fields: Any) -> Reading:
+    """Generations with these mean scores."""
+    for mean in means:
+        story.ask(**fields)
+        for candidate, offset in enumerate((-0.25, 0.0, 0.25)):
+            story.evaluate(candidate, mean + offset)
+        story.evaluate(3, ERROR)
+        story.tell()
+    return observed(story, "patience")
+
+
+@pytest.mark.parametrize(
+    ("count", "means", "fires"),
+    [
+        (2, (2.0, 2.0 - 1 / 64, 2.0 - 1 / 64), True),  # of 1.0: no more than the limit
+        (2, (2.0, 2.0 - 1 / 32, 2.0 - 1 / 64), False),  # medians differ by 3 / 128
+        (2, (2.0, 2.5, 2.5), True),
+        (2, (2.0, 2.0), False),  # not yet more than two
+        (2, (3.0, 2.0, 2.0, 2.0), False),  # the median of two is their mean
+        (2, (9.0, 2.0, 2.0, 2.0, 2.0), True),  # what lies further back is forgotten
+        (3, (2.0, 1.0, 1.98, 1.9, 1.88, 1.86), False),  # one lucky generation sets no bar
+        (3, (2.0, 2.0, 2.0, 2.0, 1.0, 2.0), True),  # ... and is no improvement
+        (None, 8 * (2.0,), False),
+        (2, 9 * (2.0,), False),  # nothing is left to save
+    ],
+)
+def test_patience_compares_medians_of_means(
+    make_story: "MakeStory", count: int | None, means: tuple[float, ...], fires: bool
+) -> None:
+    story = make_story(**patient(count))
+    assert told(story, *means).fires == fires
+    assert (judge(story.state).decision == "stop") == fires
+    if fires:
+        story.ask()
+        assert not observed(story, "patience").fires  # it fires between generations
+
+
+def test_patience_is_relative_to_the_baseline_or_else_to_the_first_mean(
+    make_story: "MakeStory",
+) -> None:
+    assumed = Calibration(assumed_seconds=2.0)
+    for fields, expected in (({}, 0.25), ({"calibration": assumed}, 0.125)):
+        assert told(make_story(**patient(1, **fields)), 2.0, 1.75).observed == expected
+
+
+def test_scores_of_a_proxy_are_compared_with_its_own_only(make_story: "MakeStory") -> None:
+    short: dict[str, Any] = {"settings": {"steps": 10}, "length": 0.1}
+    story = make_story(**patient(proxy=ProxyTerms(varied=Varied(label="short", **short))))
+    told(story, 2.0, 2.0)
+    assert told(story, 5.0, 5.0, **short).observed is None
+    assert told(story, 1.5).observed == 0.25  # medians 2 and 1.75 of the full ones
+    assert told(story, 5.0, **short).fires
+    assert told(story, 4.5, **short).observed == pytest.approx(0.25 / 5)  # medians 5 and 4.75
+
+
+def test_after_an_override_patience_waits_as_long_again(make_story: "MakeStory") -> None:
+    story, fired = make_story(**patient()), []
+    told(story, 2.0)
+    for number in range(1, 8):
+        if told(story, 2.0).fires:
+            fired.append(number)
+            waive(story, "crash_rate", number)
+            assert firing(story) == ["patience"]
+            waive(story, "patience", number)
+            assert firing(story) == []
+    assert fired == [2, 4, 6]
+
+
+# A check's baseline
+
+
+def check(make_story: "MakeStory", **fields: Any) -> "Story":
+    """The baseline and four ends of ranges on two seeds."""
+    story = make_story(**plan(5, 1, 2, phase="check", tier=None, search=None, **fields))
+    story.ask(seeds=(5, 6))
+    return story
+
+
+def test_ends_of_ranges_that_fail_or_take_long_are_findings(make_story: "MakeStory") -> None:
+    story = check(make_story)
+    for candidate in range(5):
+        for seed in (5, 6):
+            outcome = ERROR if candidate else 1.0
+            story.evaluate(candidate, outcome, seed=seed, cpu_seconds=100.0)
+            assert not firing(story)
+    assert judge(story.state).decision == "done"
+
+
+def test_a_baseline_that_fails_ends_a_check(make_story: "MakeStory") -> None:
+    story = check(make_story)
+    story.evaluate(0, LOST)
+    story.evaluate(0, 1.0)
+    assert not firing(story)
+    story.evaluate(0, Status.OOM, seed=6)
+    waive(story, "baseline_failed")
+    (reading,) = judge(story.state).triggers
+    assert (reading.rule, reading.observed, reading.limit) == ("baseline_failed", 1, 0)
