@@ -53,7 +53,8 @@ def test_noiseless_levels_give_the_law_back(law: Law, workers: list[int]) -> Non
     assert found.residual < 1e-6
     for n in workers:
         assert found.law.throughput(n) == pytest.approx(law.throughput(n), rel=1e-5)
-        assert found.law.throughput(n) <= law.throughput(law.optimum if law.coherency else 1e9)
+        most = law.throughput(law.optimum if law.coherency else 1e9)
+        assert found.law.throughput(n) <= most * (1 + 1e-9)
 
 
 @given(laws, noises, st.integers(1, 64))

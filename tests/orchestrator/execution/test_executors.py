@@ -53,7 +53,6 @@ def test_every_executor_gives_the_score_the_objective_gives(
     assert outcome.device == "cpu"
     assert 0.0 < outcome.startup_seconds < outcome.seconds
     assert outcome.cpu_seconds > 0.0
-    assert outcome.peak_memory_bytes > 0  # as seen now and then: so short a life perhaps once
 
 
 def test_a_real_training_in_a_process_of_its_own_scores_as_it_does_in_this_one(
