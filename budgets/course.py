@@ -9,7 +9,6 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.proxy.certificate import fidelity
 from budgets.state import Batch, Panel, RunState
 from budgets.terms import Calibration, Confirmation, Rung
 from budgets.verdict.decision import is_promising
@@ -37,7 +36,7 @@ def next_step(state: RunState) -> Step:
     plan = state.plan
     if state.decided is not None or state.concluded is not None:
         return "over"
-    if _is_paired(state):
+    if plan.proxy is not None and state.current is not None and state.panel("proxy") is None:
         return "proxy"
     if plan.search is None:
         unfinished = state.finished < plan.resolved.generations or pairing(state) is not None
@@ -80,27 +79,15 @@ def _fits(state: RunState, rung: Rung | None) -> bool:
     return state.accounts.refusal(reserve_ms, apart=True, aside=aside) is None
 
 
-def _is_paired(state: RunState) -> bool:
-    """Whether the generation that was asked last is yet to be evaluated short as well."""
-    current = state.current
-    if state.plan.proxy is None or current is None or not current.is_full:
-        return False
-    if state.panel("proxy", current.number) is not None or search_is_over(state):
-        return False
-    return fidelity(state, current.number).paired
-
-
 def pairing(state: RunState) -> Panel | None:
-    """The short evaluations that decide how the next generation is evaluated, until they do."""
-    latest = state.latest
-    panel = None if latest is None else state.panel("proxy", latest.number)
-    return None if panel is None or panel.closed or search_is_over(state) else panel
+    """The short evaluations that a check compares with its full ones, until all are settled."""
+    panel = state.panel("proxy")
+    return None if panel is None or panel.closed else panel
 
 
 def can_ask(state: RunState) -> bool:
-    """Whether the next generation's points, and how they are evaluated, are known now."""
-    is_next = state.current is None and next_step(state) == "generation"
-    return is_next and pairing(state) is None
+    """Whether the next generation's points are known now."""
+    return state.current is None and next_step(state) == "generation"
 
 
 def _is_closed(panel: Panel | None) -> bool:
@@ -122,17 +109,15 @@ def search_is_over(state: RunState) -> bool:
 def at_work(state: RunState) -> list[Batch]:
     """Batches with evaluations to do now: what the run waits for first, then what fills slots."""
     panels = [panel for panel in state.panels.values() if not panel.closed]
-    if search_is_over(state):
-        return [panel for panel in panels if panel.name != "proxy"]
-    first = [] if state.current is None else [state.current]
-    panels.sort(key=lambda panel: panel.name != "proxy")  # the next generation waits for it
-    return [*first, *panels]
+    if search_is_over(state) or state.current is None:
+        return list(panels)
+    return [state.current, *panels]
 
 
 def awaited(state: RunState) -> list[Batch]:
     """What must be closed before the run can go on: the generation, or after the search all.
 
-    Once a generation is told, its short evaluations, if it has any.
+    In a check of a proxy, once its full evaluations are settled, the short ones.
     """
     if search_is_over(state):
         return at_work(state)
@@ -142,28 +127,11 @@ def awaited(state: RunState) -> list[Batch]:
     return [] if pairs is None else [pairs]
 
 
-def still_apart(state: RunState) -> Needs:
+def still_for_the_verdict(state: RunState) -> Needs:
     """What the panels still need, as far as they are planned and not settled.
 
-    Nothing where no time of an evaluation is known.
-    """
-    pairs, calibration = pairing(state), state.plan.calibration
-    verdict = still_for_the_verdict(state)
-    if pairs is None or calibration is None:
-        return verdict
-    own = expected(*left(pairs), calibration, state.plan.devices.count)
-    return Needs(
-        own.evaluations + verdict.evaluations,
-        own.device_hours + verdict.device_hours,
-        own.hours + verdict.hours,
-    )
-
-
-def still_for_the_verdict(state: RunState) -> Needs:
-    """The same without a proxy's panel, which leaves the others their due.
-
-    The last attempt must find its whole reservation free, however short it will be; one of the
-    rung, which is longer, may not: the rung is left out then.
+    Nothing where no time of an evaluation is known. The last attempt must find its whole
+    reservation free; one of the rung, which is longer, may not: the rung is left out then.
     """
     return _needs(state, _for_the_verdict(state))
 

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from budgets.terms import Arm, Caps, PanelName, Plan, Terms
 
-SCHEMA = 6
+SCHEMA = 7
 """Version of these words, in every ledger's first record and in every session's (see `upcast`)."""
 
 
@@ -102,8 +102,6 @@ class GenerationAsked:
     points: tuple[tuple[float, ...], ...]
     seeds: tuple[int, ...]
     distances: tuple[float, ...] = ()  # Mahalanobis, from what each was drawn of; empty: unknown
-    settings: dict[str, Any] = Field(default_factory=dict)  # of a proxy, laid over the objective's
-    length: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
@@ -112,7 +110,7 @@ class PanelAsked:
 
     kind: Literal["panel_asked"] = "panel_asked"
     panel: PanelName
-    number: int = Field(default=0, ge=0)  # of the panels of that name; a proxy's: its generation's
+    number: int = Field(default=0, ge=0)  # of the panels of that name
     arms: tuple[Arm, ...] = Field(min_length=1)
     seeds: tuple[tuple[int, ...], ...]  # of each arm
 

@@ -236,11 +236,6 @@ def _asked(state: RunState, event: GenerationAsked, moment: Moment) -> None:
     _require_search(state)
     if event.distances and len(event.distances) != len(event.points):
         raise ValueError(f"{len(event.points)} points have {len(event.distances)} distances")
-    proxy, pairs = state.plan.proxy, state.panel("proxy", event.generation - 1)
-    if pairs is not None and not pairs.closed:
-        raise ValueError(f"generation {pairs.number} is not compared with its short evaluations")
-    if event.settings and (proxy is None or event.settings != proxy.varied.settings):
-        raise ValueError("it has settings that are not those of the plan's proxy")
     campaign = state.plan.campaign
     if campaign is not None and event.seeds != campaign.seeds:
         raise ValueError(f"seeds {event.seeds}, the campaign has {campaign.seeds}")
@@ -249,8 +244,6 @@ def _asked(state: RunState, event: GenerationAsked, moment: Moment) -> None:
         event.points,
         seeds=event.seeds,
         distances=event.distances,
-        changed=event.settings,
-        stretch=event.length,
         conditions=() if campaign is None else campaign.conditions,
         asked_at=moment,
     )
@@ -268,12 +261,11 @@ def _require_undecided(state: RunState) -> None:
 
 def _panel_asked(state: RunState, event: PanelAsked, moment: Moment) -> None:
     _require_undecided(state)
+    expected = sum(name == event.panel for name, _ in state.panels)
+    if event.number != expected:
+        raise ValueError(f"expected {event.panel} panel {expected}, got {event.number}")
     if event.panel == "proxy":
         _check_paired(state, event)
-    else:
-        expected = sum(name == event.panel for name, _ in state.panels)
-        if event.number != expected:
-            raise ValueError(f"expected {event.panel} panel {expected}, got {event.number}")
     if len(event.arms) != len(event.seeds):
         raise ValueError(f"{len(event.arms)} arms, and seeds for {len(event.seeds)}")
     if any(not own or len(set(own)) < len(own) for own in event.seeds):
@@ -290,10 +282,8 @@ def _panel_asked(state: RunState, event: PanelAsked, moment: Moment) -> None:
 
 def _check_paired(state: RunState, event: PanelAsked) -> None:
     current, proxy = state.current, state.plan.proxy
-    if proxy is None or current is None or not current.is_full:
+    if proxy is None or current is None:
         raise ValueError("there is no generation to be evaluated short too")
-    if state.panel("proxy", current.number) is not None:
-        raise ValueError(f"generation {current.number} is evaluated short already")
     if event != paired_panel(current, proxy):
         raise ValueError(f"it is not generation {current.number} evaluated short")
 

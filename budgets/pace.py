@@ -235,7 +235,7 @@ def _done_length(state: RunState) -> float:
 
 def _length_done(batch: Batch) -> float:
     if isinstance(batch, Generation) and not batch.conditions:
-        return batch.stretch * batch.settled
+        return batch.settled
     return sum(batch.length(result.candidate) for result in batch.results())
 
 

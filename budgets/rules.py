@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from budgets.causes import is_lost
 from budgets.events import Fired, Settled, Status
 from budgets.following import GOES, verdict
-from budgets.proxy.certificate import seconds, seconds_when_short
+from budgets.proxy.certificate import seconds
 from budgets.state import Batch, Generation, RunState
 from budgets.terms import Source, Thresholds
 from budgets.words import counted, listed
@@ -390,8 +390,6 @@ def runaway_time(state: RunState, generation: Generation) -> Reading:
     """The generation's median evaluation takes more than twice the calibrated one.
 
     Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours.
-    Short evaluations of a proxy are expected to take as long as when they were compared with full
-    ones: start-up does not shrink with them.
     """
     calibration, limits = state.plan.calibration, state.plan.thresholds
     limit, number = limits.time_drift_pause, generation.number
@@ -399,9 +397,7 @@ def runaway_time(state: RunState, generation: Generation) -> Reading:
         return Reading("runaway_time", number, None, limit, "there is no calibrated time")
     on_cpu = state.plan.devices.kind == "cpu" and calibration.median_cpu_seconds is not None
     calibrated = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
-    expected = (calibrated or 0.0) * generation.stretch
-    if not generation.is_full:
-        expected = seconds_when_short(state, number, cpu=on_cpu) or expected
+    expected = calibrated or 0.0
     if expected < limits.time_drift_floor_seconds or not expected:
         evidence = f"an evaluation takes {expected:.3g} s: too short to judge"
         return Reading("runaway_time", number, None, limit, evidence)
@@ -426,7 +422,7 @@ def patience(state: RunState) -> Reading:
     last N told, and over the N before them, or as many as there are. Each generation has fresh
     seeds that all its candidates share, so its mean moves with them: one lucky generation shall
     neither set a bar nor count as an improvement. Scores are divided by the baseline's, or without
-    one by the first mean; those of a proxy are compared with its own only.
+    one by the first mean.
 
     It fires between generations, never after the last. After an override it waits for N more.
     """
@@ -434,13 +430,13 @@ def patience(state: RunState) -> Reading:
     count, limit = limits.patience_generations, limits.patience_improve
     if count is None:
         return Reading("patience", number, None, None, "no patience is set")
-    alike = [g for g in state.told if g.changed == state.told[-1].changed and g.healthy]
+    alike = [g for g in state.told if g.healthy]
     means = [fmean(generation.healthy) for generation in alike]
     if len(means) <= count:
         evidence = f"{len(means)} generations can be compared, it takes more than {count}"
         return Reading("patience", number, None, limit, evidence)
     calibration = state.plan.calibration
-    baseline = None if calibration is None or alike[0].changed else calibration.mean_score
+    baseline = None if calibration is None else calibration.mean_score
     before, after = median(means[-2 * count : -count]), median(means[-count:])
     gain = (before - after) / (abs(means[0] if baseline is None else baseline) or 1.0)
     evidence = (

@@ -12,12 +12,9 @@ from budgets.course import (
     awaited,
     expected,
     next_step,
-    pairing,
     search_is_over,
-    still_apart,
     still_for_the_verdict,
 )
-from budgets.proxy.certificate import fidelity_of_next
 from budgets.rules import Reading, name_of, place_of
 from budgets.state import Batch, RunState
 from budgets.words import against, precise_duration
@@ -120,20 +117,17 @@ def unaffordable(state: RunState) -> Reading | None:
     """The next generation, if there is one, is not expected to fit into what a cap leaves free.
 
     Half a generation teaches the search nothing, so it is not begun. Its last attempt must still
-    find its whole reservation free, however short it will be, beside what the verdict will take.
+    find its whole reservation free beside what the verdict will take.
     """
     plan, accounts, calibration = state.plan, state.accounts, state.plan.calibration
     if state.current is not None or calibration is None or search_is_over(state):
         return None
-    if pairing(state) is not None:  # it decides how long the next one's evaluations are
-        return None
-    apart = still_apart(state)
+    apart = still_for_the_verdict(state)
     last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - calibration.median_seconds / 3600)
     device_hours, hours = apart.device_hours + last, apart.hours + last
-    count, fidelity = plan.resolved.per_generation, fidelity_of_next(state)
-    length = 1.0 if plan.proxy is None else plan.proxy.varied.length
-    for each in [length if fidelity.short else 1.0] + [length] * fidelity.paired:
-        own = expected(count, count * each, calibration, plan.devices.count)
+    count = plan.resolved.per_generation
+    for length in (1.0,) if plan.proxy is None else (1.0, plan.proxy.varied.length):
+        own = expected(count, count * length, calibration, plan.devices.count)
         device_hours, hours = device_hours + own.device_hours, hours + own.hours
     checks = (
         ("device-hours", device_hours, accounts.device_hours_free, "--max-device-hours"),
@@ -171,12 +165,10 @@ def refusal_of(
     """
     accounts = accounts or state.accounts
     reserve_ms = state.plan.limits.stretched(batch.length(candidate)).reserve_ms
-    is_apart, is_proxy = batch.panel is not None, batch.panel == "proxy"
-    if (is_apart and not is_proxy) or state.plan.search is None:
-        return accounts.refusal(reserve_ms, apart=is_apart)
-    others = still_for_the_verdict(state) if is_proxy else still_apart(state)
-    aside = (others.device_hours, others.hours)
-    return accounts.refusal(reserve_ms, apart=is_apart, aside=aside)
+    if batch.panel is not None or state.plan.search is None:
+        return accounts.refusal(reserve_ms, apart=batch.panel is not None)
+    others = still_for_the_verdict(state)
+    return accounts.refusal(reserve_ms, apart=False, aside=(others.device_hours, others.hours))
 
 
 def refused(state: RunState, batch: Batch, refusal: Refusal) -> Reading:

@@ -155,16 +155,9 @@ class Generation(Batch):
 
     seeds: tuple[int, ...]  # shared by all candidates
     distances: tuple[float, ...] = ()
-    changed: Mapping[str, Any] = field(default_factory=dict)  # of the objective: a proxy's settings
-    stretch: float = 1.0
     conditions: tuple[Condition, ...] = ()  # of a campaign: what each candidate is
     told: GenerationTold | None = None
     told_at: Moment | None = None
-
-    @property
-    def is_full(self) -> bool:
-        """Whether its scores compare with those of the objective as it is: no proxy's do."""
-        return not self.changed
 
     @property
     def settled(self) -> int:
@@ -175,10 +168,10 @@ class Generation(Batch):
         return self.seeds
 
     def settings(self, candidate: int) -> Mapping[str, Any]:
-        return self.conditions[candidate].settings if self.conditions else self.changed
+        return self.conditions[candidate].settings if self.conditions else {}
 
     def length(self, candidate: int) -> float:
-        return self.conditions[candidate].length if self.conditions else self.stretch
+        return self.conditions[candidate].length if self.conditions else 1.0
 
     def fitness(self) -> list[float]:
         """What the search is told, in candidate order."""

@@ -356,16 +356,11 @@ class Confirmation(Terms):
 
 
 class ProxyTerms(Terms):
-    """A shorter evaluation that may stand in for the full one while they are shown to agree."""
+    """A shorter evaluation that is compared with the full one."""
 
     varied: Varied
     agreement: float = Field(default=0.5, gt=-1, le=1)  # least lower bound of Kendall's tau-b
     level: float = Field(default=0.1, gt=0, lt=1)  # two-sided, of that bound
-    generations: int = Field(
-        default=5, ge=1
-    )  # that a certificate lasts, or none is tried for again
-    drift: float = Field(default=1.0, gt=0)  # it lasts while the mean moves less than this times
-    # the distance (root mean square) from it at which the candidates lay that showed agreement
 
 
 class Factor(Terms):
@@ -471,7 +466,7 @@ class Plan(Terms):
     parent: Parent | None
     thresholds: Thresholds = Thresholds()
     confirmation: Confirmation | None = None  # None: no Go is possible
-    proxy: ProxyTerms | None = None
+    proxy: ProxyTerms | None = None  # of a check that compares both lengths
     source: Source | None = None  # of a phase 2
     campaign: CampaignTerms | None = None  # of a campaign
 
@@ -488,6 +483,8 @@ class Plan(Terms):
             shape = (self.resolved.population, self.resolved.seeds_per_candidate)
             if shape != (len(self.campaign.conditions), len(self.campaign.seeds)):
                 raise ValueError(f"{shape} is not the shape of the plan's campaign")
+        if self.proxy is not None and self.search is not None:
+            raise ValueError("only a check compares two lengths: a search has evaluations of one")
         if self.caps.cost is not None and self.price_per_device_hour == 0:
             raise ValueError("a cap on cost needs budget.price_per_device_hour")
         return self

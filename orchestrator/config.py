@@ -135,7 +135,7 @@ class Search(Table):
     )
     proxy: float | None = key(
         None,
-        "Evaluate with this share of the FLOPs while the ranking is shown to agree.",
+        "Evaluate with this share of the FLOPs: needs a `check proxy` that shows the same ranking.",
         gt=0,
         lt=1,
     )

@@ -7,14 +7,15 @@ word about an evaluation, `again` in a settlement, a generation's `distances`, `
 a search learned; the methods "plain" and "guided", settings `known` and an `inherited` run in its
 terms. Schema 5 has the phase "campaign" and such a plan's `campaign`. Schema 6 has the `slot` of a
 reservation and the `command` of a session. All of them are absent from older records, where the
-defaults are true.
+defaults are true. Schema 7 has no `settings` and `length` in `generation_asked`, and no
+`generations` and `drift` in a plan's `proxy`: a search evaluates all its candidates at one length.
 """
 
 from typing import Any
 
 import orjson
 
-from budgets.events import Event, parse
+from budgets.events import SCHEMA, Event, parse
 
 Fields = dict[str, Any]
 
@@ -30,6 +31,22 @@ def _from_1(event: Fields) -> Fields:
             return event
 
 
+def _from_6(event: Fields) -> Fields:
+    if event.get("kind") == "generation_asked":
+        return {key: event[key] for key in event if key not in ("settings", "length")}
+    proxy = event.get("plan", {}).get("proxy")
+    if proxy is not None:
+        kept = {key: proxy[key] for key in proxy if key not in ("generations", "drift")}
+        return {**event, "plan": {**event["plan"], "proxy": kept}}
+    return event
+
+
 def upcast(event: bytes, schema: int) -> Event:
     """The event that a session of this `schema` wrote. Raises pydantic.ValidationError."""
-    return parse(event if schema > 1 else orjson.dumps(_from_1(orjson.loads(event))))
+    if schema >= SCHEMA or not any(
+        word in event
+        for word in (b'"kind":"generation_asked"', b'"kind":"planned"', b'"kind":"opened"')
+    ):
+        return parse(event)
+    fields = orjson.loads(event)
+    return parse(orjson.dumps(_from_6(_from_1(fields) if schema == 1 else fields)))

@@ -54,7 +54,7 @@ def standing(state: RunState) -> list[GenerationTold]:
     on average. One that has just begun still scores as badly as it spreads.
     """
     descents: dict[int, list[Generation]] = {}
-    for generation in full_ones(state) or state.told:
+    for generation in state.told:
         assert generation.told is not None, "it is among those told"
         descents.setdefault(generation.told.descent, []).append(generation)
     if not descents:
@@ -88,12 +88,12 @@ def finalists(state: RunState) -> tuple[Arm, ...]:
 def luckiest(state: RunState, count: int) -> list[Point]:
     """Candidates of the last third of generations, furthest below their generation's mean first.
 
-    Scores of different generations, on other seeds, do not compare as they are; those of a proxy
-    not even so. Early generations spread more: theirs lie far below a mean that was worse.
+    Scores of different generations, on other seeds, do not compare as they are. Early generations
+    spread more: theirs lie far below a mean that was worse.
     """
     ranked = sorted(
         (score - mean, generation.number, candidate)
-        for generation in _last_third(full_ones(state))
+        for generation in _last_third(state.told)
         if (mean := mean_score(generation)) is not None
         for candidate, score in enumerate(generation.scores())
         if score is not None
@@ -110,11 +110,6 @@ def recommendation(state: RunState) -> tuple[float, ...] | None:
     if state.decided is not None:
         return state.decided.point
     return stood_for(state)
-
-
-def full_ones(state: RunState) -> list[Generation]:
-    """The generations told whose candidates were evaluated in full."""
-    return [generation for generation in state.told if generation.is_full]
 
 
 def mean_score(generation: Generation) -> float | None:

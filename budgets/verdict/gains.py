@@ -7,7 +7,7 @@ from budgets.calibration import best_exceeded, best_of_noise
 from budgets.state import Panel, RunState
 from budgets.stats import Gain, gain, total, unexplained
 from budgets.terms import Arm
-from budgets.verdict.finalists import AVERAGE, BASELINE, INCUMBENT, full_ones, winner
+from budgets.verdict.finalists import AVERAGE, BASELINE, INCUMBENT, winner
 
 
 def baseline_scores(state: RunState) -> dict[int, float]:
@@ -142,7 +142,7 @@ def spread_freedom(state: RunState) -> int:
 
 
 def _far_apart(state: RunState) -> list[list[float]]:
-    full = full_ones(state)
+    full = state.told
     healthy = [generation.healthy for generation in full[: ceil(len(full) / 3)]]
     return [scores for scores in healthy if len(scores) > 1]
 
@@ -174,7 +174,7 @@ def _pooled(parts: list[tuple[float, int]]) -> float | None:
 def promise(state: RunState) -> float | None:
     """The gain that the search's best score, of a full evaluation, seemed to have."""
     baseline = baseline_mean(state)
-    scores = [score for g in full_ones(state) for score in g.healthy]
+    scores = [score for g in state.told for score in g.healthy]
     if not baseline or not scores:
         return None
     return (baseline - min(scores)) / abs(baseline)
@@ -190,7 +190,7 @@ def luck(state: RunState, share: float | None = None) -> float | None:
     sd = calibration.sd_score if calibration is not None else None
     if sd is None or not baseline:
         return None
-    count = sum(len(generation.healthy) for generation in full_ones(state))
+    count = sum(len(generation.healthy) for generation in state.told)
     one_candidate = sd / sqrt(state.plan.resolved.seeds_per_candidate)
     best = best_of_noise(count) if share is None else best_exceeded(count, share)
     return best * one_candidate / abs(baseline)

@@ -134,7 +134,6 @@ def _scores(state: RunState) -> dict[str, float]:
     winner = state.panel("winner")
     if winner is not None and (score := winner.score(0)) is not None:
         found[WINNER] = score
-    full = [generation for generation in state.told if generation.is_full]
-    if full and (healthy := full[-1].healthy):
+    if state.told and (healthy := state.told[-1].healthy):
         found[LAST_MEAN] = fmean(healthy)
     return found

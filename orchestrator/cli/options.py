@@ -216,6 +216,10 @@ def asked_for(context: Context, phase: PhaseName, *, as_json: bool) -> Asked:
 def _asked(context: Context, config: Config, *, as_json: bool) -> Asked:
     options = context.params
     check_beginning(config)
+    if config.search.proxy is not None:
+        from orchestrator.matrix.proxy import on_shorter_evaluations
+
+        config = on_shorter_evaluations(config)
     overrides = overrides_of(options["override"], options["reason"])
     return Asked(config, overrides, options["accept_drift"], as_json)
 

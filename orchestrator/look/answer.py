@@ -190,8 +190,8 @@ def _calibrated(run: Run) -> Answer:
 
 def _checked(run: Run) -> Answer:
     way = NextStep("Search over these knobs.", (_search(run),))
-    if run.proxy is not None and run.proxy.comparisons:
-        is_good = run.proxy.comparisons[-1].holds
+    if run.proxy is not None and run.proxy.certificate is not None:
+        is_good = run.proxy.holds
         found = "Yes: short evaluations may be used." if is_good else "No: use full evaluations."
         sure = "See the range of Kendall's tau-b."
         return _answer(run, "Checked", "good" if is_good else "bad", way, found=found, sure=sure)

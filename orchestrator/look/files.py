@@ -16,7 +16,7 @@ import orjson
 from budgets.events import Settled, Status
 from budgets.plain import printable
 from budgets.state import Batch, RunState
-from budgets.verdict.finalists import BASELINE, full_ones
+from budgets.verdict.finalists import BASELINE
 from objectives.secrets import redacted, without_values
 from orchestrator.execution.attempts import METRICS, STARTED
 from orchestrator.look.rows import Curve, LogEnd
@@ -183,7 +183,7 @@ def _wanted(state: RunState) -> Iterator[tuple[str, list[Settled]]]:
     if winner is not None:
         is_go = decided is not None and decided.grade != "no_go"
         yield "recommended" if is_go else "winner", _healthy(winner, 0)
-    results = [end for generation in full_ones(state) for end in generation.results()]
+    results = [end for generation in state.told for end in generation.results()]
     scored = [(end.score, place) for place, end in enumerate(results) if end.score is not None]
     yield "best of the search", [results[place] for _, place in sorted(scored)[:1]]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from budgets.state import Generation, RunState
 from budgets.stats import chance_of, discoveries
 from budgets.terms import SearchTerms
-from budgets.verdict.finalists import full_ones, mean_score
+from budgets.verdict.finalists import mean_score
 from orchestrator.look.rows import Distribution, Marginal, Spread
 from orchestrator.records.diverged import ReplayError
 from orchestrator.records.recommended import best_point
@@ -109,7 +109,7 @@ def _chance(value: float, error: float, freedom: int) -> float:
 
 def marginals(run: "Run") -> Iterator[Marginal]:
     """One a knob; none before a candidate has a score."""
-    generations = full_ones(run.state)
+    generations = run.state.told
     samples = [
         (point, score - mean)
         for generation in generations

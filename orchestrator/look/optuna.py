@@ -61,7 +61,7 @@ def _trials(run: Run) -> Iterator["FrozenTrial"]:
     }
     attempts: dict[tuple[int, int], list[Attempt]] = defaultdict(list)
     for one in run.ended:
-        if one.comparison is None and not one.is_short:
+        if one.comparison is None:
             attempts[one.generation, one.candidate].append(one)
     for (number, candidate), own in sorted(attempts.items()):
         generation = run.state.generation(number)

@@ -42,9 +42,8 @@ def figures(run: Run, *, with_svg: bool = True) -> list[Figure]:
 
 
 def _searched(run: Run) -> list[Attempt]:
-    """Return the evaluations of the search, in full length; where there are none, the short."""
-    ended = [one for one in run.attempts if run.is_search and one.is_final and not one.comparison]
-    return [one for one in ended if not one.is_short] or ended
+    """Return the evaluations of the search."""
+    return [one for one in run.attempts if run.is_search and one.is_final and not one.comparison]
 
 
 def _scores(run: Run) -> Drawing | None:

@@ -131,7 +131,6 @@ class Generation:
     """
 
     number: int
-    is_short: bool
     is_told: bool
     began: float
     ended: float

@@ -18,7 +18,7 @@ from budgets import calibration as calibrations
 from budgets import pace as paces
 from budgets.accounts import MS_PER_HOUR
 from budgets.causes import cause_of, is_lost
-from budgets.course import search_is_over, still_apart
+from budgets.course import search_is_over, still_for_the_verdict
 from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
 from budgets.liveness import Liveness, label, liveness
@@ -204,8 +204,8 @@ class Run:
 
     @property
     def eval_seconds(self) -> float | None:
-        """Median of healthy full evaluations."""
-        results = [end for generation in self._full for end in generation.results()]
+        """Median of healthy evaluations of the search."""
+        results = [end for generation in self.state.generations for end in generation.results()]
         seconds = [end.seconds for end in results if end.status is Status.OK]
         return median(seconds) if seconds else None
 
@@ -274,7 +274,7 @@ class Run:
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
             knobs=knobs_of(batch, reserved.candidate, self.space),
-            is_short=is_short(batch),
+            is_short=batch.panel == "proxy",
             session=attempt.session,
             began=began,
             reserved_seconds=reserved.reserve_ms / 1000,
@@ -349,14 +349,13 @@ class Run:
         for generation in self.state.generations:
             scores, told = self.healthy(generation), generation.told
             seconds = [end.seconds for end in generation.results()]
-            so_far += scores if generation.is_full else []
+            so_far += scores
             mean = fmean(scores) if scores else None
             outside: Literal["better", "worse"] | None = None
-            if mean is not None and band is not None and generation.is_full:
+            if mean is not None and band is not None:
                 outside = "better" if mean < band[0] else "worse" if mean > band[1] else None
             one = rows.Generation(
                 number=generation.number,
-                is_short=not generation.is_full,
                 is_told=told is not None,
                 began=self.at_ms(generation.asked_at) / 1000,
                 ended=self.at_ms(generation.told_at) / 1000,
@@ -377,13 +376,11 @@ class Run:
         return tuple(found)
 
     @property
-    def _full(self) -> list[Asked]:
-        return [generation for generation in self.state.generations if generation.is_full]
-
-    @property
     def scores(self) -> list[float]:
-        """Of every full candidate that has one; of a run that only measures, of evaluations."""
-        return [score for generation in self._full for score in self.healthy(generation)]
+        """Of every candidate that has one; of a run that only measures, of evaluations."""
+        return [
+            score for generation in self.state.generations for score in self.healthy(generation)
+        ]
 
     def healthy(self, generation: Asked) -> list[float]:
         """The generation's scores: of candidates, or of single evaluations (see `Generation`)."""
@@ -506,11 +503,6 @@ def comparison_name(panel: PanelName | None) -> str | None:
     return None if panel is None else _NAMES.get(panel, panel)
 
 
-def is_short(batch: Batch) -> bool:
-    """Whether a proxy evaluates it."""
-    return not batch.is_full if isinstance(batch, Asked) else batch.panel == "proxy"
-
-
 def _moment(ms: float) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
 
@@ -527,7 +519,7 @@ def _to_come(state: RunState) -> int:
     accounts, of_search = state.accounts, 0
     if not search_is_over(state):
         of_search = state.plan.resolved.evaluations - accounts.evaluations
-    return max(0, of_search + still_apart(state).evaluations - len(accounts.holds))
+    return max(0, of_search + still_for_the_verdict(state).evaluations - len(accounts.holds))
 
 
 def _kinds(ended: list[rows.Attempt]) -> Iterator[rows.FailureKind]:

@@ -100,8 +100,6 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
         yield Text(
             f"Best score: {best}. By luck alone the best of as many baselines would be near {luck}."
         )
-    if run.proxy is not None and run.plan.phase != "check":
-        yield from proxy_blocks(run.proxy)
 
 
 def generations_table(generations: Sequence[Generation]) -> Table:
@@ -111,7 +109,7 @@ def generations_table(generations: Sequence[Generation]) -> Table:
 
 
 def _generation(one: Generation) -> dict[str, object]:
-    marks = f"{', short' if one.is_short else ''}{'' if one.is_told else ', unfinished'}"
+    marks = "" if one.is_told else ", unfinished"
     scores = {"best": one.best, "mean": one.mean, "sd": one.sd, "best so far": one.best_so_far}
     scores |= {"by luck alone": one.luck_so_far, "step size": one.step_size}
     return {

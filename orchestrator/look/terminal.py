@@ -116,7 +116,7 @@ def _pace(run: Run) -> str:
 def _scores(run: Run) -> Iterator[str]:
     """The last mean beside the baseline and its noise; the best beside what luck gives."""
     baseline, band = run.baseline, run.noise_band
-    last = [one for one in run.generations if one.mean is not None and not one.is_short][-1:]
+    last = [one for one in run.generations if one.mean is not None][-1:]
     parts = []
     if last and run.is_search:
         outside = f"{last[0].outside} than noise" if last[0].outside else "within noise"

@@ -37,7 +37,7 @@ from objectives.secrets import redacted
 from orchestrator.config import Tracker, is_installed
 from orchestrator.look.document import document, plain_values
 from orchestrator.look.files import read_end
-from orchestrator.look.run import Run, comparison_name, is_short
+from orchestrator.look.run import Run, comparison_name
 from orchestrator.records.export import arm_of
 from orchestrator.records.metrics import IN_TIME, measured
 from orchestrator.records.recorded import load_state
@@ -76,8 +76,7 @@ def figures(state: RunState, record: Record) -> dict[str, float]:
             found |= {f"spent/{plain_name(one.currency)}": one.spent for one in run.balances}
         case GenerationTold() as event:
             row = next(one for one in run.generations if one.number == event.generation)
-            kind = "short/generation" if row.is_short else "generation"
-            found = {f"{kind}/{name}": one for name, one in plain_values(row).items()}
+            found = {f"generation/{name}": one for name, one in plain_values(row).items()}
         case Decided() as event:
             found = {"verdict/gain": event.gain, "verdict/lower": event.lower}
     return {k: float(v) for k, v in found.items() if type(v) in (int, float) and math.isfinite(v)}
@@ -87,7 +86,7 @@ def _kind(batch: Batch, event: Settled) -> str:
     """Return what its names begin with: a curve has scores of one kind and length only."""
     if arm := arm_of(batch, event.candidate):
         return f"{plain_name(comparison_name(event.panel) or 'condition')}/{plain_name(arm)}/"
-    return "short/" if is_short(batch) else ""
+    return ""
 
 
 def flat(fields: Mapping[str, Any]) -> dict[str, str | float]:

@@ -1,19 +1,23 @@
 """`check proxy`: the same candidates in full and short, to see whether both rank them alike."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import ClassVar
 
-from budgets.proxy.certificate import LEAST_CANDIDATES
+from budgets.plain import PROGRAM
+from budgets.proxy.certificate import LEAST_CANDIDATES, certificate
 from budgets.state import RunState
-from budgets.terms import Calibration, Devices, Envelope, Parent, Phase, Plan
+from budgets.terms import Calibration, Devices, Envelope, Parent, Phase, Plan, Varied
 from budgets.verdict.finalists import recommendation
+from objectives import registry
 from orchestrator.config import Config
 from orchestrator.matrix.matrix import within
 from orchestrator.planning.names import family_of, short_hash
 from orchestrator.planning.plan import plan_of
 from orchestrator.planning.proxy import check_population, proxy_terms
 from orchestrator.records.recommended import Point
+from orchestrator.records.recorded import finished_runs
 
 SIGMA = 0.1
 """Of each knob's range: how far around the baseline candidates lie, where no run says."""
@@ -113,3 +117,30 @@ def near(state: RunState) -> Near:
     if point is None or told is None:
         raise ValueError(f"{plan.run_id} recommends nothing: there is nowhere to look")
     return Near(plan.run_id, state.head, point, told.sigma)
+
+
+def on_shorter_evaluations(config: Config) -> Config:
+    """A search whose evaluations are all short, as `search.proxy` says; a Go's long run is full.
+
+    Raises ValueError unless a finished check here has shown that this ranks candidates as the full
+    evaluation does.
+    """
+    fraction, full = config.search.proxy, config.tuned
+    assert fraction is not None, "asked for"
+    shorter = proxy_terms(full, fraction, None).varied
+    name, _, _ = f"proxy-{family_of(full, 'cpu')}".rpartition("-")  # on whatever kind of device
+    checks = (run.state for run in finished_runs(Path(config.runs_dir), "check", name))
+    if not any(_agrees(state, shorter) for state in checks):
+        raise ValueError(
+            f"search.proxy: no check has shown that {shorter.label} ranks candidates as the full "
+            f"evaluation does: {PROGRAM} check proxy --fraction {fraction:g} with the same "
+            "--objective and --set"
+        )
+    short = config.with_objective(registry.load(registry.varied(full.spec, shorter.settings)))
+    return short if short.verdict.rung is not None else short.having({"verdict.rung": 1 / fraction})
+
+
+def _agrees(state: RunState, shorter: Varied) -> bool:
+    terms, found = state.plan.proxy, certificate(state)
+    is_same = terms is not None and terms.varied.settings == shorter.settings
+    return is_same and found is not None and found.holds

@@ -10,7 +10,6 @@ from typing import Any
 from budgets.accounts import MS_PER_HOUR
 from budgets.calibration import noise
 from budgets.course import expected
-from budgets.proxy.certificate import outlook
 from budgets.stats import detectable
 from budgets.terms import Calibration, Plan
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
@@ -95,10 +94,6 @@ def hours_by_the_rules(plan: Plan, calibration: Calibration) -> float:
     """Search and verdict as the rules of a run reckon: in rounds, batch after batch."""
     devices, shape, each = plan.devices.count, plan.resolved, plan.resolved.per_generation
     hours = shape.generations * expected(each, each, calibration, devices).hours
-    if plan.proxy is not None:
-        paired, _ = outlook(plan.proxy, shape.generations)
-        short = each * plan.proxy.varied.length
-        hours += paired * expected(each, short, calibration, devices).hours
     sizes = {} if plan.confirmation is None else plan.confirmation.sizes()
     return hours + sum(
         expected(*size, calibration, devices).hours
@@ -118,7 +113,8 @@ def _last_limits(plan: Plan, typical: float) -> float:
 
 def stages(plan: Plan) -> Stages:
     """The evaluations that a plan expects, in the order in which the run comes to them."""
-    generations, confirmation = _generations(plan), plan.confirmation
+    generation, confirmation = (1.0,) * plan.resolved.per_generation, plan.confirmation
+    generations = (generation,) * plan.resolved.generations
     if confirmation is None:
         return Stages(generations)
     sizes, long_run = confirmation.sizes(), confirmation.rung
@@ -132,17 +128,6 @@ def stages(plan: Plan) -> Stages:
         winner=(1.0,) * sizes["winner"][0],
         long_run=() if long_run is None else (long_run.varied.length,) * (2 * long_run.seeds),
     )
-
-
-def _generations(plan: Plan) -> tuple[tuple[float, ...], ...]:
-    """With a proxy as if it held whenever it is compared: compared first, then short, then full."""
-    shape, full = plan.resolved, (1.0,) * plan.resolved.per_generation
-    if plan.proxy is None:
-        return (full,) * shape.generations
-    short = (plan.proxy.varied.length,) * shape.per_generation
-    paired, alone = outlook(plan.proxy, shape.generations)
-    rest = shape.generations - paired - alone
-    return ((*full, *short),) * paired + (short,) * alone + (full,) * rest
 
 
 @dataclass(frozen=True)

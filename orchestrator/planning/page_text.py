@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from budgets.following import beginning
 from budgets.plain import plain
-from budgets.proxy.certificate import outlook
 from budgets.stats import power_of
 from budgets.table import table
 from budgets.terms import Plan, Window
@@ -243,27 +242,10 @@ def _planned(plan: Plan) -> str:
         f"As written {nominal.in_words} = {nominal.evaluations}",
     ]
     said += plan.reasons
-    if plan.proxy is not None:
-        said.append(_proxy(plan))
     if plan.confirmation is not None and plan.confirmation.rung is not None:
         longer = plan.confirmation.rung
         said.append(f"After a Go: {counted(2 * longer.seeds, 'evaluation')}, {longer.varied.label}")
     return " ".join(f"{one}." for one in said)
-
-
-def _proxy(plan: Plan) -> str:
-    """What a proxy can save, and what it costs where it is not good enough."""
-    assert plan.proxy is not None
-    shape, length = plan.resolved, plan.proxy.varied.length
-    paired, short = outlook(plan.proxy, shape.generations)
-    compared, saved = paired * length, short * (1 - length)
-    net, extra = (x / shape.generations for x in (saved - compared, compared))
-    return (
-        f"{plan.proxy.varied.label} takes {length:.0%} of an evaluation's time. Where it agrees "
-        f"with the full one whenever they are compared, and the mean moves little, {short} of "
-        f"{shape.generations} generations are short and {net:.0%} of the search's time is saved; "
-        f"where it never does, comparing costs {extra:.0%} more"
-    )
 
 
 def _terms(plan: Plan) -> str:

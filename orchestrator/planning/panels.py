@@ -43,7 +43,7 @@ def panel(state: RunState, name: PanelName, confirmation: Confirmation) -> Panel
             arms = _rung(state, confirmation)
             each = tuple(seeds.rung for _ in arms)
         case "proxy":
-            raise ValueError("a proxy's panels are not part of a confirmation")
+            raise ValueError("the short evaluations of a check are no part of a confirmation")
     return PanelAsked(panel=name, arms=arms, seeds=each)
 
 

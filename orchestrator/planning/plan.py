@@ -16,7 +16,6 @@ from budgets.terms import (
     Parent,
     Phase,
     Plan,
-    ProxyTerms,
     Rung,
     SearchMethod,
     SearchTerms,
@@ -30,7 +29,6 @@ from objectives.settings import shown
 from orchestrator.config import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Config, Verdict
 from orchestrator.planning.known import read_known
 from orchestrator.planning.names import calibration_name, run_name, short_hash
-from orchestrator.planning.proxy import check_population, proxy_terms, what_leaves_it_out
 from orchestrator.planning.sizing import most_evaluations, sizing_of
 from orchestrator.planning.window import window_of
 
@@ -63,7 +61,6 @@ def search_plan(
 ) -> Plan:
     """The plan of a search. Raises ValueError on what cannot be planned, naming the key."""
     sizing = sizing_of(config, devices.count)
-    proxy, no_proxy = _proxy_for(config, sizing.resolved, calibration)
     source = None if succession is None else succession.source
     confirmation = confirmation_for(config, source)
     no_go = why_no_go(sizing.resolved, confirmation, config.thresholds)
@@ -76,13 +73,12 @@ def search_plan(
         run_id=run_name(config),
         tier=config.search.tier or "target",
         nominal=sizing.nominal,
-        reasons=(*sizing.reasons, *no_proxy, *no_go),
+        reasons=(*sizing.reasons, *no_go),
         search=_search_terms(config, sizing.resolved, succession),
         caps=caps_for(config, most_evaluations(config, sizing)),
         parent=parent,
         thresholds=config.thresholds,
         confirmation=confirmation,
-        proxy=proxy,
         source=source,
     )
 
@@ -219,22 +215,6 @@ def method_of(config: Config) -> SearchMethod:
 def first_step(config: Config) -> float:
     """The one that was asked for, or the method's own."""
     return config.search.sigma0 or SIGMA0[method_of(config)]
-
-
-def _proxy_for(
-    config: Config, resolved: Envelope, calibration: Calibration | None
-) -> tuple[ProxyTerms | None, tuple[str, ...]]:
-    """The terms of a stand-in for full evaluations, or why there is none though one was asked for.
-
-    Raises ValueError where it cannot be had at all.
-    """
-    if config.search.proxy is None:
-        return None, ()
-    terms = proxy_terms(config.tuned, config.search.proxy, calibration)
-    check_population(resolved.population)
-    if (why_not := what_leaves_it_out(resolved)) is not None:
-        return None, (why_not,)
-    return terms, ()
 
 
 def confirmation_for(config: Config, source: Source | None = None) -> Confirmation | None:

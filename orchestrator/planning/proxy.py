@@ -3,7 +3,7 @@
 from statistics import median
 
 from budgets.proxy.certificate import LEAST_CANDIDATES
-from budgets.terms import Calibration, Envelope, ProxyTerms, Varied
+from budgets.terms import Calibration, ProxyTerms, Varied
 from objectives.api import Objective
 
 
@@ -39,13 +39,3 @@ def check_population(candidates: int) -> None:
         raise ValueError(
             f"a proxy is certified on {LEAST_CANDIDATES} candidates or more, got {candidates}"
         )
-
-
-def what_leaves_it_out(resolved: Envelope) -> str | None:
-    """Why no generation of such a search could be short; None if one could."""
-    if resolved.generations > 2:
-        return None
-    return (
-        f"search.proxy shortens none of {resolved.generations} generations: the first shows "
-        "whether both lengths agree, the last is always full"
-    )

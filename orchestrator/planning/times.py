@@ -189,7 +189,6 @@ def _measured(records: Sequence[Record]) -> Latest | None:
     seconds = [
         end.seconds
         for generation in state.told
-        if generation.is_full
         for end in generation.results()
         if end.status is Status.OK
     ]

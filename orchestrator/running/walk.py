@@ -7,7 +7,6 @@ from typing import Protocol
 from budgets.accounts import Refusal
 from budgets.course import at_work, awaited, can_ask, next_step, search_is_over
 from budgets.events import GenerationAsked, GenerationTold
-from budgets.proxy.certificate import length_of_next
 from budgets.rules import Reading, disk_full, place_of
 from budgets.ruling import (
     Ruling,
@@ -222,12 +221,9 @@ def _owed(state: RunState) -> list[Owed]:
 
 def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
     number, points = state.asked, proposer.ask()
-    changed, length = length_of_next(state)
     return GenerationAsked(
         generation=number,
         points=points,
         seeds=evaluation_seeds(state.plan, proposer.seeded(number)),
         distances=proposer.distances(),
-        settings=changed,
-        length=length,
     )

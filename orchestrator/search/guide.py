@@ -46,8 +46,7 @@ def guided(
     `before` is the step that they were drawn with. None where the scores are too few to say
     anything. On one thread of the linear algebra: its bits do not depend on how many there are.
     """
-    comparable = [generation for generation in seen if generation.is_full == seen[-1].is_full]
-    data = _data(comparable)
+    data = _data(seen)
     if data is None:
         return None
     with _THREADS.limit(limits=1):

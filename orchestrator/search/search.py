@@ -170,10 +170,8 @@ _Adviser = Callable[[float], Guided | None]
 
 
 def _fitness(parts: Sequence[Generation]) -> list[float]:
-    """Of the candidates of all parts; only within a part where the parts do not compare."""
-    if len({part.is_full for part in parts}) == 1:
-        return fitness([score for part in parts for score in part.scores()])
-    return [float(rank) for part in parts for rank in np.argsort(np.argsort(part.fitness()))]
+    """Of the candidates of all parts."""
+    return fitness([score for part in parts for score in part.scores()])
 
 
 def landscape_of_noise(terms: SearchTerms, population: int, generations: int) -> Landscape:

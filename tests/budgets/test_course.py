@@ -12,7 +12,7 @@ from budgets.course import (
     length_apart,
     next_step,
     search_is_over,
-    still_apart,
+    still_for_the_verdict,
 )
 from budgets.events import Concluded, Fired, PanelAsked, Status
 from budgets.terms import Arm, Calibration, Caps
@@ -228,7 +228,7 @@ def test_the_verdict_is_set_aside_from_the_start(
 ) -> None:
     """Reference 11 + 5, finalists 12, winner 8 + 5, rung 4 of four times the length; 2 s each."""
     story = make_story(make_confirmed_plan())
-    needs = still_apart(story.state)
+    needs = still_for_the_verdict(story.state)
     assert needs.evaluations == 16 + 12 + 13 + 4
     assert length_apart(story.state) == 16 + 12 + 13 + 16
     assert needs.device_hours == pytest.approx((57 * 2 + 12) / 3600)  # and a last reservation
@@ -238,14 +238,14 @@ def test_the_verdict_is_set_aside_from_the_start(
 def test_what_is_settled_is_needed_no_more(tell: "Tell") -> None:
     assert length_apart(tell(generations=()).state) == 12 + 13 + 16
     assert length_apart(tell(winner=GAIN).state) == 16
-    assert still_apart(tell(winner=GAIN).state).evaluations == 4
+    assert still_for_the_verdict(tell(winner=GAIN).state).evaluations == 4
 
 
 def test_a_decided_run_needs_nothing(tell: "Tell") -> None:
     story = tell(winner=8 * (1.0,))
     fired, decided = decide(story.state)
     story.say(*fired, decided)
-    assert still_apart(story.state) == NOTHING
+    assert still_for_the_verdict(story.state) == NOTHING
     assert length_apart(story.state) == 0
 
 
@@ -253,9 +253,9 @@ def test_without_any_time_nothing_is_set_aside(
     make_story: "MakeStory", make_confirmed_plan: "MakePlan"
 ) -> None:
     assumed = make_confirmed_plan(calibration=Calibration(assumed_seconds=2.0))
-    assert still_apart(make_story(assumed).state).evaluations == 45
-    assert still_apart(make_story(make_confirmed_plan(calibration=None)).state) == NOTHING
+    assert still_for_the_verdict(make_story(assumed).state).evaluations == 45
+    assert still_for_the_verdict(make_story(make_confirmed_plan(calibration=None)).state) == NOTHING
 
 
 def test_a_run_without_a_comparison_sets_nothing_aside(story: "Story") -> None:
-    assert still_apart(story.state) == NOTHING
+    assert still_for_the_verdict(story.state) == NOTHING

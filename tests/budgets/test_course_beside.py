@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.course import at_work, awaited, next_step, search_is_over, still_apart
+from budgets.course import at_work, awaited, next_step, search_is_over, still_for_the_verdict
 from budgets.events import (
     Amended,
     Decided,
@@ -143,7 +143,7 @@ LAST, LAST_OF_RUNG = 10 + 2 * 1, 4 * 10 + 2 * 1
 def test_every_panel_that_is_planned_is_set_aside_and_the_last_ones_whole_reservation(
     make_story: Callable[..., "Story"], make_confirmed_plan: "MakePlan"
 ) -> None:
-    needs = still_apart(make_story(make_confirmed_plan()).state)
+    needs = still_for_the_verdict(make_story(make_confirmed_plan()).state)
     assert needs.evaluations == (11 + 5) + 12 + (8 + 5) + 4
     assert seconds(needs.device_hours) == 2 * (16 + 12 + 13 + 4 * 4) + LAST
     assert seconds(needs.hours) == 2 * (8 + 6 + 7 + 4 * 2) + LAST  # on two devices
@@ -152,7 +152,7 @@ def test_every_panel_that_is_planned_is_set_aside_and_the_last_ones_whole_reserv
 def test_what_is_settled_needs_nothing_more(tell: "Tell") -> None:
     """The reference has no control here: it was asked without, so five fewer are owed."""
     counts = [
-        still_apart(tell(**fields).state).evaluations
+        still_for_the_verdict(tell(**fields).state).evaluations
         for fields in (NO_GENERATION, {"finalists": {"average": 0.9}}, {"winner": 8 * (1.0,)}, GO)
     ]
     assert counts == [12 + 13 + 4, 13 + 4, 4, 0]
@@ -162,11 +162,11 @@ def test_nothing_is_set_aside_for_what_is_decided_or_has_no_time_or_is_not_compa
     tell: "Tell", make_story: Callable[..., "Story"], make_confirmed_plan: "MakePlan"
 ) -> None:
     story = tell(finalists={"average": Status.NAN})
-    assert still_apart(story.state).evaluations == 13 + 4
+    assert still_for_the_verdict(story.state).evaluations == 13 + 4
     story.say(decide(story.state)[1])
     untimed = make_story(make_confirmed_plan(calibration=None))
     for state in (story.state, untimed.state, make_story().state):
-        assert still_apart(state) == (0, 0.0, 0.0)
+        assert still_for_the_verdict(state) == (0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(("spare_ms", "fits"), [(0, True), (-1, False)])

@@ -14,10 +14,8 @@ from budgets.terms import (
     Caps,
     Devices,
     Envelope,
-    ProxyTerms,
     SearchTerms,
     Thresholds,
-    Varied,
 )
 from budgets.verdict import decision
 
@@ -463,16 +461,6 @@ def test_patience_is_relative_to_the_baseline_or_else_to_the_first_mean(
     assumed = Calibration(assumed_seconds=2.0)
     for fields, expected in (({}, 0.25), ({"calibration": assumed}, 0.125)):
         assert told(make_story(**patient(1, **fields)), 2.0, 1.75).observed == expected
-
-
-def test_scores_of_a_proxy_are_compared_with_its_own_only(make_story: "MakeStory") -> None:
-    short: dict[str, Any] = {"settings": {"steps": 10}, "length": 0.1}
-    story = make_story(**patient(proxy=ProxyTerms(varied=Varied(label="short", **short))))
-    told(story, 2.0, 2.0)
-    assert told(story, 5.0, 5.0, **short).observed is None
-    assert told(story, 1.5).observed == 0.25  # medians 2 and 1.75 of the full ones
-    assert told(story, 5.0, **short).fires
-    assert told(story, 4.5, **short).observed == pytest.approx(0.25 / 5)  # medians 5 and 4.75
 
 
 def test_after_an_override_patience_waits_as_long_again(make_story: "MakeStory") -> None:

@@ -13,7 +13,7 @@ from math import ceil, inf
 from pathlib import Path
 
 from budgets.causes import cause_of
-from budgets.course import still_apart
+from budgets.course import still_for_the_verdict
 from budgets.events import (
     Decided,
     Event,
@@ -255,7 +255,7 @@ class Judge:
                 self._check_seeds()
                 self._check_panel(self.state.panels[event.panel, event.number])
             case Reserved():
-                needs = still_apart(self.state)
+                needs = still_for_the_verdict(self.state)
                 aside = (0.0, 0.0) if event.panel else (needs.device_hours, needs.hours)
                 self.books.check_caps(self.state.plan, aside)
                 self._check_counts()

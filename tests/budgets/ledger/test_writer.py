@@ -317,7 +317,7 @@ def test_a_newer_schema_is_refused_with_the_command_that_upgrades(
 ) -> None:
     path = disk.directory() / LEDGER
     path.write_bytes(planned(make_plan(), schema_version=99, tidings="new"))
-    with pytest.raises(ValueError, match=r"schema 99; .* up to schema 6\. Upgrade with"):
+    with pytest.raises(ValueError, match=r"schema 99; .* up to schema 7\. Upgrade with"):
         read(path)
     path.write_bytes(planned(make_plan(), schema_version=1))
     assert len(read(path).records) == 1

@@ -11,7 +11,6 @@ from budgets.terms import Envelope
 from budgets.verdict.finalists import (
     average,
     finalists,
-    full_ones,
     has_winner,
     luckiest,
     standing,
@@ -146,19 +145,6 @@ def test_equal_ones_come_in_the_order_of_generation_and_candidate(
     story = searched(*(FLAT for _ in range(4)))
     third, fourth = story.state.told[2:]
     assert luckiest(story.state, 5) == [*third.points, fourth.points[0]]
-
-
-def test_those_of_a_proxy_are_left_out(make_confirmed_plan: "MakePlan", tell: "Tell") -> None:
-    proxy = {"varied": {"label": "1/4 x FLOPs", "settings": {"factor": 0.25}, "length": 0.25}}
-    story = tell(make_confirmed_plan(proxy=proxy), generations=())
-    story.score(1.0, 1.1, 1.2, 1.3)
-    story.tell()
-    story.ask(settings={"factor": 0.25}, length=0.25)
-    for candidate in range(4):
-        story.evaluate(candidate, 0.1)
-    state = story.tell()
-    assert [g.number for g in full_ones(state)] == [0]
-    assert luckiest(state, 9) == list(state.told[0].points)
 
 
 # Who wins

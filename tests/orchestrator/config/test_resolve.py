@@ -117,7 +117,6 @@ population = 12
 generations = 3
 seeds_per_candidate = 2
 warm_start = "earlier"
-proxy = 0.25
 [evaluation]
 seed = 13
 limit_seconds = 14.0

@@ -68,10 +68,9 @@ def test_figures_are_the_numbers_of_the_run(name: str) -> None:
     assert last["evaluations"] == run.counts.settled
     assert {key: last[f"status/{key}"] for key in run.counts.failed} == run.counts.failed
     for row in [row for row in run.generations if row.is_told]:
-        place = "short/generation" if row.is_short else "generation"
-        (sent,) = [one for one in found if one.get(f"{place}/number") == row.number]
+        (sent,) = [one for one in found if one.get("generation/number") == row.number]
         for key in ("best", "mean", "best_so_far", "luck_so_far", "step_size"):
-            assert sent.get(f"{place}/{key}") == getattr(row, key)
+            assert sent.get(f"generation/{key}") == getattr(row, key)
 
 
 def test_names_are_no_paths_and_secrets_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

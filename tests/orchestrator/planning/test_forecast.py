@@ -148,17 +148,6 @@ def test_failures_of_the_calibration_make_evaluations_again(calibrated: Calibrat
     assert share == pytest.approx(1 + 4.5 / 13, abs=0.1)
 
 
-def test_a_proxy_that_holds_makes_short_generations() -> None:
-    asked: dict[str, Any] = {"population": 8, "max_evals": 80, **ALONE}
-    full = taken(plan(1, **asked))
-    objective = registry.load(ObjectiveSpec(name="sphere"))
-    request = config_for("phase1", "target", objective, proxy=0.25, **asked)
-    own = search_plan(request, plan().devices, MINUTE)
-    short = taken(own)  # of 10: 2 compared, 7 short, one full
-    assert 60 * full.hours_p50 == pytest.approx(80)
-    assert 60 * short.hours_p50 == pytest.approx(8 * (2 * 1.25 + 7 * 0.25 + 1))
-
-
 def test_what_is_not_measured_is_calibrated_first() -> None:
     """8 evaluations on 4 devices: two rounds before the search; nobody's word is measured."""
     own = plan(4, **ALONE)

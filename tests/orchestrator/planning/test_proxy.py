@@ -1,294 +1,39 @@
-"""A search that certifies its own proxy, and the check that only compares."""
+"""`check proxy`: whether a shorter evaluation ranks as the full one; and a search that is short."""
 
-import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
 
-from budgets.events import Reserved, Settled
-from budgets.proxy.report import ProxyReport, proxy_report
-from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Sample
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.look.reports import rebuild
 from orchestrator.matrix.proxy import ProxyCheck, near
-from orchestrator.planning.known_knobs import Known
-from orchestrator.planning.page import Circumstances, page_of
-from orchestrator.planning.page_text import to_markdown
-from orchestrator.planning.plan import search_plan
 from orchestrator.planning.proxy import proxy_terms
-from orchestrator.planning.times import Times
-from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result, load_state
-from orchestrator.running.run import PlanChangedError
 from orchestrator.verification.verify import verify
 from tests import ledgers
 from tests.asking import config_for
-from tests.ledgers import events_of, every, state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
 
 RunSearch = Callable[..., Result]
-Found = Callable[[Path], dict[str, Any]]
-Search = Callable[..., Result]
 
 DEVICES = Devices(count=1, kind="cpu", name="some", threads=1, memory_bytes=1 << 30)
 QUICK = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
-RECORDS = 74
-"""Of a search of three generations the first of which is compared: plan, session, 3 x (ask,
-8 x (reserve, settle), tell), panel, 8 x (reserve, settle), conclusion."""
 
 
 def sphere(**settings: Any) -> Any:
     return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 4, **settings}))
 
 
-@pytest.fixture(scope="session")
-def search(run_search: RunSearch) -> Search:
-    """Searches with a quarter of the effort in P = 8 and, by default, three generations."""
-
-    def run(root: Path, generations: int = 3, **request: Any) -> Result:
-        settings = {"dimension": 4, **request.pop("settings", {})}
-        asked = {"tier": "target", "population": 8, "assumed_seconds": 1.0, "proxy": 0.25}
-        asked |= {"max_evals": 8 * generations, "confirm_seeds": 0, **request}
-        return run_search(root, settings=settings, **asked)
-
-    return run
-
-
-def report(state: RunState) -> ProxyReport:
-    found = proxy_report(state)
-    assert found is not None
-    return found
-
-
-def lengths(state: RunState) -> str:
-    return "".join("F" if g.is_full else "s" for g in state.generations)
-
-
-def scores(state: RunState) -> list[Any]:
-    """What every panel's evaluations amount to."""
-    return [
-        (p.name, p.number, [(r.candidate, r.seed, r.status, r.score) for r in p.results()])
-        for p in state.panels.values()
-    ]
-
-
-# A search
-
-
-def test_a_search_is_short_while_its_proxy_agrees(tmp_path: Path, search: Search) -> None:
-    state = search(tmp_path, generations=5).state
-    assert lengths(state) == "FssFF"
-    (comparison,) = report(state).comparisons
-    assert (comparison.holds, comparison.certificate.tau, comparison.short) == (True, 1.0, (1, 2))
-    assert (state.accounts.evaluations, state.accounts.apart) == (40, 8)
-    panel = state.panels["proxy", 0]
-    assert panel.points == state.generations[0].points
-    assert {panel.seeds_of(c) for c in range(8)} == {state.generations[0].seeds}
-
-
-def test_a_proxy_that_misleads_is_found_out_and_not_used(tmp_path: Path, search: Search) -> None:
-    misled = search(tmp_path / "misled", generations=5, settings={"bias": -3.0}).state
-    plain = search(tmp_path / "plain", generations=5, settings={"bias": -3.0}, proxy=None).state
-    assert lengths(misled) == "FFFFF"
-    (comparison,) = report(misled).comparisons
-    assert not comparison.holds
-    assert misled.accounts.apart == 8
-    assert [g.told for g in misled.generations] == [g.told for g in plain.generations]
-
-
-def test_short_evaluations_are_of_the_objective_with_the_proxys_settings(
-    tmp_path: Path, search: Search
-) -> None:
-    result = search(tmp_path)
-    own = orjson.loads(
-        (next((result.directory / "eval/gen_0001").glob("*/*/config.json"))).read_bytes()
-    )
-    assert own["objective"]["settings"]["effort"] == 0.25
-    full = orjson.loads(
-        (next((result.directory / "eval/gen_0000").glob("*/*/config.json"))).read_bytes()
-    )
-    assert "effort" not in full["objective"]["settings"]
-    assert len(list((result.directory / "eval/proxy_0000").glob("*/*/summary.json"))) == 8
-
-
-def test_a_search_that_was_confirmed_is_so_on_full_evaluations(
-    tmp_path: Path, search: Search
-) -> None:
-    result = search(
-        tmp_path, generations=5, settings={"noise": 0.01}, confirm_seeds=5, rung=0.0, rung_seeds=0
-    )
-    state = result.state
-    assert state.decided is not None
-    assert state.decided.grade == "go"
-    assert all(
-        not p.settings(c) for p in state.panels.values() if p.name != "proxy"
-        for c in range(len(p.points))
-    )  # fmt: skip
-    assert verify(result.directory).divergence is None
-
-
-def test_the_shorter_evaluation_is_checked_before_anything_is_spent(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    said: list[str] = []
-    few = {"population": 8, "max_evals": 24, "confirm_seeds": 0, "tier": "target"}
-    flat = {"objective": "noise", "settings": {"noise": 0, "dimension": 2}, "assumed_seconds": 1.0}
-    state = run_search(tmp_path, proxy=0.25, say=said.append, **few, **flat).state
-    warning = "objective noise with noise = 0 scores every candidate alike."
-    assert [f"Warning: {warning}", f"Warning: 0.25 x effort: {warning}"] == [
-        line for line in said if "scores every candidate alike" in line
-    ]
-    assert lengths(state) == "FFF"  # what tells no candidates apart agrees with nothing
-
-
-def test_verify_recomputes_what_every_comparison_allows(tmp_path: Path, search: Search) -> None:
-    found = verify(search(tmp_path, generations=5).directory)
-    assert found.divergence is None
-    assert "proxy: 2 generations are short, as 1 comparisons allow" in found.held
-
-
-def test_verify_finds_a_generation_of_another_length_than_its_comparison_allows(
-    finished: Path, tmp_path: Path, tamper: Callable[..., None]
-) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / finished.name))
-
-    def change(lines: list[dict[str, Any]]) -> None:
-        asked = [line["event"] for line in lines if line["event"]["kind"] == "generation_asked"]
-        asked[1]["length"] *= 2
-
-    tamper(run, change)
-    divergence = verify(run).divergence
-    assert divergence is not None
-    assert "generation 1 was evaluated with" in divergence
-
-
-def test_a_cap_holds_with_a_proxy_too(tmp_path: Path, search: Search) -> None:
-    capped = {"settings": {"seconds": 0.2}, "limit_seconds": 1.0, "assumed_seconds": 0.02}
-    hours = (11 + 1.9) / 3600  # a reservation of 11 s, 8 of 0.2 s, and 6 of a quarter of that
-    result = search(tmp_path, max_device_hours=hours, **capped)
-    assert result.ruling.decision == "stop"
-    assert result.state.accounts.device_ms <= hours * 3_600_000
-    assert result.state.accounts.evaluations == 8
-    assert 0 < result.state.accounts.apart < 8
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, search: Search) -> Path:
-    """A search whose second generation was short."""
-    result = search(tmp_path_factory.mktemp("finished"))
-    assert result.state.records == RECORDS
-    assert lengths(result.state) == "FsF"
-    return result.directory
-
-
-def cut(run: Path, root: Path, records: int, *, torn: bool, gone: bool) -> Path:
-    """A copy of the run as a power failure after so many records leaves it."""
-    copy = root / run.relative_to(run.parent.parent)
-    shutil.copytree(run, copy)
-    ledgers.cut(copy, records, half_of_the_next=torn)
-    if gone or not records:
-        shutil.rmtree(copy / "eval")
-    return copy
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        pytest.param(records, marks=pytest.mark.slow if records % 2 else ())
-        for records in range(RECORDS)
-    ],
-)
-def test_a_search_cut_after_any_record_ends_like_the_one_that_was_never_cut(
-    records: int, finished: Path, place: Path, search: Search, found: Found
-) -> None:
-    run = cut(finished, place, records, torn=records % 3 == 1, gone=records % 3 != 0)
-
-    result = search(place)
-
-    assert found(run) == found(finished)
-    assert scores(result.state) == scores(load_state(finished))
-    assert [g.changed for g in result.state.generations] == [
-        g.changed for g in load_state(finished).generations
-    ]
-    assert result.state == state_of(run)
-    settled = every(Settled, run)
-    final = [(e.panel, e.generation, e.candidate, e.seed) for e in settled if e.final]
-    assert len(set(final)) == len(final) == 32
-    assert verify(run).divergence is None
-
-
-def test_a_short_evaluation_that_finished_unheard_is_adopted(
-    finished: Path, tmp_path: Path, search: Search
-) -> None:
-    events = events_of(finished)
-    reserved = [
-        (n, e) for n, e in enumerate(events) if isinstance(e, Reserved) and e.panel == "proxy"
-    ]
-    number, last = reserved[-1]
-    cut(finished, tmp_path, number + 1, torn=False, gone=False)
-
-    state = search(tmp_path).state
-
-    result = state.panels["proxy", 0].result(last.candidate, last.seed)
-    assert result is not None
-    assert (result.recovered, result.attempt) == (True, 1)
-    assert attempt_place(last).startswith("proxy_0000/")
-
-
-def test_another_fraction_is_another_plan(finished: Path, tmp_path: Path, search: Search) -> None:
-    copy = tmp_path / finished.relative_to(finished.parent.parent)
-    shutil.copytree(finished, copy)
-    with pytest.raises(PlanChangedError, match=r"proxy\.varied\.label: 0\.25 x effort -> 0\.5 x"):
-        search(tmp_path, proxy=0.5)
-    with pytest.raises(PlanChangedError, match=r"proxy: .* -> None"):
-        search(tmp_path, proxy=None)
-
-
-def test_every_derived_file_is_rebuilt_from_the_ledger_alone(
-    finished: Path, tmp_path: Path
-) -> None:
-    copy = Path(shutil.copytree(finished, tmp_path / finished.name))
-    for name in ("reports/gen_0002.json", "best.json", "progress.csv"):
-        (copy / name).unlink()
-    rebuild(copy, datetime.now(UTC))
-    for name in ("reports/gen_0002.json", "best.json", "progress.csv"):
-        assert (copy / name).read_bytes() == (finished / name).read_bytes()
-
-
-# The plan
-
-
-def planned(**request: Any) -> Any:
-    asked = {"population": 8, "proxy": 0.25, **request}
-    calibration = asked.pop("calibration", None)
-    return search_plan(config_for("phase1", "target", sphere(), **asked), DEVICES, calibration)
-
-
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, 2.0, float("nan")])
 def test_a_proxy_is_shorter_than_the_whole(fraction: float) -> None:
     with pytest.raises(ValueError, match="a number between 0 and 1, got"):
-        planned(proxy=fraction)
-
-
-def test_fewer_candidates_than_a_comparison_takes_are_refused() -> None:
-    with pytest.raises(ValueError, match="certified on 8 candidates or more, got 6"):
-        planned(population=6)
-
-
-def test_a_search_too_small_to_shorten_is_planned_without_and_says_why() -> None:
-    plan = planned(max_evals=16)
-    assert plan.proxy is None
-    assert plan.apart == plan.confirmation.evaluations
-    assert "search.proxy shortens none of 2 generations" in plan.reasons[-1]
-    assert planned(max_evals=24).proxy is not None
+        proxy_terms(sphere(), fraction, None)
 
 
 def calibrated(seconds: float, train_seconds: float) -> Calibration:
@@ -315,24 +60,6 @@ def test_only_the_training_is_expected_to_shrink(
     assert proxy_terms(sphere(), 0.25, calibration).varied.length == length
 
 
-def test_the_preview_says_what_a_proxy_may_save_and_cost(tmp_path: Path) -> None:
-    request = config_for("phase1", "target", sphere(), population=8, proxy=0.25, max_evals=80)
-    times = Times("assumed", Calibration(assumed_seconds=10.0))
-    nobody_checked, now = Known((), (), ()), datetime.now(UTC)
-    page = page_of(
-        request, Circumstances(DEVICES, times, tmp_path, nobody_checked, now), ("target",)
-    )
-    text = to_markdown(page, in_full=True)
-    assert (
-        "0.25 x effort takes 25% of an evaluation's time. Where it agrees with the full one "
-        "whenever they are compared, and the mean moves little, 7 of 10 generations are short and "
-        "48% of the search's time is saved; where it never does, comparing costs 5% more."
-    ) in text
-
-
-# The check
-
-
 def asked(candidates: int = 8, seeds: int = 1, **terms: Any) -> ProxyCheck:
     fraction = terms.pop("proxy", 0.25)
     config = config_for("check", "min", sphere(), **terms)
@@ -352,8 +79,11 @@ def test_a_check_compares_candidates_around_the_baseline() -> None:
     assert asked(evaluation_seed=5).points() != asked().points()
 
 
-def test_a_check_of_a_run_is_around_what_it_recommends(finished: Path) -> None:
-    state = load_state(finished)
+def test_a_check_of_a_run_is_around_what_it_recommends(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    settings = {"dimension": 4}
+    state = run_search(tmp_path, settings=settings, assumed_seconds=1.0).state
     where = near(state)
     told = state.told[-1].told
     assert told is not None
@@ -394,11 +124,10 @@ def test_a_check_says_in_words_and_in_files_whether_the_proxy_is_good_enough(
     bad = command("check", "proxy", *QUICK, "--set", "bias=-3", "--json")
     assert bad.code == 0
     document = orjson.loads(bad.out)
-    (comparison,) = document["proxy"]["comparisons"]
-    assert not comparison["holds"]
+    assert not document["proxy"]["holds"]
     assert "not good enough" in document["sentence"]
     found = orjson.loads((Path(document["directory"]) / "check.json").read_bytes())
-    assert found["proxy"]["comparisons"] == [comparison]
+    assert found["proxy"] == document["proxy"]
     assert verify(Path(document["directory"])).divergence is None
 
 
@@ -410,28 +139,39 @@ def test_a_repeated_check_is_only_read_and_an_interrupted_one_taken_up(
     assert orjson.loads(command("check", "proxy", *QUICK, "--json").out) == once
     ledgers.cut(run, 25)
     again = orjson.loads(command("check", "proxy", *QUICK, "--json").out)
-    ours, theirs = again["proxy"]["comparisons"][0], once["proxy"]["comparisons"][0]
+    ours, theirs = again["proxy"]["certificate"], once["proxy"]["certificate"]
     for comparison in (ours, theirs):
-        del comparison["certificate"]["seconds_ratio"]
+        del comparison["seconds_ratio"]
     assert ours == theirs
 
 
-def test_a_search_and_a_check_of_its_recommendation_by_the_command_line(
-    command: "Command",
+def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
+    command: "Command", tmp_path: Path
 ) -> None:
-    few = ("--set", "search.population=8", "--max-evals", "24", "--set", "verdict.confirm_seeds=0")
-    found = command(
-        *("phase1", "--tier", "target", *QUICK, *few, "--set", "search.proxy=0.25"),
-        *("--assume-eval-seconds", "1"),
-    )
-    assert found.code == 0
-    assert "Comparison (short evaluations): 8 configurations (8 evaluations)." in found.out
-    assert "Generation 1 (2 of 3), short: best" in found.out
+    few = ("--set", "search.population=8", "--max-evals", "24", "--set", "noise=0.001")
+    words = ("phase1", "--tier", "target", *QUICK, *few, "--assume-eval-seconds", "1")
+    short = (*words, "--set", "search.proxy=0.25")
+    refused = command(*short)
+    assert refused.code == 2
+    assert "check proxy --fraction 0.25 with the same" in " ".join(refused.err.split())
+    assert not (tmp_path / "artifacts/cmaes/phase1").exists()
 
-    run = "target-sphere-s1"
-    checked = command("check", "proxy", "--run", run, "--executor", "inline", "--workers", "1")
+    checking = ("check", "proxy", *QUICK, "--set", "noise=0.001")
+    assert command(*checking, "--fraction", "0.5").code == 0
+    assert command(*short).code == 2  # another length was shown
+    assert command(*checking).code == 0
+    assert command(*short).code in (0, 4)
+    run = tmp_path / "artifacts/cmaes/phase1/target-sphere-s1"
+    state = load_state(run)
+    assert state.plan.objective["settings"]["effort"] == 0.25
+    assert state.plan.confirmation is not None
+    assert state.plan.confirmation.rung is not None
+    assert state.plan.confirmation.rung.varied.settings == {"effort": 1.0}
+    assert verify(run).divergence is None
+
+    checked = command("check", "proxy", "--run", run.name, "--executor", "inline")
     assert checked.code == 0
-    assert f"around what {run} recommends" in checked.out
+    assert f"around what {run.name} recommends" in checked.out
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def closed(
 ) -> Generation:
     """A closed generation with these scores; a candidate without one has failed.
 
-    `more` are fields of it: with `changed`, it is one of a proxy's.
+    `more` are fields of it.
     """
     tries: dict[tuple[int, int], tuple[Try, ...]] = {}
     for candidate, score in enumerate(scores):

@@ -134,18 +134,6 @@ def test_a_failure_is_known_to_be_no_better_than_any(
     assert centre[0] < min(0.47, heedless[0] - 0.05)
 
 
-def test_only_scores_of_the_same_fidelity_are_used(
-    draw: Drawing, strategy: Strategy, scored: "Scored"
-) -> None:
-    full = draw(4)
-    elsewhere = draw(4, lambda point: -1e3 * bowl(point), changed={"effort": 0.25})
-    expected = advised(full, strategy)
-    assert advised([*elsewhere, *full], strategy) == expected
-    assert advised([*full[:2], *elsewhere, *full[2:]], strategy) == expected
-    assert advised([*full, *elsewhere], strategy) != expected
-    assert guided([*elsewhere, full[0]], 6, strategy, SIGMA) is None
-
-
 def test_of_many_points_the_nearest_to_the_mean_are_used(
     draw: Drawing, strategy: Strategy, scored: "Scored"
 ) -> None:
