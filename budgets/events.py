@@ -233,7 +233,6 @@ class GenerationTold:
     sigma: float
     axis_ratio: float
     guided: Guided | None = None  # None: by no model
-    descent: int = Field(default=0, ge=0)  # how often the search had begun anew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)

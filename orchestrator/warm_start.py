@@ -14,7 +14,6 @@ from budgets.plain import command
 from budgets.rules import BEFORE_THE_RUN, follows_a_go
 from budgets.state import RunState
 from budgets.terms import Inherited, Plan, SearchTerms, Source, VariantName
-from budgets.verdict.finalists import standing
 from objectives import registry
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
@@ -36,7 +35,6 @@ differ in; above, what was learned is lost."""
 
 LARGEST_SIGMA0 = 0.3  # that a plan may have
 
-SAME_PLACE = 1e-3  # in the unit cube: two means further apart are of two restarts
 
 OPTION = "search.warm_start"
 
@@ -61,8 +59,8 @@ class WarmStart:
         if seen is not None:
             sigma0, shape = _distribution(seen, self.state.plan, config, self.unlearned)
         else:
-            last = standing(self.state)
-            step = _bounded(last[-1].sigma if last else MOST_STEP)
+            last = self.state.told[-1].told if self.state.told else None
+            step = _bounded(MOST_STEP if last is None else last.sigma)
             sigma0, shape = step if config.search.sigma0 is None else config.search.sigma0, None
         search = SearchTerms(
             method=method_of(config),
@@ -358,7 +356,7 @@ def _sigma0_again(
 
 def learned(state: RunState, *, accept_drift: bool) -> "Landscape":
     """What a recorded search has come to, replayed. Raises ReplayError where that diverges."""
-    return stood_at(state, landscapes(state, accept_drift=accept_drift))
+    return landscapes(state, accept_drift=accept_drift)[-1]
 
 
 def landscapes(state: RunState, *, accept_drift: bool = False) -> "list[Landscape]":
@@ -377,18 +375,3 @@ def landscapes(state: RunState, *, accept_drift: bool = False) -> "list[Landscap
         if generation.told is not None:
             seen.append(search.landscape())
     return seen
-
-
-def stood_at(state: RunState, seen: "Sequence[Landscape]") -> "Landscape":
-    """Of a search's landscapes the last of the restart that it stands by."""
-    found = seen[0]
-    for told in standing(state):
-        if told.generation + 1 < len(seen):
-            now = seen[told.generation + 1]
-            found = now if is_there(now.favourite, told.favourite) else found
-    return found
-
-
-def is_there(point: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether a distribution with that mean is of the restart whose mean was recorded."""
-    return all(abs(a - b) < SAME_PLACE for a, b in zip(point, other, strict=True))

@@ -8,7 +8,8 @@ a search learned; the methods "plain" and "guided", settings `known` and an `inh
 terms. Schema 5 has the phase "campaign" and such a plan's `campaign`. Schema 6 has the `slot` of a
 reservation and the `command` of a session. All of them are absent from older records, where the
 defaults are true. Schema 7 has no `settings` and `length` in `generation_asked`, and no
-`generations` and `drift` in a plan's `proxy`: a search evaluates all its candidates at one length.
+`generations` and `drift` in a plan's `proxy`, for a search evaluates all its candidates at one
+length; and no `descent` in `generation_told`, for it never begins anew.
 """
 
 from typing import Any
@@ -32,8 +33,8 @@ def _from_1(event: Fields) -> Fields:
 
 
 def _from_6(event: Fields) -> Fields:
-    if event.get("kind") == "generation_asked":
-        return {key: event[key] for key in event if key not in ("settings", "length")}
+    if event.get("kind") in ("generation_asked", "generation_told"):
+        return {key: event[key] for key in event if key not in ("settings", "length", "descent")}
     proxy = event.get("plan", {}).get("proxy")
     if proxy is not None:
         kept = {key: proxy[key] for key in proxy if key not in ("generations", "drift")}
@@ -41,12 +42,12 @@ def _from_6(event: Fields) -> Fields:
     return event
 
 
+_CHANGED = (b'{"kind":"generation_', b'{"kind":"planned"', b'{"kind":"opened"')
+
+
 def upcast(event: bytes, schema: int) -> Event:
     """The event that a session of this `schema` wrote. Raises pydantic.ValidationError."""
-    if schema >= SCHEMA or not any(
-        word in event
-        for word in (b'"kind":"generation_asked"', b'"kind":"planned"', b'"kind":"opened"')
-    ):
+    if schema == SCHEMA or not event.startswith(_CHANGED):
         return parse(event)
     fields = orjson.loads(event)
     return parse(orjson.dumps(_from_6(_from_1(fields) if schema == 1 else fields)))

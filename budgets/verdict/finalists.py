@@ -5,7 +5,7 @@ luckiest candidates. They are compared on the picking seeds; the best of them al
 seeds that nobody was picked on, so that having picked it does not flatter it there.
 """
 
-from math import ceil, inf
+from math import ceil
 from statistics import fmean
 from typing import TypeVar
 
@@ -29,7 +29,7 @@ IN_WORDS = {
 
 def average(state: RunState) -> Point | None:
     """The mean of the distribution, averaged over the last third of the generations."""
-    means = [told.favourite for told in _last_third(standing(state))]
+    means = [told.favourite for told in _last_third(learned(state))]
     if not means:
         return None
     return tuple(total(units) / len(means) for units in zip(*means, strict=True))
@@ -41,31 +41,15 @@ def stood_for(state: RunState) -> Point | None:
     The mean of its distribution where a model put it, for the model has weighed all scores; its
     average over the last generations where none did.
     """
-    told = standing(state)
+    told = learned(state)
     if told and told[-1].guided is not None:
         return told[-1].favourite
     return average(state)
 
 
-def standing(state: RunState) -> list[GenerationTold]:
-    """What was told of the descent that the search stands by, generation by generation.
-
-    That is its only one, unless it has begun anew: then the one whose last generation scored best
-    on average. One that has just begun still scores as badly as it spreads.
-    """
-    descents: dict[int, list[Generation]] = {}
-    for generation in state.told:
-        assert generation.told is not None, "it is among those told"
-        descents.setdefault(generation.told.descent, []).append(generation)
-    if not descents:
-        return []
-
-    def last_score(descent: int) -> float:
-        score = mean_score(descents[descent][-1])
-        return inf if score is None else score
-
-    best = min(descents, key=last_score)
-    return [g.told for g in state.told if g.told is not None and g.told.descent == best]
+def learned(state: RunState) -> list[GenerationTold]:
+    """What the search was told, generation by generation."""
+    return [generation.told for generation in state.told if generation.told is not None]
 
 
 def _last_third(items: list[Item]) -> list[Item]:
@@ -77,7 +61,7 @@ def finalists(state: RunState) -> tuple[Arm, ...]:
     confirmation, mean = state.plan.confirmation, average(state)
     assert confirmation is not None
     assert mean is not None
-    last = standing(state)[-1].favourite
+    last = learned(state)[-1].favourite
     arms = [Arm(name=AVERAGE, point=mean), Arm(name=MEAN, point=last)]
     for place, point in enumerate(luckiest(state, confirmation.luckiest), 1):
         arms.append(Arm(name=f"{LUCKIEST} {place}", point=point))

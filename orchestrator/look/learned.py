@@ -158,22 +158,20 @@ def replayed(state: RunState) -> tuple[Distribution | None, str]:
     if not state.told:
         return None, "no generation is finished yet"
     try:
-        from orchestrator.warm_start import is_there, landscapes, stood_at
+        from orchestrator.warm_start import landscapes
 
         seen = landscapes(state, accept_drift=True)
         correlation, condition = by_chance(plan.search, plan.resolved.population, state.finished)
     except (ImportError, ReplayError, ValueError, ArithmeticError) as error:
         return None, f"the search cannot be replayed here: {error}"
     history = []
-    for generation, (before, after) in zip(state.told, pairwise(seen), strict=True):
+    for generation, here in zip(state.told, seen[1:], strict=True):
         told = generation.told
         assert told is not None, "it is among those told"
-        here = after if is_there(after.favourite, told.favourite) else before
         ratio = sqrt(here.condition)  # that on record is of a decomposition before it
         spread = Spread(generation.number, told.sigma, ratio, here.deviations, told.favourite)
         history.append(spread)
-    correlations = stood_at(state, seen).correlations
-    return Distribution(tuple(history), correlations, correlation, condition), ""
+    return Distribution(tuple(history), seen[-1].correlations, correlation, condition), ""
 
 
 @lru_cache(maxsize=8)

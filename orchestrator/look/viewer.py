@@ -157,11 +157,10 @@ def _generation(run: Run, event: GenerationTold) -> str:
     generation = run.state.generations[event.generation]
     scores, baseline = run.healthy(generation), run.baseline
     against = "" if baseline is None else f", baseline {baseline.mean:.5g}"
-    restarted = f", restart {event.descent}" if event.descent else ""
     count = f"{event.generation + 1} of {run.plan.resolved.generations}"
     best, mean = (min(scores), sum(scores) / len(scores)) if scores else (None, None)
     return (
-        f"Generation {event.generation} ({count}){restarted}: best {number(best)}, mean "
+        f"Generation {event.generation} ({count}): best {number(best)}, mean "
         f"{number(mean)}{against}, {len(generation.failed)} failed, step size {event.sigma:.3g}."
     )
 

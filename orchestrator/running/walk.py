@@ -56,9 +56,6 @@ class Proposer(Protocol):
     def distances(self) -> tuple[float, ...]:
         """Of the points asked, from the distribution they were drawn from; empty if from none."""
 
-    def seeded(self, generation: int) -> int:
-        """Number of the generation whose seeds those points are evaluated on."""
-
     def tell(self, generation: Generation) -> GenerationTold | None: ...
 
 
@@ -73,9 +70,6 @@ class Given:
 
     def distances(self) -> tuple[float, ...]:
         return ()
-
-    def seeded(self, generation: int) -> int:
-        return generation
 
     def tell(self, generation: Generation) -> None:
         """There is nobody to learn."""
@@ -224,6 +218,6 @@ def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
     return GenerationAsked(
         generation=number,
         points=points,
-        seeds=evaluation_seeds(state.plan, proposer.seeded(number)),
+        seeds=evaluation_seeds(state.plan, number),
         distances=proposer.distances(),
     )

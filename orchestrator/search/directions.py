@@ -1,7 +1,7 @@
 """Where the candidates of a generation lie around its mean: standard normal directions.
 
 Called by pycma in place of `numpy.random.randn(rows, dimension)`. Every random number comes from a
-generator keyed by (seed, descent, generation or block): asking again gives the same directions.
+generator keyed by (seed, generation or block): asking again gives the same directions.
 """
 
 from typing import ClassVar, Protocol
@@ -30,12 +30,12 @@ class _ByGeneration:
 
     leaves_mirrors: ClassVar[bool] = True
 
-    def __init__(self, seed: int, descent: int = 0) -> None:
-        self._key = seed, descent
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
         self.begin(0)
 
     def begin(self, generation: int) -> None:
-        self._rng = _generator(self._key, generation)
+        self._rng = _generator(self._seed, generation)
 
 
 class Independent(_ByGeneration):
@@ -71,8 +71,8 @@ class Chained:
 
     leaves_mirrors: ClassVar[bool] = False
 
-    def __init__(self, seed: int, descent: int = 0) -> None:
-        self._key = seed, descent
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
         self.begin(0)
 
     def begin(self, generation: int) -> None:
@@ -87,15 +87,12 @@ class Chained:
         return _mirrored(chain[begin : begin + pairs], rows)
 
     def _block(self, number: int, dimension: int) -> Array:
-        draws = _generator(self._key, number).standard_normal((dimension, dimension))
+        draws = _generator(self._seed, number).standard_normal((dimension, dimension))
         return _orthogonal(draws)
 
 
-def _generator(key: tuple[int, int], number: int) -> np.random.Generator:
-    seed, descent = key
-    # not one list: SeedSequence([seed, 1]) and SeedSequence([seed, 1, 0]) are the same
-    sequence = np.random.SeedSequence([seed, number], spawn_key=(descent,) if descent else ())
-    return np.random.Generator(np.random.Philox(sequence))
+def _generator(seed: int, number: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, number])))
 
 
 def _orthogonal(block: Array) -> Array:

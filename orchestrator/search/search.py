@@ -4,7 +4,7 @@ It is a function of its terms and the scores it was told: replaying those gives 
 for bit, and no pickle is needed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +12,11 @@ import numpy as np
 from budgets.events import GenerationTold, Guided
 from budgets.state import Generation, fitness
 from budgets.terms import SearchMethod, SearchTerms
-from orchestrator.search.directions import Chained, Directions, Independent, MirroredOrthogonal
+from orchestrator.search.directions import Chained, Independent, MirroredOrthogonal
 from orchestrator.search.guide import guided
 from orchestrator.search.landscape import Landscape, Point
 from orchestrator.search.replay import compare_guided, compare_points, compare_told
 from orchestrator.search.strategy import Strategy
-
-CONVERGED = 1e-3
-"""Of a knob's range: where no knob would be moved by more, a descent has nothing left to find."""
 
 _DIRECTIONS: dict[SearchMethod, type[Independent | MirroredOrthogonal | Chained]] = {
     "plain": Independent,
@@ -29,57 +26,36 @@ _DIRECTIONS: dict[SearchMethod, type[Independent | MirroredOrthogonal | Chained]
 
 
 class Search:
-    """A search in [0, 1]^d: `ask`, then `tell` once, generation by generation.
-
-    A guided one that has converged begins anew elsewhere, each time with twice the population
-    (IPOP-CMA-ES: Auger and Hansen 2005). Every generation asked here has the population of the
-    plan: a larger one is asked in as many parts, all on the seeds of the first.
-    """
+    """A search in [0, 1]^d: `ask`, then `tell` once, generation by generation."""
 
     def __init__(self, terms: SearchTerms, population: int) -> None:
         """Raises ValueError unless the terms' shape, if they have one, is positive definite."""
         self._terms = terms
         self._population = population
         self._generation = 0
-        self._descent = 0
-        self._told: list[Generation] = []  # parts of the larger generation that is being told
-        self._seen: list[Generation] = []  # of this descent, told
+        self._seen: list[Generation] = []  # told
         self._strategy = self._first_strategy()
 
     def _first_strategy(self) -> Strategy:
         terms = self._terms
-        strategy = Strategy(
-            terms.start, terms.sigma0, self._population, self._directions(), terms.shape
-        )
+        directions = _DIRECTIONS[terms.method](terms.seed)
+        strategy = Strategy(terms.start, terms.sigma0, self._population, directions, terms.shape)
         if terms.known:
             strategy.propose(terms.known)
         return strategy
-
-    def _directions(self) -> Directions:
-        return _DIRECTIONS[self._terms.method](self._terms.seed, self._descent)
 
     @property
     def generation(self) -> int:
         """Number of the generation that is, or will be, asked."""
         return self._generation
 
-    def seeded(self, generation: int) -> int:
-        """Number of the generation whose seeds `generation` is evaluated on: its first part's."""
-        return generation - len(self._told)
-
     def ask(self) -> tuple[Point, ...]:
         """The generation's points of the unit cube. Asking twice gives the same points."""
-        asked = self._strategy.ask()[self._part]
-        return tuple(tuple(float(u) for u in x) for x in asked)
+        return tuple(tuple(float(u) for u in x) for x in self._strategy.ask())
 
     def distances(self) -> tuple[float, ...]:
         """How far from the mean of its distribution each candidate of `ask` was drawn."""
-        return self._strategy.distances()[self._part]
-
-    @property
-    def _part(self) -> slice:
-        begin = len(self._told) * self._population
-        return slice(begin, begin + self._population)
+        return self._strategy.distances()
 
     def landscape(self) -> Landscape:
         """The search's distribution as it stands: what it has learned, and draws from."""
@@ -91,34 +67,25 @@ class Search:
         return self._tell(generation, self._modelled)
 
     def _tell(self, generation: Generation, adviser: "_Adviser") -> GenerationTold:
-        descent = self._descent
         advice = self._learn(generation, adviser)
         strategy = self._strategy
-        told = GenerationTold(
+        return GenerationTold(
             generation=generation.number,
             digest=strategy.digest(),
             favourite=strategy.favourite,
             sigma=strategy.sigma,
             axis_ratio=strategy.axis_ratio,
             guided=advice,
-            descent=descent,
         )
-        if advice is not None and max(strategy.landscape().deviations) < CONVERGED:
-            self._begin_anew()
-        return told
 
     def _learn(self, generation: Generation, adviser: "_Adviser") -> Guided | None:
-        """Tell the strategy, and follow the adviser; not before the last part is there."""
+        """Tell the strategy, and follow the adviser."""
         self._generation += 1
-        self._told.append(generation)
-        if len(self._told) < 2**self._descent:
-            return None
-        parts, self._told = self._told, []
         before = self._strategy.sigma
-        self._strategy.tell(_fitness(parts))
+        self._strategy.tell(fitness(generation.scores()))
         if self._terms.method != "guided":
             return None
-        self._seen += parts
+        self._seen.append(generation)
         advice = adviser(before)
         if advice is not None:
             self._strategy.move(advice.centre)
@@ -126,16 +93,8 @@ class Search:
         return advice
 
     def _modelled(self, before: float) -> Guided | None:
-        """The advice of a model of this descent, whose last step was `before`."""
-        return guided(self._seen, self._population << self._descent, self._strategy, before)
-
-    def _begin_anew(self) -> None:
-        self._descent += 1
-        self._seen = []
-        rng = np.random.default_rng([self._terms.seed, self._descent])
-        start = [float(u) for u in rng.random(len(self._terms.start))]
-        population = self._population << self._descent
-        self._strategy = Strategy(start, self._terms.sigma0, population, self._directions())
+        """The advice of a model of all that was told, where the last step was `before`."""
+        return guided(self._seen, self._population, self._strategy, before)
 
     def replay(
         self,
@@ -167,11 +126,6 @@ class Search:
 
 _Adviser = Callable[[float], Guided | None]
 """What is advised after a generation that was told, whose step was so long."""
-
-
-def _fitness(parts: Sequence[Generation]) -> list[float]:
-    """Of the candidates of all parts."""
-    return fitness([score for part in parts for score in part.scores()])
 
 
 def landscape_of_noise(terms: SearchTerms, population: int, generations: int) -> Landscape:

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,7 +60,7 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
         held.append("story: every record can follow the ones before it, none reserves beyond a cap")
         held.append(_accounts(records, state))
         if state.plan.search is None:
-            held.append(_seeds(state, lambda number: number))
+            held.append(_seeds(state))
         else:
             held += _replay(state, state.plan.search, accept_drift=accept_drift)
         if state.plan.proxy is not None:
@@ -131,10 +131,9 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     )
 
 
-def _seeds(state: RunState, seeded: Callable[[int], int]) -> str:
-    """`seeded` says which generation's seeds one is evaluated on."""
+def _seeds(state: RunState) -> str:
     for generation in state.generations:
-        expected = evaluation_seeds(state.plan, seeded(generation.number))
+        expected = evaluation_seeds(state.plan, generation.number)
         if generation.seeds != expected:
             raise DivergedError(
                 f"generation {generation.number} was evaluated on seeds {generation.seeds}, "
@@ -147,11 +146,8 @@ def _seeds(state: RunState, seeded: Callable[[int], int]) -> str:
 
 def _replay(state: RunState, terms: SearchTerms, *, accept_drift: bool) -> Iterator[str]:
     search = Search(terms, state.plan.resolved.population)
-    seeded = []
-    for generation in state.generations:
-        seeded.append(search.seeded(generation.number))
-        search.replay([generation], accept_drift=accept_drift, with_models=True)
-    yield _seeds(state, seeded.__getitem__)
+    search.replay(state.generations, accept_drift=accept_drift, with_models=True)
+    yield _seeds(state)
     models = sum(g.told is not None and g.told.guided is not None for g in state.told)
     yield (
         f"search: {len(state.generations)} asks, {len(state.told)} state digests"

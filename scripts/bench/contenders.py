@@ -50,7 +50,7 @@ class Ours:
     def ask(self) -> Sequence[Trial]:
         if self._is_paused:
             return ()
-        batch = self._search.seeded(self._search.generation)
+        batch = self._search.generation
         return [Trial(point, batch=batch) for point in self._search.ask()]
 
     def tell(self, trials: Sequence[Trial], scores: Sequence[float | None], /) -> None:

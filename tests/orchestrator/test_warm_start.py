@@ -219,19 +219,6 @@ def test_the_first_step_is_the_last_one_within_limits_or_the_one_asked_for(
         assert search.sigma0 == pytest.approx(step)
 
 
-def test_of_a_search_that_restarted_the_part_it_stands_by_is_taken(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    quiet = {"settings": {"dimension": 2}, "tier": "max", "confirm_seeds": 0}
-    size = {"population": 6, "max_evals": 144}
-    state = run_search(tmp_path, **quiet, **size, assumed_seconds=1.0).state
-    told = [g.told for g in state.told if g.told is not None]
-    assert told[-1].descent > 0
-    last = max(t.generation for t in told if t.descent == 0)
-    seen = learned(state, accept_drift=False)
-    assert np.linalg.norm(np.array(seen.favourite) - told[last].favourite) < 0.05
-
-
 def test_known_settings_are_the_first_candidates_around_the_warm_start(
     root: Path, run_search: RunSearch
 ) -> None:

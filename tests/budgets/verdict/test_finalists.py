@@ -13,7 +13,6 @@ from budgets.verdict.finalists import (
     finalists,
     has_winner,
     luckiest,
-    standing,
     stood_for,
     winner,
 )
@@ -188,25 +187,3 @@ def test_where_all_failed_nobody_wins(tell: "Tell") -> None:
     story = tell(finalists={"average": (NAN, NAN, NAN), "mean": (NAN, NAN, NAN)})
     assert winner(story.state) is None
     assert not has_winner(story.state)
-
-
-def test_a_search_stands_by_the_descent_that_came_furthest(
-    searched: "Callable[..., Story]",
-) -> None:
-    """The second one began anew and was not as good when the search ended; then it was."""
-    story = searched(FLAT, FLAT)
-
-    def descend(mean: float) -> None:
-        number = len(story.state.generations)
-        story.ask()
-        for candidate in range(4):
-            story.evaluate(candidate, mean)
-        told = story.state.told[0].told
-        assert told is not None
-        story.say(replace(told, generation=number, favourite=(0.9, 0.9), descent=1))
-
-    descend(2.0)
-    assert [told.descent for told in standing(story.state)] == [0, 0]
-    descend(0.5)
-    assert [told.descent for told in standing(story.state)] == [1, 1]
-    assert average(story.state) == (0.9, 0.9)
