@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from budgets.plain import command, shell_word
+from budgets.formatting import command, percent, shell_word
 from budgets.terms import CampaignTerms, Condition, Plan
 from budgets.verdict.findings_text import in_words
-from budgets.words import percent
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant
 from objectives.rebased import essential, rebased

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from budgets.plain import command
+from budgets.formatting import command
 from objectives.keeping import keeping
 from objectives.secrets import redacted
 from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE

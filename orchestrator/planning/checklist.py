@@ -3,9 +3,8 @@
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from budgets.plain import PROGRAM
+from budgets.formatting import PROGRAM, duration, in_bytes, number
 from budgets.terms import Plan
-from budgets.words import duration, in_bytes, number
 from orchestrator.planning.forecast import Forecast
 from orchestrator.planning.known_knobs import Known
 from orchestrator.planning.room import Room

@@ -10,10 +10,9 @@ from datetime import datetime
 from math import floor, sqrt
 from typing import Any, Literal, get_args
 
-from budgets.plain import PROGRAM
+from budgets.formatting import PROGRAM, duration
 from budgets.terms import Calibration, Devices, Plan, Tier
 from budgets.tiers import INTENT
-from budgets.words import duration
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant
 from orchestrator.config import VERDICT_SEEDS, Budget, Config

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from itertools import count
 
-from budgets.plain import plain
-from budgets.table import table
-from budgets.words import duration, sentence_case
+from budgets.formatting import duration, plain, sentence_case, table
 from orchestrator.planning.fit import Choice, Room, best, too_short
 
 COLUMNS = (">", "choice", "P x G x S", ">evaluations")

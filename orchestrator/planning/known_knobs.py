@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from budgets.formatting import PROGRAM
 from budgets.liveness import Liveness, liveness
-from budgets.plain import PROGRAM
 from objectives.api import Objective
 from orchestrator.planning.names import family_of
 from orchestrator.records.recorded import finished_runs

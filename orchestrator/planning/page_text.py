@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from budgets.following import beginning
-from budgets.plain import plain
+from budgets.formatting import counted, duration, in_bytes, plain, table
 from budgets.stats import power_of
-from budgets.table import table
 from budgets.terms import Plan, Window
 from budgets.tiers import INTENT
-from budgets.words import counted, duration, in_bytes
 from objectives.registry import kind
 from orchestrator.planning.checklist import Item
 from orchestrator.planning.page import Page, TierPage

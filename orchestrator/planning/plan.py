@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.calibration import noise
+from budgets.formatting import counted
 from budgets.terms import (
     Calibration,
     Caps,
@@ -23,7 +24,6 @@ from budgets.terms import (
     Thresholds,
     Varied,
 )
-from budgets.words import counted
 from objectives.api import Objective
 from objectives.settings import shown
 from orchestrator.config import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Config, Verdict

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from budgets.calibration import ONE_SCORE, EvalSeconds, Noise, eval_seconds, noise
-from budgets.plain import PROGRAM, plain
+from budgets.formatting import PROGRAM, counted, in_bytes, plain
 from budgets.terms import Calibration, Sample
-from budgets.words import counted, in_bytes
 from orchestrator.planning.times import Times
 
 

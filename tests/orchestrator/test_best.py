@@ -282,13 +282,21 @@ def of_door(
     (tmp_path / "scores.py").write_text(FUNCTION)
     program = {
         "argv": [sys.executable, "train.py", "out={directory}"],
-        "directory": str(tmp_path), "budget": 100, "budget_name": "steps", "seed": "",
-        "score": "loss", "knobs": KNOBS, "sources": ["train.py"],
+        "directory": str(tmp_path),
+        "budget": 100,
+        "budget_name": "steps",
+        "seed": "",
+        "score": "loss",
+        "knobs": KNOBS,
+        "sources": ["train.py"],
     }
     function = {"directory": str(tmp_path), "budget": 100, "knobs": KNOBS}
     checkout = {
-        "checkout": str(nanochat_home / "nanochat"), "target_flops": 1e11, "eager": True,
-        "space": "matrix-lr+warmup-steps", "flags": FLAGS,
+        "checkout": str(nanochat_home / "nanochat"),
+        "target_flops": 1e11,
+        "eager": True,
+        "space": "matrix-lr+warmup-steps",
+        "flags": FLAGS,
     }
     doors = {
         "program": ("command", program),
