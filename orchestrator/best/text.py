@@ -14,7 +14,7 @@ from orchestrator.best.scale import usual_times
 from orchestrator.look.next_step import widening
 from orchestrator.look.reports import best_document
 from orchestrator.look.run import Run
-from orchestrator.planning.names import found_as
+from orchestrator.plan.resolve import found_as
 from orchestrator.records.cautions import cautions
 from orchestrator.records.planned import spec_of
 from orchestrator.records.range_ends import range_ends
