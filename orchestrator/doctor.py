@@ -21,11 +21,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from budgets.formatting import PROGRAM, counted, in_bytes, plain, shell_word, table
 from budgets.ledger.chain import LedgerCorruptError
-from budgets.plain import PROGRAM, plain, shell_word
-from budgets.table import table
 from budgets.terms import Devices, Tier
-from budgets.words import counted, in_bytes
 from objectives.api import SetupError
 from objectives.keeping import keeping
 from objectives.programs.kernel import memory_bytes

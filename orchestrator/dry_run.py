@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from budgets.plain import shell_word
-from budgets.words import counted
+from budgets.formatting import counted, shell_word
 from objectives.api import CommandLine, Context, Objective, SetupError
 from objectives.programs.environment import shown
 from objectives.programs.knobs import as_given

@@ -28,11 +28,9 @@ from pydantic import (
 )
 
 from budgets.calibration import measure
+from budgets.formatting import duration, plain, table
 from budgets.ledger.storage import document
-from budgets.plain import plain
-from budgets.table import table
 from budgets.terms import Calibration, Devices
-from budgets.words import duration
 from objectives.api import SetupError
 from objectives.settings import unknown
 from orchestrator.campaign.conditions import campaign_name, campaign_of, cells_of, runs_of, terms_of

@@ -10,7 +10,7 @@ from math import isclose, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from budgets.plain import command
+from budgets.formatting import command
 from budgets.rules import BEFORE_THE_RUN, follows_a_go
 from budgets.state import RunState
 from budgets.terms import Inherited, Plan, SearchTerms, Source, VariantName

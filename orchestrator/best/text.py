@@ -5,10 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from budgets.plain import command
+from budgets.formatting import command, percent
 from budgets.stats import Gain
 from budgets.verdict.findings_text import in_words
-from budgets.words import percent
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
 from orchestrator.look.next_step import widening

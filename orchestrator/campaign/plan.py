@@ -9,10 +9,8 @@ from statistics import median
 from typing import Any
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.plain import PROGRAM, plain
-from budgets.table import table
+from budgets.formatting import PROGRAM, duration, number, plain, table
 from budgets.terms import CampaignTerms, Condition, Devices, Plan
-from budgets.words import duration, number
 from objectives import registry
 from objectives.api import Objective
 from orchestrator.campaign.conditions import (

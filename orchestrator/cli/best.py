@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Context, Option
 
-from budgets.plain import printable
+from budgets.formatting import printable
 from budgets.terms import Phase
 from objectives.api import Variant
 from orchestrator.best.configuration import Configuration, configuration_of

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from typer import Context, Option
 
 from budgets.calibration import eval_seconds, measure, noise
-from budgets.plain import command, plain, printable
+from budgets.formatting import command, plain, printable
 from budgets.terms import Calibration
 from objectives.registry import kind
 from orchestrator.cli.conducting import conducting, finish

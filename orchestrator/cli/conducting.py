@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from budgets.plain import command
+from budgets.formatting import command
 from objectives.keeping import keeping
 from objectives.secrets import redacted
 from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE

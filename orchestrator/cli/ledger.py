@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 from typer import Context, Option
 
+from budgets.formatting import counted, move_command, printable
 from budgets.ledger.chain import damaged
-from budgets.plain import move_command, printable
-from budgets.words import counted
 from orchestrator.cli.errors import EXIT_CORRUPT
 from orchestrator.cli.options import (
     BUDGET,

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from typer import Argument, BadParameter, Context, Option
 
 from budgets.fold import ImpossibleEventError
+from budgets.formatting import command
 from budgets.ledger.chain import LedgerCorruptError
-from budgets.plain import command
 from budgets.rules import RULES
 from budgets.terms import Plan
 from objectives import registry, secrets

@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 from typer import Context
 
-from budgets.plain import command
+from budgets.formatting import command
 from budgets.terms import Calibration
 from orchestrator.campaign.conditions import campaign_of, terms_of
 from orchestrator.campaign.request import CampaignRequest, Staggered

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.plain import command
+from budgets.formatting import command, quoted, rounded_up, sentence_case, uncapitalized
 from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.terms import Plan
 from budgets.tiers import TIERS
 from budgets.verdict.advice import Step, advised, is_rung_uncertain
 from budgets.verdict.findings import Findings
-from budgets.words import quoted, rounded_up, sentence_case, uncapitalized
 from objectives import secrets
 from objectives.api import SetupError
 from objectives.space import Knob

@@ -6,8 +6,7 @@ from math import inf
 from statistics import linear_regression
 from typing import Any
 
-from budgets.plain import plain
-from budgets.table import table
+from budgets.formatting import plain, table
 from budgets.terms import Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec

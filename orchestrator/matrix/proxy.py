@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar
 
-from budgets.plain import PROGRAM
+from budgets.formatting import PROGRAM
 from budgets.proxy.certificate import LEAST_CANDIDATES, certificate
 from budgets.state import RunState
 from budgets.terms import Calibration, Devices, Envelope, Parent, Phase, Plan, Varied

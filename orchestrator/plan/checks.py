@@ -3,9 +3,8 @@
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from budgets.plain import PROGRAM
+from budgets.formatting import PROGRAM, duration, in_bytes, number
 from budgets.terms import Plan
-from budgets.words import duration, in_bytes, number
 from orchestrator.plan.forecast import Forecast
 from orchestrator.plan.history import Known
 from orchestrator.plan.times import Room, Times

@@ -16,12 +16,10 @@ from typing import Any, Literal, get_args
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from budgets.formatting import PROGRAM, duration, plain, sentence_case, table
 from budgets.ledger.storage import write_aside
-from budgets.plain import PROGRAM, plain
-from budgets.table import table
 from budgets.terms import Calibration, Devices, Plan, Tier
 from budgets.tiers import INTENT
-from budgets.words import duration, sentence_case
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant
 from orchestrator.config import VERDICT_SEEDS, Budget, Config

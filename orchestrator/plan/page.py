@@ -10,13 +10,11 @@ from typing import Any, get_args
 from budgets.calibration import forecast
 from budgets.fold import ImpossibleEventError
 from budgets.following import beginning
+from budgets.formatting import counted, duration, in_bytes, plain, table
 from budgets.ledger.chain import LedgerCorruptError
-from budgets.plain import plain
 from budgets.stats import power_of
-from budgets.table import table
 from budgets.terms import Devices, Plan, Tier, Window
 from budgets.tiers import INTENT
-from budgets.words import counted, duration, in_bytes
 from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.config import Config

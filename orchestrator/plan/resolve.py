@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 from budgets.calibration import noise
+from budgets.formatting import counted
 from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.terms import (
     MOST_HOURS,
@@ -33,7 +34,6 @@ from budgets.terms import (
     Window,
 )
 from budgets.tiers import Sizing, size, size_expanded
-from budgets.words import counted
 from objectives.api import Objective
 from objectives.registry import short_name
 from objectives.settings import shown

@@ -14,12 +14,11 @@ from typing import Literal
 from budgets.calibration import ONE_SCORE, EvalSeconds, Noise, eval_seconds, measure, noise
 from budgets.events import GenerationTold, Opened, Reserved, Settled, Status
 from budgets.fold import ImpossibleEventError, fold
+from budgets.formatting import PROGRAM, counted, in_bytes, plain
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.ledger.writer import BALLAST_BYTES, LEAST_FREE_BYTES
-from budgets.plain import PROGRAM, plain
 from budgets.terms import Calibration, Devices, Plan, Sample
 from budgets.verdict import gains as luck
-from budgets.words import counted, in_bytes
 from objectives.api import Objective
 from orchestrator.plan.history import Prior, find_calibration, nearest, read_history, scaled_seconds
 from orchestrator.records.recorded import first_plan, last_changed, ledgers

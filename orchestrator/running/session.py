@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Self
 
 from budgets.events import Owner
+from budgets.formatting import counted
 from budgets.ledger.chain import LEDGER
 from budgets.ledger.storage import DISK, Storage, read_plain
 from budgets.ledger.writer import BALLAST, Clock, Ledger
 from budgets.ruling import Ruling, ruling_of
 from budgets.state import Generation, Observer, RunState
 from budgets.terms import Plan
-from budgets.words import counted
 from objectives.api import Objective
 from orchestrator.capacity import Pace, Pacing
 from orchestrator.execution.engine import Engine, opened
