@@ -20,8 +20,8 @@ from orchestrator.config import RUNG_FACTOR, Config, to_toml
 from orchestrator.look.next_step import widening
 from orchestrator.look.reports import best_document
 from orchestrator.look.run import Run
-from orchestrator.planning.names import RUN_ID, check_run_id, found_as, short_hash
-from orchestrator.planning.seeds import training_seeds
+from orchestrator.plan.resolve import RUN_ID, check_run_id, found_as, short_hash
+from orchestrator.plan.seeds import training_seeds
 from orchestrator.records.cautions import cautions
 from orchestrator.records.planned import space_of, spec_of
 from orchestrator.records.range_ends import range_ends

@@ -25,14 +25,12 @@ from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import search_cells
 from orchestrator.config import Config, as_shown
 from orchestrator.execution.engine import devices_of
-from orchestrator.planning import checklist
-from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.checklist import Item
-from orchestrator.planning.engine import slots_of
-from orchestrator.planning.page import circumstances, page_of
-from orchestrator.planning.plan import check_beginning
-from orchestrator.planning.room import room
-from orchestrator.planning.times import Times, known_time, times_here
+from orchestrator.plan import checks as checklist
+from orchestrator.plan.checks import Item
+from orchestrator.plan.history import calibration_here
+from orchestrator.plan.page import circumstances, page_of
+from orchestrator.plan.resolve import check_beginning, slots_of
+from orchestrator.plan.times import Times, known_time, room, times_here
 
 Document = dict[str, Any]
 

@@ -24,7 +24,7 @@ from orchestrator.cli.options import (
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.matrix.matrix import carry_out
-from orchestrator.planning.engine import slots_of
+from orchestrator.plan.resolve import slots_of
 from orchestrator.records.planned import same_objective
 from orchestrator.records.recommended import Best, best_of
 from orchestrator.records.recorded import find_run, load_state

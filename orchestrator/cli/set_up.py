@@ -31,7 +31,7 @@ from orchestrator.cli.rules_table import rule_rows, rules_table
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
 from orchestrator.look.page import named_file
-from orchestrator.planning.plan import check_beginning
+from orchestrator.plan.resolve import check_beginning
 from orchestrator.records.recorded import find_run, load_state
 
 

@@ -38,7 +38,7 @@ from orchestrator.look.next_step import (
     wider,
 )
 from orchestrator.look.run import Run
-from orchestrator.planning.plan import no_share
+from orchestrator.plan.resolve import no_share
 
 NO_EVIDENCE = "Not at all: a search's own scores are no evidence of a gain, only fresh seeds are."
 

@@ -20,7 +20,7 @@ from objectives.api import SetupError
 from objectives.space import Knob
 from orchestrator.config import UntoldError, assign, objective_words
 from orchestrator.look.run import Run
-from orchestrator.planning.names import found_as
+from orchestrator.plan.resolve import found_as
 from orchestrator.records.planned import space_of
 from orchestrator.records.range_ends import RangeEnd, widened_in_words
 

@@ -21,7 +21,7 @@ from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
 from orchestrator.execution.attempts import SUMMARY
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.evaluate import Outcome
-from orchestrator.planning.seeds import evaluation_seeds
+from orchestrator.plan.seeds import evaluation_seeds
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.diverged import DivergedError, ReplayError
 from orchestrator.records.planned import space_of

@@ -21,7 +21,7 @@ from objectives.api import ObjectiveSpec
 from orchestrator.best import Configuration, KnobValue, training_name
 from orchestrator.look.reports import best_document
 from orchestrator.look.run import Run
-from orchestrator.planning.seeds import training_seeds
+from orchestrator.plan.seeds import training_seeds
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.verification.verify import verify
 from tests.conftest import REPOSITORY
