@@ -31,6 +31,7 @@ from orchestrator.cli.rules_table import rule_rows, rules_table
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
 from orchestrator.look.page import named_file
+from orchestrator.plan.history import BUDGET
 from orchestrator.plan.resolve import check_beginning
 from orchestrator.records.recorded import find_run, load_state
 
@@ -195,6 +196,10 @@ def _note(resolved: Config, key: str) -> str:
     table, _, name = key.partition(".")
     if table == "training" and name in resolved.alone:
         return ", for a training by itself"
+    settings = resolved.tuned.spec.settings
+    budgets = [budget for budget in BUDGET if settings.get(budget) is not None]
+    if table == "training" and name in budgets[1:]:
+        return f", not used: {budgets[0]} comes first"
     unused = resolved.unused(key)
     return f", {unused}" if unused and resolved.source(key) != "default" else ""
 
