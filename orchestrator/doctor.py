@@ -27,7 +27,6 @@ from budgets.table import table
 from budgets.terms import Devices, Tier
 from budgets.words import counted, in_bytes
 from objectives.api import SetupError
-from objectives.keeping import keeping
 from objectives.programs.kernel import memory_bytes
 from orchestrator.campaign.conditions import campaign_of, cells_of, terms_of
 from orchestrator.campaign.request import CampaignRequest
@@ -244,16 +243,12 @@ def _conditions(resolved: Config) -> dict[str, Config]:
 
 
 def read(conditions: Mapping[str, Config], devices: Devices | None) -> dict[str, Any]:
-    """What the evaluations of each rest on, or why there can be none; what runs take of a disk.
-
-    Keeps nothing of what it reads.
-    """
-    with keeping(allowed=False):
-        found: dict[str, Any] = {name: _read(resolved) for name, resolved in conditions.items()}
-        try:
-            disk: dict[str, Any] = {} if devices is None else _needed_bytes(conditions[""], devices)
-        except (SetupError, ValueError, OSError, LedgerCorruptError) as error:
-            disk = {"failed": str(error)}
+    """What the evaluations of each rest on, or why there can be none; what runs take of a disk."""
+    found: dict[str, Any] = {name: _read(resolved) for name, resolved in conditions.items()}
+    try:
+        disk: dict[str, Any] = {} if devices is None else _needed_bytes(conditions[""], devices)
+    except (SetupError, ValueError, OSError, LedgerCorruptError) as error:
+        disk = {"failed": str(error)}
     return {"conditions": found, "disk": disk}
 
 

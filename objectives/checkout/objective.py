@@ -22,7 +22,7 @@ from objectives.api import (
 from objectives.checkout import data, flags, knobs, preflight
 from objectives.checkout.config import NO_SCORE, CheckoutConfig
 from objectives.checkout.output import Output, measured, saved
-from objectives.keeping import cache_directory
+from objectives.files import cache_directory
 from objectives.programs import sources
 from objectives.programs.environment import cleaned, python_versions
 from objectives.programs.knobs import as_text

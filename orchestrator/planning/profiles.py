@@ -19,7 +19,7 @@ def profile_reports(
     Empty where the objective has no profiles; an estimate is None where no time is known, or where
     its settings pay for no step of such a batch.
     """
-    from objectives.nanochat.presets import PROFILES
+    from objectives.nanochat.config import PROFILES
 
     if kind(objective.spec) != "nanochat":
         return []
@@ -38,7 +38,7 @@ def profile_reports(
 
 def current_profile(objective: Objective) -> str:
     """The profile whose settings these are, or `custom`."""
-    from objectives.nanochat.presets import PROFILES
+    from objectives.nanochat.config import PROFILES
 
     mine = objective.spec.settings
     same = (n for n, s in PROFILES.items() if all(mine.get(k) == v for k, v in s.items()))
