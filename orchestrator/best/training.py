@@ -9,9 +9,8 @@ from budgets.terms import Calibration, CampaignTerms, Condition, Devices, Limits
 from objectives import registry
 from objectives.api import Objective, Variant
 from orchestrator.best.scale import keeping
-from orchestrator.campaign.conditions import CONTROL, DEFAULT
-from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Config
+from orchestrator.matrix.campaign import CONTROL, DEFAULT, CampaignRequest
 from orchestrator.planning.names import RUN_ID, check_run_id, short_hash
 from orchestrator.planning.plan import limits_for
 from orchestrator.planning.seeds import training_seeds
