@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from budgets.plain import PROGRAM
+from budgets.formatting import PROGRAM
 from objectives import commands
 
 examples = partial(commands.examples, PROGRAM)

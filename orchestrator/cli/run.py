@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from typer import Context
 
-from budgets.plain import command
+from budgets.formatting import command
 from budgets.terms import Calibration
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.options import (
@@ -22,7 +22,7 @@ from orchestrator.config import Config
 from orchestrator.matrix.campaign import CampaignRequest, Staggered, terms_of
 from orchestrator.matrix.matrix import carry_out as carry_out_matrix
 from orchestrator.matrix.search import Searching
-from orchestrator.planning.engine import slots_of
+from orchestrator.plan.resolve import slots_of
 from orchestrator.records.manifest import source_of
 
 

@@ -37,8 +37,7 @@ from orchestrator.config import (
     each_once,
     flattened,
 )
-from orchestrator.planning.names import check_run_id
-from orchestrator.planning.plan import plan_of
+from orchestrator.plan.resolve import check_run_id, plan_of
 from orchestrator.records.recommended import Point
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")

@@ -9,10 +9,8 @@ from statistics import median
 from typing import Any
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.plain import PROGRAM, plain
-from budgets.table import table
+from budgets.formatting import PROGRAM, duration, plain, table
 from budgets.terms import CampaignTerms, Condition, Devices, Plan
-from budgets.words import duration
 from objectives import registry
 from objectives.api import Objective
 from orchestrator.config import Config, as_shown
@@ -26,12 +24,11 @@ from orchestrator.matrix.campaign import (
     runs_of,
     terms_of,
 )
-from orchestrator.planning import checklist
-from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.checklist import Item
-from orchestrator.planning.engine import slots_of
-from orchestrator.planning.room import room
-from orchestrator.planning.times import Times, known_time, times_here
+from orchestrator.plan import checks as checklist
+from orchestrator.plan.checks import Item
+from orchestrator.plan.history import calibration_here
+from orchestrator.plan.resolve import slots_of
+from orchestrator.plan.times import Times, known_time, room, times_here
 
 Document = dict[str, Any]
 

@@ -16,7 +16,7 @@ from orchestrator.cli import set_up
 from orchestrator.config import SECTIONS, TOP, Config, Layers, resolve
 from orchestrator.matrix import campaign_plan as plan
 from orchestrator.matrix.campaign import terms_of
-from orchestrator.planning.plan import check_beginning
+from orchestrator.plan.resolve import check_beginning
 
 FIELDS = {
     **{table: tuple(section.keys()) for table, section in SECTIONS.items()},
