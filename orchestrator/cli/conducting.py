@@ -8,12 +8,7 @@ from pathlib import Path
 
 import typer
 
-<<<<<<< HEAD
-from budgets.plain import command
-=======
 from budgets.formatting import command
-from objectives.keeping import keeping
->>>>>>> main
 from objectives.secrets import redacted
 from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.output import Output
