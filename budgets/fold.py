@@ -34,11 +34,11 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
+from budgets.formatting import counted
 from budgets.ledger.chain import Record
 from budgets.proxy.certificate import paired_panel
 from budgets.state import Batch, Generation, Moment, Panel, RunState, Try
 from budgets.terms import Window
-from budgets.words import counted
 
 CLOCK_JUMP_MS = 5000
 """What two clocks may drift apart within a generation without anybody being told."""

@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple
 from budgets.causes import is_lost
 from budgets.events import Fired, Settled, Status
 from budgets.following import GOES, verdict
+from budgets.formatting import counted, listed
 from budgets.proxy.certificate import seconds
 from budgets.state import Batch, Generation, RunState
 from budgets.terms import Source, Thresholds
-from budgets.words import counted, listed
 
 
 class Rule(NamedTuple):

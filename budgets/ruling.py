@@ -15,9 +15,9 @@ from budgets.course import (
     search_is_over,
     still_for_the_verdict,
 )
+from budgets.formatting import against, precise_duration
 from budgets.rules import Reading, name_of, place_of
 from budgets.state import Batch, RunState
-from budgets.words import against, precise_duration
 
 Decision = Literal["continue", "pause", "stop", "done"]
 

@@ -21,11 +21,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from budgets.formatting import PROGRAM, counted, in_bytes, plain, shell_word, table
 from budgets.ledger.chain import LedgerCorruptError
-from budgets.plain import PROGRAM, plain, shell_word
-from budgets.table import table
 from budgets.terms import Devices, Tier
-from budgets.words import counted, in_bytes
 from objectives.api import SetupError
 from objectives.programs.kernel import memory_bytes
 from orchestrator.campaign.conditions import campaign_of, cells_of, terms_of
@@ -36,10 +34,8 @@ from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import look_at_gpus
 from orchestrator.execution.server import EngineError
-from orchestrator.planning.engine import engine_of
-from orchestrator.planning.plan import search_plan
-from orchestrator.planning.room import bytes_of_evaluations, free_bytes, room
-from orchestrator.planning.times import known_time
+from orchestrator.plan.resolve import engine_of, search_plan
+from orchestrator.plan.times import bytes_of_evaluations, free_bytes, known_time, room
 from orchestrator.running.place import check_place
 from orchestrator.warm_start import foreseen
 

@@ -28,22 +28,18 @@ from pydantic import (
 )
 
 from budgets.calibration import measure
+from budgets.formatting import duration, plain, table
 from budgets.ledger.storage import document
-from budgets.plain import plain
-from budgets.table import table
 from budgets.terms import Calibration, Devices
-from budgets.words import duration
 from objectives.api import SetupError
 from objectives.settings import unknown
 from orchestrator.campaign.conditions import campaign_name, campaign_of, cells_of, runs_of, terms_of
 from orchestrator.campaign.searches import search_cells, shares
 from orchestrator.config import Config, invalid, resolve, to_toml
-from orchestrator.planning.calibrations import CALIBRATION_SEEDS, calibrations_on
-from orchestrator.planning.forecast import forecast_of
-from orchestrator.planning.names import run_name
-from orchestrator.planning.plan import search_plan
-from orchestrator.planning.times import Times
-from orchestrator.planning.window import parse_hours, window_of
+from orchestrator.plan.forecast import forecast_of
+from orchestrator.plan.history import CALIBRATION_SEEDS, calibrations_on
+from orchestrator.plan.resolve import parse_hours, run_name, search_plan, window_of
+from orchestrator.plan.times import Times
 from orchestrator.records.manifest import MANIFEST, ManifestRun, manifest_of_runs
 from orchestrator.records.recorded import find_run
 from orchestrator.warm_start import foreseen

@@ -20,10 +20,10 @@ import pytest
 from rich.console import Console
 
 from budgets.events import Planned, Reserved, Status
+from budgets.formatting import plain, printable
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
 from budgets.ledger.writer import Ledger
-from budgets.plain import plain, printable
 from budgets.terms import Limits
 from objectives import registry, secrets
 from objectives.api import ObjectiveSpec

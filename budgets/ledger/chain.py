@@ -18,9 +18,9 @@ import orjson
 from pydantic import ValidationError
 
 from budgets.events import SCHEMA, Event, Planned, fields
+from budgets.formatting import command, move_command
 from budgets.ledger.storage import read_plain, unused
 from budgets.ledger.upcast import upcast
-from budgets.plain import command, move_command
 
 LEDGER = "ledger.jsonl"
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from budgets.plain import command
+from budgets.formatting import command
 
 LOCK = "ledger.lock"
 

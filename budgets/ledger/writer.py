@@ -16,6 +16,7 @@ from typing import Self
 import orjson
 
 from budgets.events import Event
+from budgets.formatting import command, in_bytes
 from budgets.ledger.chain import (
     LEDGER,
     LedgerCorruptError,
@@ -26,8 +27,6 @@ from budgets.ledger.chain import (
 from budgets.ledger.head import HEAD, Marked
 from budgets.ledger.lock import give_back, take_lock
 from budgets.ledger.storage import DISK, FULL, Storage, unused, write_all, write_aside
-from budgets.plain import command
-from budgets.words import in_bytes
 
 BALLAST = "ledger.ballast"
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from budgets.plain import shell_word
+from budgets.formatting import shell_word
 from budgets.terms import Plan
 from objectives import registry
 from objectives.api import SetupError

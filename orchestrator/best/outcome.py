@@ -10,9 +10,9 @@ from typing import Any
 from budgets.accounts import MS_PER_HOUR
 from budgets.campaign.words import with_level
 from budgets.effects import CampaignReport, ConditionRow, Difference
+from budgets.formatting import counted, duration
 from budgets.state import RunState
 from budgets.verdict.findings_text import in_words
-from budgets.words import counted, duration
 from objectives.api import Variant
 from orchestrator.look import text
 from orchestrator.look.run import Run

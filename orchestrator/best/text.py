@@ -5,16 +5,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from budgets.plain import command
+from budgets.formatting import command, percent
 from budgets.stats import Gain
 from budgets.verdict.findings_text import in_words
-from budgets.words import percent
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
 from orchestrator.look.next_step import widening
 from orchestrator.look.reports import best_document
 from orchestrator.look.run import Run
-from orchestrator.planning.names import found_as
+from orchestrator.plan.resolve import found_as
 from orchestrator.records.cautions import cautions
 from orchestrator.records.planned import spec_of
 from orchestrator.records.range_ends import range_ends

@@ -12,9 +12,8 @@ from orchestrator.best.scale import keeping
 from orchestrator.campaign.conditions import CONTROL, DEFAULT
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Config
-from orchestrator.planning.names import RUN_ID, check_run_id, short_hash
-from orchestrator.planning.plan import limits_for
-from orchestrator.planning.seeds import training_seeds
+from orchestrator.plan.resolve import RUN_ID, check_run_id, limits_for, short_hash
+from orchestrator.plan.seeds import training_seeds
 from orchestrator.records.recommended import Best, Point
 
 RECOMMENDED, CANDIDATE = "recommended", "candidate"

@@ -22,7 +22,7 @@ from orchestrator.config import (
     each_once,
     flattened,
 )
-from orchestrator.planning.names import check_run_id
+from orchestrator.plan.resolve import check_run_id
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
 """One that any file system takes, and no shell mistakes for an option or a pattern."""

@@ -9,10 +9,8 @@ from statistics import median
 from typing import Any
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.plain import PROGRAM, plain
-from budgets.table import table
+from budgets.formatting import PROGRAM, duration, number, plain, table
 from budgets.terms import CampaignTerms, Condition, Devices, Plan
-from budgets.words import duration, number
 from objectives import registry
 from objectives.api import Objective
 from orchestrator.campaign.conditions import (
@@ -27,14 +25,12 @@ from orchestrator.campaign.request import CampaignRequest
 from orchestrator.campaign.searches import search_cells
 from orchestrator.config import Config, as_shown
 from orchestrator.execution.engine import devices_of
-from orchestrator.planning import checklist
-from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.checklist import Item
-from orchestrator.planning.engine import slots_of
-from orchestrator.planning.page import circumstances, page_of
-from orchestrator.planning.plan import check_beginning
-from orchestrator.planning.room import room
-from orchestrator.planning.times import Times, known_time, times_here
+from orchestrator.plan import checks as checklist
+from orchestrator.plan.checks import Item
+from orchestrator.plan.history import calibration_here
+from orchestrator.plan.page import circumstances, page_of
+from orchestrator.plan.resolve import check_beginning, slots_of
+from orchestrator.plan.times import Times, known_time, room, times_here
 
 Document = dict[str, Any]
 

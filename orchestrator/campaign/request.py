@@ -9,8 +9,7 @@ from budgets.state import RunState
 from budgets.terms import Calibration, CampaignTerms, Devices, Envelope, Phase, Plan
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
-from orchestrator.planning.names import check_run_id
-from orchestrator.planning.plan import plan_of
+from orchestrator.plan.resolve import check_run_id, plan_of
 from orchestrator.records.recommended import Point
 
 

@@ -16,9 +16,15 @@ from orchestrator.campaign.conditions import campaign_name, cells_of, runs_of
 from orchestrator.config import Budget, Config, Values, resolve
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
-from orchestrator.planning.calibrations import CALIBRATION_SEEDS
-from orchestrator.planning.names import Overrides, check_run_id, run_directory, run_name
-from orchestrator.planning.plan import calibration_plan, search_plan
+from orchestrator.plan.history import CALIBRATION_SEEDS
+from orchestrator.plan.resolve import (
+    Overrides,
+    calibration_plan,
+    check_run_id,
+    run_directory,
+    run_name,
+    search_plan,
+)
 from orchestrator.records.manifest import (
     Manifest,
     ManifestRun,

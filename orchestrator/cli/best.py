@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Context, Option
 
-from budgets.plain import printable
+from budgets.formatting import printable
 from budgets.terms import Phase
 from objectives.api import Variant
 from orchestrator.best.configuration import Configuration, configuration_of
@@ -38,9 +38,13 @@ from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.matrix import carry_out as carry_out_matrix
-from orchestrator.planning.engine import slots_of
-from orchestrator.planning.names import check_run_id, run_directory
-from orchestrator.planning.window import refuse_the_past, window_of
+from orchestrator.plan.resolve import (
+    check_run_id,
+    refuse_the_past,
+    run_directory,
+    slots_of,
+    window_of,
+)
 from orchestrator.records.planned import same_objective
 from orchestrator.records.recommended import Best, best_of, since
 from orchestrator.records.recorded import find_run, load_state, recorded_plan

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from budgets.plain import command
+from budgets.formatting import command
 from objectives.secrets import redacted
 from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.output import Output
@@ -20,7 +20,7 @@ from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import tell
 from orchestrator.look.track import Trackers, refuse_missing
-from orchestrator.planning.engine import engine_of, pacing_of
+from orchestrator.plan.resolve import engine_of, pacing_of
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import Run as RunInHand
 from orchestrator.running.session import Session, system_clock

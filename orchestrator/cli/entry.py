@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand
 
-from budgets.plain import PROGRAM, printable
+from budgets.formatting import PROGRAM, printable
 from orchestrator.cli.errors import EXIT_SIGNAL, exit_code, in_words
 from orchestrator.cli.program import Group, Program, examples
 from orchestrator.execution.insistence import Insisted

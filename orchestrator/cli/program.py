@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from budgets.plain import PROGRAM
+from budgets.formatting import PROGRAM
 
 
 def _as_shown(command: Any, context: Any) -> Any:

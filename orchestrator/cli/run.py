@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 from typer import Context
 
-from budgets.plain import command
+from budgets.formatting import command
 from budgets.terms import Calibration
 from orchestrator.campaign.conditions import campaign_of, terms_of
 from orchestrator.campaign.request import CampaignRequest, Staggered
@@ -37,8 +37,7 @@ from orchestrator.look.board import collect_runs
 from orchestrator.look.run import Run
 from orchestrator.matrix.matrix import carry_out as carry_out_matrix
 from orchestrator.matrix.search import Searching
-from orchestrator.planning.engine import slots_of
-from orchestrator.planning.names import run_directory
+from orchestrator.plan.resolve import run_directory, slots_of
 from orchestrator.records.manifest import source_of
 from orchestrator.records.recorded import Result
 from orchestrator.running.session import system_clock

@@ -8,20 +8,19 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.plain import command
+from budgets.formatting import command, quoted, rounded_up, sentence_case, uncapitalized
 from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.terms import Plan
 from budgets.tiers import TIERS
 from budgets.verdict.advice import Step, advised, is_rung_uncertain
 from budgets.verdict.findings import Findings
-from budgets.words import quoted, rounded_up, sentence_case, uncapitalized
 from objectives import secrets
 from objectives.api import SetupError
 from objectives.space import Knob
 from orchestrator.config import UntoldError, assign, objective_words
 from orchestrator.look.run import Run
-from orchestrator.planning.names import found_as
+from orchestrator.plan.resolve import found_as
 from orchestrator.records.planned import space_of
 from orchestrator.records.range_ends import RangeEnd, widened_in_words
 

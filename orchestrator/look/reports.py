@@ -14,14 +14,13 @@ from typing import Any
 from budgets.blocks import Text
 from budgets.events import GenerationTold
 from budgets.fold import apply, begin
+from budgets.formatting import number, plain
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.storage import document as as_json
 from budgets.ledger.storage import write_aside
 from budgets.ledger.writer import Clock
-from budgets.plain import plain
 from budgets.state import RunState
 from budgets.verdict.finalists import Point, recommendation, winner
-from budgets.words import number
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Block, Section, answer_in_markdown, markdown

@@ -28,8 +28,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from budgets.fold import ImpossibleEventError
+from budgets.formatting import one_line
 from budgets.ledger.chain import LEDGER, LedgerCorruptError
-from budgets.plain import one_line
 from orchestrator.look import page, text
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Answer

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from budgets.events import Settled
+from budgets.formatting import printable
 from budgets.ledger.storage import document, write_aside
-from budgets.plain import printable
 from budgets.state import Batch, Generation, Panel, RunState
 from orchestrator.records.planned import knobs_of, space_of
 

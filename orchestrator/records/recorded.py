@@ -11,13 +11,13 @@ from pathlib import Path
 
 from budgets.events import Planned
 from budgets.fold import fold
+from budgets.formatting import counted
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, read
 from budgets.ledger.head import Marked
 from budgets.ledger.storage import read_plain
 from budgets.ruling import Ruling, ruling_of
 from budgets.state import RunState
 from budgets.terms import Phase, Plan
-from budgets.words import counted
 
 DEPTHS = ("", "*/", "*/*/", "*/*/*/")
 """Where below its place the run of a cell may lie: there, or in a runs directory."""

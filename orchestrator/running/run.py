@@ -19,15 +19,14 @@ from budgets.events import (
     Status,
 )
 from budgets.fold import apply, begin, fold, ticked
+from budgets.formatting import PROGRAM, counted, one_line
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, set_aside_command
 from budgets.ledger.head import Marked
 from budgets.ledger.storage import unused
 from budgets.ledger.writer import Ledger
-from budgets.plain import PROGRAM, one_line
 from budgets.ruling import refusal_of
 from budgets.state import Batch, Observer, RunState, Try
 from budgets.terms import Plan
-from budgets.words import counted
 from objectives.programs import sources
 from objectives.programs.objective import ProgramObjective
 from orchestrator.execution.attempts import (
@@ -40,7 +39,7 @@ from orchestrator.execution.attempts import (
 )
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
-from orchestrator.planning.differences import differences, in_short
+from orchestrator.plan.differences import differences, in_short
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.planned import knobs_of, objective_of, space_of
 from orchestrator.running.settle import attempt_id, late, settled, settles

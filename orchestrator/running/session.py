@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Self
 
 from budgets.events import Owner
+from budgets.formatting import counted
 from budgets.ledger.chain import LEDGER
 from budgets.ledger.storage import DISK, Storage, read_plain
 from budgets.ledger.writer import BALLAST, Clock, Ledger
 from budgets.ruling import Ruling, ruling_of
 from budgets.state import Generation, Observer, RunState
 from budgets.terms import Plan
-from budgets.words import counted
 from objectives.api import Objective
 from orchestrator.capacity import Pace, Pacing
 from orchestrator.execution.engine import Engine, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
-from orchestrator.planning.history import keep
-from orchestrator.planning.names import Overrides
+from orchestrator.plan.history import keep
+from orchestrator.plan.resolve import Overrides
 from orchestrator.records import metrics
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import Result, recorded_state

@@ -5,7 +5,7 @@ import math
 
 from budgets.causes import was_given_up
 from budgets.events import Late, Reserved, Settled, Status
-from budgets.plain import one_line
+from budgets.formatting import one_line
 from budgets.state import RunState
 from orchestrator.execution.child import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
 from orchestrator.execution.evaluate import Outcome

@@ -12,16 +12,16 @@ from budgets.calibration import measure
 from budgets.causes import TRIED_AGAIN_SINCE, was_given_up
 from budgets.events import AttemptKey, Late, Opened, Reserved, Settled
 from budgets.fold import ImpossibleEventError, fold
+from budgets.formatting import PROGRAM
 from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.ledger.head import records_lost, rolled_back
 from budgets.liveness import centre_of, moved
-from budgets.plain import PROGRAM
 from budgets.state import RunState
 from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
 from orchestrator.execution.attempts import SUMMARY
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.evaluate import Outcome
-from orchestrator.planning.seeds import evaluation_seeds
+from orchestrator.plan.seeds import evaluation_seeds
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.diverged import DivergedError, ReplayError
 from orchestrator.records.planned import space_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.plain import shell_word
+from budgets.formatting import shell_word
 from objectives.analytic import AnalyticObjective
 from objectives.api import CommandLine, Context, Knobs
 from objectives.programs.environment import cleaned

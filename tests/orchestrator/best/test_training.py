@@ -12,7 +12,7 @@ from budgets.ledger.head import HEAD
 from budgets.state import RunState
 from objectives import registry
 from orchestrator.best.training import training_name
-from orchestrator.planning.seeds import training_seeds
+from orchestrator.plan.seeds import training_seeds
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import load_state
 from orchestrator.verification.verify import verify

@@ -15,7 +15,7 @@ from objectives import registry
 from orchestrator.campaign import plan
 from orchestrator.cli import set_up
 from orchestrator.config import SECTIONS, TOP, Config, Layers, resolve
-from orchestrator.planning.plan import check_beginning
+from orchestrator.plan.resolve import check_beginning
 
 FIELDS = {
     **{table: tuple(section.keys()) for table, section in SECTIONS.items()},

@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from budgets.fold import fold
+from budgets.formatting import number
 from budgets.ledger.chain import LEDGER, read
-from budgets.words import number
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution.attempts import METRICS

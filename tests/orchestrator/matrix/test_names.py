@@ -11,7 +11,7 @@ from objectives.api import ObjectiveSpec
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.matrix.knobs import KnobCheck
 from orchestrator.matrix.proxy import Near, ProxyCheck
-from orchestrator.planning.plan import calibration_plan
+from orchestrator.plan.resolve import calibration_plan
 from tests.asking import config_for
 
 DEVICES = Devices(count=2, kind="cpu", name="some", threads=1, memory_bytes=1 << 30)
