@@ -142,7 +142,7 @@ def _sure(found: Findings) -> str:
 def _over(run: Run) -> Answer:
     failed, said = sum(run.counts.failed.values()), dict[str, str]()
     mood: Mood = "open" if run.counts.ok else "trouble"
-    words = ("best", named(run), "--train", "--times", "1", "--seeds", "8", "--compare")
+    words = ("best", named(run), "--train", "--times", "1", "--seeds", "8")
     compare = "Compare it with the baseline on 8 fresh seeds, in 16 evaluations."
     called, way = "Finished, no verdict", NextStep(compare, (command(*words),))
     if run.counts.ok:

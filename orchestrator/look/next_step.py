@@ -193,7 +193,7 @@ def _longer_evaluations(run: Run, step: Step, best: str) -> tuple[str, str]:
         return said, _another(run, f"x{times:g}", *words, settings=settings)
     anyway = "" if run.state.decided and run.state.decided.grade == "go" else " --anyway"
     said = f"Train it and the baseline longer, on 8 fresh seeds, to compare them: {step.why}."
-    return said, f"{best}{anyway} --train --seeds 8 --compare"
+    return said, f"{best}{anyway} --train --seeds 8"
 
 
 # Where the best lies at the end of a range
