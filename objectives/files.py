@@ -14,7 +14,7 @@ LARGEST = 1 << 20
 
 
 def cache_directory() -> Path:
-    """The user's cache directory for this project; it need not exist."""
+    """Return the user's cache directory for this project; it need not exist."""
     try:
         root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:  # a user without a home

@@ -16,6 +16,7 @@ from objectives.api import (
     Context,
     Knobs,
     Measurement,
+    ObjectiveSpec,
     ProgramFailedError,
     SetupError,
 )
@@ -100,6 +101,14 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
             directory=self.directory,
             environment=self._environment(context),
         )
+
+    def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
+        """Of the default knobs the flags say where they begin; a declared one may be both."""
+        spec = super().with_baseline(knobs)
+        flags, values = spec.settings["flags"], self.space.typed(knobs)
+        if self.config.knobs:
+            values = {name: value for name, value in values.items() if name in flags}
+        return spec.model_copy(update={"settings": {**spec.settings, "flags": {**flags, **values}}})
 
     @property
     def reading(self) -> str:

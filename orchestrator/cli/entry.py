@@ -14,9 +14,8 @@ import typer
 from typer.core import TyperCommand
 
 from budgets.formatting import PROGRAM, printable
-from objectives.commands import Group, Program
 from orchestrator.cli.errors import EXIT_SIGNAL, exit_code, in_words
-from orchestrator.cli.program import examples
+from orchestrator.cli.program import Group, Program, examples
 from orchestrator.execution.insistence import Insisted
 from orchestrator.version import version
 

@@ -137,7 +137,9 @@ def surroundings(
 def seen(place: Path) -> Seen:
     """Every file as it is; of temporary ones whether there are any, for they may come and go."""
     found: Seen = dict.fromkeys((place / "tmp").iterdir(), (0, 0, b""))
-    for path in {place, *place.rglob("*")} - {place / "tmp"}:
+    cache = place / "cache"  # of tokens: whatever reads a text first may fill it
+    cached = {cache, *cache.rglob("*")}
+    for path in {place, *place.rglob("*")} - {place / "tmp"} - cached:
         own = path.lstat()
         content = path.read_bytes() if path.is_file() else b""
         found[path] = (own.st_mtime_ns, own.st_mode, content)
