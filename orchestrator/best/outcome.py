@@ -8,13 +8,13 @@ from statistics import fmean
 from typing import Any
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.campaign.words import with_level
 from budgets.effects import CampaignReport, ConditionRow, Difference
 from budgets.formatting import counted, duration
 from budgets.state import RunState
-from budgets.verdict.findings_text import in_words
 from objectives.api import Variant
 from orchestrator.look import text
+from orchestrator.look.campaign import difference_in_words
+from orchestrator.look.evidence import gain_in_words
 from orchestrator.look.run import Run
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recommended import Best
@@ -89,16 +89,16 @@ class Outcome:
         yield f"{own.name} scores {own.mean:.5g} {where} on fresh {seeds}."
         for one in own.comparisons:
             if one.difference.mean is not None:
-                said = with_level(one.difference, self.report.level)
+                said = difference_in_words(one.difference, self.report.level)
                 yield f"That is {said} than {one.control}{_luck(one.difference)}."
 
     def _known_before(self) -> Iterator[str]:
         """What the search had said of it, and of the baseline at this length."""
         evidence = self.best.evidence
         if evidence is not None:
-            yield f"In the search, on fresh seeds, it gained {in_words(evidence.gain)}."
+            yield f"In the search, on fresh seeds, it gained {gain_in_words(evidence.gain)}."
             if evidence.rung is not None:
-                yield f"With {evidence.rung_label} there: {in_words(evidence.rung)}."
+                yield f"With {evidence.rung_label} there: {gain_in_words(evidence.rung)}."
         if not any(row.is_control for row in self.report.rows):
             yield from self._without_a_control()
 

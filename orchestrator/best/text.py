@@ -7,9 +7,9 @@ from typing import Any
 
 from budgets.formatting import command, percent
 from budgets.stats import Gain
-from budgets.verdict.findings_text import in_words
 from orchestrator.best.configuration import Configuration, KnobValue, moved
 from orchestrator.best.scale import usual_times
+from orchestrator.look.evidence import gain_in_words
 from orchestrator.look.next_step import widening
 from orchestrator.look.reports import best_document
 from orchestrator.look.run import Run
@@ -110,7 +110,7 @@ def _table(knobs: Sequence[KnobValue]) -> Iterator[str]:
 def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
     if evidence is None:
         return
-    yield f"Gain over the baseline on fresh seeds: {in_words(evidence.gain)}."
+    yield f"Gain over the baseline on fresh seeds: {gain_in_words(evidence.gain)}."
     absolute = _bounds(evidence, _scale(evidence))
     if evidence.score is not None and absolute["mean"] is not None:
         yield (
@@ -121,7 +121,7 @@ def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
         sure = percent(1 - evidence.gain.level)
         yield f"Each bound holds with {sure} confidence."
     if evidence.rung is not None:
-        yield f"With {evidence.rung_label}: {in_words(evidence.rung)}."
+        yield f"With {evidence.rung_label}: {gain_in_words(evidence.rung)}."
 
 
 def _range(bounds: dict[str, float | None]) -> str:
