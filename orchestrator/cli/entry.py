@@ -64,7 +64,7 @@ COMMANDS = (
             ("report", "report min-nanochat-s1 --png scores",
              "report min-nanochat-s1 min-nanochat-s2 --html")),
     Command("best", "best:best", LOOK, "The recommended configuration.",
-            ("best first --json", "best first --train --times 4 --seeds 2")),
+            ("best first --json", "best first --train")),
     Command("serve", "serve:serve", LOOK, "Show runs as a page in a browser.",
             ("serve", "serve min-nanochat-s1 --port 0 --open")),
     Command("track", "track:track", LOOK, "Send a run to experiment trackers.",

@@ -38,7 +38,7 @@ from orchestrator.look.next_step import (
     wider,
 )
 from orchestrator.look.run import Run
-from orchestrator.planning.plan import no_share
+from orchestrator.plan.resolve import no_share
 
 NO_EVIDENCE = "Not at all: a search's own scores are no evidence of a gain, only fresh seeds are."
 
@@ -142,7 +142,7 @@ def _sure(found: Findings) -> str:
 def _over(run: Run) -> Answer:
     failed, said = sum(run.counts.failed.values()), dict[str, str]()
     mood: Mood = "open" if run.counts.ok else "trouble"
-    words = ("best", named(run), "--train", "--times", "1", "--seeds", "8", "--compare")
+    words = ("best", named(run), "--train", "--times", "1", "--seeds", "8")
     compare = "Compare it with the baseline on 8 fresh seeds, in 16 evaluations."
     called, way = "Finished, no verdict", NextStep(compare, (command(*words),))
     if run.counts.ok:

@@ -25,8 +25,8 @@ from orchestrator.capacity import Pace, Pacing
 from orchestrator.execution.engine import Engine, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
-from orchestrator.planning.history import keep
-from orchestrator.planning.names import Overrides
+from orchestrator.plan.history import keep
+from orchestrator.plan.resolve import Overrides
 from orchestrator.records import metrics
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import Result, recorded_state
