@@ -11,7 +11,6 @@ from budgets.formatting import command, percent, shell_word
 from budgets.terms import CampaignTerms, Condition, Plan
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant
-from objectives.rebased import essential, rebased
 from objectives.space import Knob
 from orchestrator.config import RUNG_FACTOR, Config, to_toml
 from orchestrator.look.evidence import gain_in_words
@@ -102,9 +101,10 @@ def configuration_of(plan: Plan, point: Point) -> Configuration:
     knobs = tuple(_value(*own) for own in zip(space.knobs, point, strict=True))
     values = {knob.name: knob.value for knob in knobs}
     try:
-        arguments = registry.load(spec).arguments(values)
-        moved = rebased(spec, space, values) if any(k.is_moved for k in knobs) else spec
-        training = None if moved is None else essential(moved)
+        objective = registry.load(spec)
+        arguments = objective.arguments(values)
+        moved = objective.with_baseline(values) if any(k.is_moved for k in knobs) else spec
+        training = None if moved is None else registry.unusual(moved)
     except (ValueError, SetupError) as error:
         return Configuration(spec.name, knobs, why=f"it cannot be loaded now: {error}")
     return Configuration(spec.name, knobs, arguments, training)
