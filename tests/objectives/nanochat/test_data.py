@@ -303,7 +303,7 @@ BROKEN: list[tuple[str, bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "message"), BROKEN)
+@pytest.mark.parametrize(("name", "content", "message"), BROKEN, ids=range(len(BROKEN)))
 def test_a_file_that_will_not_do_is_named_with_the_place_and_the_reason(
     name: str, content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
