@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from budgets.events import Grade
-from budgets.terms import Inherited, Plan, Source
+from budgets.plan import Inherited, Plan, Source
 from budgets.words import counted
 
 GOES: tuple[Grade, ...] = ("go", "go_persists")

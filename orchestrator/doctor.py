@@ -21,10 +21,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from budgets.ledger.chain import LedgerCorruptError
+from budgets.ledger import LedgerCorruptError
 from budgets.plain import PROGRAM, plain, shell_word
+from budgets.plan import Devices, Tier
 from budgets.table import table
-from budgets.terms import Devices, Tier
 from budgets.words import counted, in_bytes
 from objectives.api import SetupError
 from objectives.keeping import keeping

@@ -28,10 +28,10 @@ from pydantic import (
 )
 
 from budgets.calibration import measure
-from budgets.ledger.storage import document
 from budgets.plain import plain
+from budgets.plan import Calibration, Devices
+from budgets.storage import document
 from budgets.table import table
-from budgets.terms import Calibration, Devices
 from budgets.words import duration
 from objectives.api import SetupError
 from objectives.settings import unknown

@@ -20,11 +20,9 @@ import pytest
 from rich.console import Console
 
 from budgets.events import Planned, Reserved, Status
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
-from budgets.ledger.writer import Ledger
+from budgets.ledger import HEAD, LEDGER, Ledger, read
 from budgets.plain import plain, printable
-from budgets.terms import Limits
+from budgets.plan import Limits
 from objectives import registry, secrets
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob

@@ -1,6 +1,6 @@
 """What a check of a shorter evaluation has found."""
 
-from budgets.frozen import Frozen
+from budgets.plan import Frozen
 from budgets.proxy.certificate import Certificate, certificate
 from budgets.state import RunState
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from budgets.plain import PROGRAM, plain
+from budgets.plan import Thresholds
 from budgets.state import RunState
 from budgets.stats import Gain, detectable
-from budgets.terms import Thresholds
 from budgets.verdict.decision import rung
 from budgets.verdict.gains import average_gain, control_gains, rung_gain, winner_gain
 from budgets.words import percent

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from budgets.plain import shell_word
-from budgets.terms import Plan
+from budgets.plan import Plan
 from objectives import registry
 from objectives.api import SetupError
 from objectives.rebased import essential, rebased

@@ -5,7 +5,7 @@ It is planned like any other run, so it is reserved, settled, resumed and verifi
 
 from dataclasses import dataclass, replace
 
-from budgets.terms import Calibration, CampaignTerms, Condition, Devices, Limits, Parent, Plan
+from budgets.plan import Calibration, CampaignTerms, Condition, Devices, Limits, Parent, Plan
 from objectives import registry
 from objectives.api import Objective, Variant
 from orchestrator.best.scale import keeping

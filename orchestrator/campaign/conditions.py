@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from budgets.terms import CampaignTerms, Condition, Factor
+from budgets.plan import CampaignTerms, Condition, Factor
 from objectives import registry
 from objectives.api import Objective, SetupError
 from objectives.settings import shown

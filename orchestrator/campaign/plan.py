@@ -10,8 +10,8 @@ from typing import Any
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.plain import PROGRAM, plain
+from budgets.plan import CampaignTerms, Condition, Devices, Plan
 from budgets.table import table
-from budgets.terms import CampaignTerms, Condition, Devices, Plan
 from budgets.words import duration, number
 from objectives import registry
 from objectives.api import Objective

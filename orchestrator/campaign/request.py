@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import floor
 from typing import ClassVar
 
+from budgets.plan import Calibration, CampaignTerms, Devices, Envelope, Phase, Plan
 from budgets.state import RunState
-from budgets.terms import Calibration, CampaignTerms, Devices, Envelope, Phase, Plan
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.planning.names import check_run_id

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from budgets.ledger.chain import LEDGER
-from budgets.rules import BEFORE_THE_RUN
-from budgets.ruling import judge
+from budgets.ledger import LEDGER
+from budgets.rules import BEFORE_THE_RUN, judge
 from budgets.state import RunState
 from orchestrator.campaign.conditions import campaign_name, cells_of, runs_of
 from orchestrator.config import Budget, Config, Values, resolve

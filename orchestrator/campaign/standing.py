@@ -7,9 +7,8 @@ from pathlib import Path
 from statistics import fmean
 
 from budgets.campaign.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix, matrix_of
-from budgets.fold import ImpossibleEventError
-from budgets.ledger.chain import LedgerCorruptError
-from budgets.state import RunState
+from budgets.ledger import LedgerCorruptError
+from budgets.state import ImpossibleEventError, RunState
 from orchestrator.records.manifest import Manifest, seed_of
 from orchestrator.records.recorded import recorded_state, runs_of_cell
 from orchestrator.records.standing import Kind, Standing, standing_of

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Context, Option
 
 from budgets.plain import printable
-from budgets.terms import Phase
+from budgets.plan import Phase
 from objectives.api import Variant
 from orchestrator.best.configuration import Configuration, configuration_of
 from orchestrator.best.outcome import outcome_of

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer import Context, Option
 
-from budgets.ledger.chain import damaged
+from budgets.ledger import damaged
 from budgets.plain import move_command, printable
 from budgets.words import counted
 from orchestrator.cli.errors import EXIT_CORRUPT
@@ -77,7 +77,7 @@ def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
     """Copy the whole records of a damaged or rolled back ledger to a new directory."""
     from orchestrator.running.salvage import salvage as save
 
-    saved = save(source, out, system_clock())
+    saved = save(source, out)
     rebuild(out, system_clock().now())
     if as_json:
         print_json({**asdict(saved), "out": str(out)})
@@ -86,10 +86,7 @@ def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
     print_line(
         f"Lost: {saved.lost_records} known records, {saved.lost_bytes} bytes. Why: {saved.why}."
     )
-    print_line(
-        f"Open reservations: {saved.adopted} had finished and are recovered, {saved.charged} are "
-        "charged as lost. Results of lost records are taken from eval/ where they are."
-    )
+    print_line("Its next session settles what is open, from the results in eval/ where they are.")
     print_line("To go on, put it in the old one's place and repeat the run's command:")
     aside = move_command(source, damaged(source))
     print_line(f"  {aside} && {move_command(saved.out, source)}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 from typer import Context, Option
 
 from budgets.plain import plain, printable
-from budgets.terms import Tier
+from budgets.plan import Tier
 from orchestrator.campaign.conditions import campaign_name
 from orchestrator.campaign.plan import campaign_plan, runs_document, runs_page
 from orchestrator.cli.options import (

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from budgets.events import Fired
-from budgets.rules import RULES, TABLE, Reading
-from budgets.ruling import is_overridden, readings
+from budgets.plan import Thresholds
+from budgets.rules import RULES, TABLE, Reading, is_overridden, readings
 from budgets.state import RunState
 from budgets.table import table
-from budgets.terms import Thresholds
 from budgets.verdict.decision import Condition, conditions
 from budgets.words import number
 

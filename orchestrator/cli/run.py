@@ -7,7 +7,7 @@ import typer
 from typer import Context
 
 from budgets.plain import command
-from budgets.terms import Calibration
+from budgets.plan import Calibration
 from orchestrator.campaign.conditions import campaign_of, terms_of
 from orchestrator.campaign.request import CampaignRequest, Staggered
 from orchestrator.campaign.searches import (

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from budgets.plain import printable, shell_word
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_line

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 from typer import Argument, Context, Option
 
-from budgets.ledger.storage import write_aside
 from budgets.plain import PROGRAM, command, plain, printable, shell_word
+from budgets.storage import write_aside
 from budgets.table import table
 from budgets.words import counted
 from objectives.api import Objective

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from budgets.events import Status
-from budgets.terms import Limits
+from budgets.plan import Limits
 from budgets.words import in_bytes
 from objectives.programs import kernel
 from orchestrator.execution import processes

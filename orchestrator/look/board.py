@@ -9,10 +9,10 @@ from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.campaign.matrix_text import WIDTH, matrix_lines
 from budgets.campaign.text import campaign_blocks, campaign_sentence
 from budgets.effects import CampaignReport, campaign_report
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.storage import document, write_aside
+from budgets.ledger import LEDGER
 from budgets.plain import plain
-from budgets.terms import Thresholds
+from budgets.plan import Thresholds
+from budgets.storage import document, write_aside
 from budgets.words import number
 from orchestrator.campaign.standing import in_flight, matrix_of_runs
 from orchestrator.look import text

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.plain import command
+from budgets.plan import Plan
 from budgets.rules import Reading
 from budgets.state import RunState
-from budgets.terms import Plan
 from budgets.tiers import TIERS
 from budgets.verdict.advice import Step, advised, is_rung_uncertain
 from budgets.verdict.findings import Findings

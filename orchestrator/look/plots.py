@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from budgets.campaign.names import shortened
 from budgets.campaign.words import name_of
-from budgets.causes import is_lost
 from budgets.effects import CampaignReport
 from budgets.events import Status
+from budgets.failures import is_lost
 from budgets.stats import interval
 from budgets.verdict.finalists import BASELINE
 from budgets.words import counted, listed, number, percent, sentence_case

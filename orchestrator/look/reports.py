@@ -13,13 +13,11 @@ from typing import Any
 
 from budgets.blocks import Text
 from budgets.events import GenerationTold
-from budgets.fold import apply, begin
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.storage import document as as_json
-from budgets.ledger.storage import write_aside
-from budgets.ledger.writer import Clock
+from budgets.ledger import LEDGER, Clock, read
 from budgets.plain import plain
-from budgets.state import RunState
+from budgets.state import RunState, apply, begin
+from budgets.storage import document as as_json
+from budgets.storage import write_aside
 from budgets.verdict.finalists import Point, recommendation, winner
 from budgets.words import number
 from orchestrator.look import text

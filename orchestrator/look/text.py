@@ -6,13 +6,13 @@ from statistics import fmean
 
 from budgets.blocks import Block, Heading, Items, Table, Text
 from budgets.campaign.text import campaign_sentence
-from budgets.course import next_step
 from budgets.events import Amended, Decided
 from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
 from budgets.pace import GOOD_ACCURACY, Pace, Timing
 from budgets.plain import one_line
+from budgets.plan import Caps
 from budgets.proxy.text import proxy_sentence
-from budgets.terms import Caps
+from budgets.schedule import next_step
 from budgets.verdict.decision import gain_in_words
 from budgets.verdict.findings import Findings, title
 from budgets.verdict.findings_text import incumbent_line

@@ -29,7 +29,7 @@ from subprocess import PIPE, Popen
 from typing import Any, Protocol, Self
 
 from budgets.events import Decided, GenerationTold, Settled
-from budgets.ledger.chain import Record
+from budgets.ledger import Record
 from budgets.plain import command, one_line
 from budgets.state import Batch, RunState
 from objectives.programs.kernel import die_with_parent

@@ -23,14 +23,13 @@ from budgets.events import (
     Event,
     Fired,
     GenerationTold,
-    Late,
     Opened,
     Overridden,
     PanelAsked,
     Settled,
     Withdrawn,
 )
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from budgets.plain import printable
 from budgets.verdict.findings import title
 from budgets.words import duration, number, precise_duration
@@ -113,10 +112,6 @@ def line_of(  # noqa: PLR0911 - a kind of record each
             done, planned = run.state.accounts.evaluations, run.plan.resolved.evaluations
             verb = "Starting" if len(run.state.opened) == 1 else "Resuming"
             return f"{verb} {run.plan.phase} {run.plan.run_id}: {done} of {planned} settled."
-        case Late():
-            where = f"{comparison_name(event.panel) or 'generation'} {event.generation}"
-            which = f"{where}, candidate {event.candidate}, attempt {event.attempt}"
-            return f"Late ({event.status}), charged and not used: {which}."
         case Fired():
             return f"Rule {event.rule}: {event.evidence}."
         case Decided():

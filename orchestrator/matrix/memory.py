@@ -7,8 +7,8 @@ from statistics import linear_regression
 from typing import Any
 
 from budgets.plain import plain
+from budgets.plan import Devices
 from budgets.table import table
-from budgets.terms import Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.planning.history import Entry, on_such

@@ -14,9 +14,9 @@ from statistics import median, stdev
 from typing import Any
 
 from budgets.events import Opened, Planned, Reserved, Settled, Status
-from budgets.ledger.chain import LEDGER, Record, read
+from budgets.ledger import LEDGER, Record, read
+from budgets.plan import Plan
 from budgets.table import table
-from budgets.terms import Plan
 from budgets.words import figure
 from orchestrator.capacity import AtMost
 from orchestrator.config import Config

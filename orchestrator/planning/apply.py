@@ -8,7 +8,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from budgets.ledger.storage import write_aside
+from budgets.storage import write_aside
 from orchestrator.planning.fit import Choice
 
 Values = Mapping[str, Any]

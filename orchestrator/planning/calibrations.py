@@ -5,9 +5,9 @@ from datetime import datetime
 from pathlib import Path
 
 from budgets.calibration import measure
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
+from budgets.ledger import LEDGER, LedgerCorruptError, read
+from budgets.plan import Calibration, Caps, Devices, Plan
 from budgets.state import RunState
-from budgets.terms import Calibration, Caps, Devices, Plan
 from objectives.api import Objective
 from orchestrator.config import Config
 from orchestrator.planning.names import calibration_name, family_of

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from budgets.plain import PROGRAM
-from budgets.terms import Plan
+from budgets.plan import Plan
 from budgets.words import duration, in_bytes, number
 from orchestrator.planning.forecast import Forecast
 from orchestrator.planning.known_knobs import Known

@@ -11,7 +11,7 @@ from math import floor, sqrt
 from typing import Any, Literal, get_args
 
 from budgets.plain import PROGRAM
-from budgets.terms import Calibration, Devices, Plan, Tier
+from budgets.plan import Calibration, Devices, Plan, Tier
 from budgets.tiers import INTENT
 from budgets.words import duration
 from objectives import registry

@@ -9,9 +9,9 @@ from typing import Any
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.calibration import noise
-from budgets.course import expected
+from budgets.plan import Calibration, Plan
+from budgets.schedule import expected
 from budgets.stats import detectable
-from budgets.terms import Calibration, Plan
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.times import Times
 

@@ -17,11 +17,11 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from budgets.events import Settled, Status
-from budgets.ledger.storage import DISK, read_plain
 from budgets.pace import last_seen, timing
-from budgets.ruling import Decision, Ruling, ruling_of
+from budgets.plan import Devices, Phase, Tier
+from budgets.rules import Decision, Ruling, ruling_of
 from budgets.state import RunState
-from budgets.terms import Devices, Phase, Tier
+from budgets.storage import DISK, read_plain
 
 HISTORY = "history.jsonl"
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from budgets.terms import Devices, Phase, Plan
+from budgets.plan import Devices, Phase, Plan
 from objectives.api import Objective
 from objectives.registry import short_name
 from orchestrator.config import RUNS_DIR, Config

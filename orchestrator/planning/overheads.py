@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import fmean, median
 
 from budgets.events import GenerationTold, Opened, Reserved, Settled
-from budgets.ledger.chain import Record
+from budgets.ledger import Record
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from budgets.calibration import forecast
-from budgets.fold import ImpossibleEventError
-from budgets.ledger.chain import LedgerCorruptError
-from budgets.terms import Devices, Plan, Tier
+from budgets.ledger import LedgerCorruptError
+from budgets.plan import Devices, Plan, Tier
+from budgets.state import ImpossibleEventError
 from objectives.api import Objective
 from orchestrator.config import Config
 from orchestrator.planning.checklist import Item, checklist

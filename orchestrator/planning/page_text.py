@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from budgets.following import beginning
 from budgets.plain import plain
+from budgets.plan import Plan, Window
 from budgets.stats import power_of
 from budgets.table import table
-from budgets.terms import Plan, Window
 from budgets.tiers import INTENT
 from budgets.words import counted, duration, in_bytes
 from objectives.registry import kind

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.calibration import noise
-from budgets.terms import (
+from budgets.plan import (
     Calibration,
     Caps,
     Confirmation,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, Literal, get_args
 
-from budgets.terms import Calibration, Devices
+from budgets.plan import Calibration, Devices
 from objectives.api import Objective, ObjectiveSpec
 from objectives.registry import kind
 from orchestrator.planning.history import Entry, on_such

@@ -2,8 +2,8 @@
 
 from statistics import median
 
+from budgets.plan import Calibration, ProxyTerms, Varied
 from budgets.proxy.certificate import LEAST_CANDIDATES
-from budgets.terms import Calibration, ProxyTerms, Varied
 from objectives.api import Objective
 
 

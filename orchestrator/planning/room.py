@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from budgets.ledger.writer import BALLAST_BYTES, LEAST_FREE_BYTES
-from budgets.terms import Plan
+from budgets.ledger import LEAST_FREE_BYTES
+from budgets.plan import Plan
 
 BLOCK = 4096
 
@@ -64,10 +64,7 @@ def room(plan: Plan, root: Path, evaluation_bytes: int | None) -> Room:
     each = EVALUATION_BYTES if evaluation_bytes is None else evaluation_bytes
     return Room(
         evaluations=count * each + above,
-        ledger=RUN_BYTES
-        + count * LEDGER_BYTES
-        + shape.generations * (GENERATION_BYTES + asked)
-        + BALLAST_BYTES,
+        ledger=RUN_BYTES + count * LEDGER_BYTES + shape.generations * (GENERATION_BYTES + asked),
         reports=files + count * EVALUATION_ROW_BYTES,
         measured=evaluation_bytes is not None,
         free=free_bytes(root),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from budgets.terms import Calibration
+from budgets.plan import Calibration
 from orchestrator.planning.forecast import Stages
 from orchestrator.planning.overheads import Overheads
 

@@ -9,9 +9,9 @@ from typing import Literal
 
 from budgets.calibration import measure, noise
 from budgets.events import Settled, Status
-from budgets.fold import ImpossibleEventError, fold
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
-from budgets.terms import Calibration, Devices, Plan
+from budgets.ledger import LEDGER, LedgerCorruptError, Record, read
+from budgets.plan import Calibration, Devices, Plan
+from budgets.state import ImpossibleEventError, fold
 from budgets.verdict import gains as luck
 from objectives.api import Objective
 from orchestrator.planning.calibrations import find_calibration

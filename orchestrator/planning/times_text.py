@@ -5,7 +5,7 @@ from statistics import median
 
 from budgets.calibration import ONE_SCORE, EvalSeconds, Noise, eval_seconds, noise
 from budgets.plain import PROGRAM, plain
-from budgets.terms import Calibration, Sample
+from budgets.plan import Calibration, Sample
 from budgets.words import counted, in_bytes
 from orchestrator.planning.times import Times
 

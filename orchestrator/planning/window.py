@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from budgets.terms import MOST_HOURS, Window
+from budgets.plan import MOST_HOURS, Window
 from orchestrator.config import Budget
 
 _DURATION = r"(\d+(?:\.\d+)?)([smhd])"

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from budgets.pace import last_seen
-from budgets.ruling import Decision, Ruling, ruling_of
+from budgets.rules import Decision, Ruling, ruling_of
 from budgets.state import RunState
 from budgets.words import duration
 from orchestrator.execution.processes import boot_id, owner_is_gone

@@ -1,7 +1,7 @@
 """Whether a training stands where the search that it is from stood then."""
 
+from budgets.plan import Plan
 from budgets.state import RunState
-from budgets.terms import Plan
 from orchestrator.records.diverged import DivergedError
 from orchestrator.records.recommended import best_point
 

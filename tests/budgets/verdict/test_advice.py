@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Status
+from budgets.plan import Confirmation
 from budgets.stats import detectable
-from budgets.terms import Confirmation
 from budgets.verdict.advice import MOST_SEEDS, advice, enough_seeds
 from budgets.verdict.decision import decide
 from budgets.verdict.gains import winner_gain

@@ -6,8 +6,8 @@ import pytest
 
 from budgets.blocks import Block, Items, markdown
 from budgets.events import Status
+from budgets.plan import Calibration
 from budgets.stats import Gain, gain
-from budgets.terms import Calibration
 from budgets.verdict.decision import decide
 from budgets.verdict.findings import Findings, findings
 from budgets.verdict.findings_text import bar, gain_lines, judged

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.look.reports import best_document

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
+from budgets.ledger import HEAD, LEDGER, read
 from budgets.state import RunState
 from objectives import registry
 from orchestrator.best.training import training_name

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from budgets.events import Owner
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
+from budgets.ledger import HEAD, LEDGER, read
 from orchestrator.campaign.conditions import terms_of
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Layers, resolve

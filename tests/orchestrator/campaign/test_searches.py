@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from orchestrator.campaign.searches import search_cells
 from orchestrator.config import Layers, resolve
 from orchestrator.verification.verify import verify

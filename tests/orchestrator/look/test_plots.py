@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import orjson
 import pytest
 
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger import LEDGER, read
+from budgets.state import fold
 from budgets.words import number
 from objectives import registry
 from objectives.api import ObjectiveSpec
