@@ -17,8 +17,8 @@ from itertools import count
 from math import floor, inf
 from typing import NamedTuple
 
+from budgets.formatting import against
 from budgets.plan import Caps
-from budgets.words import against
 
 MS_PER_HOUR = 3_600_000
 

@@ -1,13 +1,13 @@
 """What a report consists of, before it is Markdown or a page: paragraphs, lists, tables.
 
-Text is a line of Markdown with code, bold and escapes (`budgets.plain.plain`) and nothing else.
+Text is a line of Markdown with code, bold and escapes (`formatting.plain`) and nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from budgets.table import table
+from budgets.formatting import table
 
 
 class Shown(Protocol):
@@ -62,7 +62,7 @@ class Met:
 class Table:
     """Rows of as many cells as there are columns, each as `str` says it; the first names its row.
 
-    Columns are called as `budgets.table` wants it.
+    Columns are called as `budgets.formatting.table` wants it.
     """
 
     caption: str

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from budgets.events import Grade
+from budgets.formatting import counted
 from budgets.plan import Inherited, Plan, Source
-from budgets.words import counted
 
 GOES: tuple[Grade, ...] = ("go", "go_persists")
 

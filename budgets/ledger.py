@@ -23,9 +23,8 @@ import orjson
 from pydantic import ValidationError
 
 from budgets.events import SCHEMA, Event, Opened, Planned, fields, parse
-from budgets.plain import command, move_command
+from budgets.formatting import command, in_bytes, move_command
 from budgets.storage import DISK, Storage, read_plain, unused, write_all, write_aside
-from budgets.words import in_bytes
 
 LEDGER, HEAD, LOCK = "ledger.jsonl", "head.json", "ledger.lock"
 

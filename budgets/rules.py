@@ -14,6 +14,7 @@ from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
 from budgets.events import Fired, Settled, Status
 from budgets.failures import is_lost
 from budgets.following import GOES, verdict
+from budgets.formatting import against, counted, listed, precise_duration
 from budgets.plan import Source, Thresholds
 from budgets.proxy.certificate import seconds
 from budgets.schedule import (
@@ -26,7 +27,6 @@ from budgets.schedule import (
     still_for_the_verdict,
 )
 from budgets.state import Batch, Generation, RunState
-from budgets.words import against, counted, listed, precise_duration
 
 
 class Rule(NamedTuple):

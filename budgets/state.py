@@ -32,10 +32,10 @@ from budgets.events import (
     Withdrawn,
 )
 from budgets.failures import is_setup
+from budgets.formatting import counted
 from budgets.ledger import Record
 from budgets.plan import Arm, Condition, PanelName, Plan, ProxyTerms, Window
 from budgets.stats import total
-from budgets.words import counted
 
 
 class Moment(NamedTuple):

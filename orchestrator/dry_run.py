@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from budgets.plain import shell_word
-from budgets.words import counted
+from budgets.formatting import counted, shell_word
 from objectives.api import CommandLine, Context, Objective, SetupError
 from objectives.programs.environment import shown
 from objectives.programs.knobs import as_given
@@ -18,8 +17,8 @@ from objectives.settings import unknown
 from objectives.space import SearchSpace
 from orchestrator.execution.devices import Offer, local_offer, visible_gpus
 from orchestrator.execution.launch import environment_on
-from orchestrator.planning.known import value_of
-from orchestrator.planning.priors import BUDGET
+from orchestrator.plan.history import BUDGET
+from orchestrator.plan.known import value_of
 
 OPTION = "--knobs"
 

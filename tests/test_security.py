@@ -20,8 +20,8 @@ import pytest
 from rich.console import Console
 
 from budgets.events import Planned, Reserved, Status
+from budgets.formatting import plain, printable
 from budgets.ledger import HEAD, LEDGER, Ledger, read
-from budgets.plain import plain, printable
 from budgets.plan import Limits
 from objectives import registry, secrets
 from objectives.api import ObjectiveSpec

@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from budgets.blocks import Table
-from budgets.campaign.names import shortened
 from budgets.campaign.words import in_words
 from budgets.effects import CampaignReport, Comparison, ConditionRow
-from budgets.plain import plain
-from budgets.words import number
+from budgets.formatting import number, plain, shortened
 
 MOST_NAME = 24
 """Characters: with longer names a line has room for one control."""

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from budgets.campaign.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix
-from budgets.campaign.names import shortened
-from budgets.words import number
+from budgets.formatting import number, shortened
 
 WIDTH = 110
 """Characters of a line."""

@@ -6,8 +6,7 @@ from budgets.blocks import Block, Heading, Items, Table, Text
 from budgets.campaign.conditions_text import CAPTION, condition_tables
 from budgets.campaign.words import chance_in_words, in_words, moves, name_of, with_level
 from budgets.effects import CampaignReport, Effect, telling
-from budgets.plain import plain
-from budgets.words import first_few, number
+from budgets.formatting import first_few, number, plain
 
 MOST_INTERACTIONS = 20
 """Those found are shown however many they are; of the rest the least likely by chance."""

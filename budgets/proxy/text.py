@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from budgets.blocks import Block, Heading, Met, Table, Text
+from budgets.formatting import number
 from budgets.proxy.certificate import LEAST_CANDIDATES, Certificate
 from budgets.proxy.report import ProxyReport
-from budgets.words import number
 
 
 def proxy_sentence(found: ProxyReport) -> str:

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from budgets.plain import PROGRAM, plain
+from budgets.formatting import PROGRAM, percent, plain
 from budgets.plan import Thresholds
 from budgets.state import RunState
 from budgets.stats import Gain, detectable
 from budgets.verdict.decision import rung
 from budgets.verdict.gains import average_gain, control_gains, rung_gain, winner_gain
-from budgets.words import percent
 
 MOST_SEEDS = 64
 """No verdict is advised to use more."""

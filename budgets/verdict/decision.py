@@ -7,6 +7,7 @@ and what that means in words. `decide` puts them together once everything planne
 from typing import Literal
 
 from budgets.events import Decided, Fired, Grade, NoGo
+from budgets.formatting import percent
 from budgets.plan import Arm, Frozen
 from budgets.state import RunState
 from budgets.stats import Gain, better
@@ -22,7 +23,6 @@ from budgets.verdict.gains import (
     spread_freedom,
     winner_gain,
 )
-from budgets.words import percent
 
 LUCKY = 0.01
 """How often the best of as many baselines would seem better than what counts as luck of the seed

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from budgets.blocks import Block, Met, Table, Text
-from budgets.plain import plain
+from budgets.formatting import counted, percent, plain
 from budgets.stats import Gain, better, sd_interval
 from budgets.verdict.finalists import IN_WORDS
 from budgets.verdict.findings import Finalist, Findings, beating, unbeaten
-from budgets.words import counted, percent
 
 
 def judged(found: Findings) -> Iterator[Block]:

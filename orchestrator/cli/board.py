@@ -1,6 +1,6 @@
 """A campaign's board and result, printed."""
 
-from budgets.plain import printable
+from budgets.formatting import printable
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.look.board import Board
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from typer import Context, Option
 
 from budgets.calibration import eval_seconds, measure, noise
-from budgets.plain import command, plain, printable
+from budgets.formatting import command, plain, printable
 from budgets.plan import Calibration
 from objectives.registry import kind
 from orchestrator.cli.conducting import conducting, finish
@@ -26,10 +26,9 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix import calibrate as measuring
-from orchestrator.planning.calibrations import CALIBRATION_SEEDS, find_calibration, made_at
-from orchestrator.planning.engine import slots_of
-from orchestrator.planning.names import Overrides
-from orchestrator.planning.times_text import calibration_lines
+from orchestrator.plan.history import CALIBRATION_SEEDS, find_calibration, made_at
+from orchestrator.plan.resolve import Overrides, slots_of
+from orchestrator.plan.times import calibration_lines
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import Result
 

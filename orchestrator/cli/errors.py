@@ -8,7 +8,7 @@ import typer
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from budgets.plain import PROGRAM
+from budgets.formatting import PROGRAM
 from objectives.settings import fault_in_words
 
 EXIT_BAD_INPUT = 2

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 from typer import Context, Option
 
+from budgets.formatting import counted, move_command, printable
 from budgets.ledger import damaged
-from budgets.plain import move_command, printable
-from budgets.words import counted
 from orchestrator.cli.errors import EXIT_CORRUPT
 from orchestrator.cli.options import (
     BUDGET,
@@ -30,7 +29,7 @@ from orchestrator.look import text
 from orchestrator.look.document import document
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
-from orchestrator.planning.window import window_of
+from orchestrator.plan.resolve import window_of
 from orchestrator.records.recorded import find_run
 from orchestrator.running.amend import Amendment
 from orchestrator.running.amend import amend as amend_run

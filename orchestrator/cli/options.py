@@ -11,15 +11,14 @@ from typing import Annotated, Any, Literal
 from pydantic import ValidationError
 from typer import Argument, BadParameter, Context, Option
 
+from budgets.formatting import command
 from budgets.ledger import LedgerCorruptError
-from budgets.plain import command
 from budgets.plan import Plan
 from budgets.rules import RULES
 from budgets.state import ImpossibleEventError
 from objectives import registry, secrets
 from orchestrator.config import OPTIONS, RUNS_DIR, Config, Flags, Layers, parse_assignments, resolve
-from orchestrator.planning.names import Overrides
-from orchestrator.planning.plan import check_beginning
+from orchestrator.plan.resolve import Overrides, check_beginning
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import find_run, first_plan, ledgers, load_state
 

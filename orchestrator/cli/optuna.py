@@ -6,8 +6,7 @@ from typing import Annotated
 
 from typer import Option
 
-from budgets.plain import printable, shell_word
-from budgets.words import counted
+from budgets.formatting import counted, printable, shell_word
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.look.optuna import LUCK, export

@@ -15,7 +15,7 @@ from subprocess import DEVNULL, Popen, TimeoutExpired
 from rich.console import Console
 
 from budgets.events import Event
-from budgets.plain import printable
+from budgets.formatting import printable
 from budgets.state import RunState
 from orchestrator.cli.terminal import silence
 from orchestrator.execution.insistence import INTERRUPTS

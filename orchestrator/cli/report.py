@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from budgets.plain import plain, printable
+from budgets.formatting import plain, printable
 from budgets.storage import write_aside
 from orchestrator.cli.board import show_result
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root

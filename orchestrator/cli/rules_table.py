@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from budgets.events import Fired
+from budgets.formatting import number, table
 from budgets.plan import Thresholds
 from budgets.rules import RULES, TABLE, Reading, is_overridden, readings
 from budgets.state import RunState
-from budgets.table import table
 from budgets.verdict.decision import Condition, conditions
-from budgets.words import number
 
 
 def rule_rows(state: RunState | None = None) -> list[dict[str, Any]]:

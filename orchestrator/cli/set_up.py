@@ -9,10 +9,8 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 from typer import Argument, Context, Option
 
-from budgets.plain import PROGRAM, command, plain, printable, shell_word
+from budgets.formatting import PROGRAM, command, counted, plain, printable, shell_word, table
 from budgets.storage import write_aside
-from budgets.table import table
-from budgets.words import counted
 from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.cli.errors import EXIT_BAD_INPUT
@@ -33,7 +31,7 @@ from orchestrator.cli.rules_table import rule_rows, rules_table
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
 from orchestrator.look.page import named_file
-from orchestrator.planning.plan import check_beginning
+from orchestrator.plan.resolve import check_beginning
 from orchestrator.records.recorded import find_run, load_state
 
 
@@ -215,9 +213,10 @@ def explain_file(resolved: Config, *, as_json: bool) -> None:
     title = plain(file or "The defaults")
     lines = [f"# {title}", *values_page(resolved), "", *knob_table(kind(objective.spec), rows)]
     if resolved.campaign is not None:
-        from orchestrator.campaign.plan import check, runs_document, runs_page
+        from orchestrator.matrix.campaign import terms_of
+        from orchestrator.matrix.campaign_plan import runs_document, runs_page
 
-        check(resolved)
+        terms_of(resolved)  # refuses what could not be begun
         document["campaign"] = runs_document(resolved)
         lines += ["", *runs_page(resolved)]
     if as_json:

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from budgets.plain import printable
-from budgets.words import counted
+from budgets.formatting import counted, printable
 from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.text.shards import Written, write
 from orchestrator.cli.options import Json

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Context, Option
 
-from budgets.plain import printable
+from budgets.formatting import printable
 from orchestrator.cli.options import LAID_OVER, ConfigurationFile, Json, resolved_of, taking
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from typer import Option
 
-from budgets.plain import printable
+from budgets.formatting import printable
 from orchestrator.cli.board import show_board
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import console, print_json, print_line, silence

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from budgets.plain import printable, shell_word
+from budgets.formatting import printable, shell_word
 from orchestrator.cli.errors import EXIT_STORAGE
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line

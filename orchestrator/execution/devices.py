@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from budgets.words import counted
+from budgets.formatting import counted
 from orchestrator.execution.evaluate import Slots
 
 QUERY_SECONDS = 20.0  # for an answer about the GPUs

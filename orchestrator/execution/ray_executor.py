@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from budgets.events import Withdrawn
-from budgets.words import counted
+from budgets.formatting import counted
 from objectives.api import SetupError, missing_package
 from orchestrator.execution.attempts import to_json, write_config
 from orchestrator.execution.devices import Offer, cpu_name

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from budgets.events import Status
+from budgets.formatting import in_bytes
 from budgets.plan import Limits
-from budgets.words import in_bytes
 from objectives.programs import kernel
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import METRICS, Report, read_report

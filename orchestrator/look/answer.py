@@ -9,13 +9,20 @@ from math import sqrt
 from budgets.calibration import measure
 from budgets.effects import CampaignReport
 from budgets.events import Decided
-from budgets.plain import command
+from budgets.formatting import (
+    about,
+    command,
+    counted,
+    listed,
+    percent,
+    sentence_case,
+    uncapitalized,
+)
 from budgets.stats import detectable
 from budgets.tiers import TIERS
 from budgets.verdict.findings import Findings, title
 from budgets.verdict.findings_text import luck_lines
 from budgets.verdict.gains import winner_means
-from budgets.words import about, counted, listed, percent, sentence_case, uncapitalized
 from orchestrator.config import VERDICT_SEEDS
 from orchestrator.look import text
 from orchestrator.look.blocks import Answer, Mood
@@ -31,7 +38,7 @@ from orchestrator.look.next_step import (
     wider,
 )
 from orchestrator.look.run import Run
-from orchestrator.planning.plan import no_share
+from orchestrator.plan.resolve import no_share
 
 NO_EVIDENCE = "Not at all: a search's own scores are no evidence of a gain, only fresh seeds are."
 
@@ -135,7 +142,7 @@ def _sure(found: Findings) -> str:
 def _over(run: Run) -> Answer:
     failed, said = sum(run.counts.failed.values()), dict[str, str]()
     mood: Mood = "open" if run.counts.ok else "trouble"
-    words = ("best", named(run), "--train", "--times", "1", "--seeds", "8", "--compare")
+    words = ("best", named(run), "--train", "--times", "1", "--seeds", "8")
     compare = "Compare it with the baseline on 8 fresh seeds, in 16 evaluations."
     called, way = "Finished, no verdict", NextStep(compare, (command(*words),))
     if run.counts.ok:

@@ -1,7 +1,7 @@
 """What a page consists of, before it is Markdown, HTML or a terminal's text.
 
 `budgets.blocks` has the paragraphs, lists and tables. Text there is a line of Markdown with code,
-bold and escapes (`budgets.plain.plain`) and nothing else; logs and commands are as they are.
+bold and escapes (`budgets.formatting.plain`) and nothing else; logs and commands are as they are.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,8 +10,7 @@ from typing import Literal
 
 from budgets.blocks import Heading, Items, Table, Text
 from budgets.blocks import markdown as in_lines
-from budgets.plain import plain, printable
-from budgets.words import sentence_case
+from budgets.formatting import plain, printable, sentence_case
 
 Mood = Literal["good", "caution", "bad", "open", "trouble"]
 """Go; Go with a But; No-Go; running, or without a verdict; paused, stopped, interrupted."""

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from budgets.blocks import Items, Table, Text
-from budgets.campaign.names import shortened
-from budgets.plain import plain
+from budgets.formatting import listed, number, plain, precise_duration, shortened
 from budgets.stats import Gain, gain
 from budgets.verdict.findings_text import in_words
-from budgets.words import listed, number, precise_duration
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer

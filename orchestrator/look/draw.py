@@ -17,7 +17,7 @@ from statistics import quantiles
 from typing import Any
 from xml.etree import ElementTree
 
-from budgets.plain import printable
+from budgets.formatting import printable
 from budgets.storage import write_aside
 from objectives.space import Knob as Scale
 from orchestrator.look.blocks import Figure

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from budgets.events import Settled, Status
-from budgets.plain import printable
+from budgets.formatting import printable
 from budgets.state import Batch, RunState
 from budgets.verdict.finalists import BASELINE
 from objectives.secrets import redacted, without_values

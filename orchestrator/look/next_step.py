@@ -8,20 +8,19 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.plain import command
+from budgets.formatting import command, quoted, rounded_up, sentence_case, uncapitalized
 from budgets.plan import Plan
 from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.tiers import TIERS
 from budgets.verdict.advice import Step, advised, is_rung_uncertain
 from budgets.verdict.findings import Findings
-from budgets.words import quoted, rounded_up, sentence_case, uncapitalized
 from objectives import secrets
 from objectives.api import SetupError
 from objectives.space import Knob
 from orchestrator.config import UntoldError, assign, objective_words
 from orchestrator.look.run import Run
-from orchestrator.planning.names import found_as
+from orchestrator.plan.resolve import found_as
 from orchestrator.records.planned import space_of
 from orchestrator.records.range_ends import RangeEnd, widened_in_words
 
@@ -194,7 +193,7 @@ def _longer_evaluations(run: Run, step: Step, best: str) -> tuple[str, str]:
         return said, _another(run, f"x{times:g}", *words, settings=settings)
     anyway = "" if run.state.decided and run.state.decided.grade == "go" else " --anyway"
     said = f"Train it and the baseline longer, on 8 fresh seeds, to compare them: {step.why}."
-    return said, f"{best}{anyway} --train --seeds 8 --compare"
+    return said, f"{best}{anyway} --train --seeds 8"
 
 
 # Where the best lies at the end of a range

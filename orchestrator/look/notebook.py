@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from budgets.plain import printable
+from budgets.formatting import printable
 from budgets.verdict.finalists import recommendation
 from orchestrator.look.answer import answer
 from orchestrator.look.document import plain_values

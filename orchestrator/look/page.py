@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from budgets.plain import printable
+from budgets.formatting import printable
 from objectives.settings import cut
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Answer, Mood, Section

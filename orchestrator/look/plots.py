@@ -12,14 +12,13 @@ from statistics import fmean
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from budgets.campaign.names import shortened
 from budgets.campaign.words import name_of
 from budgets.effects import CampaignReport
 from budgets.events import Status
 from budgets.failures import is_lost
+from budgets.formatting import counted, listed, number, percent, sentence_case, shortened
 from budgets.stats import interval
 from budgets.verdict.finalists import BASELINE
-from budgets.words import counted, listed, number, percent, sentence_case
 from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.draw import Drawing

@@ -13,13 +13,12 @@ from typing import Any
 
 from budgets.blocks import Text
 from budgets.events import GenerationTold
+from budgets.formatting import number, plain
 from budgets.ledger import LEDGER, Clock, read
-from budgets.plain import plain
 from budgets.state import RunState, apply, begin
 from budgets.storage import document as as_json
 from budgets.storage import write_aside
 from budgets.verdict.finalists import Point, recommendation, winner
-from budgets.words import number
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Block, Section, answer_in_markdown, markdown

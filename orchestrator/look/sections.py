@@ -14,11 +14,19 @@ import orjson
 from budgets.blocks import Heading, Items, Table, Text
 from budgets.campaign.text import campaign_blocks
 from budgets.following import beginning as begins_with
-from budgets.plain import command, one_line, plain
+from budgets.formatting import (
+    command,
+    counted,
+    in_bytes,
+    number,
+    one_line,
+    plain,
+    precise_duration,
+    sentence_case,
+)
 from budgets.proxy.text import proxy_blocks
 from budgets.verdict.finalists import IN_WORDS
 from budgets.verdict.findings_text import gain_lines, judged
-from budgets.words import counted, in_bytes, number, precise_duration, sentence_case
 from objectives import secrets
 from orchestrator.look import text
 from orchestrator.look.blocks import Block, Commands, Details, Figure, Log, Ruler, Section, table_of

@@ -27,8 +27,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from budgets.formatting import one_line
 from budgets.ledger import LEDGER, LedgerCorruptError
-from budgets.plain import one_line
 from budgets.state import ImpossibleEventError
 from orchestrator.look import page, text
 from orchestrator.look.answer import answer

@@ -11,8 +11,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from budgets.plain import plain, printable
-from budgets.words import duration, precise_duration
+from budgets.formatting import duration, plain, precise_duration, printable
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import answer_in_lines, markdown

@@ -7,16 +7,15 @@ from statistics import fmean
 from budgets.blocks import Block, Heading, Items, Table, Text
 from budgets.campaign.text import campaign_sentence
 from budgets.events import Amended, Decided
+from budgets.formatting import about, counted, duration, listed, one_line, percent, sentence_case
 from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
 from budgets.pace import GOOD_ACCURACY, Pace, Timing
-from budgets.plain import one_line
 from budgets.plan import Caps
 from budgets.proxy.text import proxy_sentence
 from budgets.schedule import next_step
 from budgets.verdict.decision import gain_in_words
 from budgets.verdict.findings import Findings, title
 from budgets.verdict.findings_text import incumbent_line
-from budgets.words import about, counted, duration, listed, percent, sentence_case
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import way_on
 from orchestrator.look.rows import Balance, Failures, Knob

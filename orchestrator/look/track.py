@@ -29,8 +29,8 @@ from subprocess import PIPE, Popen
 from typing import Any, Protocol, Self
 
 from budgets.events import Decided, GenerationTold, Settled
+from budgets.formatting import command, one_line
 from budgets.ledger import Record
-from budgets.plain import command, one_line
 from budgets.state import Batch, RunState
 from objectives.programs.kernel import die_with_parent
 from objectives.secrets import redacted

@@ -29,10 +29,9 @@ from budgets.events import (
     Settled,
     Withdrawn,
 )
+from budgets.formatting import duration, number, precise_duration, printable
 from budgets.ledger import LEDGER
-from budgets.plain import printable
 from budgets.verdict.findings import title
-from budgets.words import duration, number, precise_duration
 from objectives.programs.kernel import libc
 from orchestrator.look import text
 from orchestrator.look.board import Board

@@ -14,17 +14,15 @@ from statistics import median, stdev
 from typing import Any
 
 from budgets.events import Opened, Planned, Reserved, Settled, Status
+from budgets.formatting import figure, table
 from budgets.ledger import LEDGER, Record, read
 from budgets.plan import Plan
-from budgets.table import table
-from budgets.words import figure
 from orchestrator.capacity import AtMost
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.matrix.matrix import evaluate
-from orchestrator.planning.names import Overrides, run_directory, short_hash
-from orchestrator.planning.plan import calibration_plan
+from orchestrator.plan.resolve import Overrides, calibration_plan, run_directory, short_hash
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.running.session import Session
 from orchestrator.scalability import Fit, Level

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from budgets.events import Settled
-from budgets.plain import printable
+from budgets.formatting import printable
 from budgets.state import Batch, Generation, Panel, RunState
 from budgets.storage import document, write_aside
 from orchestrator.records.planned import knobs_of, space_of

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from budgets.formatting import listed
 from budgets.state import RunState
-from budgets.words import listed
 from objectives.space import Knob, SearchSpace
 from orchestrator.records.planned import space_of
 from orchestrator.records.recommended import best_point

@@ -10,12 +10,12 @@ from itertools import chain
 from pathlib import Path
 
 from budgets.events import Planned
+from budgets.formatting import counted
 from budgets.ledger import LEDGER, LedgerCorruptError, Reader, marked, read
 from budgets.plan import Phase, Plan
 from budgets.rules import Ruling, ruling_of
 from budgets.state import RunState, fold
 from budgets.storage import read_plain
-from budgets.words import counted
 
 DEPTHS = ("", "*/", "*/*/", "*/*/*/")
 """Where below its place the run of a cell may lie: there, or in a runs directory."""

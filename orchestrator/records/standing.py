@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from budgets.formatting import duration
 from budgets.pace import last_seen
 from budgets.rules import Decision, Ruling, ruling_of
 from budgets.state import RunState
-from budgets.words import duration
 from orchestrator.execution.processes import boot_id, owner_is_gone
 
 Kind = Literal[

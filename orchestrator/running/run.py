@@ -17,13 +17,12 @@ from budgets.events import (
     Settled,
     Status,
 )
+from budgets.formatting import PROGRAM, counted, one_line
 from budgets.ledger import LEDGER, Ledger, LedgerCorruptError, Record, marked, set_aside_command
-from budgets.plain import PROGRAM, one_line
 from budgets.plan import Plan
 from budgets.rules import refusal_of
 from budgets.state import Batch, Observer, RunState, Try, apply, begin, fold, ticked
 from budgets.storage import unused
-from budgets.words import counted
 from objectives.programs import sources
 from objectives.programs.objective import ProgramObjective
 from orchestrator.execution.attempts import (
@@ -35,7 +34,7 @@ from orchestrator.execution.attempts import (
 )
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
-from orchestrator.planning.differences import differences, in_short
+from orchestrator.plan.differences import differences, in_short
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.planned import knobs_of, objective_of, space_of
 from orchestrator.running.settle import attempt_id, settled

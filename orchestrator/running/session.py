@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Self
 
 from budgets.events import Owner
+from budgets.formatting import counted
 from budgets.ledger import LEDGER, Clock, Ledger
 from budgets.plan import Plan
 from budgets.rules import Ruling, ruling_of
 from budgets.state import Generation, Observer, RunState
 from budgets.storage import DISK, Storage, read_plain
-from budgets.words import counted
 from objectives.api import Objective
 from orchestrator.capacity import Pace, Pacing
 from orchestrator.execution.engine import Engine, opened
 from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
-from orchestrator.planning.history import keep
-from orchestrator.planning.names import Overrides
+from orchestrator.plan.history import keep
+from orchestrator.plan.resolve import Overrides
 from orchestrator.records import metrics
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import Result, recorded_state

@@ -5,7 +5,7 @@ import math
 
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import was_given_up
-from budgets.plain import one_line
+from budgets.formatting import one_line
 from budgets.state import RunState
 from orchestrator.execution.child import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
 from orchestrator.execution.evaluate import Outcome

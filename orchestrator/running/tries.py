@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of, is_lost, is_unexplained
-from budgets.plain import one_line
+from budgets.formatting import one_line
 from budgets.state import Batch, RunState, Try
 from objectives.api import ObjectiveSpec
 from objectives.registry import varied

@@ -11,7 +11,7 @@ from budgets.schedule import next_step
 from budgets.state import RunState, apply, begin
 from budgets.verdict.decision import decide
 from budgets.verdict.findings import title
-from orchestrator.planning.panels import due
+from orchestrator.plan.comparisons import due
 from orchestrator.records.diverged import DivergedError
 
 Word = TypeVar("Word", Settled, PanelAsked, Decided)

@@ -11,15 +11,15 @@ from pydantic import BaseModel, ValidationError
 from budgets.calibration import measure
 from budgets.events import AttemptKey, Reserved, Settled
 from budgets.failures import was_given_up
+from budgets.formatting import PROGRAM
 from budgets.ledger import LEDGER, LedgerCorruptError, Record, check_mark, read, read_mark
 from budgets.liveness import centre_of, moved
-from budgets.plain import PROGRAM
 from budgets.plan import Inherited, Parent, Plan, SearchTerms, Source
 from budgets.state import ImpossibleEventError, RunState, fold
 from orchestrator.execution.attempts import SUMMARY
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.evaluate import Outcome
-from orchestrator.planning.seeds import evaluation_seeds
+from orchestrator.plan.seeds import evaluation_seeds
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.diverged import DivergedError, ReplayError
 from orchestrator.records.planned import space_of
@@ -30,7 +30,6 @@ from orchestrator.running.tries import judged
 from orchestrator.search import Point, Search
 from orchestrator.verification.campaign import conditions_as_planned
 from orchestrator.verification.panels import at, differing_field, fresh_seeds, panels_and_decision
-from orchestrator.verification.training import trained_where_it_stood
 from orchestrator.warm_start import carried
 
 
@@ -67,9 +66,6 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
             held.append(_one_knob_each(directory, state))
         elif state.plan.campaign is not None:
             held.append(conditions_as_planned(state, state.plan.campaign))
-            if (parent := state.plan.parent) is not None:
-                found = as_of(_runs_beside(directory), parent.head, run=parent.run_id)
-                held.append(trained_where_it_stood(state.plan, found and found[1]))
         if state.plan.confirmation is not None:
             held.append(panels_and_decision(records))
         held.append(_settlements(directory, records, state))

@@ -12,7 +12,7 @@ import pytest
 
 from budgets.ledger import LEDGER
 from budgets.plan import Devices
-from orchestrator.planning.plan import limits_for
+from orchestrator.plan.resolve import limits_for
 from orchestrator.records.recorded import Result
 
 Command = Callable[..., Any]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.plain import shell_word
+from budgets.formatting import shell_word
 from objectives.analytic import AnalyticObjective
 from objectives.api import CommandLine, Context, Knobs
 from objectives.programs.environment import cleaned
@@ -45,7 +45,7 @@ class Program:
         return getattr(SPHERE, name)
 
 
-def found(program: Program, device: str = "cpu") -> dict[str, Any]:
+def found(program: Any, device: str = "cpu") -> dict[str, Any]:
     return dry_run(program, {"x0": 0.25}, 7, imagined(Path("/runs"), device, 3))
 
 

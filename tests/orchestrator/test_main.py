@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.plain import PROGRAM
+from budgets.formatting import PROGRAM
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,7 +22,7 @@ from objectives.space import Knob, SearchSpace
 from orchestrator.execution.attempts import locked, write_summary
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
+from orchestrator.plan.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.session import system_clock

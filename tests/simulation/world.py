@@ -21,7 +21,7 @@ from orchestrator.execution.attempts import CONFIG, SUMMARY, read, write_model
 from orchestrator.execution.evaluate import Attempt, Slots
 from orchestrator.execution.server import EngineError
 from orchestrator.matrix.search import Searching
-from orchestrator.planning.names import run_directory
+from orchestrator.plan.resolve import run_directory
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.session import Session

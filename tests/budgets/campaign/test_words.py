@@ -6,7 +6,7 @@ import pytest
 
 from budgets.campaign.words import chance_in_words, in_words, moves, with_level
 from budgets.effects import Difference, campaign_report
-from budgets.words import number
+from budgets.formatting import number
 
 if TYPE_CHECKING:
     from tests.budgets.campaign.conftest import Campaigns

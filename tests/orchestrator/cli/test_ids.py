@@ -49,8 +49,6 @@ LIMITS = ("--set", "evaluation.limit_seconds=90", "--set", "evaluation.stall_sec
             ),
             "proxy-sphere-6d5af9078b-cpu-2fa6d2",
         ),
-        (("best", "golden", "--train"), "best-go-x4"),
-        (("best", "golden", "--train", "--times", "2", "--max-hours", "3"), "best-go-x2"),
     ],
 )
 def test_what_was_asked_decides_the_id(

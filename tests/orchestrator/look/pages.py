@@ -1,7 +1,7 @@
 """An answer and sections with every kind of block, all of whose text is hostile."""
 
 from budgets.blocks import Heading, Items, Met, Table, Text
-from budgets.plain import plain
+from budgets.formatting import plain
 from orchestrator.look.blocks import Answer, Block, Commands, Details, Figure, Log, Ruler, Section
 
 HOSTILE = (

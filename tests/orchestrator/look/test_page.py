@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 from markupsafe import escape
 
-from budgets.plain import printable
+from budgets.formatting import printable
 from orchestrator.look import page
 from orchestrator.look.blocks import Block, Section
 from tests.orchestrator.look.pages import FIELDS, HOSTILE, SVG, every_section, hostile_answer

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import orjson
 import pytest
 
+from budgets.formatting import number
 from budgets.ledger import LEDGER, read
 from budgets.state import fold
-from budgets.words import number
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution.attempts import METRICS

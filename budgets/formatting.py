@@ -1,0 +1,231 @@
+"""Numbers, names, commands and tables as people read them, and text from anywhere made safe."""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from math import ceil, floor, log10
+from pathlib import Path
+
+NAME = "CMAES_PROGRAM"
+"""The variable in which a script that starts this program says how it was called itself."""
+
+
+def _program() -> str:
+    """How this program was called, so that a shell in the same directory finds it again."""
+    if said := os.environ.get(NAME):
+        return said
+    called = Path(sys.argv[0])
+    if called.name == "orchestrator":  # an installed command
+        found = shutil.which(called.name)
+        return called.name if found and _is_same(found, called) else shell_word(str(called))
+    if called.parts[-2:] != ("orchestrator", "__main__.py"):  # a library of another program
+        return "python -m orchestrator"
+    names = (n for n in ("python", "python3") if (p := shutil.which(n)) and _is_same(p, _PYTHON))
+    return f"{next(names, shell_word(str(_PYTHON)))} -m orchestrator"
+
+
+_PYTHON = Path(sys.executable)
+
+
+def _is_same(found: str, other: Path) -> bool:
+    """Whether both are one file of one directory: those of two environments may be one link."""
+    one, two = os.path.abspath(found), os.path.abspath(other)
+    return os.path.dirname(one) == os.path.dirname(two) and os.path.samefile(one, two)
+
+
+_STEERS = re.compile(r"[\\`<\[\]|*~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+"""Characters that mean something to Markdown; an underscore does only at the edge of a word."""
+
+_ESCAPES = {"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def printable(text: str) -> str:
+    """`text` as it can be shown: without characters that steer a terminal or turn text around."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def one_line(text: str, most: int = 300) -> str:
+    """What any ledger, table and terminal can hold of a cause."""
+    clean = text.encode("utf-8", "replace").decode()
+    line = " ".join("".join(c if c.isprintable() else " " for c in clean).split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+def plain(text: str) -> str:
+    """One line that says `text` in Markdown, and is no HTML, link, image or code in it."""
+    line = " ".join(printable(text).split())
+    return _STEERS.sub(r"\\\g<0>", line)
+
+
+def shell_word(text: str) -> str:
+    """`text` as bash and zsh read it back, in one line that steers no terminal."""
+    if text.isprintable():
+        return shlex.quote(text)
+    return f"$'{''.join(map(_escaped, text))}'"
+
+
+def command(*words: str) -> str:
+    """A command of this program in one line to copy. Words are quoted where a shell wants it."""
+    return " ".join([PROGRAM, *map(shell_word, words)])
+
+
+def move_command(there: Path, to: Path) -> str:
+    """What moves a file or a directory, in one line to copy."""
+    return f"mv {shell_word(str(there))} {shell_word(str(to))}"
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no text
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x80 else f"\\U{code:08x}"
+
+
+PROGRAM = _program()
+"""How every command begins that a person is told to type."""
+
+
+# Numbers, times, sizes and lists
+
+
+def number(value: float | None, digits: int = 5, none: str = "-") -> str:
+    """`3.1385`: a score's five digits unless others are asked for."""
+    return none if value is None else f"{value:.{digits}g}"
+
+
+def rounded_up(value: float, digits: int = 3) -> str:
+    """`0.0485` of 0.04841: never less than it is."""
+    step = 10.0 ** (floor(log10(value)) + 1 - digits)
+    return f"{ceil(value / step - 1e-9) * step:.{max(digits, 1 + floor(log10(value)))}g}"
+
+
+def figure(value: float) -> str:
+    """`12.3`, `1,234`: three digits, and no more than the whole number."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def percent(share: float, digits: int = 4) -> str:
+    """`99%`, `99.5%`, `1.234%`: as many digits as it takes, four at most."""
+    return f"{100 * share:.{digits}g}%"
+
+
+def duration(seconds: float) -> str:
+    """`41 s`, `3 min 20 s`, `2 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def precise_duration(seconds: float) -> str:
+    """`0.031 s`, `6.4 s`, `41 s`: a tenth, or two digits, where that is something."""
+    if 0 < seconds < 0.1:
+        return f"{seconds:.2g} s"
+    return f"{seconds:.1f} s" if 0 < seconds < 9.95 else duration(seconds)
+
+
+def against(need: float, free: float, unit: str) -> tuple[str, str]:
+    """What is needed and what is free, told apart: `18 s of device time`, `3.6 s`."""
+    if unit not in ("hours", "device-hours"):
+        return f"{need:.4g} {unit}", f"{free:.4g} {unit}"
+    words = [precise_duration(3600 * hours) for hours in (need, free)]
+    if words[0] == words[1]:
+        words = [f"{3600 * hours:.6g} s" for hours in (need, free)]
+    return words[0] + " of device time" * (unit == "device-hours"), words[1]
+
+
+def about(seconds: float) -> str:
+    """`under a second`, `2 s`, `8 min 16 s`: for who wants to know what it costs."""
+    return "under a second" if 0 < seconds < 1 else duration(seconds)
+
+
+def in_bytes(count: float) -> str:
+    """`812 B`, `3.4 MiB`, `120 GiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 999.5:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} TiB"
+
+
+def sentence_case(text: str) -> str:
+    """With a capital at the beginning, and the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def uncapitalized(text: str) -> str:
+    """To stand behind other words."""
+    return text[:1].lower() + text[1:]
+
+
+def quoted(text: str) -> str:
+    """As somebody else's words."""
+    return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"
+
+
+def counted(count: int, what: str) -> str:
+    """`1 seed`, `8 seeds`, `no seeds`; `2 boundaries`."""
+    if count == 1:
+        return f"1 {what}"
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{count or 'no'} {plural}"
+
+
+def listed(words: Iterable[object], most: int | None = None) -> str:
+    """`a, b and c`; `a, b and 5 more`, where there are more than `most`."""
+    every = [str(word) for word in words]
+    if most is not None and len(every) > most:
+        every = [*every[: most - 1], f"{len(every) - most + 1} more"]
+    return " and ".join(filter(None, (", ".join(every[:-1]), *every[-1:])))
+
+
+def first_few(clauses: Sequence[str], most: int) -> str:
+    """`a; b; and 4 more`."""
+    more = [f"and {len(clauses) - most} more"] * (len(clauses) > most)
+    return "; ".join([*clauses[:most], *more])
+
+
+# Names and tables
+
+
+def shortened(names: Sequence[str], width: int) -> list[str]:
+    """The names as they are, or with their middles left out where they are longer than `width`.
+
+    Two that would look alike begin with their numbers instead, counted from 1.
+    """
+    cut = [_cut(name, width) for name in names]
+    return [
+        short if cut.count(short) == 1 else _cut_behind(f"{number}", name, width)
+        for number, (name, short) in enumerate(zip(names, cut, strict=True), 1)
+    ]
+
+
+def _cut(name: str, width: int) -> str:
+    if len(name) <= width:
+        return name
+    tail = 2 * (width - 1) // 3  # levels that differ and `_base` stand at the end
+    return f"{name[: width - 1 - tail]}…{name[-tail:]}"
+
+
+def _cut_behind(number: str, name: str, width: int) -> str:
+    return f"{number}…{name[-(width - 1 - len(number)) :]}"
+
+
+def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
+    """Its lines. A column is called `>cost` where its cells are numbers, `<mean` where bars."""
+    names = list(columns)
+    sides = ({">": "--:", "<": ":--"}.get(name[:1], "---") for name in names)
+    return [
+        "|" + "".join(f" {name.lstrip('<>')} |".replace("  |", " |") for name in names),
+        f"|{'|'.join(sides)}|",
+        *(f"| {' | '.join(map(str, cells))} |" for cells in rows),
+    ]
