@@ -28,7 +28,7 @@ PROCESSORS = {
 
 SEARCHES = """
 import hashlib, random, warnings
-from budgets.terms import SearchTerms
+from budgets.plan import SearchTerms
 from orchestrator.search import Search
 from tests.orchestrator.search.conftest import closed
 
