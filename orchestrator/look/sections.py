@@ -43,13 +43,10 @@ from orchestrator.look.campaign import campaign_blocks
 from orchestrator.look.evidence import check_blocks, gain_lines, proxy_blocks, verdict_tables
 from orchestrator.look.files import log_end, measured_in
 from orchestrator.look.next_step import beginning, named
-from orchestrator.look.rows import Balance, Generation, Knob
+from orchestrator.look.rows import Generation, Knob
 from orchestrator.look.run import Run
 
 ON_A_TERMINAL = 5
-
-CURRENCIES = {"device-hours": "device time", "hours open": "wall clock"}
-"""Those that are shown as time, and what people call them."""
 
 Figures = Mapping[str, Figure]
 
@@ -118,23 +115,21 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     yield from _shown(figures, "scores")
     if run.is_search and run.generations:
         yield from _folded("Every generation", [generations_table(run.generations)])
-    if run.best_so_far is not None and run.luck_so_far is not None:
-        best, luck = number(run.best_so_far), number(run.luck_so_far)
-        yield Text(
-            f"Best score: {best}. By luck alone the best of as many baselines would be near {luck}."
-        )
+    if run.best_so_far is not None and run.best_by_chance is not None:
+        best, chance = number(run.best_so_far), number(run.best_by_chance)
+        yield Text(f"Best score: {best}. By chance the best of as many baselines is near {chance}.")
 
 
 def generations_table(generations: Sequence[Generation]) -> Table:
     """The scores of those generations, at least one, a row each."""
-    caption = "By luck alone: the best score to expect of as many candidates like the baseline"
+    caption = "By chance: the best score to expect of as many candidates like the baseline"
     return table_of(caption, map(_generation, generations))[0]
 
 
 def _generation(one: Generation) -> dict[str, object]:
     marks = "" if one.is_told else ", unfinished"
     scores = {"best": one.best, "mean": one.mean, "sd": one.sd, "best so far": one.best_so_far}
-    scores |= {"by luck alone": one.luck_so_far, "step size": one.step_size}
+    scores |= {"best by chance": one.best_by_chance, "step size": one.step_size}
     return {
         ">generation": f"{one.number}{marks}",
         **{f">{name}": number(value) for name, value in scores.items()},
@@ -169,21 +164,12 @@ def balances(run: Run) -> Table:
     return table_of(
         "Spent, reserved for what is in flight, and left",
         (
-            {"currency": CURRENCIES.get(own.currency, own.currency)}
-            | {f">{name}": amount(own, getattr(own, name)) for name in columns}
+            {"currency": text.currency(own)}
+            | {f">{name}": text.amount(own, getattr(own, name)) for name in columns}
             for own in run.balances
             if own.counts
         ),
     )[0]
-
-
-def amount(own: Balance, value: float | None) -> str:
-    """A number of that currency: `120`, `2 h 05 min`, `12.34`."""
-    if value is None:
-        return "no cap"
-    if own.currency in CURRENCIES:
-        return precise_duration(3600 * value)
-    return f"{value:,.2f}" if own.currency == "cost" else f"{value:,.0f}"
 
 
 # The knobs, and the search
@@ -252,7 +238,7 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
     """What failed, why, and what rules and people decided."""
     kinds, state = () if run.failures is None else run.failures.kinds, run.state
     yield from table_of(
-        "Attempts that failed; final: not tried again",
+        "Attempts that failed; final: not retried",
         (
             {
                 "cause": plain(kind.what),
@@ -270,14 +256,10 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
         if end is not None and end.lines:
             blocks.append(Log(end.place, end.lines))
         yield Details(plain(f"Where: {kind.what}"), blocks)
-    fired = [(one.rule, one.generation, one.evidence) for one in state.fired]
-    overridden = [(one.rule, one.generation, one.reason) for one in state.overridden]
     parts = {
-        "Rules that fired": [f"{rule}, generation {at}: {why}" for rule, at, why in fired],
-        "Overrides": [f"{rule}, generation {at}: {why}" for rule, at, why in overridden],
+        "Rules that fired": text.rules(state.fired),
+        "Overrides": text.rules(state.overridden),
         "Amendments": [text.amended(one) for one in state.amended],
-        "Records lost": [f"{one.lost_records}: {one.why}" for one in state.salvaged],
-        "Devices withdrawn": [f"{one.device}: {one.why}" for one in state.withdrawn],
     }
     for title, entries in parts.items():
         if entries:

@@ -60,10 +60,6 @@ def usage(run: "Run") -> Iterator[Usage]:
             charged[part, "useful" if end.status is Status.OK else "wasted"] += end.charged_ms
             began_ms = run.at_ms(Moment(attempt.session, attempt.reserved_ms))
             used[names[bisect_right(begins, began_ms, hi=len(names)) - 1]] += end.charged_ms
-    for late in run.state.late:
-        part = _part(late.panel, late.generation)
-        charged[part, "wasted"] += late.charged_ms
-        used[part] += late.charged_ms
     spilled = 0.0
     for part, (began, ended) in zip(names, pairwise(begins), strict=True):
         there = sum(
@@ -112,7 +108,7 @@ def slots(run: "Run") -> Iterator[Slot]:
     ends = {one.slot: one.ended for one in run.ended if one.session == session}
     workers = state.opened[-1].workers if goes_on and state.opened else 0
     idle = [slot for slot in range(workers) if slot not in rows]
-    for slot in idle[: max(0, workers - len(rows) - len(state.withdrawn))]:
+    for slot in idle:
         ended = ends.get(slot)
         seconds = None if ended is None else max(0.0, now - ended)
         rows[slot] = Slot(slot=slot, device=device, seconds=seconds)
