@@ -28,14 +28,13 @@ FEWEST, MOST = 2, 20
 NAME_WIDTH, VALUE_WIDTH, CELL_WIDTH, MOST_NAMED = 68, 24, 40, 6
 """Characters of a name, of a value in a sentence and in a table; how many a sentence has."""
 
-DECIDE = ("Objective", "Data", "Space")
-"""What a fingerprint is of, as far as it is on record."""
+DECIDE = ("objective.", "data.", "space.")
+"""What the names of that begin with which a fingerprint is of, as far as it is on record."""
 
 
 class Fact(NamedTuple):
     """Something on record that is not the same in all runs; None: it is not on record of one."""
 
-    part: str
     name: str
     values: tuple[str | None, ...]
 
@@ -74,14 +73,11 @@ class Comparison:
     @cached_property
     def differences(self) -> tuple[Fact, ...]:
         """Every fact on record that is not the same in all of them, what decides scores first."""
-        known = [
-            {(part, name): said for part, own in facts(run).items() for name, said in own.items()}
-            for run in self.runs
-        ]
-        keys = dict.fromkeys(key for own in known for key in own)
-        found = [Fact(*key, tuple(own.get(key) for own in known)) for key in keys]
+        known = list(map(facts, self.runs))
+        names = dict.fromkeys(name for own in known for name in own)
+        found = [Fact(name, tuple(own.get(name) for own in known)) for name in names]
         differing = [fact for fact in found if len(set(fact.values)) > 1]
-        return tuple(sorted(differing, key=lambda fact: fact.part not in DECIDE))
+        return tuple(sorted(differing, key=lambda fact: not fact.name.startswith(DECIDE)))
 
     @property
     def why_not(self) -> tuple[str, ...]:
@@ -89,7 +85,7 @@ class Comparison:
         if self.is_comparable:
             return ()
         found = []
-        for fact in (fact for fact in self.differences if fact.part in DECIDE):
+        for fact in (fact for fact in self.differences if fact.name.startswith(DECIDE)):
             values = ("none" if one is None else cut(one, VALUE_WIDTH) for one in fact.values)
             found.append(f"{fact.name} ({listed(dict.fromkeys(values), MOST_NAMED)})")
         return tuple(found or ["the objective's code: nothing else on record differs"])
@@ -144,7 +140,7 @@ class Comparison:
             begins = "More than chance, over its own baseline on fresh seeds"
             sentence = f"{begins}: {listed(shown, MOST_NAMED)}."
         differing = [
-            {f"{fact.part}: {fact.name}": cut(fact.values[place] or "-", CELL_WIDTH)
+            {fact.name: cut(fact.values[place] or "-", CELL_WIDTH)
              for fact in self.differences} for place in range(len(self.runs))
         ]  # fmt: skip
         sections = (

@@ -4,11 +4,16 @@
 loss curves) is left out: `orchestrator.load` has it.
 """
 
+import os
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from budgets.formatting import one_line
 from budgets.verdict.finalists import Point, recommendation, winner
+from objectives.secrets import redacted
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.files import measured_in
@@ -86,3 +91,30 @@ def best_document(run: Run) -> dict[str, Any]:
 
 def _place(run: Run, point: Point) -> dict[str, Any]:
     return {"point": point, "knobs": run.space.decode(point)}
+
+
+# As flat values
+
+
+def flat(fields: Mapping[str, Any]) -> dict[str, str | float]:
+    """Return the fields as `objective/settings/n_layer`, without secrets and what is empty.
+
+    Entries of a list go by their names, `space/knobs/lr/low`; those without one are left out.
+    """
+    found: dict[str, str | float] = {}
+    for key, value in fields.items():
+        name, inner = plain_name(key), value
+        if isinstance(value, list | tuple) and any(isinstance(one, dict) for one in value):
+            inner = {one["name"]: one for one in value if "name" in one}
+        if isinstance(inner, dict):
+            found |= {f"{name}/{part}": leaf for part, leaf in flat(inner).items()}
+        elif inner not in (None, "", [], ()):
+            said = redacted(f"{key}={value}", os.environ).removeprefix(f"{key}=")
+            is_number = isinstance(value, int | float) and said == str(value)
+            found[name] = value if is_number else one_line(said, most=500)
+    return found
+
+
+def plain_name(said: str) -> str:
+    """Return it as one part of a name that every tracker takes, and no part of a path."""
+    return re.sub(r"^\.+|[^A-Za-z0-9_.-]+", "_", said)[:50]

@@ -212,16 +212,6 @@ class FailureKind(Frozen):
     places: tuple[str, ...]  # directories of the first few
 
 
-class Failures(Frozen):
-    """Evaluations that failed by their configuration, attempts that were lost, and why."""
-
-    evaluations: int  # that are over
-    failed: int  # of these
-    attempts: int  # that ended other than by a person's order
-    lost: int  # of these, by the infrastructure
-    kinds: tuple[FailureKind, ...]  # the most frequent first
-
-
 class Spread(NamedTuple):
     """The search's distribution after one generation, replayed from the ledger."""
 

@@ -19,7 +19,7 @@ from budgets import calibration as calibrations
 from budgets import pace as paces
 from budgets.accounts import MS_PER_HOUR
 from budgets.campaign.matrix import Matrix, matrix_of
-from budgets.causes import cause_of, is_lost
+from budgets.causes import cause_of
 from budgets.course import search_is_over, still_for_the_verdict
 from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
@@ -297,19 +297,24 @@ class Run:
         return tuple(slots(self))
 
     @cached_property
-    def failures(self) -> rows.Failures | None:
-        """None: nothing has ended."""
-        ended = [one for one in self.attempts if one.status not in (None, Status.CANCELLED)]
-        final = [one.status is Status.OK for one in ended if one.is_final]
-        if not ended:
-            return None
-        return rows.Failures(
-            evaluations=len(final),
-            failed=final.count(False),
-            attempts=len(ended),
-            lost=sum(one.status is not None and is_lost(one.status, one.cause) for one in ended),
-            kinds=tuple(sorted(_kinds(ended), key=lambda kind: -kind.attempts)),
+    def failures(self) -> tuple[rows.FailureKind, ...]:
+        """Attempts that failed, by what failed and whose fault it is, the most frequent first."""
+        by_kind: dict[tuple[str, str], list[rows.Attempt]] = defaultdict(list)
+        for one in self.attempts:
+            if one.status and (cause := cause_of(one.status, one.cause)) is not None:
+                by_kind[cause.whose, cause.what].append(one)
+        kinds = (
+            rows.FailureKind(
+                whose=whose,
+                what=what,
+                attempts=len(own),
+                final=sum(one.is_final for one in own),
+                example=own[0].cause,
+                places=tuple(one.place for one in own[:MOST_PLACES]),
+            )
+            for (whose, what), own in by_kind.items()
         )
+        return tuple(sorted(kinds, key=lambda kind: -kind.attempts))
 
     # What the search has learned
 
@@ -523,22 +528,6 @@ def _to_come(state: RunState) -> int:
     if not search_is_over(state):
         of_search = state.plan.resolved.evaluations - accounts.evaluations
     return max(0, of_search + still_for_the_verdict(state).evaluations - len(accounts.holds))
-
-
-def _kinds(ended: list[rows.Attempt]) -> Iterator[rows.FailureKind]:
-    by_kind: dict[tuple[str, str], list[rows.Attempt]] = defaultdict(list)
-    for one in ended:
-        if one.status and (cause := cause_of(one.status, one.cause)) is not None:
-            by_kind[cause.whose, cause.what].append(one)
-    for (whose, what), own in by_kind.items():
-        yield rows.FailureKind(
-            whose=whose,
-            what=what,
-            attempts=len(own),
-            final=sum(one.is_final for one in own),
-            example=own[0].cause,
-            places=tuple(one.place for one in own[:MOST_PLACES]),
-        )
 
 
 def _gains(found: Findings) -> Iterator[rows.NamedGain]:

@@ -1,6 +1,6 @@
 """Each fact of a run worded once: plain text, made of the numbers of `Run`, without any marks."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from statistics import fmean
 
@@ -23,7 +23,7 @@ from orchestrator.look.campaign import campaign_sentence
 from orchestrator.look.evidence import check_sentence, incumbent_line, proxy_sentence
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import way_on
-from orchestrator.look.rows import Balance, Failures, Knob
+from orchestrator.look.rows import Balance, Knob
 from orchestrator.look.run import Run
 from orchestrator.records.cautions import kept
 
@@ -184,15 +184,6 @@ def statuses(run: Run) -> str:
     """`7 ok, 1 oom`."""
     found = run.evaluations_by_status.items()
     return ", ".join(f"{n} {status}" for status, n in found) or "none settled"
-
-
-def failure_rates(found: Failures) -> Iterator[str]:
-    """How many evaluations failed, and how many attempts were lost."""
-    for failed, of, what, whose in (
-        (found.failed, found.evaluations, "evaluations", "configuration"),
-        (found.lost, found.attempts, "attempts", "infrastructure"),
-    ):
-        yield f"{failed} of {of} {what} failed by the {whose} ({failed / max(1, of):.1%})."
 
 
 # What was found
