@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from budgets.formatting import printable
-from budgets.ledger.storage import write_aside
+from budgets.storage import write_aside
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_line, print_markdown, write_bytes
 from orchestrator.look.campaign import Exported, collect, exported

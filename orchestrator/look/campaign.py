@@ -19,8 +19,8 @@ from budgets.effects import (
     telling,
 )
 from budgets.formatting import first_few, number, plain, shortened
-from budgets.ledger.storage import document, write_aside
-from budgets.terms import Thresholds
+from budgets.plan import Thresholds
+from budgets.storage import document, write_aside
 from orchestrator.look.blocks import (
     Block,
     Figure,

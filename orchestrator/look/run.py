@@ -19,16 +19,16 @@ from budgets import calibration as calibrations
 from budgets import pace as paces
 from budgets.accounts import MS_PER_HOUR
 from budgets.campaign.matrix import Matrix, matrix_of
-from budgets.causes import cause_of
-from budgets.course import search_is_over, still_for_the_verdict
 from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
+from budgets.failures import cause_of
 from budgets.liveness import Liveness, label, liveness
+from budgets.plan import Calibration, PanelName, Plan, SearchTerms
 from budgets.proxy.certificate import Certificate, certificate
-from budgets.ruling import Decision, Ruling
+from budgets.rules import Decision, Ruling
+from budgets.schedule import search_is_over, still_for_the_verdict
 from budgets.state import Batch, Moment, Panel, RunState, Try
 from budgets.state import Generation as Asked
-from budgets.terms import Calibration, PanelName, Plan, SearchTerms
 from budgets.verdict.finalists import BASELINE, INCUMBENT, recommendation
 from budgets.verdict.findings import Findings, findings
 from objectives.space import SearchSpace

@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from budgets.formatting import printable
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from objectives.programs.kernel import libc
 from orchestrator.look.campaign import Exported
 from orchestrator.look.run import Run

@@ -9,7 +9,7 @@ import pytest
 
 from budgets.campaign.matrix import Matrix
 from budgets.events import Owner
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger import LEDGER, read
 from orchestrator.look.campaign import Exported, exported
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines
