@@ -67,7 +67,7 @@ def test_what_differs_is_named_with_its_values() -> None:
         (why,) = Comparison([go, other]).why_not
         assert said in why
     (seed,) = Comparison([go, golden("go", evaluation_seed=77)]).differences
-    assert (seed.name, seed.values[1]) == ("evaluation seed", "77")
+    assert (seed.name, seed.values[1]) == ("search.evaluation_seed", "77")
 
 
 @pytest.mark.parametrize(("one", "other"), list(combinations(RUNS, 2))[::9])

@@ -16,8 +16,9 @@ from unittest.mock import Mock
 import pytest
 
 from budgets.ledger import LEDGER
+from orchestrator.look.document import flat
 from orchestrator.look.run import Run
-from orchestrator.look.track import Trackers, figures, flat, follow
+from orchestrator.look.track import Trackers, figures, follow
 from orchestrator.records.recorded import load_state
 from orchestrator.records.tail import Tail
 from tests.conftest import REPOSITORY
