@@ -9,7 +9,6 @@ from pathlib import Path
 import typer
 
 from budgets.formatting import command
-from objectives.keeping import keeping
 from objectives.secrets import redacted
 from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.output import Output
@@ -33,7 +32,7 @@ def conducting(config: Config, *, as_json: bool) -> Iterator[tuple[Session, Outp
     """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
     trackers_wanted = tuple(config.track.to)
     refuse_missing(trackers_wanted)
-    with keeping(allowed=True), Output(console(stderr=as_json)) as live:
+    with Output(console(stderr=as_json)) as live:
         stop = SignalStop(config.backend.drain_seconds, announce=live.announce)
         with Trackers(trackers_wanted, live.say, lambda: stop.now) as trackers:
 
