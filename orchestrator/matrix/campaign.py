@@ -12,13 +12,13 @@ from itertools import product
 from math import floor, prod
 from typing import Any
 
-from budgets.state import RunState
-from budgets.terms import (
+from budgets.plan import (
     CampaignTerms,
     Condition,
     Envelope,
     Factor,
 )
+from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, SetupError
 from objectives.settings import shown

@@ -7,9 +7,9 @@ from random import Random
 from statistics import median
 
 from budgets.formatting import PROGRAM
+from budgets.plan import Calibration, Envelope, Parent, ProxyTerms, Varied
 from budgets.proxy.certificate import LEAST_CANDIDATES, certificate
 from budgets.state import RunState
-from budgets.terms import Calibration, Envelope, Parent, ProxyTerms, Varied
 from budgets.verdict.finalists import recommendation
 from objectives import registry
 from objectives.api import Objective

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from budgets.terms import Calibration, Devices, Envelope, Parent, Phase, Plan
+from budgets.plan import Calibration, Devices, Envelope, Parent, Phase, Plan
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of

@@ -14,8 +14,8 @@ from typing import Any
 
 from budgets.events import Status
 from budgets.formatting import figure, table
+from budgets.plan import Plan
 from budgets.state import RunState, Try
-from budgets.terms import Plan
 from orchestrator.capacity import AtMost
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of

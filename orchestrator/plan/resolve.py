@@ -11,7 +11,7 @@ from typing import Any
 
 from budgets.calibration import noise
 from budgets.formatting import counted
-from budgets.terms import (
+from budgets.plan import (
     MOST_HOURS,
     Calibration,
     Caps,
