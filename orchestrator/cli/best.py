@@ -10,7 +10,7 @@ from typer import Context, Option
 from budgets.formatting import printable
 from budgets.terms import Phase
 from orchestrator.best import as_dict, configuration_of, to_lines, training_of
-from orchestrator.cli.conducting import conducting, finish
+from orchestrator.cli.session import conducting, finish
 from orchestrator.cli.options import (
     BESIDE,
     BESIDE_TABLES,
@@ -130,4 +130,4 @@ def _train(found: Best, config: Config, times: float | None, seeds: int, *, as_j
     slots = replace(slots, count=request.campaign.workers(slots.count))
     with conducting(config, as_json=as_json) as (session, live):
         result = carry_out(request, session, slots)
-        finish(result, session.stop, live, as_json)
+        finish(result, session.stop, live, as_json=as_json)
