@@ -14,12 +14,11 @@ from objectives import registry
 from objectives.api import Objective, SetupError, Variant
 from objectives.rebased import essential, rebased
 from objectives.space import Knob
-from orchestrator.campaign.conditions import CONTROL, DEFAULT
-from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import RUNG_FACTOR, Config, to_toml
 from orchestrator.look.next_step import widening
 from orchestrator.look.reports import best_document
 from orchestrator.look.run import Run
+from orchestrator.matrix.campaign import CONTROL, DEFAULT, CampaignRequest
 from orchestrator.plan.resolve import RUN_ID, check_run_id, found_as, short_hash
 from orchestrator.plan.seeds import training_seeds
 from orchestrator.records.cautions import cautions

@@ -27,14 +27,13 @@ from budgets.terms import Devices, Tier
 from objectives.api import SetupError
 from objectives.keeping import keeping
 from objectives.programs.kernel import memory_bytes
-from orchestrator.campaign.conditions import campaign_of, cells_of, terms_of
-from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Config, is_installed, resolve
 from orchestrator.execution.devices import Offer, visible_gpus
 from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import look_at_gpus
 from orchestrator.execution.server import EngineError
+from orchestrator.matrix.campaign import CampaignRequest, cells_of, terms_of
 from orchestrator.plan.resolve import engine_of, search_plan
 from orchestrator.plan.times import bytes_of_evaluations, free_bytes, known_time, room
 from orchestrator.running.place import check_place
@@ -270,18 +269,15 @@ def _needed_bytes(resolved: Config, devices: Devices) -> dict[str, int]:
     root = Path(resolved.runs_dir)
     measured = known_time(root, resolved.tuned, devices).measured
     each = None if measured is None else bytes_of_evaluations(measured)
-    if resolved.campaign is not None and resolved.campaign.cell == "training":
+    if resolved.campaign is not None:
         plan = CampaignRequest(resolved, terms_of(resolved)).plan(devices, None)
         return {f"campaign {plan.run_id}": room(plan, root, each).needed}
-    tier, times, count = resolved.search.tier, "", 1
-    if resolved.campaign is not None:  # of searches
-        count = len(cells_of(resolved)) * len(campaign_of(resolved).seeds)
-        times = f"{count} x "
+    tier = resolved.search.tier
     tiers: tuple[Tier, ...] = get_args(Tier) if tier is None else (tier,)
     succession = foreseen(root, resolved, devices.kind)
     configs = [resolved.having({"search.tier": tier}) for tier in tiers]
     plans = [search_plan(one, devices, None, None, succession) for one in configs]
-    return {f"{times}{p.phase} {p.tier}": count * room(p, root, each).needed for p in plans}
+    return {f"{p.phase} {p.tier}": room(p, root, each).needed for p in plans}
 
 
 def _data(resolved: Config, answer: Mapping[str, Any]) -> Iterator[Finding]:

@@ -10,7 +10,6 @@ from typer import Context, Option
 from budgets.formatting import printable
 from budgets.terms import Phase
 from orchestrator.best import as_dict, configuration_of, to_lines, training_of
-from orchestrator.cli.session import conducting, finish
 from orchestrator.cli.options import (
     BESIDE,
     BESIDE_TABLES,
@@ -21,6 +20,7 @@ from orchestrator.cli.options import (
     resolved_of,
     taking,
 )
+from orchestrator.cli.session import conducting, finish
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.matrix.matrix import carry_out

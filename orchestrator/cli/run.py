@@ -45,7 +45,14 @@ from orchestrator.matrix.matrix import Matrix, carry_out
 from orchestrator.matrix.memory import as_dict, memory_of, to_markdown, with_micro_batch
 from orchestrator.matrix.proxy import ProxyCheck, near
 from orchestrator.matrix.search import Searching
-from orchestrator.plan.history import CALIBRATION_SEEDS, Entry, entry_of, made_at, read_history
+from orchestrator.plan.history import (
+    CALIBRATION_SEEDS,
+    Entry,
+    entry_of,
+    find_calibration,
+    made_at,
+    read_history,
+)
 from orchestrator.plan.resolve import slots_of
 from orchestrator.records.manifest import source_of
 from orchestrator.records.planned import objective_of
@@ -142,7 +149,7 @@ def calibrate(
     config = resolved_of(context).without_caps()
     overrides = overrides_of(override, reason, again=again)
     slots = slots_of(config)
-    known = measuring.find_calibration(Path(config.runs_dir), config.tuned, devices_of(slots))
+    known = find_calibration(Path(config.runs_dir), config.tuned, devices_of(slots))
     with conducting(config, as_json=as_json) as (session, live):
         if again:
             result = measuring.calibrate_again(session, config, slots, seeds, overrides, reason)

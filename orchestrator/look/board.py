@@ -13,10 +13,10 @@ from budgets.formatting import number, plain
 from budgets.ledger.chain import LEDGER
 from budgets.ledger.storage import document, write_aside
 from budgets.terms import Thresholds
-from orchestrator.campaign.standing import in_flight, matrix_of_runs
 from orchestrator.look import text
 from orchestrator.look.blocks import Figure, Section, markdown, table_of
 from orchestrator.look.run import Run
+from orchestrator.matrix.campaign_status import in_flight, matrix_of_runs
 from orchestrator.records import manifest as manifests
 from orchestrator.records.recorded import find_run, first_plan, is_there, recorded_state
 
@@ -104,9 +104,9 @@ def find_board(run: str | None, root: Path, now: datetime) -> Board | None:
 
 
 def _of_runs(directory: Path, manifest: manifests.Manifest, now: datetime) -> Board:
-    matrix, measure = matrix_of_runs(directory, manifest, now)
+    matrix = matrix_of_runs(directory, manifest, now)
     level, is_over = Thresholds().alive_level, not matrix.unsettled
-    report = campaign_report(matrix, level, is_over=is_over, measure=measure)
+    report = campaign_report(matrix, level, is_over=is_over)
     running = f"{matrix.counts.get('running', 0)} of {len(matrix.cells)} runs running"
     whose = "finished" if is_over else running
     return Board(directory, matrix, report, whose, campaign_sentence(report, "runs"))

@@ -1,6 +1,6 @@
 """What a plan takes, and how much must be free so that no rule ends it early: the one forecast.
 
-`plan`, `plan --fit`, the SLURM export and campaigns of searches all read it.
+`plan`, `plan --fit` and the SLURM export all read it.
 """
 
 from dataclasses import asdict, dataclass

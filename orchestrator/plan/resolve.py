@@ -106,7 +106,7 @@ def check_beginning(config: Config) -> None:
     """Raises ValueError on what no command could begin, as far as no other run is looked at."""
     space = config.tuned.space
     caps_for(config, evaluations=1)
-    if config.campaign is None or config.campaign.cell == "search":
+    if config.campaign is None:
         check_search(config)
     if config.search.known is not None:
         read_known(Path(config.search.known), space)

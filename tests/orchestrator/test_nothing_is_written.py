@@ -10,8 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from objectives.keeping import keeping, keeps
-from orchestrator.cli.conducting import conducting
 from orchestrator.cli.entry import program
+from orchestrator.cli.session import conducting
 from orchestrator.config import Config
 from orchestrator.look.serve import HOST, Site
 
@@ -50,10 +50,6 @@ executor = "inline"
 workers = 1
 """
 
-SEARCHES = CAMPAIGN.replace("[factors]\ndimension = [2, 3]\n", "[factors]\n").replace(
-    "[campaign]", '[search]\ntier = "min"\npopulation = 8\n[campaign]\ncell = "search"'
-)
-
 RUN = "min-sphere-s1"
 SPHERE = ("--objective", "sphere", "--workers", "1")
 
@@ -78,7 +74,6 @@ LOOKS = (
     "explain",
     "explain search.toml",
     "explain factorial.toml",
-    "explain searches.toml --json",
     "best",
     f"best {RUN} --json",
     "plan --tier min",
@@ -87,7 +82,6 @@ LOOKS = (
     "plan --objective sphere --workers 1 --tier min --verbose",
     f"plan --variant robust --from {RUN} --objective sphere --workers 1",
     "plan factorial.toml",
-    "plan searches.toml",
     "init --template phase1",
     "init --template factorial --json",
     "export slurm factorial.toml",
@@ -132,7 +126,7 @@ def surroundings(
         monkeypatch.setenv(variable, str(tmp_path / name))
     monkeypatch.setattr(tempfile, "tempdir", None)
     if not any(scene.iterdir()):
-        for name, text in (("search", SEARCH), ("factorial", CAMPAIGN), ("searches", SEARCHES)):
+        for name, text in (("search", SEARCH), ("factorial", CAMPAIGN)):
             (tmp_path / f"{name}.toml").write_text(text)
         assert command("phase1", "--tier", "min", *SPHERE, "--executor", "inline").code == 0
         assert command("run", "factorial.toml").code == 0

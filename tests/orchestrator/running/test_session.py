@@ -24,7 +24,8 @@ from budgets.state import RunState
 from budgets.terms import Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.cli import conducting, terminal
+from orchestrator.cli import session as conducting
+from orchestrator.cli import terminal
 from orchestrator.cli.errors import EXIT_STORAGE
 from orchestrator.execution import devices
 from orchestrator.execution.engine import Engine
@@ -163,7 +164,7 @@ def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
 
     from budgets.rules import disk_full
     from budgets.ruling import Ruling
-    from orchestrator.cli.output import Output
+    from orchestrator.cli.session import Output
 
     state = state_of(run)
     trigger = disk_full(0, "the disk is full; make room and repeat the command")
