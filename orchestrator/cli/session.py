@@ -27,6 +27,8 @@ from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.terminal import console, print_json, print_markdown, silence
 from orchestrator.config import Config
 from orchestrator.execution.insistence import INTERRUPTS
+from orchestrator.look.answer import answer
+from orchestrator.look.blocks import answer_in_lines
 from orchestrator.look.document import document
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
@@ -151,7 +153,11 @@ def finish(result: Result, stop: Stop, live: Output, *, as_json: bool) -> None:
     if as_json:
         print_json(document(run))
     else:
-        tell(run, print_markdown, live.say)
+        if run.plan.phase == "calibration":  # there is no more to it
+            for line in answer_in_lines(answer(run)):
+                live.say(line)
+        else:
+            tell(run, print_markdown, live.say)
         live.say(f"Files: {result.directory}")
         live.say(f"See it: {command('report', str(result.directory), '--html')}")
     if stop.requested and result.ruling.decision == "continue":
