@@ -9,12 +9,11 @@ from typing import Any
 
 from budgets.formatting import command, percent, shell_word
 from budgets.terms import CampaignTerms, Condition, Plan
-from budgets.verdict.findings_text import in_words
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant
-from objectives.rebased import essential, rebased
 from objectives.space import Knob
 from orchestrator.config import RUNG_FACTOR, Config, to_toml
+from orchestrator.look.evidence import gain_in_words
 from orchestrator.look.next_step import widening
 from orchestrator.look.reports import best_document
 from orchestrator.look.run import Run
@@ -102,9 +101,10 @@ def configuration_of(plan: Plan, point: Point) -> Configuration:
     knobs = tuple(_value(*own) for own in zip(space.knobs, point, strict=True))
     values = {knob.name: knob.value for knob in knobs}
     try:
-        arguments = registry.load(spec).arguments(values)
-        moved = rebased(spec, space, values) if any(k.is_moved for k in knobs) else spec
-        training = None if moved is None else essential(moved)
+        objective = registry.load(spec)
+        arguments = objective.arguments(values)
+        moved = objective.with_baseline(values) if any(k.is_moved for k in knobs) else spec
+        training = None if moved is None else registry.unusual(moved)
     except (ValueError, SetupError) as error:
         return Configuration(spec.name, knobs, why=f"it cannot be loaded now: {error}")
     return Configuration(spec.name, knobs, arguments, training)
@@ -216,7 +216,7 @@ def _table(candidate: Configuration) -> Iterator[str]:
 def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
     if evidence is None:
         return
-    yield f"Gain over the baseline on fresh seeds: {in_words(evidence.gain)}."
+    yield f"Gain over the baseline on fresh seeds: {gain_in_words(evidence.gain)}."
     absolute = _bounds(evidence, _scale(evidence))
     mean, lower, upper = absolute.values()
     if evidence.score is not None and mean is not None:
@@ -226,7 +226,7 @@ def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
     if evidence.gain.lower is not None:
         yield f"Each bound holds with {percent(1 - evidence.gain.level)} confidence."
     if evidence.rung is not None:
-        yield f"With {evidence.rung_label}: {in_words(evidence.rung)}."
+        yield f"With {evidence.rung_label}: {gain_in_words(evidence.rung)}."
 
 
 # One longer training of it

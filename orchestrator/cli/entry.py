@@ -14,10 +14,8 @@ import typer
 from typer.core import TyperCommand
 
 from budgets.formatting import PROGRAM, printable
-from objectives.commands import Group, Program
-from objectives.keeping import keeping
 from orchestrator.cli.errors import EXIT_SIGNAL, exit_code, in_words
-from orchestrator.cli.program import examples
+from orchestrator.cli.program import Group, Program, examples
 from orchestrator.execution.insistence import Insisted
 from orchestrator.version import version
 
@@ -134,8 +132,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run
     try:
-        with keeping(allowed=False):  # but where something is evaluated
-            sys.exit(program()(standalone_mode=False, prog_name=PROGRAM) or 0)
+        sys.exit(program()(standalone_mode=False, prog_name=PROGRAM) or 0)
     except (KeyboardInterrupt, Insisted) as interrupted:
         print("Interrupted.", file=sys.stderr)
         is_ours = isinstance(interrupted, Insisted)

@@ -182,18 +182,18 @@ def shards(
 
     Writes the directory --out.
     """
-    from objectives.nanochat.text.shards import write
+    from objectives.nanochat.shards import write
 
     if not out.name or not str(out).isprintable():
         raise ValueError(f"--out: expected a directory's name, got {str(out)!r}")
-    found = write(data, out, count)
+    written = write(data, out, count)
     if as_json:
-        print_json({**asdict(found), "directory": str(found.directory)})
+        print_json(written)
         return
-    files = counted(len(found.files) - 1, "file")
+    files = written["files"]
     said = (
-        f"{found.directory}: {found.train_documents:,} documents of {found.train_bytes:,} bytes "
-        f"to train on in {files}, {found.val_documents:,} of {found.val_bytes:,} held out in "
-        f"{found.files[-1]}."
+        "{directory}: {train_documents:,} documents of {train_bytes:,} bytes to train on in "
+        "{count}, {val_documents:,} of {val_bytes:,} held out in {last}."
     )
-    print_line(printable(said))
+    line = said.format(count=counted(len(files) - 1, "file"), last=files[-1], **written)
+    print_line(printable(line))

@@ -21,7 +21,6 @@ from rich.console import Console
 from budgets.events import Event
 from budgets.formatting import command, printable
 from budgets.state import RunState
-from objectives.keeping import keeping
 from objectives.secrets import redacted
 from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.terminal import console, print_json, print_markdown, silence
@@ -122,7 +121,7 @@ def conducting(config: Config, *, as_json: bool) -> Iterator[tuple[Session, Outp
     """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
     wanted = tuple(config.track.to)
     refuse_missing(wanted)
-    with keeping(allowed=True), Output(console(stderr=as_json)) as live:
+    with Output(console(stderr=as_json)) as live:
         stop = SignalStop(config.backend.drain_seconds, announce=live.announce)
         with Trackers(wanted, live.say, lambda: stop.now) as trackers:
 
