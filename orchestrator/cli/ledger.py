@@ -9,7 +9,7 @@ import typer
 from typer import Context, Option
 
 from budgets.formatting import counted, move_command, printable
-from budgets.ledger.chain import damaged
+from budgets.ledger import damaged
 from objectives.nanochat.config import NanochatConfig
 from orchestrator.cli.errors import EXIT_CORRUPT
 from orchestrator.cli.options import (
@@ -79,7 +79,7 @@ def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
     from orchestrator.running.salvage import salvage
     from orchestrator.running.session import system_clock
 
-    saved = salvage(source, out, system_clock())
+    saved = salvage(source, out)
     rebuild(out, system_clock().now())
     if as_json:
         print_json({**asdict(saved), "out": str(out)})
@@ -87,8 +87,7 @@ def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
     print_line(
         f"Kept {saved.records} records in {saved.out}.\n"
         f"Lost: {saved.lost_records} known records, {saved.lost_bytes} bytes. Why: {saved.why}.\n"
-        f"Open reservations: {saved.adopted} had finished and are recovered, {saved.charged} are "
-        "charged as lost. Results of lost records are taken from eval/ where they are.\n"
+        "Its next session settles what is open, from the results in eval/ where they are.\n"
         "To go on, put it in the old one's place and repeat the run's command:\n"
         f"  {move_command(source, damaged(source))} && {move_command(saved.out, source)}"
     )

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, Context, Option
 
-from budgets.fold import ImpossibleEventError
 from budgets.formatting import command
-from budgets.ledger.chain import LedgerCorruptError
+from budgets.ledger import LedgerCorruptError
+from budgets.plan import Plan
 from budgets.rules import RULES
-from budgets.terms import Plan
+from budgets.state import ImpossibleEventError
 from objectives import registry, secrets
 from orchestrator.config import OPTIONS, RUNS_DIR, Config, Layers, parse_assignments, resolve
 from orchestrator.plan.resolve import Overrides, check_beginning

@@ -11,8 +11,8 @@ from typer import Context, Option
 
 from budgets.calibration import measure
 from budgets.formatting import command
+from budgets.plan import Calibration
 from budgets.proxy.certificate import LEAST_CANDIDATES
-from budgets.terms import Calibration
 from orchestrator.cli.options import (
     BESIDE,
     FILE,

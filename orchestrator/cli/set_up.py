@@ -20,11 +20,10 @@ from budgets.formatting import (
     shell_word,
     table,
 )
-from budgets.ledger.storage import write_aside
-from budgets.rules import RULES, TABLE, Reading
-from budgets.ruling import is_overridden, readings
+from budgets.plan import Thresholds
+from budgets.rules import RULES, TABLE, Reading, is_overridden, readings
 from budgets.state import RunState
-from budgets.terms import Thresholds
+from budgets.storage import write_aside
 from budgets.verdict.decision import Condition, conditions
 from objectives.api import Objective
 from objectives.registry import kind

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, get_args
 import orjson
 import pytest
 
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.writer import Ledger
+from budgets.ledger import LEDGER, Ledger
 from orchestrator.cli.options import names_of, numbers_of
 from orchestrator.cli.set_up import Template, rule_rows, rules_table
 from orchestrator.config import read_document

@@ -14,9 +14,9 @@ import tomlkit
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
-from budgets.terms import Plan, Thresholds
+from budgets.ledger import LEDGER, read
+from budgets.plan import Plan, Thresholds
+from budgets.state import fold
 from objectives import registry
 from objectives.files import LARGEST
 from objectives.nanochat.config import NanochatConfig
