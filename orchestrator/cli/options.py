@@ -153,7 +153,7 @@ def requested(context: Context, phase: PhaseName | None = None) -> Request:
             raise ValueError(f"{said} is {unused}. Leave it out")
     check_beginning(config)
     if config.search.proxy is not None:
-        from orchestrator.matrix.proxy import on_shorter_evaluations
+        from orchestrator.matrix.checks import on_shorter_evaluations
 
         config = on_shorter_evaluations(config)
     overrides = overrides_of(options["override"], options["reason"])

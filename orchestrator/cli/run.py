@@ -39,11 +39,10 @@ from orchestrator.config import MOST_SEEDS, TRAINING, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix import calibrate as measuring
 from orchestrator.matrix import workers as sweeping
-from orchestrator.matrix.campaign import CampaignRequest, Staggered, terms_of
-from orchestrator.matrix.knobs import CHECK_SEEDS, LEAST_SEEDS, KnobCheck
+from orchestrator.matrix.campaign import Staggered, campaign_matrix, terms_of
+from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, near, proxy_check
 from orchestrator.matrix.matrix import Matrix, carry_out
-from orchestrator.matrix.memory import as_dict, memory_of, to_markdown, with_micro_batch
-from orchestrator.matrix.proxy import ProxyCheck, near
+from orchestrator.matrix.memory import memory_of, with_micro_batch
 from orchestrator.matrix.search import Searching
 from orchestrator.plan.history import (
     CALIBRATION_SEEDS,
@@ -129,7 +128,7 @@ def _campaign(request: Request) -> None:
     with conducting(config, as_json=request.as_json) as (session, live):
         session.source = None if config.file is None else source_of(config.file)
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
-        result = carry_out(CampaignRequest(config, campaign), session, slots, pace, word)
+        result = carry_out(campaign_matrix(config, campaign), session, slots, pace, word)
         finish(result, session.stop, live, as_json=request.as_json)
 
 
@@ -184,7 +183,7 @@ def knobs(
     Writes a run, RUNS_DIR/check/ID.
     """
     config = resolved_of(context)
-    _check(KnobCheck(config, seeds, names_of(names)), as_json=as_json)
+    _check(knob_check(config, seeds, names_of(names)), as_json=as_json)
 
 
 @checks.command(
@@ -224,7 +223,7 @@ def proxy(
             )
         state = load_state(find_run(around, Path(config.runs_dir)))
         config, centre = config.with_objective(objective_of(state.plan)), near(state)
-    _check(ProxyCheck(config, fraction, candidates, seeds, centre), as_json=as_json)
+    _check(proxy_check(config, fraction, candidates, seeds, centre), as_json=as_json)
 
 
 def _check(wanted: Matrix, *, as_json: bool) -> None:
@@ -264,13 +263,14 @@ def workers(
         for result in sweep.carry_out(session):
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, as_json=as_json)
-            found.append(sweeping.swept(result.directory))
+            found.append(sweeping.swept(result.state, result.directory))
     fitted = fit([one.level for one in found])
+    document = sweeping.as_document(found, fitted, slots.count)
     if as_json:
-        print_json(sweeping.as_document(found, fitted, slots.count))
+        print_json(document)
     else:
         name = f"{config.objective} on {slots.device_name}"
-        print_markdown(sweeping.to_markdown(name, found, fitted, slots.count))
+        print_markdown(sweeping.to_markdown(name, document))
 
 
 @checks.command(epilog=examples("check memory --set micro_batch_size=4"))
@@ -301,6 +301,6 @@ def memory(
     known = read_history(Path(config.runs_dir))
     found = memory_of(config.tuned, devices_of(slots), [*known, *entries], seconds)
     if as_json:
-        print_json(as_dict(found))
+        print_json(found.as_dict())
     else:
-        print_markdown(to_markdown(found))
+        print_markdown(found.to_markdown())
