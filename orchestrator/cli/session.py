@@ -31,9 +31,9 @@ from orchestrator.look.blocks import answer_in_lines
 from orchestrator.look.document import document
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
-from orchestrator.look.terminal import tell
+from orchestrator.look.terminal import line_of, tell
 from orchestrator.look.track import Trackers, refuse_missing
-from orchestrator.look.viewer import PIPE_BYTES, SHOW, can_paint, line_of
+from orchestrator.look.viewer import PIPE_BYTES, SHOW, can_paint
 from orchestrator.plan.resolve import engine_of, pacing_of
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import Run as RunInHand
