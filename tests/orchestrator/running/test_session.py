@@ -38,8 +38,8 @@ from orchestrator.verification.verify import verify
 from tests.asking import config_for
 from tests.executors import ending
 from tests.ledgers import state_of
-from tests.orchestrator.campaign.conftest import shortened, trained
 from tests.orchestrator.conftest import NOISY
+from tests.orchestrator.matrix.conftest import shortened, trained
 from tests.simulation.session import Person, SimulatedEngine
 
 RunSearch = Callable[..., Result]
