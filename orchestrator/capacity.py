@@ -20,7 +20,7 @@ from budgets.fold import apply, begin
 from budgets.ledger.chain import Record
 from budgets.ledger.storage import write_aside
 from budgets.state import RunState
-from orchestrator.execution.server import EngineError
+from orchestrator.execution.api import EngineError
 from orchestrator.scalability import Controller, Observation
 
 SIGNALS = "backpressure.jsonl"

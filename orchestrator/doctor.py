@@ -30,11 +30,9 @@ from objectives.programs.kernel import memory_bytes
 from orchestrator.campaign.conditions import campaign_of, cells_of, terms_of
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Config, is_installed, resolve
-from orchestrator.execution.devices import Offer, visible_gpus
+from orchestrator.execution.api import EngineError, Slots
+from orchestrator.execution.devices import Offer, look_at_gpus, visible_gpus
 from orchestrator.execution.engine import Engine, devices_of
-from orchestrator.execution.evaluate import Slots
-from orchestrator.execution.occupancy import look_at_gpus
-from orchestrator.execution.server import EngineError
 from orchestrator.planning.engine import engine_of
 from orchestrator.planning.plan import search_plan
 from orchestrator.planning.room import bytes_of_evaluations, free_bytes, room

@@ -14,8 +14,8 @@ from budgets.ruling import judge
 from budgets.state import RunState
 from orchestrator.campaign.conditions import campaign_name, cells_of, runs_of
 from orchestrator.config import Budget, Config, Values, resolve
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.calibrations import CALIBRATION_SEEDS
 from orchestrator.planning.names import Overrides, check_run_id, run_directory, run_name
 from orchestrator.planning.plan import calibration_plan, search_plan

@@ -16,6 +16,7 @@ from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.output import Output
 from orchestrator.cli.terminal import console, print_json, print_markdown
 from orchestrator.config import Config
+from orchestrator.execution.signals import SignalStop
 from orchestrator.look.document import document
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
@@ -25,7 +26,6 @@ from orchestrator.planning.engine import engine_of, pacing_of
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import Run as RunInHand
 from orchestrator.running.session import Session, system_clock
-from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Stop
 
 

@@ -18,7 +18,7 @@ from objectives.commands import Group, Program
 from objectives.keeping import keeping
 from orchestrator.cli.errors import EXIT_SIGNAL, exit_code, in_words
 from orchestrator.cli.program import examples
-from orchestrator.execution.insistence import Insisted
+from orchestrator.execution.signals import Insisted
 from orchestrator.version import version
 
 BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"

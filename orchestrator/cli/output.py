@@ -18,11 +18,10 @@ from budgets.events import Event
 from budgets.formatting import printable
 from budgets.state import RunState
 from orchestrator.cli.terminal import silence
-from orchestrator.execution.insistence import INTERRUPTS
+from orchestrator.execution.signals import INTERRUPTS, at_once
 from orchestrator.look.run import Run as View
 from orchestrator.look.viewer import PIPE_BYTES, SHOW, can_paint, line_of
 from orchestrator.running.run import Run
-from orchestrator.running.signals import at_once
 
 VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.viewer")
 

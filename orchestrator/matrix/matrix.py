@@ -10,8 +10,8 @@ from typing import Protocol
 from budgets.terms import Calibration, Devices, Phase, Plan
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.execution.evaluate import Slots
 from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.names import Overrides, run_directory
 from orchestrator.planning.window import window_of

@@ -10,8 +10,8 @@ from budgets.state import RunState
 from budgets.terms import Calibration, Plan
 from objectives.api import Objective
 from orchestrator.config import Config, Verdict
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.execution.evaluate import Slots
 from orchestrator.matrix.calibrate import calibrated_for
 from orchestrator.planning.calibrations import calibration_here
 from orchestrator.planning.known_knobs import known_knobs

@@ -19,8 +19,8 @@ from budgets.ledger.chain import LEDGER, Record, read
 from budgets.terms import Plan
 from orchestrator.capacity import AtMost
 from orchestrator.config import Config
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.execution.evaluate import Slots
 from orchestrator.matrix.matrix import evaluate
 from orchestrator.planning.names import Overrides, run_directory, short_hash
 from orchestrator.planning.plan import calibration_plan

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from orchestrator.capacity import Pacing
 from orchestrator.config import Config
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Slots
 
 
 def engine_of(config: Config) -> Engine:
@@ -13,7 +13,6 @@ def engine_of(config: Config) -> Engine:
     backend = config.backend
     return Engine(
         backend.executor,
-        backend.launcher,
         backend.address,
         backend.device,
         backend.workers,

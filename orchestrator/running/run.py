@@ -9,7 +9,6 @@ from itertools import chain
 from pathlib import Path
 
 from budgets.accounts import Accounts, Refusal
-from budgets.causes import was_given_up
 from budgets.events import (
     Event,
     Owner,
@@ -29,20 +28,21 @@ from budgets.state import Batch, Observer, RunState, Try
 from budgets.terms import Plan
 from objectives.programs import sources
 from objectives.programs.objective import ProgramObjective
-from orchestrator.execution.attempts import (
+from orchestrator.execution.api import Attempt, Outcome
+from orchestrator.execution.files import (
     CONFIG,
     STARTED,
     SUMMARY,
     Started,
+    Unknown,
+    Unstarted,
     read,
-    read_summary,
+    recover,
 )
-from orchestrator.execution.evaluate import Attempt, Outcome
-from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.planning.differences import differences, in_short
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.planned import knobs_of, objective_of, space_of
-from orchestrator.running.settle import attempt_id, late, settled, settles
+from orchestrator.running.settle import attempt_id, settled
 from orchestrator.running.tries import avoided, before, form, judged
 
 
@@ -86,21 +86,16 @@ class Run:
         self.observe(self.state, record.event)
 
     def take(self, outcome: Outcome, *, may_be_cancelled: bool = False) -> None:
-        """Settle the attempt that ended so; or note that one given up as lost has come after all.
+        """Settle the attempt that ended so.
 
-        What has been heard before is not heard again. An attempt that nobody here has cancelled was
-        lost, whoever told its supervisor to end.
+        An attempt that nobody here has cancelled was lost, whoever told its supervisor to end.
         """
         for attempt in self.state.open_tries():
             if self._attempt_id(attempt.reserved) == outcome.attempt_id:
                 end = settled(attempt.reserved, outcome)
                 if end.status is Status.CANCELLED and not may_be_cancelled:
                     end = replace(end, status=Status.LOST)
-                own = judged(self.state, end)
-                return self.record(self._excused(own))
-        lost = self._lost_of(outcome.attempt_id)
-        if lost is not None and not settles(outcome, lost):
-            self.record(late(lost, outcome))
+                return self.record(self._excused(judged(self.state, end)))
         return None
 
     def _excused(self, own: Settled) -> Settled:
@@ -109,17 +104,6 @@ class Run:
             return own
         cause = one_line(f"{why}. Then: {own.cause}")
         return replace(own, status=Status.LOST, again=None, cause=cause)
-
-    def _lost_of(self, attempt_id: str) -> Settled | None:
-        """The settlement of that attempt, if it was given up and nothing was heard of it since."""
-        lost = (end for end in self.given_up() if self._attempt_id(end) == attempt_id)
-        return next(lost, None)
-
-    def given_up(self) -> list[Settled]:
-        """Settlements of attempts that were lost, and of which nothing was heard since."""
-        heard = {late.attempt_key for late in self.state.late}
-        lost = (end for end in self.state.ends() if was_given_up(end.status, end.cause))
-        return [end for end in lost if end.attempt_key not in heard]
 
     def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
         """Set an attempt's worst case aside and make its directory; or say why not.
@@ -290,15 +274,6 @@ def settle_one_abandoned(run: Run, abandoned: Try) -> None:
     wait_seconds = 2 * attempt.limits.grace_seconds + 5
     found = recover(attempt.directory, attempt.attempt_id, wait_seconds)
     run.record(judged(run.state, _end_of_abandoned(abandoned, found)))
-
-
-def note_the_late(run: Run) -> None:
-    """Take up the outcomes that attempts given up as lost have left in their files since."""
-    for lost in run.given_up():
-        directory = run.directory / "eval" / attempt_place(lost)
-        outcome = read_summary(directory, attempt_id(run.state, lost))
-        if outcome is not None and not settles(outcome, lost):
-            run.take(outcome)
 
 
 def _end_of_abandoned(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settled:

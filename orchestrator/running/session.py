@@ -22,9 +22,10 @@ from budgets.state import Generation, Observer, RunState
 from budgets.terms import Plan
 from objectives.api import Objective
 from orchestrator.capacity import Pace, Pacing
+from orchestrator.execution.api import Executor, Slots
 from orchestrator.execution.engine import Engine, opened
-from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
+from orchestrator.execution.signals import SignalStop
 from orchestrator.planning.history import keep
 from orchestrator.planning.names import Overrides
 from orchestrator.records import metrics
@@ -34,8 +35,7 @@ from orchestrator.running.pacing import MEASURES, Paces
 from orchestrator.running.place import check_place, make_directory
 from orchestrator.running.preflight import preflight
 from orchestrator.running.rulings import conclude, judge_on_record, override, refuse_override
-from orchestrator.running.run import Run, check_same_plan, note_the_late, open_run, settle_abandoned
-from orchestrator.running.signals import SignalStop
+from orchestrator.running.run import Run, check_same_plan, open_run, settle_abandoned
 from orchestrator.running.walk import Proposer, Stop, Walk
 
 
@@ -190,7 +190,6 @@ class Session:
         run.record(opened(run.owner, slots, self.command))
         self._track(directory, run.state)
         settle_abandoned(run)
-        note_the_late(run)
         self.reports.taken_up(directory, run.state, self.source)
         for rule, reason in overrides:
             override(run, rule, reason)

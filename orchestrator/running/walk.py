@@ -17,7 +17,7 @@ from budgets.ruling import (
 from budgets.state import Batch, Generation, RunState
 from budgets.verdict.decision import decide
 from orchestrator.capacity import Pace
-from orchestrator.execution.evaluate import Executor
+from orchestrator.execution.api import Executor
 from orchestrator.planning.panels import due
 from orchestrator.planning.seeds import evaluation_seeds
 from orchestrator.running.rulings import judge_on_record, put_on_record
@@ -166,9 +166,6 @@ class Walk:
         self.look(self.run)
         for outcome in self.executor.wait(WAIT_SECONDS):
             self.run.take(outcome, may_be_cancelled=self.stop.requested)
-        for device in self.executor.withdrawn:
-            if device not in self.run.state.withdrawn:
-                self.run.record(device)
         self.pace.look(self.run.state)
 
     def _drained(self) -> bool:

@@ -18,9 +18,9 @@ from budgets.ledger.head import records_lost, rolled_back
 from budgets.liveness import centre_of, moved
 from budgets.state import RunState
 from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
-from orchestrator.execution.attempts import SUMMARY
-from orchestrator.execution.attempts import read as read_file
-from orchestrator.execution.evaluate import Outcome
+from orchestrator.execution.api import Outcome
+from orchestrator.execution.files import SUMMARY
+from orchestrator.execution.files import read as read_file
 from orchestrator.planning.seeds import evaluation_seeds
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.diverged import DivergedError, ReplayError

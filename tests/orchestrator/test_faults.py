@@ -25,8 +25,8 @@ from budgets.state import Generation, Try
 from budgets.terms import SearchTerms
 from objectives import registry
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Slots
 from orchestrator.records.recorded import Result
 from orchestrator.search import Search
 from orchestrator.verification.verify import verify

@@ -12,8 +12,8 @@ from budgets.events import Reserved, Settled, Status
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD, LedgerRolledBackError
 from budgets.ledger.writer import BALLAST
-from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, read_summary
-from orchestrator.execution.evaluate import Attempt
+from orchestrator.execution.api import Attempt
+from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, read_summary
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.settle import attempt_id

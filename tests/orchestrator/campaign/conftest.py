@@ -13,11 +13,11 @@ from orchestrator.campaign.conditions import terms_of
 from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Layers, resolve
 from orchestrator.execution.engine import Engine
+from orchestrator.execution.signals import SignalStop
 from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.records.recorded import Result
 from orchestrator.running.session import Session
-from orchestrator.running.signals import SignalStop
 from tests.asking import config_for
 
 FACTORS: dict[str, Any] = {"noise": [0.01, 0.02], "dimension": [2, 3]}

@@ -55,7 +55,6 @@ patience_generations = 7
 patience_improve = 0.002
 [backend]
 executor = "inline"
-launcher = "exec"
 device = "cpu"
 workers = 1
 threads = 1
@@ -116,7 +115,6 @@ FLAGS = (
         "--executor",
         "inline",
         "--set",
-        "backend.launcher=exec",
         "--device",
         "cpu",
         "--workers",
@@ -234,7 +232,7 @@ def test_every_key_that_decides_something_is_compared_above() -> None:
     elsewhere = {
         *("search.from", "search.variant", "search.warm_start", "search.known", "search.proxy"),
         "search.generations",  # the most there may be
-        *("backend.executor", "backend.launcher", "backend.address", "backend.drain_seconds"),
+        *("backend.executor", "backend.address", "backend.drain_seconds"),
         *("backend.allow_network_fs", "backend.max_concurrent", "backend.slots_dir"),
     }
     searching = ("search", "budget", "evaluation", "verdict", "backend")

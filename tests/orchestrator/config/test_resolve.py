@@ -139,7 +139,6 @@ patience_generations = 27
 patience_improve = 0.28
 [backend]
 executor = "local"
-launcher = "exec"
 device = "cpu"
 workers = 2
 threads = 1
@@ -203,7 +202,7 @@ def test_options_that_are_not_given_leave_the_file_its_say(
     window, engine, pacing = window_of(config.budget), engine_of(config), pacing_of(config)
     assert window is not None
     assert (window.hours, window.margin_seconds) == (22.0, 23 * 60.0)
-    assert (config.runs_dir, engine.kind, engine.launcher) == ("elsewhere", "local", "exec")
+    assert (config.runs_dir, engine.kind) == ("elsewhere", "local")
     assert (engine.device, engine.workers, engine.threads) == ("cpu", 2, 1)
     assert (config.backend.drain_seconds, config.backend.allow_network_fs) == (30.0, True)
     assert (pacing.max_concurrent, pacing.slots_dir) == (3, Path("shared"))

@@ -27,8 +27,8 @@ from objectives.api import ObjectiveSpec
 from orchestrator.cli import conducting, terminal
 from orchestrator.cli.errors import EXIT_STORAGE
 from orchestrator.execution import devices
+from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look import text
 from orchestrator.look.run import Run
