@@ -350,7 +350,7 @@ class SimulatedExecutor:
                 self._take_away(one.device, one.ends)
 
     def _fall_silent(self, one: Running) -> None:
-        """It is given up; its outcome is seen later, if ever. Some really take so long."""
+        """It is given up; its summary is there later, if ever. Some really take so long."""
         rng, reserved = self._machines.rng, one.attempt.limits.reserve_ms / 1000
         given_up = one.began + reserved
         lost = ended(one.outcome, Status.LOST, "its slot is silent", reserved)
@@ -361,8 +361,6 @@ class SimulatedExecutor:
             one.outcome = one.outcome.model_copy(update={"seconds": one.ends - one.began})
         if rng.random() < self._rates.permanent:
             one.device.gone_at, one.device.back_at = given_up, inf
-        else:
-            one.deliveries.append((one.seen_at + DELIVERY_SECONDS, poisoned(one.outcome)))
 
     def _take_away(self, device: Device, at: float) -> None:
         """The device is gone from then on, for a while or for good."""

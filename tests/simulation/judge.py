@@ -184,7 +184,6 @@ class Judge:
     avoided: dict[Evaluation, str] = field(default_factory=dict)  # the device it failed on
     final: dict[Evaluation, Settled] = field(default_factory=dict)
     began_at: float = 0.0
-    opened_at: float = 0.0  # when the last session began
     is_unready: bool = False  # since then an evaluation found that nothing can be evaluated
 
     def __post_init__(self) -> None:
@@ -245,7 +244,7 @@ class Judge:
     def _judge(self, event: Event) -> None:
         match event:
             case Opened():
-                self.opened_at, self.is_unready = self.machines.clock.seconds, False
+                self.is_unready = False
             case GenerationAsked():
                 if self.reference is not None:
                     expected = self.reference.generations[event.generation].points
@@ -369,18 +368,13 @@ class Judge:
             self._check_conclusion(state)
 
     def _check_paid(self, use: Use) -> None:
-        """What a device did for an attempt is charged, except for what nobody could know.
-
-        That is what an attempt took that was given up, with all that was reserved for it, and left
-        no word before the last session began.
-        """
+        """What a device did for an attempt is charged; of one given up, what was reserved."""
         place = use.evaluation, use.attempt
         if place in self.books.open or use.ended is None:
             return
         must(place in self.books.charged, f"{use} is nowhere in the ledger")
         took_ms = ceil(1000 * (use.ended - use.began) - 1e-6)
-        unheard = use.status is None or use.seen_at > self.opened_at or use.evaluation in self.final
-        if unheard and place in self.lost:
+        if place in self.lost:
             took_ms = min(took_ms, self.books.reserved[place].reserve_ms)
         charged = self.books.charged[place]
         must(charged >= took_ms, f"{use} took {took_ms} ms, {charged} ms are charged")
