@@ -25,22 +25,20 @@ from budgets.formatting import PROGRAM, counted, in_bytes, plain, shell_word, ta
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.terms import Devices, Tier
 from objectives.api import SetupError
-from objectives.keeping import keeping
 from objectives.programs.kernel import memory_bytes
-from orchestrator.campaign.conditions import campaign_of, cells_of, terms_of
-from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Config, is_installed, resolve
 from orchestrator.execution.api import EngineError, Slots
 from orchestrator.execution.devices import Offer, look_at_gpus, visible_gpus
 from orchestrator.execution.engine import Engine, devices_of
-from orchestrator.planning.engine import engine_of
-from orchestrator.planning.plan import search_plan
-from orchestrator.planning.room import bytes_of_evaluations, free_bytes, room
-from orchestrator.planning.times import known_time
+from orchestrator.matrix.campaign import CampaignRequest, cells_of, terms_of
+from orchestrator.plan.resolve import engine_of, search_plan
+from orchestrator.plan.times import bytes_of_evaluations, free_bytes, known_time, room
 from orchestrator.running.place import check_place
 from orchestrator.warm_start import foreseen
 
 PACKAGES = ("torch", "ray", "cma", "numpy")
+EXTRAS = {"torch": '"cmaes-orchestrator[nanochat]"'}
+"""How a package is installed that an extra brings."""
 LEAST_MEMORY_BYTES = 512 << 20  # of an evaluation: torch imported takes some 300 MiB
 IMPORT_SECONDS = 120.0
 READ_SECONDS, QUICK_SECONDS = 24 * 3600.0, 15.0  # a large text may take hours, once
@@ -90,7 +88,9 @@ def examine(resolved: Config, *, quick: bool = False) -> tuple[Section, ...]:
         except NoAnswerError as error:
             found = {"disk": {"failed": str(error)}}
             data = (Finding("objective", "unknown", str(error), f"{PROGRAM} doctor"),)
-        packages = tuple(_packages(importing, 0 if offer is None else offer.gpus, engine.device))
+        trains = any("torch" in each.tuned.requires for each in conditions.values())
+        gpus = 0 if offer is None else offer.gpus
+        packages = tuple(_packages(importing, gpus, engine.device, trains=trains))
     return (
         Section("Devices", devices),
         Section("Packages", (*packages, *map(_tracker, resolved.track.to))),
@@ -180,13 +180,23 @@ def import_all(names: tuple[str, ...]) -> dict[str, Any]:
     return {"failed": failed, "gpus": gpus}
 
 
-def _packages(importing: "Answer | None", gpus: int, device: str) -> Iterator[Finding]:
-    """Whether what trains and searches is installed and can be imported, and torch sees `gpus`."""
+def _packages(
+    importing: "Answer | None", gpus: int, device: str, *, trains: bool
+) -> Iterator[Finding]:
+    """Whether each package is installed and can be imported, and whether torch sees `gpus`.
+
+    torch may be absent unless an objective `trains` with it in the orchestrator's environment.
+    """
+    absent = set()
     for name in PACKAGES:
         try:
             yield Finding(name, "ok", metadata.version(name))
         except metadata.PackageNotFoundError:
-            yield Finding(name, "missing", "not installed", _pip(name))
+            absent.add(name)
+            if name == "torch" and not trains:
+                yield Finding(name, "absent", "not installed, and this objective needs none")
+            else:
+                yield Finding(name, "missing", "not installed", _pip(EXTRAS.get(name, name)))
     if importing is None:
         return
     try:
@@ -196,13 +206,15 @@ def _packages(importing: "Answer | None", gpus: int, device: str) -> Iterator[Fi
         yield Finding("imports", "unknown", str(error), mend)
         return
     for name, why in answer["failed"].items():
-        yield Finding(f"import {name}", "missing", why, _pip(f"--force-reinstall {name}"))
+        if name not in absent:
+            yield Finding(f"import {name}", "missing", why, _pip(f"--force-reinstall {name}"))
     seen = f"torch sees {answer['gpus']} of {gpus} GPUs"
     if answer["gpus"] >= gpus:
         yield Finding("CUDA", "ok" if gpus else "absent", seen)
     else:
         mend = "install a torch built for the driver's CUDA (nvidia-smi), or say --device cpu"
-        yield Finding("CUDA", "absent" if device == "cpu" else "missing", seen, mend)
+        is_needed = device != "cpu" and ("torch" not in absent or trains)
+        yield Finding("CUDA", "missing" if is_needed else "absent", seen, mend)
 
 
 def _tracker(name: str) -> Finding:
@@ -240,16 +252,12 @@ def _conditions(resolved: Config) -> dict[str, Config]:
 
 
 def read(conditions: Mapping[str, Config], devices: Devices | None) -> dict[str, Any]:
-    """What the evaluations of each rest on, or why there can be none; what runs take of a disk.
-
-    Keeps nothing of what it reads.
-    """
-    with keeping(allowed=False):
-        found: dict[str, Any] = {name: _read(resolved) for name, resolved in conditions.items()}
-        try:
-            disk: dict[str, Any] = {} if devices is None else _needed_bytes(conditions[""], devices)
-        except (SetupError, ValueError, OSError, LedgerCorruptError) as error:
-            disk = {"failed": str(error)}
+    """What the evaluations of each rest on, or why there can be none; what runs take of a disk."""
+    found: dict[str, Any] = {name: _read(resolved) for name, resolved in conditions.items()}
+    try:
+        disk: dict[str, Any] = {} if devices is None else _needed_bytes(conditions[""], devices)
+    except (SetupError, ValueError, OSError, LedgerCorruptError) as error:
+        disk = {"failed": str(error)}
     return {"conditions": found, "disk": disk}
 
 
@@ -270,18 +278,15 @@ def _needed_bytes(resolved: Config, devices: Devices) -> dict[str, int]:
     root = Path(resolved.runs_dir)
     measured = known_time(root, resolved.tuned, devices).measured
     each = None if measured is None else bytes_of_evaluations(measured)
-    if resolved.campaign is not None and resolved.campaign.cell == "training":
+    if resolved.campaign is not None:
         plan = CampaignRequest(resolved, terms_of(resolved)).plan(devices, None)
         return {f"campaign {plan.run_id}": room(plan, root, each).needed}
-    tier, times, count = resolved.search.tier, "", 1
-    if resolved.campaign is not None:  # of searches
-        count = len(cells_of(resolved)) * len(campaign_of(resolved).seeds)
-        times = f"{count} x "
+    tier = resolved.search.tier
     tiers: tuple[Tier, ...] = get_args(Tier) if tier is None else (tier,)
     succession = foreseen(root, resolved, devices.kind)
     configs = [resolved.having({"search.tier": tier}) for tier in tiers]
     plans = [search_plan(one, devices, None, None, succession) for one in configs]
-    return {f"{times}{p.phase} {p.tier}": count * room(p, root, each).needed for p in plans}
+    return {f"{p.phase} {p.tier}": room(p, root, each).needed for p in plans}
 
 
 def _data(resolved: Config, answer: Mapping[str, Any]) -> Iterator[Finding]:

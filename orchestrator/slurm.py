@@ -33,15 +33,12 @@ from budgets.ledger.storage import document
 from budgets.terms import Calibration, Devices
 from objectives.api import SetupError
 from objectives.settings import unknown
-from orchestrator.campaign.conditions import campaign_name, campaign_of, cells_of, runs_of, terms_of
-from orchestrator.campaign.searches import search_cells, shares
-from orchestrator.config import Config, invalid, resolve, to_toml
-from orchestrator.planning.calibrations import CALIBRATION_SEEDS, calibrations_on
-from orchestrator.planning.forecast import forecast_of
-from orchestrator.planning.names import run_name
-from orchestrator.planning.plan import search_plan
-from orchestrator.planning.times import Times
-from orchestrator.planning.window import parse_hours, window_of
+from orchestrator.config import Budget, Config, Values, invalid, resolve, to_toml
+from orchestrator.matrix.campaign import campaign_name, cells_of, runs_of, terms_of
+from orchestrator.plan.forecast import forecast_of
+from orchestrator.plan.history import CALIBRATION_SEEDS, calibrations_on
+from orchestrator.plan.resolve import parse_hours, run_name, search_plan, window_of
+from orchestrator.plan.times import Times
 from orchestrator.records.manifest import MANIFEST, ManifestRun, manifest_of_runs
 from orchestrator.records.recorded import find_run
 from orchestrator.warm_start import foreseen
@@ -260,25 +257,31 @@ def _jobs(config: Config) -> Iterator[Job]:
     if config.campaign is None:
         name = run_name(config)
         yield Job(name, name, config.search.seed, config, _own_of_search(config))
-    elif campaign_of(config).cell == "search":
-        levels = {cell.name: cell.levels for cell, _, _ in runs_of(config)}
-        for search in search_cells(config):
-            name, one = f"{search.condition}_s{search.seed}", search.resolved
-            own, of = _own_of_search(one), levels[search.condition]
-            yield Job(name, search.condition, search.seed, one, own, search.control, of)
     else:
         terms_of(config)  # refuses what the objective makes of no cell
         runs = list(runs_of(config))
         for cell, seed, name in runs:
             one = resolve(replace(config.layers, cell=(cell.name, dict(cell.settings))))
             own = {
-                **shares(one.budget, len(runs), "runs"),
+                **_share(one.budget, len(runs)),
                 "campaign.name": re.sub(r"[^a-z0-9._-]", "-", name.lower())[:64],
                 "campaign.seeds": [seed],
                 "campaign.controls": False,
                 "campaign.conditions": [{"name": cell.name}],
             }
             yield Job(name, cell.name, seed, one, own, cell.control, cell.levels, is_search=False)
+
+
+def _share(budget: Budget, runs: int) -> Values:
+    """An equal part of each cap of a campaign, in whole evaluations. Raises ValueError on less."""
+    found: Values = {}
+    for name in ("max_evals", "max_device_hours", "max_hours", "max_cost"):
+        if (cap := getattr(budget, name)) is not None:
+            part = cap // runs if name == "max_evals" else cap / runs
+            if not part:
+                raise ValueError(f"[budget] {name}: {cap} cannot be shared by {runs} runs")
+            found[f"budget.{name}"] = part
+    return found
 
 
 def _own_of_search(config: Config) -> dict[str, Any]:

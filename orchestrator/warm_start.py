@@ -18,10 +18,9 @@ from objectives import registry
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
 from orchestrator.config import Config, format_value
-from orchestrator.planning.differences import deciding, differing, in_short
-from orchestrator.planning.known_knobs import Known, known_knobs
-from orchestrator.planning.names import Overrides
-from orchestrator.planning.plan import Succession, first_step, method_of
+from orchestrator.plan.differences import deciding, differing, in_short
+from orchestrator.plan.history import Known, known_knobs
+from orchestrator.plan.resolve import Overrides, Succession, first_step, method_of
 from orchestrator.records.planned import objective_of, space_of, spec_of
 from orchestrator.records.recommended import Point, best_point
 from orchestrator.records.recorded import find_run, load_state

@@ -26,10 +26,9 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix import calibrate as measuring
-from orchestrator.planning.calibrations import CALIBRATION_SEEDS, find_calibration, made_at
-from orchestrator.planning.engine import slots_of
-from orchestrator.planning.names import Overrides
-from orchestrator.planning.times_text import calibration_lines
+from orchestrator.plan.history import CALIBRATION_SEEDS, find_calibration, made_at
+from orchestrator.plan.resolve import Overrides, slots_of
+from orchestrator.plan.times import calibration_lines
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import Result
 

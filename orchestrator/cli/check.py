@@ -45,8 +45,8 @@ from orchestrator.matrix.workers import (
     worker_counts,
 )
 from orchestrator.matrix.workers import to_markdown as sweep_markdown
-from orchestrator.planning.engine import slots_of
-from orchestrator.planning.history import Entry, entry_of, read_history
+from orchestrator.plan.history import Entry, entry_of, read_history
+from orchestrator.plan.resolve import slots_of
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.scalability import fit

@@ -29,7 +29,7 @@ from orchestrator.look import text
 from orchestrator.look.document import document
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
-from orchestrator.planning.window import window_of
+from orchestrator.plan.resolve import window_of
 from orchestrator.records.recorded import find_run
 from orchestrator.running.amend import Amendment
 from orchestrator.running.amend import amend as amend_run

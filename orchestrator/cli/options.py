@@ -18,8 +18,7 @@ from budgets.rules import RULES
 from budgets.terms import Plan
 from objectives import registry, secrets
 from orchestrator.config import OPTIONS, RUNS_DIR, Config, Flags, Layers, parse_assignments, resolve
-from orchestrator.planning.names import Overrides
-from orchestrator.planning.plan import check_beginning
+from orchestrator.plan.resolve import Overrides, check_beginning
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import find_run, first_plan, ledgers, load_state
 

@@ -10,8 +10,6 @@ from typer import Context, Option
 
 from budgets.formatting import plain, printable
 from budgets.terms import Tier
-from orchestrator.campaign.conditions import campaign_name
-from orchestrator.campaign.plan import campaign_plan, runs_document, runs_page
 from orchestrator.cli.options import (
     FILE,
     FOLLOWING,
@@ -26,19 +24,28 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.page import named_file
-from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.engine import slots_of
-from orchestrator.planning.fit import Choice, Room, Wanted, best, choices, room_of, too_short
-from orchestrator.planning.fit_text import to_markdown
-from orchestrator.planning.profiles import current_profile, profile_reports
-from orchestrator.planning.times import times_here
+from orchestrator.matrix.campaign import campaign_name
+from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
+from orchestrator.plan.fit import (
+    Choice,
+    Room,
+    Wanted,
+    best,
+    choices,
+    fit_text,
+    profiles,
+    room_of,
+    too_short,
+)
+from orchestrator.plan.history import calibration_here
+from orchestrator.plan.resolve import slots_of
+from orchestrator.plan.times import times_here
 from orchestrator.warm_start import foreseen, warm_start_of
 
 
 def plan_phase(config: Config, counts: tuple[int, ...], *, as_json: bool, in_full: bool) -> None:
     """Print what would be spent, also on so many devices. Touches nothing."""
-    from orchestrator.planning.page import circumstances, page_of
-    from orchestrator.planning.page_text import to_markdown
+    from orchestrator.plan.page import circumstances, page_of, page_text
 
     root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
     warnings, notes = [*config.tuned.preflight()], tuple[str, ...]()
@@ -54,7 +61,7 @@ def plan_phase(config: Config, counts: tuple[int, ...], *, as_json: bool, in_ful
     if as_json:
         print_json({**page.as_dict(), "notes": notes, "warnings": [*warnings, *unread]})
         return
-    print_markdown(to_markdown(page, in_full=in_full))
+    print_markdown(page_text(page, in_full=in_full))
     for note in notes:
         print(printable(f"Note: {note}."))
     for warning in (*warnings, *unread):
@@ -144,13 +151,12 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
             "fits": best(found) is not None,
             "choices": [choice.as_dict() for choice in found],
             "prior": None if times.prior is None else times.prior.sentence(),
-            "profile": current_profile(config.tuned),
-            "profiles": profile_reports(config.tuned, times, room, now),
+            "profiles": profiles(config.tuned, times, room),
             "applied": changes,
         }
         print_json(document)
         return
-    print_markdown(to_markdown(found, room))
+    print_markdown(fit_text(found, room))
     if times.prior is not None:
         print_line(printable(f"Note: {times.prior.sentence()}."))
     if changes is not None:
@@ -159,7 +165,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
 
 def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) -> str:
     """Write the choice; what changes in the file. Raises ValueError where nothing fits."""
-    from orchestrator.planning import apply  # imports tomlkit
+    from orchestrator.plan import fit as apply
 
     path, choice = fitting.file, best(found)
     assert path is not None, "only where a file is named"

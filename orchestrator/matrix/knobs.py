@@ -8,8 +8,7 @@ from budgets.terms import Calibration, Devices, Envelope, Phase, Plan
 from objectives.space import Knob, SearchSpace
 from orchestrator.config import Config
 from orchestrator.matrix.matrix import within
-from orchestrator.planning.names import family_of, short_hash
-from orchestrator.planning.plan import caps_for, plan_of
+from orchestrator.plan.resolve import caps_for, family_of, plan_of, short_hash
 from orchestrator.records.recommended import Point
 
 CHECK_SEEDS = 8

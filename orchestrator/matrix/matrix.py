@@ -12,9 +12,8 @@ from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.names import Overrides, run_directory
-from orchestrator.planning.window import window_of
+from orchestrator.plan.history import calibration_here
+from orchestrator.plan.resolve import Overrides, run_directory, window_of
 from orchestrator.records.recommended import Point
 from orchestrator.records.recorded import Result, recorded_plan
 from orchestrator.running.session import Session

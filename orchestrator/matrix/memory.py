@@ -10,8 +10,7 @@ from budgets.formatting import plain, table
 from budgets.terms import Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.planning.history import Entry, on_such
-from orchestrator.planning.priors import BUDGET
+from orchestrator.plan.history import BUDGET, Entry, on_such
 
 SAFE_SHARE = 0.7
 """Of the memory there is, where two sizes or more say how the peak grows."""

@@ -13,9 +13,7 @@ from budgets.verdict.finalists import recommendation
 from objectives import registry
 from orchestrator.config import Config
 from orchestrator.matrix.matrix import within
-from orchestrator.planning.names import family_of, short_hash
-from orchestrator.planning.plan import plan_of
-from orchestrator.planning.proxy import check_population, proxy_terms
+from orchestrator.plan.resolve import check_population, family_of, plan_of, proxy_terms, short_hash
 from orchestrator.records.recommended import Point
 from orchestrator.records.recorded import finished_runs
 

@@ -13,11 +13,18 @@ from orchestrator.config import Config, Verdict
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.calibrate import calibrated_for
-from orchestrator.planning.calibrations import calibration_here
-from orchestrator.planning.known_knobs import known_knobs
-from orchestrator.planning.names import Overrides, run_directory, run_name
-from orchestrator.planning.plan import Succession, no_share, search_plan, why_no_go
-from orchestrator.planning.window import refuse_the_past, window_of
+from orchestrator.plan.history import calibration_here, known_knobs
+from orchestrator.plan.resolve import (
+    Overrides,
+    Succession,
+    no_share,
+    refuse_the_past,
+    run_directory,
+    run_name,
+    search_plan,
+    why_no_go,
+    window_of,
+)
 from orchestrator.records.recorded import Result, recorded_plan
 from orchestrator.running.session import Session
 from orchestrator.warm_start import learned, recorded_again, warm_start_of

@@ -22,8 +22,7 @@ from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.matrix import evaluate
-from orchestrator.planning.names import Overrides, run_directory, short_hash
-from orchestrator.planning.plan import calibration_plan
+from orchestrator.plan.resolve import Overrides, calibration_plan, run_directory, short_hash
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.running.session import Session
 from orchestrator.scalability import Fit, Level

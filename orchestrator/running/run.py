@@ -39,7 +39,7 @@ from orchestrator.execution.files import (
     read,
     recover,
 )
-from orchestrator.planning.differences import differences, in_short
+from orchestrator.plan.differences import differences, in_short
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.planned import knobs_of, objective_of, space_of
 from orchestrator.running.settle import attempt_id, settled

@@ -26,8 +26,8 @@ from orchestrator.execution.api import Executor, Slots
 from orchestrator.execution.engine import Engine, opened
 from orchestrator.execution.processes import this_owner
 from orchestrator.execution.signals import SignalStop
-from orchestrator.planning.history import keep
-from orchestrator.planning.names import Overrides
+from orchestrator.plan.history import keep
+from orchestrator.plan.resolve import Overrides
 from orchestrator.records import metrics
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import Result, recorded_state

@@ -18,8 +18,8 @@ from budgets.state import Batch, Generation, RunState
 from budgets.verdict.decision import decide
 from orchestrator.capacity import Pace
 from orchestrator.execution.api import Executor
-from orchestrator.planning.panels import due
-from orchestrator.planning.seeds import evaluation_seeds
+from orchestrator.plan.comparisons import due
+from orchestrator.plan.seeds import evaluation_seeds
 from orchestrator.running.rulings import judge_on_record, put_on_record
 from orchestrator.running.run import Run, has_begun, settle_one_abandoned
 from orchestrator.running.tries import avoided, ends

@@ -13,7 +13,7 @@ from budgets.state import RunState
 from budgets.terms import VERDICT_VERSION
 from budgets.verdict.decision import decide
 from budgets.verdict.findings import title
-from orchestrator.planning.panels import due
+from orchestrator.plan.comparisons import due
 from orchestrator.records.diverged import DivergedError
 
 Word = TypeVar("Word", Settled, PanelAsked, Decided)

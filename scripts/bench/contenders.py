@@ -15,7 +15,7 @@ import numpy as np
 from budgets.state import Generation, RunState
 from budgets.terms import SearchMethod, SearchTerms
 from budgets.verdict.finalists import stood_for
-from orchestrator.planning.plan import SIGMA0 as FIRST_STEPS
+from orchestrator.plan.resolve import SIGMA0 as FIRST_STEPS
 from orchestrator.search import Search
 from scripts.bench.problems import VERSION, Array, Point, keyed, reflected
 from scripts.bench.race import BestSeen, Contender, Start, Trial

@@ -12,7 +12,7 @@ import pytest
 
 from budgets.ledger.chain import LEDGER
 from budgets.terms import Devices
-from orchestrator.planning.plan import limits_for
+from orchestrator.plan.resolve import limits_for
 from orchestrator.records.recorded import Result
 
 Command = Callable[..., Any]

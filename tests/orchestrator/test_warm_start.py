@@ -23,7 +23,7 @@ from objectives.space import Knob, SearchSpace
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.files import locked, write_summary
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.planning.seeds import confirmation_seeds, evaluation_seeds
+from orchestrator.plan.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.session import system_clock

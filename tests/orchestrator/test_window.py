@@ -22,10 +22,9 @@ from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.search import Searching
-from orchestrator.planning.fit import Wanted, choices, room_of
-from orchestrator.planning.history import read_history
-from orchestrator.planning.overheads import NOTHING
-from orchestrator.planning.times import Times, times_here
+from orchestrator.plan.fit import Wanted, choices, room_of
+from orchestrator.plan.history import read_history
+from orchestrator.plan.times import NOTHING, Times, times_here
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.session import Session

@@ -20,7 +20,7 @@ from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, EngineError, Slots
 from orchestrator.execution.files import CONFIG, SUMMARY, read, write_model
 from orchestrator.matrix.search import Searching
-from orchestrator.planning.names import run_directory
+from orchestrator.plan.resolve import run_directory
 from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.session import Session

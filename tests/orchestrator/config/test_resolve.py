@@ -12,8 +12,7 @@ from orchestrator.cli.options import FILE as FILE_OPTION
 from orchestrator.cli.options import FOLLOWING, SEARCH, Asked, named
 from orchestrator.cli.set_up import values_document as as_dict
 from orchestrator.config import OPTIONS, Config, Layers, resolve
-from orchestrator.planning.engine import engine_of, pacing_of
-from orchestrator.planning.window import window_of
+from orchestrator.plan.resolve import engine_of, pacing_of, window_of
 
 Make = Callable[..., Config]
 Typed = Callable[..., Asked]

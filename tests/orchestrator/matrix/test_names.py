@@ -8,10 +8,10 @@ import pytest
 from budgets.terms import CampaignTerms, Condition, Devices, Plan, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.campaign.request import CampaignRequest
+from orchestrator.matrix.campaign import CampaignRequest
 from orchestrator.matrix.knobs import KnobCheck
 from orchestrator.matrix.proxy import Near, ProxyCheck
-from orchestrator.planning.plan import calibration_plan
+from orchestrator.plan.resolve import calibration_plan
 from tests.asking import config_for
 
 DEVICES = Devices(count=2, kind="cpu", name="some", threads=1, memory_bytes=1 << 30)

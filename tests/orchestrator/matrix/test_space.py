@@ -20,7 +20,7 @@ from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
 from orchestrator.matrix.knobs import KnobCheck, check_points
-from orchestrator.planning.known_knobs import Known, known_knobs, together
+from orchestrator.plan.history import Known, known_knobs, together
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
 from tests.asking import config_for

@@ -1,0 +1,398 @@
+"""A campaign: conditions, each on the same seeds, as one run with one ledger.
+
+Its conditions are those that a configuration lists, the full factorial of its factors, and the
+controls: the configuration itself and those of the objective.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import floor, prod
+from typing import Any, ClassVar
+
+from budgets.state import RunState
+from budgets.terms import (
+    Calibration,
+    CampaignTerms,
+    Condition,
+    Devices,
+    Envelope,
+    Factor,
+    Phase,
+    Plan,
+)
+from objectives import registry
+from objectives.api import Objective, SetupError
+from objectives.settings import shown
+from orchestrator.capacity import Pace
+from orchestrator.config import (
+    TABLES,
+    TRAINING,
+    Campaign,
+    Config,
+    Values,
+    check_key,
+    each_once,
+    flattened,
+)
+from orchestrator.plan.resolve import check_run_id, plan_of
+from orchestrator.records.recommended import Point
+
+SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
+"""One that any file system takes, and no shell mistakes for an option or a pattern."""
+
+CONTROL = "_base"  # what the names of controls end with
+DEFAULT = "default"  # the control that is the configuration itself
+
+MOST_CELLS = 10_000
+
+Factors = Mapping[str, Mapping[str, Values]]
+"""What each level sets, by the names of factor and level, in their order."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A condition as it is configured, before the objective has read its settings."""
+
+    name: str
+    settings: Values  # by dotted key
+    levels: Mapping[str, str] = field(default_factory=dict)  # by factor
+    control: bool = False
+
+
+def campaign_of(config: Config) -> Campaign:
+    """The table of that name. Raises ValueError where there is none."""
+    if config.campaign is None:
+        raise ValueError(f"{config.file} describes no campaign: it has no table [campaign]")
+    return config.campaign
+
+
+def campaign_name(config: Config) -> str:
+    """Its own name, or that of its file. Raises ValueError where no directory has such a name."""
+    name = campaign_of(config).name
+    if name is None:
+        stem = "campaign" if config.file is None else config.file.stem.lower()
+        name = re.sub(r"[^a-z0-9._-]+", "-", stem).strip("-._") or "campaign"
+    check_run_id(name, "[campaign] name")
+    return name
+
+
+def cells_of(config: Config) -> tuple[Cell, ...]:
+    """Conditions as they are listed, then the full factorial, then the controls.
+
+    Raises ValueError on what no campaign can be made of.
+    """
+    campaign = campaign_of(config)
+    cells = [_listed(number, entry) for number, entry in enumerate(campaign.conditions, 1)]
+    cells += factorial(factors_of(config.factors))
+    if not cells:
+        raise ValueError(
+            "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
+        )
+    if campaign.controls:
+        cells += _controls(config.tuned)
+    _check_names(cells)
+    aside = registry.named(config.objective, config.training).aside
+    for cell in cells:
+        _check_keys(cell)
+        if unused := [name for name in aside if f"{TRAINING}.{name}" in cell.settings]:
+            raise ValueError(
+                f"condition {cell.name}: {unused[0]} is for a training by itself, no evaluation "
+                "has it"
+            )
+    return _without_twins(config, cells)
+
+
+def runs_of(config: Config) -> Iterator[tuple[Cell, int, str]]:
+    """Each cell on each seed, and the name of that run."""
+    for cell in cells_of(config):
+        for seed in campaign_of(config).seeds:
+            yield cell, seed, f"{cell.name}_s{seed}"
+
+
+def terms_of(config: Config) -> CampaignTerms:
+    """The plan's part of a campaign. Raises ValueError, naming the cell."""
+    campaign, objective = campaign_of(config), config.tuned
+    return CampaignTerms(
+        name=campaign_name(config),
+        conditions=tuple(condition(objective, cell) for cell in cells_of(config)),
+        seeds=tuple(campaign.seeds),
+        factors=tuple(
+            Factor(name=name, levels=tuple(levels))
+            for name, levels in factors_of(config.factors).items()
+        ),
+        parallel=campaign.parallel,
+        max_workers=campaign.max_workers,
+        stagger_seconds=campaign.stagger_seconds,
+    )
+
+
+def condition(objective: Objective, cell: Cell) -> Condition:
+    """The cell as the objective has it. Raises ValueError, naming the cell, where it cannot."""
+    settings = _of_the_objective(cell)
+    try:
+        varied = registry.load(registry.varied(objective.spec, settings))
+    except ValueError as error:
+        raise ValueError(f"condition {cell.name}: {error}") from error
+    code = varied.spec.settings.get(registry.CODE)
+    if code != objective.spec.settings.get(registry.CODE):  # another program, recorded as ours is
+        settings[registry.CODE] = code
+    return Condition(
+        name=cell.name,
+        settings=settings,
+        knobs=varied.space.decode(varied.space.baseline),
+        length=_length(objective, varied),
+        levels=dict(cell.levels),
+        control=cell.control,
+    )
+
+
+def _of_the_objective(cell: Cell) -> Values:
+    start = f"{TRAINING}."
+    return {k.removeprefix(start): v for k, v in cell.settings.items() if k.startswith(start)}
+
+
+def _length(objective: Objective, varied: Objective) -> float:
+    """How long an evaluation of `varied` takes, in evaluations of `objective`, by exact FLOPs.
+
+    1 where FLOPs do not say it, or depend on data that is not there.
+    """
+    try:
+        own, base = varied.flops(), objective.flops()
+    except SetupError:
+        return 1.0
+    if own is None or base is None or not base.total or not own.total:
+        return 1.0
+    return own.total / base.total
+
+
+def factors_of(table: Mapping[str, Any]) -> Factors:
+    """The factors of a table `[factors]`.
+
+    A list holds values of the setting that the factor is named after; a table holds levels by name,
+    each a table of settings. Raises ValueError, naming the factor, on anything else.
+    """
+    return {
+        name: each_once(_levels(f"factors.{name}", name, given), f"factors.{name}")
+        for name, given in table.items()
+    }
+
+
+def _levels(place: str, factor: str, given: Any) -> Iterator[tuple[str, Values]]:
+    if not given or not isinstance(given, list | dict):
+        raise ValueError(
+            f"{place}: expected a list of values, or a table of levels, got {shown(given)}"
+        )
+    if isinstance(given, dict):
+        for name, settings in given.items():
+            if not isinstance(settings, dict):
+                raise ValueError(
+                    f"{place}.{name}: expected a table of settings, got {shown(settings)}"
+                )
+            yield name, _dotted(settings, f"{place}.{name}")
+        return
+    for value in given:
+        if isinstance(value, list | dict):
+            raise ValueError(f"{place}: expected plain values, got {shown(value)}")
+        yield _as_name(value), _dotted({factor: value}, place)
+
+
+def _as_name(value: Any) -> str:
+    """`true` as people write it, 0.5 as it is, 3e10 without a sign or zeros that say nothing."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:g}"
+    mantissa, e, exponent = (short if float(short) == value else repr(value)).partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else mantissa
+
+
+def _dotted(settings: Mapping[str, Any], place: str) -> Values:
+    """Settings by their full keys: one without a table is of `[training]`.
+
+    Raises ValueError where one is set twice, in whatever words.
+    """
+    return each_once(
+        (
+            (key if key.partition(".")[0] in TABLES else f"{TRAINING}.{key}", value)
+            for key, value in flattened(settings, place)
+        ),
+        place,
+    )
+
+
+def factorial(factors: Factors) -> tuple[Cell, ...]:
+    """Every combination of levels, the last factor varying fastest; none without factors.
+
+    Raises ValueError where two levels of a combination set the same thing, or there are too many.
+    """
+    if not factors:
+        return ()
+    if (count := prod(len(levels) for levels in factors.values())) > MOST_CELLS:
+        raise ValueError(f"[factors] make {count} combinations: expected {MOST_CELLS} at most")
+    return tuple(
+        _combined(dict(zip(factors, combination, strict=True)))
+        for combination in product(*(levels.items() for levels in factors.values()))
+    )
+
+
+def _combined(levels: Mapping[str, tuple[str, Values]]) -> Cell:
+    """The cell at one level, by name and settings, of each factor."""
+    settings: Values = {}
+    for factor, (_, own) in levels.items():
+        if both := [key for key in own if key in settings]:
+            raise ValueError(f"factors.{factor}: another factor sets {both[0]} too")
+        settings.update(own)
+    name = "_".join(f"{f.rpartition('.')[2]}{level}" for f, (level, _) in levels.items())
+    return Cell(name, settings, {factor: level for factor, (level, _) in levels.items()})
+
+
+def _controls(objective: Objective) -> Iterator[Cell]:
+    """The configuration itself, and each of the objective's own controls."""
+    yield Cell(f"{DEFAULT}{CONTROL}", {}, control=True)
+    for one in objective.controls():
+        name = f"{one.label.replace(' ', '-')}{CONTROL}"
+        yield Cell(name, _dotted(one.settings, name), control=True)
+
+
+def _listed(number: int, entry: Mapping[str, Any]) -> Cell:
+    """A condition as the file has it: a name, and tables."""
+    place = f"campaign.conditions, entry {number}"
+    name = entry.get("name")
+    if not isinstance(name, str):
+        raise ValueError(f"{place}: expected a name, got {shown(name)}")
+    return Cell(name, _dotted({k: v for k, v in entry.items() if k != "name"}, place))
+
+
+def _check_names(cells: Sequence[Cell]) -> None:
+    """Raises ValueError on a name that is no file's, or that two have, as a file system sees it."""
+    if len(cells) > MOST_CELLS:
+        raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")
+    seen: dict[str, str] = {}
+    for cell in cells:
+        if not SAFE_NAME.fullmatch(cell.name):
+            raise ValueError(
+                f"condition {shown(cell.name)}: expected a name of 1 to 100 letters, digits and "
+                ". _ + = -, beginning with a letter or digit"
+            )
+        if (folded := cell.name.lower()) in seen:
+            raise ValueError(
+                f"conditions {seen[folded]!r} and {cell.name!r} cannot be told apart: give one of "
+                "them another name, or take it away"
+            )
+        seen[folded] = cell.name
+
+
+def _check_keys(cell: Cell) -> None:
+    """Raises ValueError where the cell sets what all cells of a campaign share."""
+    for key in cell.settings:
+        check_key(key, f"condition {cell.name}")
+        if not key.startswith(f"{TRAINING}."):
+            raise ValueError(
+                f"condition {cell.name}: {key} is the same for all conditions of a campaign: "
+                f"expected keys of [{TRAINING}]"
+            )
+
+
+def _without_twins(config: Config, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The cells without a second one of the same configuration; a control's twin is that control.
+
+    Raises ValueError on two conditions of different names that are the same.
+    """
+    spec, kept = config.tuned.spec, dict[str, Cell]()
+    for cell in cells:
+        try:
+            varied = registry.varied(spec, _of_the_objective(cell))
+        except ValueError as error:
+            raise ValueError(f"condition {cell.name}: {error}") from error
+        identity = json.dumps(varied.settings, sort_keys=True, default=str)
+        first = kept.setdefault(identity, cell)
+        if first is not cell:
+            if not cell.control:
+                raise ValueError(
+                    f"conditions {first.name} and {cell.name} are the same configuration"
+                )
+            kept[identity] = replace(first, control=True)
+    return tuple(kept.values())
+
+
+@dataclass(frozen=True)
+class CampaignRequest:
+    """The conditions to compare; `config` says on which objective and within which limits."""
+
+    config: Config
+    campaign: CampaignTerms
+    phase: ClassVar[Phase] = "campaign"
+
+    def points(self) -> tuple[Point, ...]:
+        """One for each condition."""
+        return points_of(self.campaign, self.config.tuned.space.baseline)
+
+    def name(self, kind: str) -> str:  # noqa: ARG002 - the same on every kind of device
+        """The run's id: the campaign's name. Raises ValueError where that is no run's."""
+        check_run_id(self.campaign.name)
+        return self.campaign.name
+
+    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
+        """One generation whose candidates are the conditions.
+
+        Raises ValueError where a cap on evaluations does not pay for all of them: a campaign that
+        is cut short compares nothing.
+        """
+        shape = Envelope(
+            population=len(self.campaign.conditions),
+            generations=1,
+            seeds_per_candidate=len(self.campaign.seeds),
+        )
+        most, wanted = self.config.budget.max_evals, shape.evaluations
+        if most is not None and most < wanted:
+            raise ValueError(
+                f"--max-evals {most} does not pay for the campaign's {wanted} "
+                "evaluations: take fewer conditions or seeds"
+            )
+        return plan_of(
+            self.config,
+            devices,
+            calibration,
+            shape,
+            self.phase,
+            run_id=self.name(devices.kind),
+            thresholds=self.config.thresholds,
+            campaign=self.campaign,
+        )
+
+    def in_words(self, plan: Plan) -> str:
+        shape = plan.resolved
+        return (
+            f"Campaign {self.campaign.name}: {shape.population} conditions on "
+            f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
+        )
+
+
+def points_of(campaign: CampaignTerms, baseline: Point) -> tuple[Point, ...]:
+    """The point of each condition: its own, or `baseline` where its settings tell it apart."""
+    return tuple(baseline if c.point is None else c.point for c in campaign.conditions)
+
+
+class Staggered(Pace):
+    """Admits one more evaluation in flight every so many seconds, from the first question on.
+
+    `now` is a clock that never runs backwards, in seconds.
+    """
+
+    def __init__(self, seconds: float, now: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._now = now
+        self._began: float | None = None
+
+    def admits(self, state: RunState) -> bool:
+        """Whether one more may be reserved now."""
+        at = self._now()
+        if self._began is None:
+            self._began = at
+        if not self._seconds:
+            return True
+        return len(state.accounts.holds) < 1 + floor((at - self._began) / self._seconds)

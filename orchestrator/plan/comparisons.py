@@ -1,0 +1,133 @@
+"""Which configurations are compared beside the search, and when: what the plan says, asked."""
+
+from statistics import median
+
+from budgets.course import next_step
+from budgets.events import PanelAsked, Status
+from budgets.proxy.certificate import paired_panel
+from budgets.state import Panel, RunState
+from budgets.terms import Arm, Confirmation, PanelName, Plan, Varied
+from budgets.verdict.finalists import BASELINE, INCUMBENT, finalists, winner
+from objectives import registry
+from orchestrator.plan.seeds import ConfirmationSeeds, confirmation_seeds
+from orchestrator.records.planned import space_of, spec_of
+
+AT_EQUAL_SECONDS = " at equal seconds"
+
+
+def due(state: RunState) -> PanelAsked | None:
+    """The next panel, if its time has come and it was not asked yet."""
+    plan, step = state.plan, next_step(state)
+    if step == "proxy":
+        assert plan.proxy is not None
+        assert state.current is not None
+        return paired_panel(state.current, plan.proxy)
+    if plan.confirmation is None or step in ("generation", "decide", "over"):
+        return None
+    name: PanelName = step  # type: ignore[assignment]  # the other steps are panels
+    return None if state.panel(name) is not None else panel(state, name, plan.confirmation)
+
+
+def panel(state: RunState, name: PanelName, confirmation: Confirmation) -> PanelAsked:
+    """The panel of that name as the plan and the ledger so far give it."""
+    seeds = confirmation_seeds(state.plan)
+    match name:
+        case "reference":
+            arms, each = _reference(state.plan, confirmation, seeds)
+        case "finalists":
+            arms = finalists(state)
+            each = tuple(seeds.picking for _ in arms)
+        case "winner":
+            arms, each = _winner(state, confirmation, seeds)
+        case "rung":
+            arms = _rung(state, confirmation)
+            each = tuple(seeds.rung for _ in arms)
+        case "proxy":
+            raise ValueError("the short evaluations of a check are no part of a confirmation")
+    return PanelAsked(panel=name, arms=arms, seeds=each)
+
+
+Panels = tuple[tuple[Arm, ...], tuple[tuple[int, ...], ...]]
+
+
+def _baseline(plan: Plan) -> tuple[float, ...]:
+    return space_of(plan).baseline
+
+
+def _reference(plan: Plan, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Panels:
+    """The baseline on all fresh seeds, an earlier winner and each control on some of them."""
+    point = _baseline(plan)
+    arms = [Arm(name=BASELINE, point=point)]
+    each = [(*seeds.picking, *seeds.verdict)]
+    if confirmation.incumbent is not None:
+        arms.append(Arm(name=INCUMBENT, point=confirmation.incumbent))
+        each.append(seeds.verdict)
+    for control in confirmation.controls if confirmation.control_seeds else ():
+        arms.append(_arm(control, point))
+        each.append(seeds.verdict[: confirmation.control_seeds])
+    return tuple(arms), tuple(each)
+
+
+def _arm(varied: Varied, point: tuple[float, ...]) -> Arm:
+    return Arm(name=varied.label, point=point, settings=varied.settings, length=varied.length)
+
+
+def _winner(state: RunState, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Panels:
+    """The finalist that won, and each control given the seconds that the baseline took."""
+    best = winner(state)
+    assert best is not None, "some finalist has a score"
+    arms, each = [best], [seeds.verdict]
+    reference = state.panel("reference")
+    assert reference is not None, "it is asked before the search begins"
+    for place, arm in enumerate(reference.arms):
+        if arm.settings and (varied := _at_equal_seconds(state.plan, reference, place)) is not None:
+            arms.append(_arm(varied, arm.point))
+            each.append(seeds.verdict[: confirmation.control_seeds])
+    return tuple(arms), tuple(each)
+
+
+def _at_equal_seconds(plan: Plan, reference: Panel, place: int) -> Varied | None:
+    """The control trained for as long as the baseline was, by the medians measured here.
+
+    To two digits: what the clock says further on is no property of either. None where there is no
+    time to compare, or the objective cannot be made longer or shorter.
+    """
+    on_cpu = plan.devices.kind == "cpu"
+    own, baseline = (_seconds(reference, candidate, on_cpu=on_cpu) for candidate in (place, 0))
+    if not own or not baseline:
+        return None
+    arm, spec = reference.arms[place], spec_of(plan)
+    control = registry.varied(spec, arm.settings)
+    factor = float(f"{baseline / own:.2g}")
+    stretched = registry.load(control).rung(factor)
+    if stretched is None:
+        return None
+    settings = {**arm.settings, **stretched.settings}
+    label = f"{arm.name}{AT_EQUAL_SECONDS} ({stretched.label})"
+    return Varied(label=label, settings=settings, length=1.0)
+
+
+def _seconds(reference: Panel, candidate: int, *, on_cpu: bool) -> float | None:
+    """The median training's: of the processor on a CPU, where neighbours stretch the others.
+
+    Of the whole evaluation where the objective does not measure its training's; start-up and
+    scoring then make a control seem slower than it is.
+    """
+    results = [r for r in reference.results() if r.candidate == candidate and r.status is Status.OK]
+    seconds = [
+        r.metrics.get("train_cpu_seconds", r.cpu_seconds) if on_cpu else r.train_seconds
+        for r in results
+    ]
+    return median(seconds) if seconds and min(seconds) > 0 else None
+
+
+def _rung(state: RunState, confirmation: Confirmation) -> tuple[Arm, ...]:
+    """The baseline and the winner on more FLOPs."""
+    best, rung = winner(state), confirmation.rung
+    assert best is not None, "only a winner comes here"
+    assert rung is not None, "it was planned"
+    changed = {"settings": rung.varied.settings, "length": rung.varied.length}
+    return (
+        Arm(name=BASELINE, point=_baseline(state.plan), **changed),
+        Arm(name=best.name, point=best.point, **changed),
+    )

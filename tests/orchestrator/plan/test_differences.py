@@ -1,0 +1,118 @@
+"""Where two plans differ: provenance counts as far as it may decide a score."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.ledger.chain import LEDGER
+from objectives.analytic import AnalyticObjective
+from orchestrator.plan.differences import differences, differing, in_short
+from orchestrator.records.recorded import Result
+from orchestrator.running.run import PlanChangedError
+
+Run = Callable[..., Result]
+QUICK: dict[str, Any] = {"assumed_seconds": 1.0}
+BEFORE: dict[str, str | int] = {"commit": "a" * 40, "dirty": 1, "data_sha256": "d" * 64}
+COMMITTED = BEFORE | {"commit": "b" * 40, "dirty": 0}
+
+
+@pytest.fixture
+def begun(tmp_path: Path, run_search: Run, monkeypatch: pytest.MonkeyPatch) -> Result:
+    """A run whose sources were at a commit, and not quite."""
+    monkeypatch.setattr(AnalyticObjective, "provenance", BEFORE)
+    return run_search(tmp_path, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("provenance", "expected"),
+    [
+        (BEFORE, []),
+        (COMMITTED, []),
+        ({"data_sha256": "d" * 64}, []),
+        (BEFORE | {"program_torch": "2.6"}, ["provenance.program_torch: None -> 2.6"]),
+        (COMMITTED | {"data_sha256": "e"}, [f"provenance.data_sha256: {'d' * 12}... -> e"]),
+    ],
+)
+def test_a_commit_is_for_the_record(
+    provenance: dict[str, str | int], expected: list[str], begun: Result
+) -> None:
+    plan = begun.state.plan
+    assert differences(plan, plan.model_copy(update={"provenance": provenance})) == expected
+
+
+def test_to_commit_what_was_dirty_leaves_a_run_the_same(
+    begun: Result,
+    tmp_path: Path,
+    run_search: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = (begun.directory / LEDGER).read_bytes()
+    monkeypatch.setattr(AnalyticObjective, "provenance", COMMITTED)
+
+    again = run_search(tmp_path, **QUICK)
+
+    assert again.directory == begun.directory
+    assert (again.directory / LEDGER).read_bytes() == before
+    assert again.state.plan.provenance == BEFORE
+
+
+def test_other_data_is_another_plan(
+    begun: Result, tmp_path: Path, run_search: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = COMMITTED | {"data_sha256": "e" * 64}
+    monkeypatch.setattr(AnalyticObjective, "provenance", other)
+    with pytest.raises(PlanChangedError, match="data_sha256") as refused:
+        run_search(tmp_path, **QUICK)
+    assert "commit" not in str(refused.value)
+    assert begun.ruling.decision == "done"
+
+
+def test_a_list_of_the_same_length_shows_which_of_it_differs(begun: Result) -> None:
+    plan = begun.state.plan
+
+    def starting(*argv: str) -> Any:
+        return plan.model_copy(update={"objective": {"settings": {"argv": list(argv)}}})
+
+    one, other, longer = starting("python", "a.py"), starting("python", "b.py"), starting("python")
+    assert differences(one, other) == ["objective.settings.argv[1]: a.py -> b.py"]
+    [whole] = differences(one, longer)
+    assert whole == "objective.settings.argv: ['python', 'a.py'] -> ['python']"
+
+
+LONG = "/data" + 12 * "/folder"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (f"{LONG}/a", f"{LONG}/b", ".../a -> .../b"),
+        (f"{LONG}/one.txt", f"{LONG}/one", ".../one.txt -> .../one"),
+        (99 * "x" + "1", 99 * "x", f"...{30 * 'x'}1 -> ...{30 * 'x'}"),
+        (LONG, f"{LONG}/{99 * 'y'}", f".../folder -> .../folder/{52 * 'y'}..."),
+        (1, "1", "1 -> '1'"),
+    ],
+)
+def test_long_values_are_shown_where_they_differ(one: Any, other: Any, said: str) -> None:
+    assert list(differing("data", one, other)) == [f"data: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (["objective.name: a -> b", "space.knobs: [] -> [1]", "search.start: 0 -> 1"], [0]),
+        (["space.knobs[0].low: 0 -> 1", "objective_fingerprint: a -> b"], [0, 1]),
+        (["objective.settings.argv[1]: a -> b", "objective.settings.code: 1 -> 2"], [0]),
+        (["objective.settings.lr: 1 -> 2", "objective.settings.code: 1 -> 2"], [0, 1]),
+    ],
+)
+def test_what_follows_from_another_objective_is_left_out(
+    changed: list[str], said: list[int]
+) -> None:
+    assert in_short(changed) == "; ".join(changed[place] for place in said)
+
+
+def test_a_few_differences_are_enough() -> None:
+    assert in_short(["a", "resolved.b", "c", "d"]) == "a; c; d; resolved.b"
+    assert in_short(["nominal.a", "b", "c", "d", "e", "f"]) == "b; c; d; e; and 2 more"

@@ -1,0 +1,189 @@
+"""What a search takes, evaluation by evaluation, and what must be free for it."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+
+from budgets.terms import Calibration, Devices, Plan
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator.plan.forecast import Forecast, forecast_of, smallest_gain, stages
+from orchestrator.plan.resolve import search_plan
+from orchestrator.plan.times import NOTHING, Origin, Overheads, Times
+from tests.asking import config_for
+
+Calibrated = Callable[..., Calibration]
+MINUTE = Calibration(assumed_seconds=60.0)
+ALONE: dict[str, Any] = {"confirm_seeds": 0}
+
+
+def plan(devices: int = 1, tier: Literal["min", "target", "max"] = "target", **more: Any) -> Plan:
+    objective = registry.load(ObjectiveSpec(name="sphere"))
+    offered = Devices(count=devices, kind="cpu", name="x", threads=1, memory_bytes=1 << 30)
+    return search_plan(config_for("phase1", tier, objective, **more), offered, MINUTE)
+
+
+def taken(
+    own: Plan,
+    calibration: Calibration = MINUTE,
+    over: Overheads = NOTHING,
+    origin: Origin = "assumed",
+) -> Forecast:
+    own = own.model_copy(update={"calibration": calibration})
+    found = forecast_of(own, Times(origin, calibration, overheads=over))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tier", "devices", "hours"),
+    [
+        ("min", 1, 0.27),
+        ("min", 4, 0.07),
+        ("target", 1, 2.0),
+        ("target", 4, 0.5),
+        ("max", 1, 8.0),
+        ("max", 4, 2.0),
+    ],
+)
+def test_evaluations_of_a_minute_take_the_known_hours(
+    tier: Literal["min", "target", "max"], devices: int, hours: float
+) -> None:
+    found = taken(plan(devices, tier, **ALONE))
+    assert round(found.hours_p50, 2) == round(found.hours_p90, 2) == hours
+    assert found.search_hours_p50 == found.hours_p50
+    assert found.idle_share == pytest.approx(0.0, abs=1e-9)
+
+
+def test_on_one_device_the_wall_clock_is_all_evaluations_and_overheads(
+    calibrated: Calibrated,
+) -> None:
+    own, over = plan(1, "min"), Overheads(10.0, 0.5, 2.0)
+    found = taken(own, calibrated((1.0, 1.1, 0.9)), over)
+    beside = 10.0 + own.resolved.evaluations * 0.5 + 2.0
+    assert 3600 * (found.hours_p50 - found.device_hours_p50) == pytest.approx(beside)
+    assert 3600 * (found.hours_p90 - found.device_hours_p90) == pytest.approx(beside)
+
+
+def test_devices_that_no_generation_fills_are_idle() -> None:
+    few, many = (taken(plan(count, "min", **ALONE)) for count in (8, 32))
+    assert many.hours_p50 == few.hours_p50 == pytest.approx(2 / 60)
+    assert few.idle_share == pytest.approx(0.0, abs=1e-9)
+    assert many.idle_share == pytest.approx(0.75)
+
+
+def test_the_reference_panel_fills_what_generations_leave_idle() -> None:
+    """8 x 15 on 3 devices: 15 x 3 rounds, one slot idle in each generation, for 11 evaluations;
+    then 12 finalists and 8 of the winner in 4 and 3 rounds."""
+    own = plan(3, population=8, rung=0.0)
+    assert len(stages(own).reference) == 11
+    found = taken(own)
+    assert 60 * found.search_hours_p50 == pytest.approx(45)
+    assert 60 * found.hours_p50 == pytest.approx(45 + 4 + 3)
+
+
+def test_what_does_not_fit_in_beside_the_search_comes_before_the_finalists() -> None:
+    """2 generations on 3 devices leave 2 slots: 9 of the reference are left, and 12 finalists."""
+    own = plan(3, population=8, max_evals=16, rung=0.0)
+    assert 60 * taken(own).hours_p50 == pytest.approx(6 + (9 + 12) / 3 + 3)
+
+
+def test_the_long_run_is_counted_apart() -> None:
+    """4 evaluations, each four times as long, on 2 devices."""
+    found = taken(plan(2))
+    assert 60 * found.long_run_hours_p50 == pytest.approx(8)
+    assert taken(plan(2, rung=0.0)).hours_p50 == found.hours_p50
+
+
+@pytest.mark.parametrize("devices", [1, 3, 8, 64])
+def test_stages_are_as_large_as_the_confirmation_says(devices: int) -> None:
+    own = plan(devices)
+    assert own.confirmation is not None
+    sizes, todo = own.confirmation.sizes(), stages(own)
+    for name, lengths in (
+        ("reference", todo.reference),
+        ("finalists", todo.finalists),
+        ("winner", todo.winner),
+        ("rung", todo.long_run),
+    ):
+        assert (len(lengths), sum(lengths)) == sizes[name]  # type: ignore[index]
+    assert sum(map(len, todo.generations)) == own.resolved.evaluations
+
+
+def test_the_controls_are_in_the_reference_panel_and_beside_the_winner() -> None:
+    objective = registry.load(ObjectiveSpec(name="nanochat"))
+    offered = Devices(count=2, kind="cpu", name="x", threads=1, memory_bytes=1 << 30)
+    own = search_plan(config_for("phase1", "target", objective), offered, None)
+    assert own.confirmation is not None
+    todo, sizes = stages(own), own.confirmation.sizes()
+    assert (len(todo.reference), sum(todo.reference)) == sizes["reference"]
+    assert (len(todo.winner), sum(todo.winner)) == sizes["winner"]
+
+
+def test_waiting_for_the_slowest_costs_more_than_the_mean(calibrated: Calibrated) -> None:
+    uneven = calibrated((1.0,) * 6, (50.0, 55.0, 58.0, 62.0, 66.0, 72.0))
+    found, even = taken(plan(8, **ALONE), uneven), taken(plan(8, **ALONE))
+    assert found.hours_p50 > 1.1 * even.hours_p50
+    assert found.idle_share > 0.05
+    assert found.hours_p90 > found.hours_p50
+
+
+def test_few_samples_leave_more_open_than_many(calibrated: Calibrated) -> None:
+    few = (50.0, 55.0, 65.0, 72.0)
+    spreads = [
+        found.device_hours_p90 / found.device_hours_p50
+        for seconds in (few, 16 * few)
+        if (found := taken(plan(1, "max"), calibrated((1.0,) * len(seconds), seconds)))
+    ]
+    assert spreads[0] > 1.05 > spreads[1] > 1.0
+
+
+def test_failures_of_the_calibration_make_evaluations_again(calibrated: Calibrated) -> None:
+    healthy, failing = (
+        taken(plan(1), calibrated((1.0,) * 8, (60.0,) * 8, failed=failed)) for failed in (0, 4)
+    )
+    share = failing.device_hours_p50 / healthy.device_hours_p50
+    assert share == pytest.approx(1 + 4.5 / 13, abs=0.1)
+
+
+def test_what_is_not_measured_is_calibrated_first() -> None:
+    """8 evaluations on 4 devices: two rounds before the search; nobody's word is measured."""
+    own = plan(4, **ALONE)
+    word, first = taken(own), taken(own, origin="prior")
+    assert 60 * first.calibrating_hours == pytest.approx(2)
+    assert 60 * (first.hours_p50 - word.hours_p50) == pytest.approx(2)
+    assert 60 * (first.device_hours_free - word.device_hours_free) == pytest.approx(8)
+
+
+def test_last_attempts_limits_and_the_long_run_must_be_free_too() -> None:
+    """8 x 15 on 4 devices; 11, 12 and 8 evaluations of the verdict; limits of 5 minutes."""
+    alone = taken(plan(4, limit_seconds=290.0, **ALONE))
+    assert 60 * alone.hours_free == pytest.approx(30 + 4)
+    whole = taken(plan(4, limit_seconds=290.0))
+    assert 60 * whole.hours_free == pytest.approx(30 + 8 + 4 + 4 + 5)
+    assert 60 * whole.device_hours_free == pytest.approx(120 + 31 + 16 + 4 + 5)
+
+
+def test_more_is_free_than_nine_in_ten_runs_take(calibrated: Calibrated) -> None:
+    uneven = calibrated((1.0,) * 6, (50.0, 55.0, 58.0, 62.0, 66.0, 72.0))
+    found = taken(plan(8), uneven)
+    assert found.hours_p50 < found.hours_p90 < found.hours_free
+    assert found == taken(plan(8), uneven)  # equal plans, equal figures
+
+
+def test_without_a_time_there_is_no_forecast() -> None:
+    assert forecast_of(plan().model_copy(update={"calibration": None}), Times()) is None
+
+
+@pytest.mark.parametrize(
+    ("scores", "least"),
+    [((1.00, 1.01, 0.99), 0.0198), ((1.0, 1.0), 0.0), ((0.1, 0.2, -0.3), None), ((1.0,), None)],
+)
+def test_the_noise_says_what_gain_a_verdict_would_see(
+    calibrated: Calibrated, scores: tuple[float, ...], least: float | None
+) -> None:
+    found = smallest_gain(plan(8).model_copy(update={"calibration": calibrated(scores)}))
+    assert (None if found is None else round(found.gain, 4)) == least
+    if found is not None:
+        assert found.low <= found.gain <= found.high

@@ -1,0 +1,119 @@
+"""Settings known to be good are read with care, and become the first candidates."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from objectives.space import Knob, SearchSpace
+from orchestrator.plan.known import read_known
+
+SPACE = SearchSpace(
+    knobs=(
+        Knob(name="rate", kind="log10", low=-4, high=-1, baseline=1e-2),
+        Knob(name="share", kind="linear", low=0, high=2, baseline=1.0),
+        Knob(name="depth", kind="int", low=2, high=8, step=2, baseline=4),
+    )
+)
+START = SPACE.baseline
+
+
+def points_of(file: Path, population: int = 8, start: tuple[float, ...] = START) -> Any:
+    return read_known(file, SPACE).points(SPACE, start, population)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Any:
+    def write(text: str, name: str = "known.toml") -> Path:
+        file = tmp_path / name
+        file.write_text(text)
+        return file
+
+    return write
+
+
+TOML = "[[settings]]\nrate = 1e-3\ndepth = 8\n[[settings]]\nshare = 2\n"
+JSON = '[{"rate": 0.001, "depth": 8}, {"share": 2.0}]'
+
+
+@pytest.mark.parametrize(("text", "name"), [(TOML, "a.toml"), (JSON, "b.json")])
+def test_a_knob_that_is_not_named_is_where_the_search_starts(
+    written: Any, text: str, name: str
+) -> None:
+    found = points_of(written(text, name), start=(0.1, 0.2, 0.3))
+    decoded = [SPACE.decode(point) for point in found]
+    assert decoded[0]["rate"] == pytest.approx(1e-3)
+    assert decoded[0]["depth"] == 8
+    assert (found[0][1], found[1]) == (0.2, (0.1, 1.0, 0.3))
+
+
+def test_the_ends_of_a_range_belong_to_it(written: Any) -> None:
+    text = '[{"rate": 0.1, "share": 0, "depth": 2}, {"rate": 0.0001}]'
+    found = points_of(written(text, "ends.json"))
+    assert (found[0][0], found[0][1], found[1][0]) == (1.0, 0.0, 0.0)
+
+
+def test_a_runs_best_json_is_one_setting(written: Any) -> None:
+    best = '{"recommendation": {"point": [], "knobs": {"share": 0.5}}, "winner": null}'
+    assert points_of(written(best, "best.json")) == ((START[0], 0.25, START[2]),)
+    with pytest.raises(ValueError, match="recommends nothing"):
+        points_of(written('{"recommendation": null}', "best.json"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"rat": 0.1}]', r"entry 1: unknown knob 'rat'\. Did you mean 'rate'\?"),
+        ('[{"share": 1}, {"rate": 1}]', r"entry 2: rate: expected 0\.0001 to 0\.1, got 1"),
+        ('[{"rate": 0}]', r"entry 1: rate: expected 0\.0001 to 0\.1, got 0"),
+        ('[{"depth": 3}]', r"entry 1: depth: expected 2 and whole steps of 2, got 3"),
+        ('[{"share": "1"}]', r"entry 1: share: expected a number, got '1'"),
+        ('[{"share": true}]', r"entry 1: share: expected a number, got True"),
+        ('[{"share": NaN}]', r"entry 1: share: expected a number, got nan"),
+        ('[{"share": 1' + "0" * 400 + "}]", r"entry 1: share: expected a number, got 1000"),
+        ('[{"share": 1, "share": 2}]', r"an object names the key 'share' twice"),
+        ('[{"share": 2}, {"rate": 0.1}, {"share": 2.0}]', r"entry 3: the same as entry 1"),
+        ('[{"share": 2}, {"rate": 0.01, "share": 2}]', r"entry 2: the same as entry 1"),
+        ("[{}]", r"entry 1: expected values by the names of knobs, got {}"),
+        ("[1]", r"entry 1: expected values by the names of knobs, got 1"),
+        ("[]", r"expected a setting at least, and there is none"),
+        ('{"share": 1}', r"expected a list of objects, or a run's best\.json, got {'share': 1}"),
+        ("[", r"is no JSON file"),
+        ("[" * 100_000, r"is no JSON file"),
+    ],
+)
+def test_what_is_no_setting_is_refused_with_its_place(written: Any, text: str, said: str) -> None:
+    file = written(text, "known.json")
+    with pytest.raises(ValueError, match=said) as refused:
+        points_of(file)
+    assert str(refused.value).startswith(f"search.known {file}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[settings]\nshare = 1\n", r"expected tables \[\[settings\]\]"),
+        ("share = 1\n", r"expected \[\[settings\]\] alone, got 'share' beside it"),
+        ("share = [\n", r"is no TOML file"),
+        ("[[settings]]\nshare = 1979-05-27\n", r"entry 1: share: expected a number"),
+    ],
+)
+def test_a_toml_file_has_tables_of_settings_alone(written: Any, text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        points_of(written(text))
+
+
+def test_more_than_half_of_a_generation_is_too_much(written: Any) -> None:
+    file = written("".join(f"[[settings]]\nshare = 0.{n}\n" for n in range(1, 6)))
+    assert len(points_of(file, population=10)) == 5
+    with pytest.raises(ValueError, match="expected 4 settings at most, half of a generation's 8"):
+        points_of(file, population=8)
+
+
+def test_a_file_that_is_not_there_or_something_else_is_refused(tmp_path: Path) -> None:
+    for name, said in (
+        ("no.toml", "cannot be read: No such file"),
+        ("x.yaml", r"ends in \.toml or \.json"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            read_known(tmp_path / name, SPACE)
