@@ -258,7 +258,7 @@ class RayExecutor:
             ):
                 node.is_gone = True
             if not self._is_cut_off():
-                self._lose(node)
+                self._lose(node, "it is down" if node.is_gone else "its agent has died")
             return
         except ray.exceptions.RayError as error:
             raise EngineError(f"the agent of {node.host} failed: {error}") from error
@@ -284,19 +284,19 @@ class RayExecutor:
             )
         is_over = silence > self._patience_with(node)
         if is_over and now > self._patient_until and not self._is_cut_off():
-            self._lose(node)
+            self._lose(node, "no sign of life")
 
     def _patience_with(self, node: _Node) -> float:
         """Seconds since a sign of life, until whatever runs there has ended with its lease."""
         graces = [attempt.limits.grace_seconds for attempt, _, _ in node.running.values()]
         return self._terms.lease_seconds + max(graces, default=0.0) + self._terms.margin_seconds
 
-    def _lose(self, node: _Node) -> None:
+    def _lose(self, node: _Node, why: str) -> None:
         """Make orphans of what runs on the node, and ask for another agent there."""
         if not node.is_lost:
             left = sum(one.count for one in self._nodes if not (one.is_lost or one is node))
             self.warnings += (
-                f"node {node.host} is lost, with {node.count} of {self.slots.count} slots; "
+                f"node {node.host} is lost ({why}), with {node.count} of {self.slots.count} slots; "
                 f"{left} go on, and it is used again if it comes back (ray status)",
             )
         node.is_lost, node.free, node.call = True, [], None

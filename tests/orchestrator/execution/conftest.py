@@ -18,7 +18,7 @@ from budgets.terms import Limits
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution import files, processes
-from orchestrator.execution.api import Attempt, Outcome, Slots
+from orchestrator.execution.api import Attempt, Executor, Outcome, Slots
 from orchestrator.execution.local import LocalExecutor
 
 HERE = Path(__file__).parent
@@ -131,9 +131,14 @@ class Family:
         """Those that still run."""
         return [pid for pid in self.noted(attempt) if processes.start_ticks(pid) is not None]
 
-    def assemble(self, attempt: Attempt, count: int) -> None:
-        """Waits until that many have been noted."""
-        wait_until(lambda: len(self.noted(attempt)) == count, 60.0)
+    def assemble(self, attempt: Attempt, count: int, executor: Executor | None = None) -> None:
+        """Waits until that many have been noted; the executor renews its leases meanwhile."""
+
+        def are_there() -> bool:
+            assert executor is None or executor.wait(0.05) == []
+            return len(self.noted(attempt)) == count
+
+        wait_until(are_there, 60.0)
 
     def supervisor(self, attempt: Attempt) -> int:
         started = files.read(files.Started, attempt.directory / files.STARTED)

@@ -54,6 +54,7 @@ def own_cluster(where: str) -> Any:
 def evaluate(attempt: Attempt, address: str, said: dict[str, Any], victim: Any) -> None:
     with RayExecutor(Slots(1, "cpu", "", 1), entry="nasty:main", address=address) as executor:
         executor.submit(attempt)
+        executor.wait(0.0)
         if victim is not None:
             said["killed_at"] = time.monotonic()
             service = victim.head_node.all_processes["gcs_server"][0].process

@@ -94,15 +94,19 @@ def test_a_killed_actor_loses_its_attempt_only_after_its_tree_is_gone(
     make_attempt: Make,
     nasty: str,
     family: Any,
+    eventually: Any,
 ) -> None:
     attempt = make_attempt("resist", grace_seconds=30.0)
     with RayExecutor(ONE, entry=nasty) as executor:
         executor.submit(attempt)
-        family.assemble(attempt, 3)
+        family.assemble(attempt, 3, executor)
         family.above(attempt)[1].kill()
         (outcome,) = executor.wait(60.0)
         assert outcome.status is Status.LOST
         assert family.alive(attempt) == []
+        (warning,) = executor.warnings
+        assert "its agent has died" in warning
+        eventually(executor.free)
         executor.submit(make_attempt("finish"))
         (outcome,) = executor.wait(60.0)
         assert outcome.status is Status.OK
@@ -117,7 +121,7 @@ def test_leaving_ray_cancels_what_is_in_flight(
     attempt = make_attempt("resist")
     with RayExecutor(ONE, entry=nasty) as executor:
         executor.submit(attempt)
-        family.assemble(attempt, 3)
+        family.assemble(attempt, 3, executor)
     assert family.alive(attempt) == []
     summary = files.read_summary(attempt.directory, attempt.attempt_id)
     assert summary is not None

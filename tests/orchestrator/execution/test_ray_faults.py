@@ -76,13 +76,7 @@ def started_both(executor: RayExecutor, two: list[Attempt], family: Any) -> None
     for attempt in two:
         executor.submit(attempt)
     for attempt in two:
-        assembled(executor, attempt, 1, family)
-
-
-def assembled(executor: RayExecutor, attempt: Attempt, count: int, family: Any) -> None:
-    """Waits until that many of its processes have been noted; renews leases meanwhile."""
-    while len(family.noted(attempt)) < count:
-        assert executor.wait(0.05) == []
+        family.assemble(attempt, 1, executor)
 
 
 def everything_below(raylet: psutil.Process) -> list[psutil.Process]:
@@ -121,7 +115,7 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_
             assert executor.free() == 0
             silent, gone = executor.warnings
             assert silent.startswith("no sign of life from ")
-            assert "is lost, with 1 of 2 slots" in gone
+            assert "is lost (no sign of life), with 1 of 2 slots" in gone
             assert family.alive(other)
         finally:
             signal_all(node, signal.SIGCONT)
@@ -138,7 +132,7 @@ def test_a_frozen_actor_cannot_keep_its_evaluation_from_ending_with_the_lease(
     attempt = make_attempt("resist")
     with RayExecutor(ONE, entry=nasty, address=two_nodes.address, lease=QUICK) as executor:
         executor.submit(attempt)
-        assembled(executor, attempt, 3, family)
+        family.assemble(attempt, 3, executor)
         actor = family.above(attempt)[1]
         actor.suspend()
         try:
@@ -157,7 +151,7 @@ def test_killed_processes_of_an_attempt_are_named_and_its_slot_used_again(
         for whom, status in (("trainer", Status.ERROR), ("supervisor", Status.LOST)):
             attempt = make_attempt("resist")
             executor.submit(attempt)
-            family.assemble(attempt, 3)
+            family.assemble(attempt, 3, executor)
             trainer, supervisor = family.noted(attempt)[-1], family.supervisor(attempt)
             os.kill(trainer if whom == "trainer" else supervisor, signal.SIGKILL)
             (outcome,) = executor.wait(30.0)
@@ -174,7 +168,7 @@ def test_an_orchestrator_that_sleeps_finds_its_attempt_ended_and_its_slot_alive(
     attempt = make_attempt("resist")
     with RayExecutor(ONE, entry=nasty, address=two_nodes.address, lease=QUICK) as executor:
         executor.submit(attempt)
-        assembled(executor, attempt, 3, family)
+        family.assemble(attempt, 3, executor)
         family.vanish(attempt, within_seconds=10.0)  # nobody calls `wait` meanwhile
         (outcome,) = executor.wait(30.0)
         assert outcome.status is Status.LOST
@@ -299,7 +293,7 @@ def test_a_killed_run_leaves_nothing_on_the_cluster_and_the_other_one_alone(
     driver = Driver(doomed, two_nodes.address)
     with RayExecutor(ONE, entry=nasty, address=two_nodes.address) as executor:
         executor.submit(lasting)
-        family.assemble(lasting, 3)
+        family.assemble(lasting, 3, executor)
         family.assemble(doomed, 3)
         actor = family.above(doomed)[1]
         driver.kill()
