@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from budgets.frozen import Frozen
+from budgets.plan import Frozen
 from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots
 from orchestrator.execution.files import (
     CONFIG,

@@ -14,8 +14,7 @@ from typing import Annotated, Literal, Protocol, Self
 from pydantic import Field
 
 from budgets.events import MOST_SCORE, Owner, Status
-from budgets.frozen import Frozen
-from budgets.terms import Limits
+from budgets.plan import Frozen, Limits
 from objectives.api import Count, Measurement, ObjectiveSpec
 
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]

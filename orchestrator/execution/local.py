@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from budgets.causes import cause_of
 from budgets.events import Status
+from budgets.failures import cause_of
 from orchestrator.execution.api import (
     Attempt,
     EngineError,

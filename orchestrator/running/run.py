@@ -17,15 +17,12 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.fold import apply, begin, fold, ticked
 from budgets.formatting import PROGRAM, counted, one_line
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, set_aside_command
-from budgets.ledger.head import Marked
-from budgets.ledger.storage import unused
-from budgets.ledger.writer import Ledger
-from budgets.ruling import refusal_of
-from budgets.state import Batch, Observer, RunState, Try
-from budgets.terms import Plan
+from budgets.ledger import LEDGER, Ledger, LedgerCorruptError, Record, marked, set_aside_command
+from budgets.plan import Plan
+from budgets.rules import refusal_of
+from budgets.state import Batch, Observer, RunState, Try, apply, begin, fold, ticked
+from budgets.storage import unused
 from objectives.programs import sources
 from objectives.programs.objective import ProgramObjective
 from orchestrator.execution.api import Attempt, Outcome
@@ -86,7 +83,7 @@ class Run:
         self.observe(self.state, record.event)
 
     def take(self, outcome: Outcome, *, may_be_cancelled: bool = False) -> None:
-        """Settle the attempt that ended so.
+        """Settle the attempt that ended so; the outcome of one that is settled changes nothing.
 
         An attempt that nobody here has cancelled was lost, whoever told its supervisor to end.
         """
@@ -100,7 +97,7 @@ class Run:
 
     def _excused(self, own: Settled) -> Settled:
         """A failure on a disk that is full says nothing of its candidate: it is owed again."""
-        if own.status is not Status.ERROR or not (why := self.ledger.room()):
+        if own.status is not Status.ERROR or not (why := self.ledger.full_disk()):
             return own
         cause = one_line(f"{why}. Then: {own.cause}")
         return replace(own, status=Status.LOST, again=None, cause=cause)
@@ -229,7 +226,7 @@ def _newer_sources(directory: Path, asked: Plan) -> str:
     objective = objective_of(asked)
     if not isinstance(objective, ProgramObjective):
         return ""
-    planned = datetime.fromisoformat(next(iter(Marked(directory / LEDGER))).at).timestamp()
+    planned = datetime.fromisoformat(next(iter(marked(directory / LEDGER))).at).timestamp()
     files = sources.last_changed_first(objective.source_files)
     newer = [path for path in files if path.stat().st_mtime > planned]
     which = (

@@ -14,12 +14,11 @@ from typing import Self
 
 from budgets.events import Owner
 from budgets.formatting import counted
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.storage import DISK, Storage, read_plain
-from budgets.ledger.writer import BALLAST, Clock, Ledger
-from budgets.ruling import Ruling, ruling_of
+from budgets.ledger import LEDGER, Clock, Ledger
+from budgets.plan import Plan
+from budgets.rules import Ruling, ruling_of
 from budgets.state import Generation, Observer, RunState
-from budgets.terms import Plan
+from budgets.storage import DISK, Storage, read_plain
 from objectives.api import Objective
 from orchestrator.capacity import Pace, Pacing
 from orchestrator.execution.api import Executor, Slots
@@ -162,7 +161,6 @@ class Session:
                     pass
                 self._say_repairs(ledger)
         with suppress(OSError):  # of a run that may only be read
-            (directory / BALLAST).unlink(missing_ok=True)
             self.reports.finished(directory, state)
         self._track(directory, state)
 

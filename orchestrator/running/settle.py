@@ -3,8 +3,8 @@
 import hashlib
 import math
 
-from budgets.causes import was_given_up
 from budgets.events import Reserved, Settled, Status
+from budgets.failures import was_given_up
 from budgets.formatting import one_line
 from budgets.state import RunState
 from orchestrator.execution.api import Outcome

@@ -17,7 +17,7 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.terms import PanelName
+from budgets.plan import PanelName
 from orchestrator.execution.api import Outcome
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import rebuild

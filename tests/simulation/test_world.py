@@ -10,7 +10,7 @@ import pytest
 from budgets import rules
 from budgets.accounts import Accounts
 from budgets.events import Settled, Status
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from budgets.rules import Reading
 from budgets.state import RunState
 from orchestrator.execution.api import Attempt
