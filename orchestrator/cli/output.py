@@ -20,7 +20,8 @@ from budgets.state import RunState
 from orchestrator.cli.terminal import silence
 from orchestrator.execution.signals import INTERRUPTS, at_once
 from orchestrator.look.run import Run as View
-from orchestrator.look.viewer import PIPE_BYTES, SHOW, can_paint, line_of
+from orchestrator.look.terminal import line_of
+from orchestrator.look.viewer import PIPE_BYTES, SHOW, can_paint
 from orchestrator.running.run import Run
 
 VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.viewer")
