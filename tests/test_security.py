@@ -25,7 +25,7 @@ from budgets.plan import Limits
 from objectives import registry, secrets
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob
-from orchestrator.cli.output import Output
+from orchestrator.cli.session import Output
 from orchestrator.execution import files, processes
 from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
