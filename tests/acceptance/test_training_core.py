@@ -43,20 +43,6 @@ def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
     product.verify()
 
 
-def test_recomputation_trains_as_many_steps(product: Product) -> None:
-    words = ("train", "--dry-run", "--set", "target_flops=3e10", "--set")
-    said = [core(product, *words, f"gradient_checkpointing={on}") for on in ("false", "true")]
-    assert len({json.loads(one)["steps"] for one in said}) == 1
-
-
-def test_a_wrong_setting_is_refused_in_one_line(product: Product) -> None:
-    for setting in ("micro_batch_size=true", "checkpoint_dir=", "target_flop=1e9"):
-        said = core(product, "train", "--set", "num_batches=1", "--set", setting, code=2)
-        assert setting.partition("=")[0] in said
-        assert len(said.strip().splitlines()) == 1
-    assert list(product.folder.iterdir()) == []
-
-
 def test_no_held_out_document_of_a_folder_of_shards_is_trained_on(product: Product) -> None:
     pyarrow, parquet = (pytest.importorskip(f"pyarrow{name}") for name in ("", ".parquet"))
     documents = [f"document {n} " + "words " * 99 for n in range(40)]
