@@ -33,8 +33,7 @@ def train(
 ) -> None:
     """Train the built-in model once, evaluate it and save it; the same command resumes.
 
-    Of a configuration it takes the training settings. Writes checkpoints, metrics.jsonl and
-    summary.json to the directory checkpoint_dir.
+    Writes checkpoints, metrics.jsonl and summary.json to the directory checkpoint_dir.
     """
     config, run = _settings(resolved_of(context))
     for warning in _warnings(config):
