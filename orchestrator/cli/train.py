@@ -17,8 +17,7 @@ from orchestrator.cli.errors import EXIT_SIGNAL
 from orchestrator.cli.options import FILE, LAID_OVER, Json, resolved_of, taking
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import Config
-from orchestrator.execution.insistence import insisted_on
-from orchestrator.running.signals import SignalStop, at_once
+from orchestrator.execution.signals import SignalStop, at_once, insisted_on
 
 EXIT_FAILED = 1
 
