@@ -353,12 +353,12 @@ def _sigma0_again(
     return asked
 
 
-def learned(state: RunState, *, accept_drift: bool) -> "Landscape":
+def learned(state: RunState) -> "Landscape":
     """What a recorded search has come to, replayed. Raises ReplayError where that diverges."""
-    return landscapes(state, accept_drift=accept_drift)[-1]
+    return landscapes(state)[-1]
 
 
-def landscapes(state: RunState, *, accept_drift: bool = False) -> "list[Landscape]":
+def landscapes(state: RunState) -> "list[Landscape]":
     """The search's distribution as it began, and after each generation that was told.
 
     Raises ReplayError where the replay diverges.
@@ -370,7 +370,7 @@ def landscapes(state: RunState, *, accept_drift: bool = False) -> "list[Landscap
     search = Search(plan.search, plan.resolved.population)
     seen = [search.landscape()]
     for generation in state.generations:
-        search.replay([generation], accept_drift=accept_drift)
+        search.replay([generation])
         if generation.told is not None:
             seen.append(search.landscape())
     return seen

@@ -43,11 +43,8 @@ class Verification:
     divergence: str | None
 
 
-def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
-    """Replay the run in `directory`, changing nothing. Raises FileNotFoundError without one.
-
-    `accept_drift` lets pass the last bits of a search that went on on another processor.
-    """
+def verify(directory: Path) -> Verification:
+    """Replay the run in `directory`, changing nothing. Raises FileNotFoundError without one."""
     held: list[str] = []
     records: Sequence[Record] = ()
     try:
@@ -59,7 +56,7 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
         if state.plan.search is None:
             held.append(_seeds(state))
         else:
-            held += _replay(state, state.plan.search, accept_drift=accept_drift)
+            held += _replay(state, state.plan.search)
         if state.plan.proxy is not None:
             held.append("proxy: the candidates and seeds are those of the full evaluations")
         elif state.plan.phase == "check":
@@ -138,9 +135,9 @@ def _seeds(state: RunState) -> str:
     return f"evaluation seeds: {len(state.generations)} generations use the plan's{beside}"
 
 
-def _replay(state: RunState, terms: SearchTerms, *, accept_drift: bool) -> Iterator[str]:
+def _replay(state: RunState, terms: SearchTerms) -> Iterator[str]:
     search = Search(terms, state.plan.resolved.population)
-    search.replay(state.generations, accept_drift=accept_drift, with_models=True)
+    search.replay(state.generations, with_models=True)
     yield _seeds(state)
     models = sum(g.told is not None and g.told.guided is not None for g in state.told)
     yield (

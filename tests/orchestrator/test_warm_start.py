@@ -113,7 +113,7 @@ def test_a_search_begins_where_the_earlier_one_ended(
     root: Path, run_search: RunSearch, options: dict[str, Any]
 ) -> None:
     earlier = state_of(root / "phase1" / SOURCE)
-    seen = learned(earlier, accept_drift=False)
+    seen = learned(earlier)
 
     result = run_search(root, **options)
 
