@@ -25,7 +25,7 @@ from budgets.formatting import PROGRAM, counted, in_bytes, plain, shell_word, ta
 from budgets.ledger.chain import LedgerCorruptError
 from budgets.terms import Devices, Tier
 from objectives.api import SetupError
-from objectives.programs.kernel import memory_bytes
+from objectives.process import memory_bytes
 from orchestrator.config import Config, is_installed, resolve
 from orchestrator.execution.devices import Offer, visible_gpus
 from orchestrator.execution.engine import Engine, devices_of

@@ -12,9 +12,8 @@ from typing import NoReturn
 from pydantic import Field
 
 from budgets.frozen import Frozen
-from objectives.programs import kernel
-from objectives.programs.environment import MARK
-from objectives.programs.kernel import LINUX
+from objectives import process as kernel
+from objectives.process import LINUX, MARK
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import CONFIG, to_json
 from orchestrator.execution.evaluate import Attempt, Launcher

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from objectives.api import SetupError, missing_package
-from objectives.programs.environment import MARK
+from objectives.process import MARK
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import to_json
 from orchestrator.execution.forkserver import MISSING, READY

@@ -12,7 +12,7 @@ from pathlib import Path
 from budgets.events import Status
 from budgets.formatting import in_bytes
 from budgets.terms import Limits
-from objectives.programs import kernel
+from objectives import process as kernel
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import METRICS, Report, read_report
 from orchestrator.execution.evaluate import Attempt, Outcome

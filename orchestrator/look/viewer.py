@@ -33,7 +33,7 @@ from budgets.events import (
 from budgets.formatting import duration, number, precise_duration, printable
 from budgets.ledger.chain import LEDGER
 from budgets.verdict.findings import title
-from objectives.programs.kernel import libc
+from objectives.process import libc
 from orchestrator.look import text
 from orchestrator.look.board import Board
 from orchestrator.look.run import Run, comparison_name

@@ -2,7 +2,7 @@
 
 import pytest
 
-from objectives.programs.environment import check_variables
+from objectives.environment import check_variables
 from objectives.secrets import HIDDEN, is_secret_name, redacted
 
 SECRETS = (

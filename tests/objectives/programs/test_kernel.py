@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from objectives.programs.kernel import memory_bytes
+from objectives.process import memory_bytes
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ import math
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
-
 from objectives.programs.knobs import DeclaredKnob, as_given, as_text, space_of
+from pydantic import ValidationError
 
 
 def knob(**fields: Any) -> DeclaredKnob:

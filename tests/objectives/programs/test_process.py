@@ -12,7 +12,10 @@ from typing import Any
 
 import psutil
 import pytest
+from objectives.programs.process import Exit, run
 
+from objectives import process
+from objectives import process as kernel
 from objectives.api import (
     CommandLine,
     DivergedError,
@@ -20,8 +23,6 @@ from objectives.api import (
     ProgramFailedError,
     SetupError,
 )
-from objectives.programs import kernel, process
-from objectives.programs.process import Exit, run
 from tests.objectives.processes import is_running
 
 Run = Callable[..., Exit]

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-
-from objectives.api import SetupError
 from objectives.programs import sources
 from objectives.programs.sources import digest, matching, require_same, with_imports
+
+from objectives.api import SetupError
 
 FILES = {
     "train.py": "import model.gpt\nfrom model import deep\nimport numpy, absent",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from budgets.events import Owner, Status
-from objectives.programs.environment import MARK
+from objectives.process import MARK
 from orchestrator.execution import attempts, processes
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, end_if_abandoned, recover
