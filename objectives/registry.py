@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel  # noqa: TC002
 from pydantic_core import to_jsonable_python
 
 from objectives.analytic import FUNCTIONS

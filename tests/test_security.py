@@ -26,6 +26,7 @@ from budgets.ledger.head import HEAD
 from budgets.ledger.writer import Ledger
 from budgets.terms import Limits
 from objectives import registry, secrets
+from objectives.analytic import AnalyticObjective
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob
 from orchestrator.cli.output import Output
@@ -452,7 +453,7 @@ def test_secrets_of_the_environment_are_in_no_record_and_no_file_for_people(
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     (tmp_path / ".env").write_text(f"WANDB_API_KEY={TOKEN}\n")
     leaking = Leaking()
-    monkeypatch.setitem(registry._BUILDERS, "sphere", lambda settings: leaking)
+    monkeypatch.setattr(AnalyticObjective, "from_settings", lambda *_: leaking)
 
     answer = command(*SPHERE)
 

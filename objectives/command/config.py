@@ -50,7 +50,11 @@ def parts(text: str) -> list[tuple[str, str | None]]:
         raise ValueError(
             f"{cut(text, 60)!r} has a brace by itself: write {{{{ or }}}} for one"
         ) from None
-    return [(literal, name if not more else f"{name}:{more}") for literal, name, more, _ in found]
+    pieces = []
+    for literal, name, more, how in found:
+        said = (f"!{how}" if how else "") + (f":{more}" if more else "")
+        pieces.append((literal, None if name is None else name + said))
+    return pieces
 
 
 def compiled(pattern: str) -> re.Pattern[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from budgets.ledger.chain import LEDGER
 from budgets.ledger.head import HEAD
-from objectives import registry
+from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Knobs, Measurement, Objective, SetupError
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Slots
@@ -176,10 +176,13 @@ def lack(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """`lack(place, ...)`: evaluations there find that nothing can be evaluated, each once."""
 
     def lacking(*places: str, objective: str = "sphere") -> list[str]:
-        left, build = list(places), registry._analytic(objective)
-        monkeypatch.setitem(
-            registry._BUILDERS, objective, lambda settings: Lacking(build(settings), left)
-        )
+        left, build = list(places), AnalyticObjective.from_settings
+
+        def made(name: str, settings: dict[str, Any]) -> Any:
+            whole = build(name, settings)
+            return Lacking(whole, left) if name == objective else whole
+
+        monkeypatch.setattr(AnalyticObjective, "from_settings", made)
         return left
 
     return lacking

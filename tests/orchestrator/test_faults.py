@@ -24,6 +24,7 @@ from budgets.ledger.writer import Clock
 from budgets.state import Generation, Try
 from budgets.terms import SearchTerms
 from objectives import registry
+from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Slots
@@ -81,7 +82,7 @@ def search_with(
 
     def run(alter: Answer, name: str = "run", **options: Any) -> Result:
         altered = Altered(alter)
-        monkeypatch.setitem(registry._BUILDERS, "sphere", lambda settings: altered)
+        monkeypatch.setattr(AnalyticObjective, "from_settings", lambda *_: altered)
         return run_search(tmp_path / name, assumed_seconds=1.0, **options)
 
     return run
