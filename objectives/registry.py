@@ -88,7 +88,7 @@ def named(name: str, given: Collection[str] = ()) -> Named:
     settings = tuple(_import(_KINDS[kind][1]).model_fields)
     if kind != "nanochat":
         return Named(settings=settings)
-    from objectives.nanochat.presets import PRESETS, PROFILES, RunConfig
+    from objectives.nanochat.config import PRESETS, PROFILES, RunConfig
 
     return Named(PRESETS, PROFILES, (*settings, CHECKOUT), tuple(RunConfig.model_fields))
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 from typer import Context, Option
 
 from budgets.formatting import plain, printable
-from budgets.terms import Tier
+from budgets.plan import Tier
 from orchestrator.cli.options import (
     FILE,
     FOLLOWING,

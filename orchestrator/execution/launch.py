@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from pydantic import Field
 
-from budgets.frozen import Frozen
+from budgets.plan import Frozen
 from objectives import process as kernel
 from objectives.process import LINUX, MARK
 from orchestrator.execution import processes

@@ -17,13 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from budgets.calibration import measure
 from budgets.events import Settled, Status
 from budgets.formatting import PROGRAM
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
-from budgets.ledger.storage import DISK, read_plain
+from budgets.ledger import LEDGER, LedgerCorruptError, read
 from budgets.liveness import Liveness, liveness
 from budgets.pace import last_seen, timing
-from budgets.ruling import Decision, Ruling, ruling_of
+from budgets.plan import Calibration, Caps, Devices, Phase, Plan, Tier
+from budgets.rules import Decision, Ruling, ruling_of
 from budgets.state import RunState
-from budgets.terms import Calibration, Caps, Devices, Phase, Plan, Tier
+from budgets.storage import DISK, read_plain
 from objectives.api import Objective, ObjectiveSpec
 from objectives.registry import kind
 from orchestrator.config import Config

@@ -13,11 +13,10 @@ from typing import Literal
 
 from budgets.calibration import ONE_SCORE, EvalSeconds, Noise, eval_seconds, measure, noise
 from budgets.events import GenerationTold, Opened, Reserved, Settled, Status
-from budgets.fold import ImpossibleEventError, fold
 from budgets.formatting import PROGRAM, counted, in_bytes, plain
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
-from budgets.ledger.writer import BALLAST_BYTES, LEAST_FREE_BYTES
-from budgets.terms import Calibration, Devices, Plan, Sample
+from budgets.ledger import LEAST_FREE_BYTES, LEDGER, LedgerCorruptError, Record, read
+from budgets.plan import Calibration, Devices, Plan, Sample
+from budgets.state import ImpossibleEventError, fold
 from budgets.verdict import gains as luck
 from objectives.api import Objective
 from orchestrator.plan.history import Prior, find_calibration, nearest, read_history, scaled_seconds
@@ -180,10 +179,7 @@ def room(plan: Plan, root: Path, evaluation_bytes: int | None) -> Room:
     each = EVALUATION_BYTES if evaluation_bytes is None else evaluation_bytes
     return Room(
         evaluations=count * each + above,
-        ledger=RUN_BYTES
-        + count * LEDGER_BYTES
-        + shape.generations * (GENERATION_BYTES + asked)
-        + BALLAST_BYTES,
+        ledger=RUN_BYTES + count * LEDGER_BYTES + shape.generations * (GENERATION_BYTES + asked),
         reports=files + count * EVALUATION_ROW_BYTES,
         measured=evaluation_bytes is not None,
         free=free_bytes(root),

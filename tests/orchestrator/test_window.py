@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from budgets.events import Settled
-from budgets.ledger.chain import LEDGER, read
-from budgets.terms import Calibration, Window
+from budgets.ledger import LEDGER, read
+from budgets.plan import Calibration, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.cli.conducting import finish

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.verification.verify import verify
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.terms import Calibration, Devices, Sample, Window
+from budgets.plan import Calibration, Devices, Sample, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.config import Budget

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.terms import Devices
+from budgets.plan import Devices
 from orchestrator.execution.engine import Engine
 from orchestrator.plan.history import HISTORY, append, read_history
 from orchestrator.records.recorded import Result

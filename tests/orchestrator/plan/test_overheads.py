@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from budgets.events import Event, GenerationTold, Opened, Owner, Reserved, Settled, Status
-from budgets.ledger.chain import LEDGER, Record, read
+from budgets.ledger import LEDGER, Record, read
 from orchestrator.plan.times import ASSUMED, overheads
 from orchestrator.records.recorded import Result
 

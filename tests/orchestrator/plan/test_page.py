@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from budgets.terms import Calibration, Devices, Tier
+from budgets.plan import Calibration, Devices, Tier
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.plan.history import Known

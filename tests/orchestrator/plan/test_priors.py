@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.terms import Devices
+from budgets.plan import Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.plan.history import append, nearest, scaled_seconds

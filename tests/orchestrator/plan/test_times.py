@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from budgets.ledger.chain import LEDGER
-from budgets.terms import Calibration, Devices
+from budgets.ledger import LEDGER
+from budgets.plan import Calibration, Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.execution.engine import Engine, devices_of

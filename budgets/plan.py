@@ -1,0 +1,501 @@
+"""The terms of a run: what was agreed before anything was spent. The ledger's first record.
+
+Times are seconds or hours as the name says, money is in the unit of `price_per_device_hour`.
+Nothing here is a timestamp: two runs on the same terms have equal plans.
+"""
+
+from datetime import datetime
+from math import ceil
+from statistics import median, quantiles, stdev
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from budgets.stats import total
+
+Phase = Literal["calibration", "check", "phase1", "phase2", "campaign"]
+Tier = Literal["min", "target", "max"]
+
+VariantName = Literal["robust", "expanded"]
+"""Of a phase 2: the same knobs on more seeds, or more knobs."""
+
+PanelName = Literal["reference", "finalists", "winner", "rung", "proxy"]
+"""Evaluations that no search learns from: see `Confirmation` and `ProxyTerms`."""
+
+PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
+"""0 means "take the clock" to some libraries, so it is no seed."""
+
+
+class Frozen(BaseModel):
+    """Base of what is computed and shown: never changed, no field that it does not name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Terms(Frozen):
+    """Base of everything a ledger holds: also finite."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class Envelope(Terms):
+    """P candidates a generation, G generations, S evaluation seeds a candidate."""
+
+    population: int = Field(ge=1)
+    generations: int = Field(ge=1)
+    seeds_per_candidate: int = Field(ge=1)
+
+    @property
+    def per_generation(self) -> int:
+        return self.population * self.seeds_per_candidate
+
+    @property
+    def evaluations(self) -> int:
+        """E = P * G * S."""
+        return self.per_generation * self.generations
+
+    @property
+    def in_words(self) -> str:
+        """`12 x 10 x 1`."""
+        return f"{self.population} x {self.generations} x {self.seeds_per_candidate}"
+
+
+class Limits(Terms):
+    """What one attempt may use before its whole process tree is killed."""
+
+    wall_seconds: float = Field(gt=0)
+    grace_seconds: float = Field(default=5.0, gt=0)  # between SIGTERM and SIGKILL
+    stall_seconds: float | None = Field(default=None, gt=0)  # without output or heartbeat
+    memory_bytes: int | None = Field(default=None, gt=0)  # resident, the whole tree together
+    log_bytes: int = Field(default=1 << 20, gt=0)  # kept of stdout and of stderr, middle dropped
+
+    @property
+    def reserve_ms(self) -> int:
+        """The worst an attempt can cost one device: the limit, the grace, and as long to reap."""
+        return round(1000 * (self.wall_seconds + 2 * self.grace_seconds))
+
+    def stretched(self, length: float) -> "Limits":
+        """For an evaluation that is expected to take `length` times as long, if that is longer."""
+        if length <= 1:
+            return self
+        return self.model_copy(update={"wall_seconds": ceil(length * self.wall_seconds)})
+
+
+MOST_HOURS = 100_000
+"""Of a window: eleven years."""
+
+
+class Window(Terms):
+    """When the run must be over, by the calendar: so long after it was planned, or at a moment.
+
+    Evaluations must be over `margin_seconds` earlier: that time is for the last report.
+    """
+
+    hours: float | None = Field(default=None, gt=0, le=MOST_HOURS)
+    until: AwareDatetime | None = None
+    margin_seconds: float = Field(default=1800.0, ge=0, le=3600 * MOST_HOURS)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.hours is None) == (self.until is None):
+            raise ValueError("a window is a number of hours, or a moment")
+        if self.hours is not None and 3600 * self.hours <= self.margin_seconds:
+            raise ValueError(
+                f"a window of {3600 * self.hours:g} s leaves nothing before its safety margin of "
+                f"{self.margin_seconds:g} s: give a longer --window, or a shorter "
+                "budget.safety_margin"
+            )
+        return self
+
+    def hours_from(self, now: datetime) -> float:
+        """Until it is over, margin included, of a run that begins now."""
+        if self.hours is not None:
+            return self.hours
+        assert self.until is not None, "a window is hours, or a moment"
+        return (self.until - now).total_seconds() / 3600
+
+
+class Caps(Terms):
+    """What the run may never exceed. `None` is no cap."""
+
+    evaluations: int = Field(ge=1)
+    device_hours: float | None = Field(default=None, gt=0)
+    hours: float | None = Field(default=None, gt=0)
+    cost: float | None = Field(default=None, gt=0)
+    window: Window | None = None
+
+
+class Devices(Terms):
+    """What the run was sized for. A later session may use others; P and G stay."""
+
+    count: int = Field(ge=1)  # W, evaluations at once
+    kind: Literal["cpu", "cuda"]
+    name: str
+    threads: int = Field(ge=1)  # CPU threads per evaluation: they decide the last bits of a score
+    memory_bytes: int = Field(ge=1)  # of the host, for one evaluation
+
+
+class Sample(Terms):
+    """One calibration evaluation of the baseline."""
+
+    seed: int
+    score: float
+    seconds: float
+    startup_seconds: float
+    train_seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+    steps: int
+    tokens: int
+    train_flops: float
+    eval_flops: float
+
+
+class Calibration(Terms):
+    """The baseline, measured on several seeds; or a time the user vouches for."""
+
+    samples: tuple[Sample, ...] = ()
+    failed: int = 0
+    ledger: str = ""  # head hash of the ledger it was read from
+    charged_ms: int = Field(default=0, ge=0)  # device time, if it was made for this very run
+    open_ms: int = Field(default=0, ge=0)  # wall clock, likewise
+    assumed_seconds: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.samples) == (self.assumed_seconds is not None):
+            raise ValueError("a calibration is either measured or assumed")
+        return self
+
+    @property
+    def median_seconds(self) -> float:
+        """Wall clock of a whole evaluation, start-up included."""
+        return self.assumed_seconds or median(s.seconds for s in self.samples)
+
+    @property
+    def p90_seconds(self) -> float:
+        """The 90th percentile (inclusive interpolation)."""
+        return self.assumed_seconds or percentile_90([s.seconds for s in self.samples])
+
+    @property
+    def median_cpu_seconds(self) -> float | None:
+        return median(s.cpu_seconds for s in self.samples) if self.samples else None
+
+    @property
+    def mean_score(self) -> float | None:
+        """The baseline's score over the seeds."""
+        return total(s.score for s in self.samples) / len(self.samples) if self.samples else None
+
+    @property
+    def sd_score(self) -> float | None:
+        """Sample standard deviation over seeds; None below two samples."""
+        return stdev(s.score for s in self.samples) if len(self.samples) > 1 else None
+
+
+def percentile_90(values: list[float]) -> float:
+    """The 90th percentile by inclusive interpolation; the value itself when there is one."""
+    return values[0] if len(values) == 1 else quantiles(values, n=10, method="inclusive")[-1]
+
+
+class Thresholds(Terms):
+    """Every number a rule compares with. The one place to edit them."""
+
+    crash_rate_pause: float = Field(default=0.10, ge=0, le=1)  # above it a generation pauses
+    crash_count_pause: int = Field(default=2, ge=1)  # ... and no fewer failures than this
+    nan_rate_pause: float = Field(default=0.10, ge=0, le=1)  # unexplained, of a generation
+    nan_count_pause: int = Field(default=2, ge=1)  # ... and no fewer than this
+    nan_generations_pause: int = Field(default=3, ge=1)  # one unexplained in each so many running
+    edge: float = Field(default=0.005, ge=0, le=0.5)  # of a knob's range: so near an end is extreme
+    far: float = Field(default=1.5, ge=0)  # beyond sqrt(dimension), Mahalanobis: an outlier
+    time_drift_pause: float = Field(default=2.0, gt=0)  # times the calibrated median (CPU on a CPU)
+    time_drift_floor_seconds: float = Field(default=1.0, ge=0)  # below this nothing runs away
+    attempts_per_session: int = Field(default=3, ge=1)  # tries at what the infrastructure loses
+    patience_generations: int | None = Field(default=None, ge=1)  # without improvement; None: ever
+    patience_improve: float = Field(default=0.001, ge=0)  # relative: less is no improvement
+    same_score: float = Field(default=1e-4, ge=0)  # relative; scores no further apart are the same
+    alive_level: float = Field(
+        default=0.05, gt=0, lt=1
+    )  # share of a check's finds that may be luck
+    go_gain: float = Field(default=0.01, ge=0)  # of the baseline's score, asked of the winner
+    go_seeds: int = Field(default=5, ge=2)  # fresh ones, paired, at least
+    go_level: float = Field(default=0.01, gt=0, lt=0.5)  # how often luck alone may pass for a gain
+    go_crash_rate: float = Field(default=0.05, ge=0, le=1)  # over the last generations, for a Go
+    go_generations: int = Field(default=3, ge=1)  # how many the last ones are
+    go_pathological: float = Field(default=0.20, ge=0, le=1)  # of the winner's runs, failed or sick
+    persist_share: float = Field(default=0.5, ge=0, le=1)  # of the gain, kept on the rung
+    dead_spread: float = Field(default=1.1, ge=0)  # candidates' sd in noise sds: no more is nothing
+    dead_freedom: int = Field(default=20, ge=1)  # ... known with these degrees of freedom or more
+
+
+SearchMethod = Literal["guided", "mirrored-orthogonal", "plain"]
+"""How candidates are proposed: `guided` draws mirrored orthogonal directions around where a model
+of all scores is lowest, `mirrored-orthogonal` around CMA-ES's own mean, `plain` is pycma's own."""
+
+
+class Inherited(Terms):
+    """The run whose end a search begins at, though it follows no verdict of it."""
+
+    run_id: str
+    head: str  # of its ledger, then
+    new: tuple[str, ...] = ()  # knobs that it did not search
+    moved: tuple[str, ...] = ()  # knobs that had another range: the value is kept, not the step
+
+    @property
+    def unlearned(self) -> tuple[str, ...]:
+        """The knobs that begin with the first step."""
+        return (*self.new, *self.moved)
+
+
+class SearchTerms(Terms):
+    """How candidates are proposed, in the unit cube."""
+
+    method: SearchMethod = "mirrored-orthogonal"  # until schema 4 there was no other
+    seed: PositiveSeed
+    sigma0: float = Field(gt=0, le=0.3)
+    start: tuple[float, ...]  # a point of the unit cube
+    shape: tuple[tuple[float, ...], ...] | None = None  # covariance matrix, of mean diagonal 1
+    known: tuple[tuple[float, ...], ...] = ()  # good points: the first candidates there are
+    inherited: Inherited | None = None  # where start, sigma0 and shape come from
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for point in self.known:
+            if len(point) != len(self.start) or not all(0 <= u <= 1 for u in point):
+                raise ValueError(f"known: expected points of the unit cube, got {point}")
+        if self.shape is not None:
+            _check_shape(self.shape, len(self.start))
+        return self
+
+
+def _check_shape(shape: tuple[tuple[float, ...], ...], dimension: int) -> None:
+    """Raises ValueError unless it could be one; whether it is positive definite, numpy can say."""
+    if len(shape) != dimension or any(len(row) != dimension for row in shape):
+        lengths = ", ".join(str(len(row)) for row in shape)
+        raise ValueError(
+            f"shape: expected {dimension} rows of {dimension} numbers, got rows of {lengths}"
+        )
+    for i, row in enumerate(shape):
+        for j in range(i):
+            if row[j] != shape[j][i]:
+                raise ValueError(
+                    f"shape: expected a symmetric matrix, got {row[j]} and {shape[j][i]} at "
+                    f"{i}, {j} and {j}, {i}"
+                )
+    mean = sum(shape[i][i] for i in range(dimension)) / dimension
+    if abs(mean - 1) > 1e-6:
+        raise ValueError(f"shape: expected a mean diagonal of 1, sigma0 is the scale; got {mean}")
+
+
+class Varied(Terms):
+    """The objective with some of its settings changed."""
+
+    label: str
+    settings: dict[str, Any]  # to lay over the objective's
+    length: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
+
+
+class Arm(Terms):
+    """One configuration of a panel: a point of the unit cube, perhaps of a varied objective."""
+
+    name: str
+    point: tuple[float, ...]
+    settings: dict[str, Any] = Field(default_factory=dict)
+    length: float = Field(default=1.0, gt=0)
+
+
+class Rung(Terms):
+    """More FLOPs, on which a gain must persist."""
+
+    factor: float = Field(gt=0)  # of the objective's FLOPs
+    seeds: int = Field(ge=1)
+    varied: Varied
+
+
+class Confirmation(Terms):
+    """How the verdict is reached, on fresh seeds: counted and priced apart from E.
+
+    The finalists are compared with each other and the baseline on `picking_seeds`; the one that
+    wins there is compared with the baseline on `seeds` that nobody was picked on.
+    """
+
+    seeds: int = Field(ge=2)
+    picking_seeds: int = Field(ge=1)
+    luckiest: int = Field(ge=0)  # best candidates of the search that are finalists too
+    control_seeds: int = Field(ge=0)  # of `seeds`, for each control
+    controls: tuple[Varied, ...] = ()  # each at equal FLOPs, and at equal seconds
+    incumbent: tuple[float, ...] | None = None  # an earlier winner, compared on `seeds`
+    rung: Rung | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.control_seeds > self.seeds:
+            raise ValueError(f"controls have {self.control_seeds} seeds, of only {self.seeds}")
+        return self
+
+    def sizes(self) -> dict[PanelName, tuple[int, float]]:
+        """Evaluations of each panel at most, and their length together in whole evaluations."""
+        controls = sum(c.length for c in self.controls) * self.control_seeds
+        count = len(self.controls) * self.control_seeds
+        both = self.seeds + self.picking_seeds + self.seeds * (self.incumbent is not None)
+        finalists = (2 + self.luckiest) * self.picking_seeds
+        sizes: dict[PanelName, tuple[int, float]] = {
+            "reference": (both + count, both + controls),
+            "finalists": (finalists, finalists),
+            "winner": (self.seeds + count, self.seeds + count),
+        }
+        if self.rung is not None:
+            pairs = 2 * self.rung.seeds
+            sizes["rung"] = (pairs, pairs * self.rung.varied.length)
+        return sizes
+
+    @property
+    def evaluations(self) -> int:
+        return sum(count for count, _ in self.sizes().values())
+
+
+class ProxyTerms(Terms):
+    """A shorter evaluation that is compared with the full one."""
+
+    varied: Varied
+    agreement: float = Field(default=0.5, gt=-1, le=1)  # least lower bound of Kendall's tau-b
+    level: float = Field(default=0.1, gt=0, lt=1)  # two-sided, of that bound
+
+
+class Factor(Terms):
+    """Something that a campaign varies, and the names of its levels in their order."""
+
+    name: str
+    levels: tuple[str, ...] = Field(min_length=1)
+
+
+class Condition(Terms):
+    """One of the configurations that a campaign compares."""
+
+    name: str  # fit for a file
+    settings: dict[str, Any]  # to lay over the objective's
+    knobs: dict[str, int | float]  # with which it is evaluated: those of its point
+    point: tuple[float, ...] | None = Field(  # of the unit cube; None: its own baseline
+        default=None, exclude_if=lambda point: point is None
+    )
+    length: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
+    levels: dict[str, str] = Field(default_factory=dict)  # of each factor; empty: no cell of them
+    control: bool = False  # what the others are compared with
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.point is not None and not all(0 <= unit <= 1 for unit in self.point):
+            raise ValueError(f"{self.name}: expected a point of the unit cube, got {self.point}")
+        return self
+
+
+class CampaignTerms(Terms):
+    """Conditions, each evaluated on every seed."""
+
+    name: str
+    conditions: tuple[Condition, ...] = Field(min_length=1)
+    seeds: tuple[PositiveSeed, ...] = Field(min_length=1)
+    factors: tuple[Factor, ...] = ()  # whose full factorial the conditions with levels are
+    parallel: bool = True  # else one evaluation at a time
+    max_workers: int | None = Field(default=None, ge=1)  # evaluations at once, at most
+    stagger_seconds: float = Field(default=0.0, ge=0)  # between the first starts of a session
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        names = [condition.name for condition in self.conditions]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"conditions must have different names, got twice: {', '.join(twice)}")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds must differ, got {', '.join(map(str, self.seeds))}")
+        return self
+
+    @property
+    def evaluations(self) -> int:
+        """conditions * seeds."""
+        return len(self.conditions) * len(self.seeds)
+
+    def workers(self, devices: int) -> int:
+        """How many evaluations run at once on so many devices."""
+        if not self.parallel:
+            return 1
+        return min(devices, self.evaluations, self.max_workers or devices)
+
+
+class Source(Terms):
+    """The run whose Go a phase 2 run follows, and what it takes over from it."""
+
+    run_id: str
+    head: str  # of its ledger, then
+    variant: VariantName
+    grade: str  # of its decision; empty where a person overrode that there is none
+    point: tuple[float, ...]  # its recommendation, in this run's space
+    added: tuple[str, ...] = ()  # knobs that it did not search
+    unproven: tuple[str, ...] = ()  # of these, not shown to move the score; a person let them pass
+
+
+class Parent(Terms):
+    """The run that this one was forked from. Its spending counts against the caps of both."""
+
+    run_id: str
+    head: str  # of its ledger, when it was forked
+    device_ms: int = Field(ge=0)
+    open_ms: int = Field(ge=0)
+
+
+class Plan(Terms):
+    """All of it. Two plans are equal when, and only when, they describe the same run."""
+
+    run_id: str
+    phase: Phase
+    tier: Tier | None  # a calibration and a check have none
+    nominal: Envelope
+    resolved: Envelope
+    reasons: tuple[str, ...]  # why the two differ
+    objective: dict[str, Any]  # objectives.api.ObjectiveSpec as JSON
+    objective_fingerprint: str
+    space: dict[str, Any]  # objectives.space.SearchSpace as JSON
+    provenance: dict[str, str | int]  # hashes and sizes of the data
+    search: SearchTerms | None  # a calibration and a check search nothing
+    evaluation_seed: PositiveSeed
+    limits: Limits
+    caps: Caps
+    price_per_device_hour: float = Field(default=0.0, ge=0)
+    devices: Devices
+    calibration: Calibration | None
+    parent: Parent | None
+    thresholds: Thresholds = Thresholds()
+    confirmation: Confirmation | None = None  # None: no Go is possible
+    proxy: ProxyTerms | None = None  # of a check that compares both lengths
+    source: Source | None = None  # of a phase 2
+    campaign: CampaignTerms | None = None  # of a campaign
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.resolved.evaluations > self.caps.evaluations:
+            raise ValueError(
+                f"the envelope's {self.resolved.evaluations} evaluations exceed the cap of "
+                f"{self.caps.evaluations}"
+            )
+        if (self.phase == "campaign") != (self.campaign is not None):
+            raise ValueError("a plan of phase campaign has a campaign, and no other has one")
+        if self.campaign is not None:
+            shape = (self.resolved.population, self.resolved.seeds_per_candidate)
+            if shape != (len(self.campaign.conditions), len(self.campaign.seeds)):
+                raise ValueError(f"{shape} is not the shape of the plan's campaign")
+        if self.proxy is not None and self.search is not None:
+            raise ValueError("only a check compares two lengths: a search has evaluations of one")
+        if self.caps.cost is not None and self.price_per_device_hour == 0:
+            raise ValueError("a cap on cost needs budget.price_per_device_hour")
+        return self
+
+    @property
+    def paid_before_ms(self) -> int:
+        """Device time that led to the run, and counts against its caps."""
+        calibration = 0 if self.calibration is None else self.calibration.charged_ms
+        return calibration + (0 if self.parent is None else self.parent.device_ms)
+
+    @property
+    def apart(self) -> int:
+        """Evaluations that are planned beside E, at most."""
+        confirmation = 0 if self.confirmation is None else self.confirmation.evaluations
+        proxy = 0 if self.proxy is None else self.resolved.evaluations
+        return confirmation + proxy
