@@ -13,9 +13,9 @@ from objectives import registry
 from objectives.api import Objective, SetupError, Variant
 from objectives.space import Knob
 from orchestrator.config import RUNG_FACTOR, Config, to_toml
+from orchestrator.look.document import best_document
 from orchestrator.look.evidence import gain_in_words
 from orchestrator.look.next_step import widening
-from orchestrator.look.reports import best_document
 from orchestrator.look.run import Run
 from orchestrator.matrix.campaign import CONTROL, DEFAULT
 from orchestrator.plan.resolve import RUN_ID, check_run_id, found_as, short_hash

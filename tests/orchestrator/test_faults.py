@@ -24,8 +24,8 @@ from budgets.state import Generation, Try
 from objectives import registry
 from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Slots
 from orchestrator.records.recorded import Result
 from orchestrator.search import Search
 from orchestrator.verification.verify import verify

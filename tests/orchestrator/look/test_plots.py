@@ -15,8 +15,9 @@ from budgets.ledger import LEDGER, read
 from budgets.state import fold
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.execution.attempts import METRICS
 from orchestrator.execution.engine import Engine
+from orchestrator.execution.files import METRICS
+from orchestrator.execution.signals import SignalStop
 from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.plots import drawings, figures
@@ -24,7 +25,6 @@ from orchestrator.look.run import Run
 from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import load_state
 from orchestrator.running.session import Session
-from orchestrator.running.signals import SignalStop
 from tests.asking import config_for
 from tests.imported import imported_by
 from tests.ledgers import sealed
@@ -111,7 +111,7 @@ def test_every_beginning_of_a_run_is_drawn(name: str) -> None:
 def test_what_plots_say_is_what_the_run_says() -> None:
     run = run_of("go")
     found = {figure.name: figure.description for figure in figures(run, with_svg=False)}
-    for value in (run.best_so_far, run.luck_so_far, *(run.noise_band or ())):
+    for value in (run.best_so_far, run.best_by_chance, *(run.noise_band or ())):
         assert number(value) in found["scores"]
     for one in run.gains:
         assert number(100 * (one.gain.mean or 0), 3) in found["gains"]

@@ -1,0 +1,152 @@
+"""How a campaign stands, seen from beside it: from one ledger, or from those of its runs."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import orjson
+import pytest
+
+from budgets.campaign.matrix import Matrix
+from budgets.events import Owner
+from budgets.ledger import LEDGER, read
+from orchestrator.look.campaign import Exported, exported
+from orchestrator.look.run import Run
+from orchestrator.look.terminal import status_lines
+from orchestrator.records.recorded import Result, load_state
+
+Train = Callable[..., Result]
+Cut = Callable[[Path, int], None]
+
+DEAD = Owner(boot_id="another boot", pid=1, start_ticks=1)
+
+
+# In one ledger
+
+
+def run_at(directory: Path, seconds: float) -> Run:
+    """So long after its last record."""
+    last = datetime.fromisoformat(read(directory / LEDGER).records[-1].at)
+    return Run(load_state(directory), last + timedelta(seconds=seconds), directory)
+
+
+def matrix_at(directory: Path, seconds: float) -> Matrix:
+    matrix = run_at(directory, seconds).matrix
+    assert matrix is not None
+    return matrix
+
+
+def test_a_campaign_that_is_over_shows_every_score_and_changes_no_file(
+    made: Path,
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
+    run, matrix = run_at(made, 1), matrix_at(made, 1)
+    rows = {line.split()[0]: line.split()[1:] for line in status_lines(run) if line.strip()}
+    assert matrix.counts == {"ok": 6}
+    for condition, cells in zip(matrix.terms.conditions, matrix.rows, strict=True):
+        assert rows[condition.name][:2] == [f"{cell.score:.5g}" for cell in cells]
+    assert run.campaign is not None
+    assert run.campaign.is_over
+    assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
+
+
+def test_one_that_runs_shows_what_is_in_flight_and_since_when(
+    train: Train, cut: Cut, tmp_path: Path
+) -> None:
+    directory = train(tmp_path).directory
+    cut(directory, 4)
+    run, matrix = run_at(directory, 41), matrix_at(directory, 41)
+    cell = matrix.rows[1][1]
+    assert cell.status == "running"
+    assert cell.seconds == pytest.approx(41, abs=0.01)
+    assert matrix.counts == {"ok": 4, "running": 1, "pending": 10}
+    assert run.campaign is not None
+    assert not run.campaign.is_over
+
+
+def test_one_whose_machine_is_elsewhere_runs_as_long_as_it_may(
+    train: Train, cut: Cut, tmp_path: Path
+) -> None:
+    directory = train(tmp_path, owner=DEAD).directory
+    cut(directory, 4)
+    soon, late = (matrix_at(directory, seconds).rows[1][1] for seconds in (5, 100_000))
+    assert (soon.status, late.status) == ("running", "pending")
+    assert (soon.note[:3], late.note) == ("on ", "interrupted")
+
+
+def test_one_whose_process_is_gone_has_nothing_in_flight(
+    train: Train, cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = train(tmp_path).directory
+    cut(directory, 4)
+    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: True)
+    assert matrix_at(directory, 1).counts == {"ok": 4, "pending": 11}
+
+
+# Each cell a run of its own
+
+RUNS = [
+    {
+        "name": f"{name}_s{seed}",
+        "directory": f"{name}_s{seed}",
+        "condition": name,
+        "seed": seed,
+        "control": name.endswith("_base"),
+        "levels": {} if name.endswith("_base") else {"rank": name[4:]},
+    }
+    for name in ("rank4", "rank64", "default_base")
+    for seed in (1, 2)
+]
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> Path:
+    """A directory with the manifest of an export, as another program may write it."""
+    (tmp_path / "ranks").mkdir()
+    document = {
+        "name": "ranks",
+        "kind": "slurm",
+        "total_runs": len(RUNS),
+        "runs": RUNS,
+        "more": {"submit_all.sh": "0" * 64},
+    }
+    (tmp_path / "ranks/manifest.json").write_bytes(orjson.dumps(document))
+    return tmp_path / "ranks"
+
+
+def now_of(ranks: Path) -> Exported:
+    found = exported(str(ranks), ranks.parent, datetime.now(UTC))
+    assert found is not None
+    return found
+
+
+def test_runs_that_nobody_has_begun_are_pending(ranks: Path) -> None:
+    board = now_of(ranks)
+    assert board.matrix.counts == {"pending": 6}
+    terms = board.matrix.terms
+    assert [(f.name, f.levels) for f in terms.factors] == [("rank", ("4", "64"))]
+    assert [c.name for c in terms.conditions if c.control] == ["default_base"]
+    assert terms.seeds == (1, 2)
+
+
+def test_a_training_in_its_own_runs_directory_is_a_cell_with_its_score(
+    train: Train, ranks: Path
+) -> None:
+    own = {"noise": [0.01]}
+    result = train(ranks / "rank64_s2" / "runs", own, seeds=[2], control=False)
+    train(ranks / "rank4_s1")  # a whole campaign is no cell
+    ((whole, _), (_, cell), _) = now_of(ranks).matrix.rows
+    assert (cell.status, cell.score) == ("ok", result.state.generations[0].score(0))
+    assert whole.status == "damaged"
+
+
+def test_a_damaged_run_is_said_and_hides_no_other(train: Train, ranks: Path) -> None:
+    for seed in (1, 2):
+        train(ranks / f"rank4_s{seed}" / "runs", {"noise": [0.01]}, seeds=[seed], control=False)
+    (ledger,) = (ranks / "rank4_s2").rglob(LEDGER)
+    data = bytearray(ledger.read_bytes())
+    data[len(data) // 2] ^= 1
+    ledger.write_bytes(data)
+    board = now_of(ranks)
+    assert [cell.status for cell in board.matrix.rows[0]] == ["ok", "damaged"]
+    assert board.matrix.rows[0][1].note
