@@ -26,9 +26,9 @@ from budgets.state import Generation, ImpossibleEventError, RunState, apply, beg
 from budgets.verdict.decision import decide
 from budgets.verdict.findings import title
 from objectives import registry
-from orchestrator.execution.attempts import SUMMARY
-from orchestrator.execution.attempts import read as read_file
-from orchestrator.execution.evaluate import Outcome
+from orchestrator.execution.api import Outcome
+from orchestrator.execution.files import SUMMARY
+from orchestrator.execution.files import read as read_file
 from orchestrator.matrix.campaign import points_of
 from orchestrator.plan.comparisons import due
 from orchestrator.plan.seeds import evaluation_seeds
