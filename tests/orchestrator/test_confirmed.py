@@ -18,7 +18,7 @@ from budgets.plan import PanelName
 from orchestrator.execution.api import Outcome
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.records.recorded import Result
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.ledgers import cut, events_of, state_of
 from tests.simulation.session import SimulatedEngine
 
