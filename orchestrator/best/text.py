@@ -136,7 +136,7 @@ def _ways_on(best: Best, run: str, candidate: Configuration) -> Iterator[str]:
     times = usual_times(spec_of(best.state.plan))
     how = "longer" if times > 1 else "once more"
     yield f"Train it {how}: {own} --train --times {times:g} --compare"
-    wider = widening(best.state.plan, run, range_ends(best.state))
+    wider = widening(best.state.plan, range_ends(best.state))
     if wider is not None:
         yield f"{wider.said.rstrip('.')}: {wider.commands[0]}"
 

@@ -1,7 +1,7 @@
 """What a campaign would run and take, before any of it is paid: by measured times, or no number."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from heapq import heapreplace
 from pathlib import Path
@@ -28,9 +28,9 @@ from orchestrator.execution.engine import devices_of
 from orchestrator.plan import checks as checklist
 from orchestrator.plan.checks import Item
 from orchestrator.plan.history import calibration_here
-from orchestrator.plan.page import circumstances, page_of
+from orchestrator.plan.page import page_of
 from orchestrator.plan.resolve import check_beginning, slots_of
-from orchestrator.plan.times import Times, known_time, room, times_here
+from orchestrator.plan.times import Times, disk_of, times_here
 
 Document = dict[str, Any]
 
@@ -192,7 +192,7 @@ def expected_of(
     found = []
     for one in conditions:
         varied = registry.load(registry.varied(objective.spec, one.settings))
-        times, own = known_time(root, varied, devices), varied.flops()
+        times, own = times_here(root, varied, devices), varied.flops()
         is_same_work = own is not None and flops is not None and own.total == flops.total
         if common is not None and is_same_work and times.origin != "measured":
             found.append(Expected(one, common.median_seconds, "calibrated, with the same FLOPs"))
@@ -267,7 +267,7 @@ def _checklist(  # noqa: PLR0913, PLR0917 - one a thing that decides it
         checklist.pilot(times, now),
         checklist.wall_clock(hours, checklist.hours_allowed(plan, now)),
         checklist.caps(plan, device_hours),
-        checklist.disk(room(plan, root, times.evaluation_bytes)),
+        checklist.disk(disk_of(plan, root, times.evaluation_bytes)),
     )
 
 
@@ -278,17 +278,11 @@ def _items_page(items: Sequence[Item]) -> Iterator[str]:
 
 
 def _searches(whole: Config) -> tuple[Document, list[str]]:
-    """Each search as its own plan has it, one after the other; the engine starts once."""
+    """Each search as its own plan has it, one after the other."""
     devices, found = devices_of(slots_of(whole)), list[Document]()
-    for place, search in enumerate(search_cells(whole)):
-        config = search.resolved
-        root = Path(config.runs_dir)
-        assumed = config.evaluation.assume_eval_seconds
-        under, _ = circumstances(root, config.tuned, devices, assumed)
-        if place:
-            started = replace(under.times.overheads, startup_seconds=0.0)
-            under = replace(under, times=replace(under.times, overheads=started))
-        page = page_of(config, under, (config.search.tier or "target",)).tiers[0]
+    for search in search_cells(whole):
+        config = search.resolved.having({"search.tier": search.resolved.search.tier or "target"})
+        page = page_of(config, devices).tiers[0]
         took = page.forecast
         found.append(
             {

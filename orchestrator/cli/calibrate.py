@@ -7,6 +7,7 @@ from typer import Context, Option
 
 from budgets.calibration import eval_seconds, measure, noise
 from budgets.formatting import command, plain, printable
+from budgets.pace import last_seen
 from budgets.terms import Calibration
 from objectives.registry import kind
 from orchestrator.cli.conducting import conducting, finish
@@ -26,7 +27,7 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix import calibrate as measuring
-from orchestrator.plan.history import CALIBRATION_SEEDS, find_calibration, made_at
+from orchestrator.plan.history import CALIBRATION_SEEDS, find_calibration
 from orchestrator.plan.resolve import Overrides, slots_of
 from orchestrator.plan.times import calibration_lines
 from orchestrator.records.planned import spec_of
@@ -68,7 +69,7 @@ def calibrate(
     _show(done, _next(config))
     if known is not None and known.directory == done.directory:
         repeated = command("calibrate", *config.layers.words())
-        made = f"{made_at(done.directory):%Y-%m-%d %H:%M} UTC"
+        made = f"{last_seen(done.state):%Y-%m-%d %H:%M} UTC"
         print_line(f"Nothing was measured now: these figures are of {made}.")
         print_line(f'To measure again: {repeated} --again --reason "WHY"')
 

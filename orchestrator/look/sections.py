@@ -294,8 +294,6 @@ def facts(run: Run) -> dict[str, dict[str, str]]:
     search |= {"evaluation seed": plan.evaluation_seed}
     if plan.search is not None:
         search |= plan.search.model_dump(include={"method", "seed", "sigma0"})
-        if plan.search.inherited is not None:
-            search["warm start"] = plan.search.inherited.run_id
     if plan.source is not None:
         search["follows"] = plan.source.run_id
     versions = dict.fromkeys(name for one in opened for name in one.versions)

@@ -17,10 +17,11 @@ from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
 from budgets.ledger.head import records_lost, rolled_back
 from budgets.liveness import centre_of, moved
 from budgets.state import RunState
-from budgets.terms import Inherited, Parent, Plan, SearchTerms, Source
+from budgets.terms import Parent, Plan, SearchTerms, Source
 from orchestrator.execution.attempts import SUMMARY
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.evaluate import Outcome
+from orchestrator.plan.phase2 import carried
 from orchestrator.plan.seeds import evaluation_seeds
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.diverged import DivergedError, ReplayError
@@ -33,7 +34,6 @@ from orchestrator.search import Point, Search
 from orchestrator.verification.campaign import conditions_as_planned
 from orchestrator.verification.panels import at, differing_field, fresh_seeds, panels_and_decision
 from orchestrator.verification.training import trained_where_it_stood
-from orchestrator.warm_start import carried
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,6 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
         held.append(_calibration(directory, state))
         if state.plan.source is not None:
             held.append(_source(directory, state.plan, state.plan.source))
-        if state.plan.search is not None and state.plan.search.inherited is not None:
-            held.append(_start(directory, state.plan, state.plan.search.inherited))
         held.append(_reports(directory, records))
     except (LedgerCorruptError, ImpossibleEventError, ReplayError, DivergedError) as error:
         return Verification(len(records), _head(records), tuple(held), str(error))
@@ -255,27 +253,11 @@ def _source(directory: Path, plan: Plan, source: Source) -> str:
     if found is None:
         return f"source: the ledger of {source.run_id} is not beside this run, or another one"
     path, then = found
-    _, point = carried(source.run_id, then, space_of(plan))
+    point, _ = carried(source.run_id, then, space_of(plan))
     grade = "" if then.decided is None else then.decided.grade
     if (point, grade) != (source.point, source.grade):
         raise DivergedError(f"the plan's source is not what {path} says")
     return f"source: {source.run_id} recommends the point that the search begins at"
-
-
-def _start(directory: Path, plan: Plan, inherited: Inherited) -> str:
-    """The search starts where that run stood then, if that still has a ledger."""
-    found = as_of(_runs_beside(directory), inherited.head, run=inherited.run_id)
-    if found is None:
-        return f"start: the ledger of {inherited.run_id} is not beside this run, or another one"
-    assert plan.search is not None
-    space = space_of(plan)
-    try:
-        stood = carried(inherited.run_id, found[1], space)
-    except ValueError as error:
-        raise DivergedError(f"the search cannot have started there: {error}") from error
-    if stood != (inherited, plan.search.start):
-        raise DivergedError(f"the search does not start where {inherited.run_id} stood")
-    return f"start: {inherited.run_id} stood where the search starts"
 
 
 class _Mark(BaseModel):
