@@ -32,11 +32,11 @@ from objectives.api import (
     DivergedError,
     Knobs,
     Measurement,
+    Objective,
     ObjectiveError,
     ObjectiveSpec,
     SetupError,
     Variant,
-    require_factor,
 )
 from objectives.settings import parse
 from objectives.space import Knob, SearchSpace
@@ -143,7 +143,7 @@ class InjectedError(ObjectiveError):
 
 
 @dataclass(frozen=True)
-class AnalyticObjective:
+class AnalyticObjective(Objective):
     """One of `sphere`, `ellipsoid`, `rosenbrock`, `cliff`, `idle`, `noise`."""
 
     name: str
@@ -189,14 +189,6 @@ class AnalyticObjective:
         return hashlib.sha256(_canonical(identity)).hexdigest()
 
     @property
-    def provenance(self) -> Mapping[str, str | int]:
-        return {}
-
-    @property
-    def preload(self) -> tuple[str, ...]:
-        return ("objectives.analytic",)
-
-    @property
     def optimum(self) -> tuple[float, ...]:
         """The best point of the unit cube (for `noise` and `idle`, one of many)."""
         return self.space.encode({f"x{i}": x for i, x in enumerate(self._best())})
@@ -206,26 +198,12 @@ class AnalyticObjective:
         """The score there at this effort, without noise."""
         return self._noise_free(self._best())
 
-    def controls(self) -> tuple[Variant, ...]:
-        return ()
-
-    def rung(self, factor: float) -> Variant | None:
+    def _scaled(self, factor: float) -> Variant | None:
         """`factor` times the effort, which ends at 4."""
-        require_factor(factor)
         effort = self.settings.effort * factor
         if effort > MOST_EFFORT:
             return None
         return Variant(label=f"{factor:g} x effort", settings={"effort": effort}, length=factor)
-
-    def flops(self) -> None:
-        """It waits; it does not train."""
-
-    def command_line(self, knobs: Knobs, seed: int, context: Context) -> None:
-        """It computes in its own process."""
-
-    def arguments(self, knobs: Knobs) -> tuple[str, ...]:  # noqa: ARG002 - the Protocol's
-        """A function takes none."""
-        return ()
 
     def preflight(self) -> tuple[str, ...]:
         """Warns if nothing is left to tell two candidates apart, or to be lucky with."""

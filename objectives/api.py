@@ -6,10 +6,11 @@ what it needs to train only inside `evaluate` and `preflight`, so that planning 
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -46,7 +47,10 @@ def missing_package(name: str | None) -> str:
     if name == "ray":
         return "ray is not installed: pip install ray, or say --executor local, which needs none"
     if name == "torch":
-        return "torch is not installed, which training needs: pip install torch"
+        return (
+            "torch is not installed, which training needs: "
+            "pip install 'cmaes-orchestrator[nanochat]'"
+        )
     return f"the package {name} is not installed: pip install {name}"
 
 
@@ -102,12 +106,6 @@ class Flops:
         return self.train + self.score
 
 
-def require_factor(factor: float) -> None:
-    """Raises ValueError unless training can be made `factor` times as long."""
-    if not 0 < factor < math.inf:
-        raise ValueError(f"a rung's factor must be positive and finite, got {factor}")
-
-
 class Measurement(BaseModel):
     """What one evaluation measured. FLOPs are counted, not estimated; times are in seconds."""
 
@@ -143,18 +141,21 @@ class CommandLine:
     environment: Mapping[str, str]  # all that it gets
 
 
-class Objective(Protocol):
-    """Knobs and a seed in, a `Measurement` out."""
+class Objective(ABC):
+    """Knobs and a seed in, a `Measurement` out. What a subclass does not say has a default."""
 
     @property
+    @abstractmethod
     def spec(self) -> ObjectiveSpec:
         """Name and settings; `objectives.registry.load(spec)` gives an equal objective."""
 
     @property
+    @abstractmethod
     def space(self) -> SearchSpace:
         """The knobs, their ranges and their baseline."""
 
     @property
+    @abstractmethod
     def fingerprint(self) -> str:
         """SHA-256 (hex) of everything that decides a score: settings, space, data, code version."""
 
@@ -164,44 +165,72 @@ class Objective(Protocol):
 
         Raises SetupError when it cannot be read.
         """
+        return {}
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """Packages that an evaluation imports and a plain installation does not have."""
+        return ()
 
     @property
     def preload(self) -> tuple[str, ...]:
         """Modules a fork server may import before it forks an evaluation. None touches CUDA."""
+        return (type(self).__module__,)
 
     def controls(self) -> tuple[Variant, ...]:
         """The comparisons that every verdict owes its reader, at equal FLOPs; there may be none.
 
         What a control's model lacks, its knobs do not move.
         """
+        return ()
 
     def rung(self, factor: float) -> Variant | None:
-        """The same training with `factor` times the FLOPs, which may be below 1.
+        """The same training with `factor` times the budget, which may be below 1.
 
         None if the objective cannot be scaled so. Raises ValueError on a factor that is no
         positive number.
         """
+        if not 0 < factor < math.inf:
+            raise ValueError(f"a budget's factor must be positive and finite, got {factor}")
+        return self._scaled(factor)
+
+    def _scaled(self, factor: float) -> Variant | None:  # noqa: ARG002 - of those that scale
+        return None
 
     def flops(self) -> Flops | None:
         """What an evaluation of the baseline computes, exactly; None if FLOPs do not say it.
 
         Raises SetupError when that hangs on data that cannot be read.
         """
+        return None
 
-    def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine | None:
+    def command_line(
+        self,
+        knobs: Knobs,  # noqa: ARG002 - of those that start a program
+        seed: int,  # noqa: ARG002
+        context: Context,  # noqa: ARG002
+    ) -> CommandLine | None:
         """The program that an evaluation starts; None if it computes in its own process.
 
         Starts nothing and writes nothing. Raises SetupError where it cannot be told.
         """
+        return None
 
-    def arguments(self, knobs: Knobs) -> tuple[str, ...]:
+    def arguments(self, knobs: Knobs) -> tuple[str, ...]:  # noqa: ARG002 - of those with arguments
         """The knobs as a person gives them to what is tuned; empty if that takes no arguments."""
+        return ()
+
+    def with_baseline(self, knobs: Knobs) -> ObjectiveSpec | None:  # noqa: ARG002 - likewise
+        """The same objective whose baseline is `knobs`; None if its baseline cannot be moved."""
+        return None
 
     def preflight(self) -> tuple[str, ...]:
         """Check data and configuration before any budget is spent.
 
         Returns warnings for a person. Raises SetupError, saying how to mend it.
         """
+        return ()
 
+    @abstractmethod
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Run one evaluation. Raises DivergedError, OutOfMemoryError or SetupError."""

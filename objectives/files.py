@@ -1,4 +1,4 @@
-"""A person's files, read with suspicion; our own, replaced whole."""
+"""A person's files, read with suspicion; our own, replaced whole; the user's cache directory."""
 
 import json
 import os
@@ -11,6 +11,15 @@ from objectives.settings import each_key_once
 
 LARGEST = 1 << 20
 """Bytes of a file that a person wrote: a longer one is another file."""
+
+
+def cache_directory() -> Path:
+    """Return the user's cache directory for this project; it need not exist."""
+    try:
+        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # a user without a home
+        root = os.devnull  # nothing can be written below it
+    return Path(root) / "cmaes-orchestrator"
 
 
 def read_text(file: Path, place: str) -> str:

@@ -155,6 +155,11 @@ class SearchSpace(BaseModel):
                 raise ValueError(f"knob {knob.name}: coordinate {unit} lies outside [0, 1]")
         return {k.name: k.decode(unit) for k, unit in zip(self.knobs, point, strict=True)}
 
+    def typed(self, values: Mapping[str, float]) -> dict[str, float]:
+        """The values in their knobs' types. Raises KeyError on an unknown knob."""
+        knobs = {knob.name: knob for knob in self.knobs}
+        return {name: knobs[name].typed(float(value)) for name, value in values.items()}
+
     def encode(self, values: Mapping[str, float]) -> tuple[float, ...]:
         """The point at which `decode` gives `values`. Raises KeyError on a missing knob."""
         return tuple(knob.encode(values[knob.name]) for knob in self.knobs)

@@ -243,9 +243,8 @@ class Campaign(Table):
     """Conditions on the same seeds. A file that has this table is a campaign."""
 
     name: str | None = key(None, "The campaign's name; default: the file's.")
-    cell: Literal["training", "search"] = key("training", "What a condition is evaluated by.")
     seeds: Annotated[list[PositiveSeed], _each_once("seed")] = key(
-        [1], "Of evaluations, or of searches.", min_length=1, max_length=MOST_SEEDS
+        [1], "Of the evaluations.", min_length=1, max_length=MOST_SEEDS
     )
     parallel: bool = key(True, "Evaluate on all devices at once.")
     max_workers: int | None = key(None, "Evaluations at once, at most.", ge=1)
@@ -442,11 +441,8 @@ class Config(Table):
         """What a key is for that means nothing in this campaign; empty where it does."""
         if self.campaign is None:
             return ""
-        if self.campaign.cell == "training":
-            is_idle = key.partition(".")[0] in {"search", "verdict"}
-            return "for a search: this campaign makes none" if is_idle else ""
-        is_named = key in {"search.run_id", "search.seed"}
-        return "for one search: each of this campaign has its own" if is_named else ""
+        is_idle = key.partition(".")[0] in {"search", "verdict"}
+        return "for a search: a campaign makes none" if is_idle else ""
 
     def all_values(self) -> Values:
         """Every value by its dotted key, defaults included, in the file's order."""

@@ -26,20 +26,21 @@ from budgets.ledger.chain import LedgerCorruptError
 from budgets.terms import Devices, Tier
 from objectives.api import SetupError
 from objectives.programs.kernel import memory_bytes
-from orchestrator.campaign.conditions import cells_of, terms_of
-from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Config, is_installed, resolve
 from orchestrator.execution.devices import Offer, visible_gpus
 from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import look_at_gpus
 from orchestrator.execution.server import EngineError
+from orchestrator.matrix.campaign import CampaignRequest, cells_of, terms_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import engine_of, search_plan
 from orchestrator.plan.times import disk_of, free_bytes, times_here
 from orchestrator.running.place import check_place
 
 PACKAGES = ("torch", "ray", "cma", "numpy")
+EXTRAS = {"torch": '"cmaes-orchestrator[nanochat]"'}
+"""How a package is installed that an extra brings."""
 LEAST_MEMORY_BYTES = 512 << 20  # of an evaluation: torch imported takes some 300 MiB
 IMPORT_SECONDS = 120.0
 READ_SECONDS, QUICK_SECONDS = 24 * 3600.0, 15.0  # a large text may take hours, once
@@ -94,7 +95,9 @@ def examine(config: Config, *, quick: bool = False) -> tuple[Section, ...]:
         except NoAnswerError as error:
             found = {"disk": {"failed": str(error)}}
             data = (Finding("objective", "unknown", str(error), f"{PROGRAM} doctor"),)
-        packages = tuple(_packages(importing, 0 if offer is None else offer.gpus, engine.device))
+        trains = any("torch" in each.tuned.requires for each in conditions.values())
+        gpus = 0 if offer is None else offer.gpus
+        packages = tuple(_packages(importing, gpus, engine.device, trains=trains))
     return (
         Section("Devices", devices),
         Section("Packages", (*packages, *map(_tracker, config.track.to))),
@@ -186,13 +189,23 @@ def import_all(names: tuple[str, ...]) -> dict[str, Any]:
     return {"failed": failed, "gpus": gpus}
 
 
-def _packages(importing: "Answer | None", gpus: int, device: str) -> Iterator[Finding]:
-    """Whether what trains and searches is installed and can be imported, and torch sees `gpus`."""
+def _packages(
+    importing: "Answer | None", gpus: int, device: str, *, trains: bool
+) -> Iterator[Finding]:
+    """Whether each package is installed and can be imported, and whether torch sees `gpus`.
+
+    torch may be absent unless an objective `trains` with it in the orchestrator's environment.
+    """
+    absent = set()
     for name in PACKAGES:
         try:
             yield Finding(name, "ok", metadata.version(name))
         except metadata.PackageNotFoundError:
-            yield Finding(name, "missing", "not installed", _pip(name))
+            absent.add(name)
+            if name == "torch" and not trains:
+                yield Finding(name, "absent", "not installed, and this objective needs none")
+            else:
+                yield Finding(name, "missing", "not installed", _pip(EXTRAS.get(name, name)))
     if importing is None:
         return
     try:
@@ -202,13 +215,15 @@ def _packages(importing: "Answer | None", gpus: int, device: str) -> Iterator[Fi
         yield Finding("imports", "unknown", str(error), mend)
         return
     for name, why in answer["failed"].items():
-        yield Finding(f"import {name}", "missing", why, _pip(f"--force-reinstall {name}"))
+        if name not in absent:
+            yield Finding(f"import {name}", "missing", why, _pip(f"--force-reinstall {name}"))
     seen = f"torch sees {answer['gpus']} of {gpus} GPUs"
     if answer["gpus"] >= gpus:
         yield Finding("CUDA", "ok" if gpus else "absent", seen)
     else:
         mend = "install a torch built for the driver's CUDA (nvidia-smi), or say --device cpu"
-        yield Finding("CUDA", "absent" if device == "cpu" else "missing", seen, mend)
+        is_needed = device != "cpu" and ("torch" not in absent or trains)
+        yield Finding("CUDA", "missing" if is_needed else "absent", seen, mend)
 
 
 def _tracker(name: str) -> Finding:

@@ -33,8 +33,8 @@ from budgets.ledger.storage import document
 from budgets.terms import Calibration, Devices
 from objectives.api import SetupError
 from objectives.settings import unknown
-from orchestrator.campaign.conditions import Cell, campaign_name, cells_of, runs_of, terms_of
 from orchestrator.config import Budget, Config, invalid, resolve, to_toml
+from orchestrator.matrix.campaign import Cell, campaign_name, cells_of, runs_of, terms_of
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.history import calibrations_on
 from orchestrator.plan.phase2 import foreseen

@@ -15,12 +15,12 @@ say() { printf '%s\n' "$*" >&2; }
 # What the stamp says after an install: the project's state, then the extras.
 wanted() { printf '%s %s %s' "$(cksum <"$ROOT/pyproject.toml")" "$ROOT" "$1"; }
 
-# True if the extras $1 are there; data,dev holds all of data.
+# True if the extras $1 are there; dev holds all of nanochat.
 installed() {
   local found
   [[ -x "$VENV/bin/python" && -r "$STAMP" ]] || return 1
   found="$(<"$STAMP")"
-  [[ "$found" == "$(wanted "$1")" || "$found" == "$(wanted data,dev)" ]]
+  [[ "$found" == "$(wanted "$1")" || "$found" == "$(wanted dev)" ]]
 }
 
 make_venv() {

@@ -21,7 +21,7 @@ from budgets.ledger.writer import Clock
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from objectives.keeping import cache_directory
+from objectives.files import cache_directory
 from orchestrator.cli import entry as command_line
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles

@@ -35,12 +35,7 @@ class Certificate(Frozen):
     top_half: float | None  # share of the better half in full that is in the better half short too
     top_quarter: float | None
     seconds_ratio: float | None  # short over full, medians of healthy evaluations
-
-    @property
-    def holds(self) -> bool:
-        """Whether short evaluations may stand in for full ones."""
-        enough = self.compared >= LEAST_CANDIDATES
-        return enough and self.lower is not None and self.lower >= self.asked
+    holds: bool  # short evaluations may stand in for full ones
 
 
 def certificate(state: RunState) -> Certificate | None:
@@ -76,6 +71,7 @@ def compare(generation: Generation, panel: Panel, terms: ProxyTerms, key: str) -
         top_half=top_overlap(full, short, max(1, count // 2)) if count else None,
         top_quarter=top_overlap(full, short, max(1, count // 4)) if count else None,
         seconds_ratio=_seconds_ratio(generation, panel),
+        holds=count >= LEAST_CANDIDATES and lower is not None and lower >= terms.agreement,
     )
 
 

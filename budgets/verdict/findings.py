@@ -5,7 +5,6 @@ from budgets.events import Grade, NoGo
 from budgets.frozen import Frozen
 from budgets.state import RunState
 from budgets.stats import Gain
-from budgets.verdict.advice import advice
 from budgets.verdict.decision import Condition, conditions
 from budgets.verdict.finalists import winner
 from budgets.verdict.gains import (
@@ -67,7 +66,6 @@ class Findings(Frozen):
     conditions: tuple[Condition, ...]
     seemed: float | None  # gain that the search's best score promised
     luck: float | None  # ... that the best of as many baselines would have
-    advice: str | None
     over_incumbent: Gain | None = None  # the winner's over that earlier one
 
 
@@ -121,6 +119,5 @@ def findings(state: RunState) -> Findings | None:
         conditions=conditions(state),
         seemed=promise(state) if is_share else None,
         luck=luck(state) if is_share else None,
-        advice=advice(state),
         over_incumbent=gain_over_incumbent(state),
     )

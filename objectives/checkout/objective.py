@@ -16,13 +16,14 @@ from objectives.api import (
     Context,
     Knobs,
     Measurement,
+    ObjectiveSpec,
     ProgramFailedError,
     SetupError,
 )
 from objectives.checkout import data, flags, knobs, preflight
 from objectives.checkout.config import NO_SCORE, CheckoutConfig
 from objectives.checkout.output import Output, measured, saved
-from objectives.keeping import cache_directory
+from objectives.files import cache_directory
 from objectives.programs import sources
 from objectives.programs.environment import cleaned, python_versions
 from objectives.programs.knobs import as_text
@@ -100,6 +101,14 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
             directory=self.directory,
             environment=self._environment(context),
         )
+
+    def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
+        """Of the default knobs the flags say where they begin; a declared one may be both."""
+        spec = super().with_baseline(knobs)
+        flags, values = spec.settings["flags"], self.space.typed(knobs)
+        if self.config.knobs:
+            values = {name: value for name, value in values.items() if name in flags}
+        return spec.model_copy(update={"settings": {**spec.settings, "flags": {**flags, **values}}})
 
     @property
     def reading(self) -> str:

@@ -16,11 +16,11 @@ from objectives.api import (
     Flops,
     Knobs,
     Measurement,
+    Objective,
     ObjectiveSpec,
     SetupError,
     Variant,
     missing_package,
-    require_factor,
 )
 from objectives.nanochat.config import NanochatConfig, group_names, search_space
 from objectives.nanochat.flops import (
@@ -35,7 +35,7 @@ from objectives.space import SearchSpace
 
 
 @dataclass(frozen=True)
-class NanochatObjective:
+class NanochatObjective(Objective):
     """Trains a small GPT for a fixed budget and scores it on held-out text."""
 
     config: NanochatConfig
@@ -79,6 +79,10 @@ class NanochatObjective:
         }
 
     @property
+    def requires(self) -> tuple[str, ...]:
+        return ("torch",)
+
+    @property
     def preload(self) -> tuple[str, ...]:
         # torch._dynamo: torch's optimizers import it when first used, which takes over a second.
         return ("torch", "torch._dynamo", "objectives.nanochat.evaluation", __name__)
@@ -91,8 +95,7 @@ class NanochatObjective:
         settings = {"model": "gpt", "space": space, "control": True}
         return (Variant(label="synapses off", settings=settings),)
 
-    def rung(self, factor: float) -> Variant:
-        require_factor(factor)
+    def _scaled(self, factor: float) -> Variant:
         settings = self.config.scaled(factor)
         return Variant(label=f"{factor:g} x FLOPs", settings=settings, length=factor)
 
@@ -109,14 +112,15 @@ class NanochatObjective:
             tokens=bought.steps * config.tokens_per_step,
         )
 
-    def command_line(self, knobs: Knobs, seed: int, context: Context) -> None:
-        """It trains in its own process."""
-
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         """As `python -m orchestrator` and `python -m objectives.nanochat` take them."""
-        kinds = {knob.name: knob.kind for knob in self.space.knobs}
-        words = (f"{n}={int(v) if kinds[n] == 'int' else repr(v)}" for n, v in knobs.items())
+        words = (f"{name}={value!r}" for name, value in self.space.typed(knobs).items())
         return tuple(part for word in words for part in ("--set", word))
+
+    def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
+        spec = self.spec
+        settings = {**spec.settings, **self.space.typed(knobs)}
+        return spec.model_copy(update={"settings": settings})
 
     def preflight(self) -> tuple[str, ...]:
         if find_spec("torch") is None:

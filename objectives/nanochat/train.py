@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from objectives.api import DivergedError
-from objectives.keeping import cache_directory
+from objectives.files import cache_directory
 from objectives.nanochat.config import NOT_TRAINED, NanochatConfig
 from objectives.nanochat.flops import plan
 from objectives.nanochat.model import GPT

@@ -1,7 +1,7 @@
 """What all objectives have in common whose program is not ours."""
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -14,11 +14,10 @@ from objectives.api import (
     CommandLine,
     Context,
     Knobs,
-    Measurement,
+    Objective,
     ObjectiveSpec,
     SetupError,
     Variant,
-    require_factor,
 )
 from objectives.programs import process, sources
 from objectives.programs.environment import record, revision
@@ -42,7 +41,7 @@ Config = TypeVar("Config", bound=ProgramConfig)
 
 
 @dataclass(frozen=True)
-class ProgramObjective(ABC, Generic[Config]):
+class ProgramObjective(Objective, Generic[Config]):
     """A program whose sources are pinned when it is planned, and checked in every evaluation."""
 
     version: ClassVar[int] = 1  # raise it with any change of ours that moves a score
@@ -119,18 +118,8 @@ class ProgramObjective(ABC, Generic[Config]):
     def versions(self) -> Mapping[str, str]:
         """Of the interpreter and the packages that it runs with."""
 
-    @property
-    def preload(self) -> tuple[str, ...]:
-        """Nothing of the user's: a fork of what has threads, or CUDA, may hang."""
-        return (type(self).__module__,)
-
-    def controls(self) -> tuple[Variant, ...]:
-        """Nobody but its owner knows a simpler program to compare with."""
-        return ()
-
-    def rung(self, factor: float) -> Variant | None:
+    def _scaled(self, factor: float) -> Variant | None:
         """`factor` times the budget, a whole one if it is whole; None without a budget."""
-        require_factor(factor)
         amount = getattr(self.config, self.budget_setting)
         if amount is None:
             return None
@@ -143,21 +132,12 @@ class ProgramObjective(ABC, Generic[Config]):
             length=scaled / amount,
         )
 
-    def flops(self) -> None:
-        """Only the program knows; an evaluation may report them."""
-
-    def command_line(
-        self,
-        knobs: Knobs,  # noqa: ARG002 - of those that start a process
-        seed: int,  # noqa: ARG002
-        context: Context,  # noqa: ARG002
-    ) -> CommandLine | None:
-        """It computes in its own process."""
-        return None
-
-    @abstractmethod
-    def arguments(self, knobs: Knobs) -> tuple[str, ...]:
-        """The knobs as a person gives them to the program."""
+    def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
+        spec, values = self.spec, self.space.typed(knobs)
+        declared = dict(spec.settings["knobs"])
+        for name, knob in declared.items():
+            declared[name] = {**knob, "baseline": values[name]}
+        return spec.model_copy(update={"settings": {**spec.settings, "knobs": declared}})
 
     @property
     def reading(self) -> str:
@@ -166,12 +146,6 @@ class ProgramObjective(ABC, Generic[Config]):
 
     def require_program(self) -> None:
         """Raises SetupError where what would be started is not there. Starts nothing."""
-
-    @abstractmethod
-    def preflight(self) -> tuple[str, ...]: ...
-
-    @abstractmethod
-    def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement: ...
 
     def run(
         self, line: CommandLine, listener: process.Listener, context: Context, **facts: str | int

@@ -2,15 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from budgets.formatting import command
-from objectives.keeping import keeping
 from objectives.secrets import redacted
 from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.output import Output
@@ -34,7 +32,7 @@ def conducting(config: Config, *, as_json: bool) -> Iterator[tuple[Session, Outp
     """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
     trackers_wanted = tuple(config.track.to)
     refuse_missing(trackers_wanted)
-    with keeping(allowed=True), Output(console(stderr=as_json)) as live:
+    with Output(console(stderr=as_json)) as live:
         stop = SignalStop(config.backend.drain_seconds, announce=live.announce)
         with Trackers(trackers_wanted, live.say, lambda: stop.now) as trackers:
 
@@ -63,30 +61,14 @@ def _command() -> tuple[str, ...]:
     return tuple(redacted(word, os.environ) for word in sys.argv[1:])
 
 
-def finish(
-    result: Result,
-    stop: Stop,
-    live: Output,
-    as_json: bool,
-    also: Mapping[str, Any] | None = None,
-    lines: Sequence[str] = (),
-    *,
-    failed: bool = False,
-) -> None:
-    """Show where the run stands and leave with the exit code that says so.
-
-    `also` goes into the JSON document beside the report; `lines`, if any, are said instead of it. A
-    run that is done has `failed` if what it was made for is not there.
-    """
+def finish(result: Result, stop: Stop, live: Output, as_json: bool) -> None:
+    """Show where the run stands and leave with the exit code that says so."""
     live.rest()
     run = Run(result.state, system_clock().now(), result.directory, result.ruling)
     if as_json:
-        print_json({**document(run), **(also or {})})
+        print_json(document(run))
     else:
-        for line in lines:
-            live.say(line)
-        if not lines:
-            tell(run, print_markdown, live.say)
+        tell(run, print_markdown, live.say)
         live.say(f"Files: {result.directory}")
         live.say(f"See it: {command('report', str(result.directory), '--html')}")
     if stop.requested and result.ruling.decision == "continue":
@@ -94,12 +76,6 @@ def finish(
         raise typer.Exit(EXIT_SIGNAL + stop.signum)
     if any(trigger.rule == "storage" for trigger in result.ruling.triggers):
         raise typer.Exit(EXIT_STORAGE)
-    code = _exit_code(result)
-    raise typer.Exit(EXIT_BY_DECISION["stop"] if failed and not code else code)
-
-
-def _exit_code(result: Result) -> int:
-    decided = result.state.decided
-    if result.ruling.decision == "done" and decided is not None and decided.grade == "no_go":
-        return EXIT_BY_DECISION["stop"]
-    return EXIT_BY_DECISION[result.ruling.decision]
+    decided, decision = result.state.decided, result.ruling.decision
+    is_no_go = decision == "done" and decided is not None and decided.grade == "no_go"
+    raise typer.Exit(EXIT_BY_DECISION["stop" if is_no_go else decision])

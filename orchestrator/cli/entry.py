@@ -14,10 +14,8 @@ import typer
 from typer.core import TyperCommand
 
 from budgets.formatting import PROGRAM, printable
-from objectives.commands import Group, Program
-from objectives.keeping import keeping
 from orchestrator.cli.errors import EXIT_SIGNAL, exit_code, in_words
-from orchestrator.cli.program import examples
+from orchestrator.cli.program import Group, Program, examples
 from orchestrator.execution.insistence import Insisted
 from orchestrator.version import version
 
@@ -64,7 +62,7 @@ COMMANDS = (
             ("report", "report min-nanochat-s1 --png scores",
              "report min-nanochat-s1 min-nanochat-s2 --html")),
     Command("best", "best:best", LOOK, "The recommended configuration.",
-            ("best first --json", "best first --train --times 4 --seeds 2")),
+            ("best first --json", "best first --train")),
     Command("serve", "serve:serve", LOOK, "Show runs as a page in a browser.",
             ("serve", "serve min-nanochat-s1 --port 0 --open")),
     Command("track", "track:track", LOOK, "Send a run to experiment trackers.",
@@ -134,8 +132,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run
     try:
-        with keeping(allowed=False):  # but where something is evaluated
-            sys.exit(program()(standalone_mode=False, prog_name=PROGRAM) or 0)
+        sys.exit(program()(standalone_mode=False, prog_name=PROGRAM) or 0)
     except (KeyboardInterrupt, Insisted) as interrupted:
         print("Interrupted.", file=sys.stderr)
         is_ours = isinstance(interrupted, Insisted)

@@ -9,8 +9,6 @@ from typing import Annotated, Any
 from typer import Context, Option
 
 from budgets.formatting import plain, printable
-from orchestrator.campaign.conditions import campaign_name
-from orchestrator.campaign.plan import campaign_plan, runs_document, runs_page
 from orchestrator.cli.options import (
     FILE,
     FOLLOWING,
@@ -24,6 +22,8 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.page import named_file
+from orchestrator.matrix.campaign import campaign_name
+from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
 from orchestrator.plan.fit import (
     Available,
     Choice,

@@ -12,7 +12,7 @@ from budgets.ledger.storage import write_aside
 from orchestrator.cli.board import show_result
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_line, print_markdown, write_bytes
-from orchestrator.look.blocks import markdown
+from orchestrator.look.blocks import headline, markdown
 from orchestrator.look.board import Board, collect_runs, find_board
 from orchestrator.look.document import document
 from orchestrator.look.page import STDOUT, named_place, own_place
@@ -211,7 +211,7 @@ def _markdown(found: "Comparison") -> str:
 
 def _html(found: "Comparison") -> str:
     from orchestrator.look.compare import sections
-    from orchestrator.look.page import Header, headline, page
+    from orchestrator.look.page import Header, page
 
     header = Header(" · ".join(found.names), f"{len(found.runs)} runs side by side")
     return page(header, headline(found.heading, found.sentence), sections(found))

@@ -213,9 +213,10 @@ def explain_file(resolved: Config, *, as_json: bool) -> None:
     title = plain(file or "The defaults")
     lines = [f"# {title}", *values_page(resolved), "", *knob_table(kind(objective.spec), rows)]
     if resolved.campaign is not None:
-        from orchestrator.campaign.plan import check, runs_document, runs_page
+        from orchestrator.matrix.campaign import terms_of
+        from orchestrator.matrix.campaign_plan import runs_document, runs_page
 
-        check(resolved)
+        terms_of(resolved)  # refuses what could not be begun
         document["campaign"] = runs_document(resolved)
         lines += ["", *runs_page(resolved)]
     if as_json:

@@ -21,11 +21,11 @@ from budgets.formatting import (
 from budgets.stats import detectable
 from budgets.tiers import TIERS
 from budgets.verdict.findings import Findings, title
-from budgets.verdict.findings_text import luck_lines
 from budgets.verdict.gains import winner_means
 from orchestrator.config import VERDICT_SEEDS
 from orchestrator.look import text
 from orchestrator.look.blocks import Answer, Mood
+from orchestrator.look.evidence import chance_line
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import (
     AGAIN,
@@ -105,7 +105,7 @@ def _decided(run: Run, found: Findings, own: Decided) -> Answer:
         after_the_verdict(run, found),
         but=but,
         meaning=f"A Go asks for a gain of {percent(found.asked)} or more that is not chance.",
-        luck=" ".join(luck_lines(found)),
+        chance=chance_line(found),
         found=_found(run, own),
         sure=_sure(found),
     )
@@ -142,7 +142,7 @@ def _sure(found: Findings) -> str:
 def _over(run: Run) -> Answer:
     failed, said = sum(run.counts.failed.values()), dict[str, str]()
     mood: Mood = "open" if run.counts.ok else "trouble"
-    words = ("best", named(run), "--train", "--times", "1", "--seeds", "8", "--compare")
+    words = ("best", named(run), "--train", "--times", "1", "--seeds", "8")
     compare = "Compare it with the baseline on 8 fresh seeds, in 16 evaluations."
     called, way = "Finished, no verdict", NextStep(compare, (command(*words),))
     if run.counts.ok:
@@ -197,7 +197,7 @@ def _calibrated(run: Run) -> Answer:
 
 def _checked(run: Run) -> Answer:
     way = NextStep("Search over these knobs.", (_search(run),))
-    if run.proxy is not None and run.proxy.certificate is not None:
+    if run.proxy is not None:
         is_good = run.proxy.holds
         found = "Yes: short evaluations may be used." if is_good else "No: use full evaluations."
         sure = "See the range of Kendall's tau-b."

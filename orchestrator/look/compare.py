@@ -11,15 +11,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from budgets.blocks import Items, Table, Text
 from budgets.formatting import listed, number, plain, precise_duration, shortened
 from budgets.stats import Gain, gain
-from budgets.verdict.findings_text import in_words
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Block, Section, table_of
+from orchestrator.look.blocks import Block, Items, Section, Table, Text, table_of
 from orchestrator.look.document import plain_values
+from orchestrator.look.evidence import gain_in_words
 from orchestrator.look.run import Run
 from orchestrator.look.sections import CURRENCIES, amount, facts
 from orchestrator.records.recorded import find_run
@@ -122,7 +121,7 @@ class Comparison:
     def sentence(self) -> str:
         """Which runs gained more than chance, each over its own baseline."""
         gains = ((name, decisive(run)) for name, run in zip(self.names, self.runs, strict=True))
-        shown = [f"{name} {in_words(own)}" for name, own in gains if own and own.is_shown]
+        shown = [f"{name} {gain_in_words(own)}" for name, own in gains if own and own.is_shown]
         if not shown:
             return "None of these runs shows a gain on fresh seeds."
         return (
@@ -186,7 +185,7 @@ def _table(own: Comparison, told: Iterable[Mapping[str, str]]) -> list[Table]:
     names = dict.fromkeys(name for column in columns.values() for name in column)
     rows = [
         {"what": plain(name)}
-        | {f"<{run}": plain(column.get(name, "-")) for run, column in columns.items()}
+        | {run: plain(column.get(name, "-")) for run, column in columns.items()}
         for name in names
     ]
     return table_of("", rows)
@@ -201,7 +200,9 @@ def _scores(own: Comparison) -> Iterator[Block]:
     for duel in own.duels:
         one, other = (plain(own.names[place]) for place in (duel.run, duel.against))
         shared = "on fresh seeds that both have"
-        said.append(f"The winner of {one} over that of {other}, {shared}: {in_words(duel.gain)}.")
+        said.append(
+            f"The winner of {one} over that of {other}, {shared}: {gain_in_words(duel.gain)}."
+        )
     yield Items(said)
 
 
@@ -211,7 +212,7 @@ def _told(run: Run) -> dict[str, str]:
         "phase and tier": f"{run.plan.phase} {run.plan.tier or ''}",
         "fingerprint": run.plan.objective_fingerprint[:12],
         "verdict": answer(run).title,
-        "gain on fresh seeds": "-" if gain is None else in_words(gain),
+        "gain on fresh seeds": "-" if gain is None else gain_in_words(gain),
         "baseline": "-" if baseline is None else number(baseline.mean),
         "noise (sd)": "-" if baseline is None else number(baseline.sd, 4),
         "evaluations by status": text.statuses(run),

@@ -3,18 +3,20 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.formatting import command, quoted, rounded_up, sentence_case, uncapitalized
+from budgets.formatting import command, percent, quoted, rounded_up, sentence_case, uncapitalized
 from budgets.rules import Reading
 from budgets.state import RunState
-from budgets.terms import Plan
+from budgets.stats import Gain, detectable
+from budgets.terms import Plan, Thresholds
 from budgets.tiers import TIERS
-from budgets.verdict.advice import Step, advised, is_rung_uncertain
+from budgets.verdict.decision import rung
 from budgets.verdict.findings import Findings
+from budgets.verdict.gains import average_gain, control_gains, rung_gain, winner_gain
 from objectives import secrets
 from objectives.api import SetupError
 from objectives.space import Knob
@@ -118,11 +120,122 @@ def more_needed(state: RunState, fired: Reading) -> str:
 
 # After a verdict
 
+StepKind = Literal[
+    "use",  # train with what was found
+    "follow",  # a phase 2 from here
+    "longer_evaluations",  # the same search with more training in each evaluation
+    "more_seeds",  # the same comparison with less noise
+    "longer_search",  # more evaluations
+    "other_knobs",
+    "control",  # the simpler thing is better
+    "failures",  # to be looked into first
+]
+
+MOST_SEEDS = 64
+"""No verdict is advised to use more."""
+
+
+class Step(NamedTuple):
+    """What kind of thing to do after a verdict, and why."""
+
+    kind: StepKind
+    why: str = ""
+    seeds: int | None = None  # of `more_seeds`: that are enough by the noise there was
+
+
+def advised(state: RunState) -> Step:  # noqa: PLR0911 - a kind of verdict each
+    """The step that follows from the decision there is."""
+    own = state.decided
+    assert own is not None, "it is decided"
+    if own.no_go in ("pathological", "unstable"):
+        return Step("failures")
+    if named := _better_control(state):
+        return Step("control", named)
+    if own.grade == "go_persists":
+        return Step("use" if state.plan.phase == "phase2" else "follow")
+    if own.grade == "go":
+        return Step("longer_evaluations", _why_not_lasting(state))
+    if own.no_go == "below_noise":
+        return _below_noise(state)
+    if own.no_go == "too_small":
+        taken = "the gain is smaller than asked; the winner's knobs are in best.json all the same"
+        return Step("other_knobs" if state.plan.tier == "max" else "longer_search", taken)
+    if own.no_go == "does_not_persist":
+        found = average_gain(state)
+        if found is None or found.mean is None or found.mean <= 0:
+            why = "one candidate was better than the baseline, the mean of the search was not"
+            return Step("longer_search", why)
+        return Step("longer_evaluations", "what wins on a short training is lost there")
+    return Step("other_knobs")
+
+
+def _better_control(state: RunState) -> str:
+    """The control that the winner is shown to be worse than by most; empty without one."""
+    found = [(over.mean or 0.0, name) for name, _, over in control_gains(state) if over.is_loss]
+    return min(found)[1] if found else ""
+
+
+def _why_not_lasting(state: RunState) -> str:
+    """Why a Go is not to be relied on yet with more training."""
+    found = rung_gain(state)
+    if found is None:
+        return "the gain was not measured with more training"
+    if found.mean is None:
+        return "the gain with more training could not be measured"
+    if is_kept_uncertain(state):
+        return "what was kept of the gain with more training may be chance"
+    return "with more training too little of the gain was kept"
+
+
+def is_kept_uncertain(state: RunState) -> bool:
+    """Whether enough of the gain was kept with more training, and only more seeds can show it."""
+    kept = rung(state)
+    if kept is None or kept.met or kept.observed is None or kept.limit is None:
+        return False
+    return kept.observed >= kept.limit
+
+
+def _below_noise(state: RunState) -> Step:
+    """More seeds if they could show the gain that was asked; else something else must change."""
+    found, limits = winner_gain(state), state.plan.thresholds
+    if found is None or found.sd is None:
+        return Step("other_knobs")
+    asked = percent(limits.go_gain)
+    if _would_have_shown(found, limits):
+        why = f"a gain of {asked} would have been seen, so more seeds will not help"
+        return Step("other_knobs", why)
+    seeds = enough_seeds(state)
+    if seeds is None:
+        why = f"the noise hides a gain of {asked}, and seeds differ less there"
+        return Step("longer_evaluations", why)
+    why = f"on about {seeds}, by the noise of these, a gain of {asked} would be seen"
+    return Step("more_seeds", why, seeds)
+
+
+def _would_have_shown(found: Gain, limits: Thresholds) -> bool:
+    """Whether a gain as large as asked would have been seen on the seeds that there were."""
+    assert found.upper is not None, "it is known wherever the spread is"
+    assert found.detectable is not None, "so is this"
+    is_enough = found.pairs >= limits.go_seeds
+    return is_enough and min(found.upper, found.detectable) <= limits.go_gain
+
+
+def enough_seeds(state: RunState) -> int | None:
+    """The number of seeds on which a gain as large as asked would be seen by the present noise.
+
+    None where these were enough for that, or no number up to MOST_SEEDS is.
+    """
+    found, limits = winner_gain(state), state.plan.thresholds
+    if found is None or found.sd is None or _would_have_shown(found, limits):
+        return None
+    counts = range(max(found.pairs + 1, limits.go_seeds), MOST_SEEDS + 1)
+    enough = (n for n in counts if detectable(found.sd, n, found.level) <= limits.go_gain)
+    return next(enough, None)
+
 
 def after_the_verdict(run: Run, found: Findings) -> NextStep:
     """What to do after the decision there is; a range that ends too early comes first."""
     step = advised(run.state)
-    assert step is not None, "it is decided"
     said, line = _after(run, step)
     best = command("best", named(run))
     others = (best,) if found.grade != "no_go" and line != best else ()
@@ -132,11 +245,11 @@ def after_the_verdict(run: Run, found: Findings) -> NextStep:
 
 
 def _after(run: Run, step: Step) -> tuple[str, str]:
-    """What to do, and the command."""
-    plan, best = run.plan, command("best", named(run))
-    kind: str = step.kind
-    if plan.phase == "phase2" or (kind == "longer_search" and plan.tier == "max"):
-        kind = {"more_seeds": "other_knobs", "longer_search": "other_knobs"}.get(kind, kind)
+    """What to do in words, and its command."""
+    plan, best, kind = run.plan, command("best", named(run)), step.kind
+    is_last = plan.phase == "phase2" or (kind == "longer_search" and plan.tier == "max")
+    if is_last and kind in ("more_seeds", "longer_search"):
+        kind = "other_knobs"
     match kind:
         case "follow":
             count = TIERS["phase2", "min"].evaluations
@@ -156,12 +269,12 @@ def _after(run: Run, step: Step) -> tuple[str, str]:
         case "use":
             said, line = "Use what it found: this shows the whole configuration.", best
         case "control":
-            instead = f"Use {quoted(step.instead)} instead, or tune knobs that it has as well."
+            instead = f"Use {quoted(step.why)} instead, or tune knobs that it has as well."
             said, line = f"{instead} What was found:", best
         case "failures":
             said = "Look into the failures, narrow the ranges that lead there, and search again."
             line = command("export", "table", named(run))
-        case _:
+        case "other_knobs":
             why = f"{sentence_case(step.why)}. " if step.why else ""
             said = f"{why}Check which knobs move the score at all before you search again."
             line = of_objective(run, "check", "knobs")
@@ -185,14 +298,14 @@ def _longer_evaluations(run: Run, step: Step, best: str) -> tuple[str, str]:
     longer = None if plan.confirmation is None else plan.confirmation.rung
     settings = {} if longer is None else longer.varied.settings
     is_known = set(settings) <= set(plan.objective.get("settings", {}))
-    if longer is not None and settings and is_known and not is_rung_uncertain(run.state):
+    if longer is not None and settings and is_known and not is_kept_uncertain(run.state):
         times = longer.varied.length
         words = ("--tier", str(plan.tier))
         said = f"Search again with {times:g} times the training, at that cost: {step.why}."
         return said, _another(run, f"x{times:g}", *words, settings=settings)
     anyway = "" if run.state.decided and run.state.decided.grade == "go" else " --anyway"
     said = f"Train it and the baseline longer, on 8 fresh seeds, to compare them: {step.why}."
-    return said, f"{best}{anyway} --train --seeds 8 --compare"
+    return said, f"{best}{anyway} --train --seeds 8"
 
 
 # Where the best lies at the end of a range

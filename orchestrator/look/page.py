@@ -18,7 +18,7 @@ from markupsafe import Markup
 from budgets.formatting import printable
 from objectives.settings import cut
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Answer, Mood, Section
+from orchestrator.look.blocks import Answer, Section
 from orchestrator.look.run import Run
 from orchestrator.running.place import make_directory
 
@@ -63,11 +63,6 @@ def page(head: Header, own: Answer, sections: Sequence[Section]) -> str:
     return document(f"{own.title}: {head.name}", main)
 
 
-def headline(title: str, sentence: str, mood: Mood = "open") -> Answer:
-    """What is known where there are no four questions: of a comparison, a campaign's cells."""
-    return Answer(title=title, sentence=sentence, mood=mood, found="", sure="", cost="", next="")
-
-
 def document(title: str, main: Markup, tag: str = "") -> str:
     """A document around what is inside its <main>; with the tag of that, one that follows it."""
     head = {"title": cut(title, 120), "style": style(), "policy": policy(), "tag": tag}
@@ -109,7 +104,7 @@ def _templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(block=_block, cell=_cell, inline=_inline)
+    made.globals.update(block=_block, inline=_inline)
     return made
 
 
@@ -128,10 +123,6 @@ def _block(own: object) -> Markup:
     if macro is None:
         raise TypeError(f"no macro of templates/blocks.html.j2 shows a block of {name}")
     return Markup(macro(own))  # noqa: S704 - a template escapes what it is given
-
-
-def _cell(value: object) -> Markup:
-    return _inline(str(value)) if isinstance(value, str | int | float) else _block(value)
 
 
 _MARKS = re.compile(r"\\(?P<plain>[\\`<\[\]|*~_])|`(?P<code>[^`]+)`|\*\*(?P<strong>.+?)\*\*", re.S)

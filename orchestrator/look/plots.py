@@ -12,7 +12,6 @@ from statistics import fmean
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from budgets.campaign.words import name_of
 from budgets.causes import is_lost
 from budgets.effects import CampaignReport
 from budgets.events import Status
@@ -21,6 +20,7 @@ from budgets.stats import interval
 from budgets.verdict.finalists import BASELINE
 from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
+from orchestrator.look.campaign import name_of
 from orchestrator.look.draw import Drawing
 from orchestrator.look.files import curves
 from orchestrator.look.rows import Attempt, Knob

@@ -11,7 +11,6 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from budgets.blocks import Text
 from budgets.events import GenerationTold
 from budgets.fold import apply, begin
 from budgets.formatting import number, plain
@@ -23,7 +22,7 @@ from budgets.state import RunState
 from budgets.verdict.finalists import Point, recommendation, winner
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Block, Section, answer_in_markdown, markdown
+from orchestrator.look.blocks import Block, Section, Text, answer_in_markdown, markdown
 from orchestrator.look.document import SCHEMA, plain_values
 from orchestrator.look.page import header
 from orchestrator.look.run import Run

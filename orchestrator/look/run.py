@@ -22,7 +22,7 @@ from budgets.course import search_is_over, still_for_the_verdict
 from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
 from budgets.liveness import Liveness, label, liveness
-from budgets.proxy.report import ProxyReport, proxy_report
+from budgets.proxy.certificate import Certificate, certificate
 from budgets.ruling import Decision, Ruling
 from budgets.state import Batch, Moment, Panel, RunState, Try
 from budgets.state import Generation as Asked
@@ -476,8 +476,9 @@ class Run:
         return liveness(self.state)
 
     @cached_property
-    def proxy(self) -> ProxyReport | None:
-        return proxy_report(self.state)
+    def proxy(self) -> Certificate | None:
+        """How far short and full evaluations agree, once both are measured."""
+        return certificate(self.state)
 
     @cached_property
     def campaign(self) -> CampaignReport | None:

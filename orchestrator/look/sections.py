@@ -11,8 +11,6 @@ from typing import Any
 
 import orjson
 
-from budgets.blocks import Heading, Items, Table, Text
-from budgets.campaign.text import campaign_blocks
 from budgets.following import beginning as begins_with
 from budgets.formatting import (
     command,
@@ -24,12 +22,25 @@ from budgets.formatting import (
     precise_duration,
     sentence_case,
 )
-from budgets.proxy.text import proxy_blocks
 from budgets.verdict.finalists import IN_WORDS
-from budgets.verdict.findings_text import gain_lines, judged
 from objectives import secrets
 from orchestrator.look import text
-from orchestrator.look.blocks import Block, Commands, Details, Figure, Log, Ruler, Section, table_of
+from orchestrator.look.blocks import (
+    Block,
+    Commands,
+    Details,
+    Figure,
+    Heading,
+    Items,
+    Log,
+    Section,
+    Table,
+    Text,
+    ruler,
+    table_of,
+)
+from orchestrator.look.campaign import campaign_blocks
+from orchestrator.look.evidence import check_blocks, gain_lines, proxy_blocks, verdict_tables
 from orchestrator.look.files import log_end, measured_in
 from orchestrator.look.next_step import beginning, named
 from orchestrator.look.rows import Balance, Generation, Knob
@@ -79,12 +90,16 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     yield from _shown(figures, "effects")
     if run.campaign is not None:
         yield from campaign_blocks(run.campaign)
+    elif run.plan.proxy is not None:
+        yield from proxy_blocks(run.plan.proxy.varied.label, run.proxy)
     elif run.plan.phase == "check":
-        yield from text.check_blocks(run.check) if run.proxy is None else proxy_blocks(run.proxy)
+        yield from check_blocks(run.check)
     elif run.findings is not None:
-        yield Items(list(gain_lines(run.findings, is_drawn="gains" not in figures)))
+        yield Items(list(gain_lines(run.findings)))
         yield from _shown(figures, "gains")
-        yield from _folded("What a Go needs, and what was compared", list(judged(run.findings)))
+        yield from _folded(
+            "What a Go needs, and what was compared", list(verdict_tables(run.findings))
+        )
     else:
         yield Text(
             "Nothing here is compared with the baseline on fresh seeds: there is no verdict."
@@ -205,7 +220,7 @@ def _knob(knob: Knob) -> dict[str, object]:
         ">baseline": number(knob.baseline),
         ">recommended": number(knob.recommended, 4),
         ">moved": moved,
-        "place in its range": Ruler(knob.baseline_unit, knob.recommended_unit),
+        "place in its range": ruler(knob.baseline_unit, knob.recommended_unit),
     }
 
 

@@ -32,7 +32,7 @@ from budgets.formatting import one_line
 from budgets.ledger.chain import LEDGER, LedgerCorruptError
 from orchestrator.look import page, text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Answer
+from orchestrator.look.blocks import Answer, headline
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines
 from orchestrator.records.recorded import is_set_aside, last_changed, load_state
@@ -105,7 +105,7 @@ class Site:
             run = Run(load_state(directory), datetime.now(UTC), directory)
             head, own, standing = page.header(run), answer(run), run.standing
         except UNREADABLE as error:
-            own = page.headline("Cannot be read", one_line(str(error), 2000), "trouble")
+            own = headline("Cannot be read", one_line(str(error), 2000), "trouble")
             return Entry(*about, page.Header(directory.name), own), None
         progress = run.pace.progress if standing.goes_on else None
         return Entry(*about, head, own, standing.kind, text.spent(run), progress), run

@@ -1,7 +1,7 @@
 """`manifest.json`: what a campaign consists of and where its parts lie, for people and programs.
 
-A campaign of trainings has one ledger, and the manifest follows from it. Where each cell is a run
-of its own (a campaign of searches, an export), the manifest says which directories they lie in.
+A campaign has one ledger, and the manifest follows from it. Of an export, where each cell is a run
+of its own, the manifest says which directories they lie in.
 """
 
 import hashlib
@@ -24,8 +24,8 @@ from orchestrator.records.recorded import is_there
 
 MANIFEST = "manifest.json"
 
-Kind = Literal["training", "search", "slurm"]
-"""What a cell is: an evaluation of one run, a run of its own here, a run of its own elsewhere."""
+Kind = Literal["training", "slurm"]
+"""What a cell is: an evaluation of one run, or a run of its own as a job."""
 
 ONLY_SEED = 1
 """Of a run that was given none: a column all the same."""

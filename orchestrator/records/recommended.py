@@ -1,6 +1,6 @@
 """What a search recommends as its ledger stands, and how far that is confirmed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from budgets.state import RunState
@@ -67,15 +67,6 @@ def best_of(state: RunState) -> Best:
         standing = "no_go" if decided.grade == "no_go" else "confirmed"
     evidence = _evidence(state, candidate)
     return Best(state, standing, candidate, _headline(state, evidence), evidence)
-
-
-def since(found: Best) -> Best:
-    """What is to be said of a point that the search has left since."""
-    headline = (
-        f"Not confirmed: {found.state.plan.run_id} has gone on since this was begun, and has found "
-        "another point. To train that give --run-id."
-    )
-    return replace(found, standing="unconfirmed", headline=headline, evidence=None)
 
 
 def best_point(state: RunState, *, compared: bool = False) -> Point | None:

@@ -3,7 +3,7 @@
 from budgets.state import RunState
 from budgets.terms import CampaignTerms
 from objectives import registry
-from orchestrator.campaign.request import points_of
+from orchestrator.matrix.campaign import points_of
 from orchestrator.records.diverged import DivergedError
 from orchestrator.records.planned import space_of, spec_of
 

@@ -33,7 +33,6 @@ from orchestrator.running.tries import judged
 from orchestrator.search import Point, Search
 from orchestrator.verification.campaign import conditions_as_planned
 from orchestrator.verification.panels import at, differing_field, fresh_seeds, panels_and_decision
-from orchestrator.verification.training import trained_where_it_stood
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,6 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
             held.append(_one_knob_each(directory, state))
         elif state.plan.campaign is not None:
             held.append(conditions_as_planned(state, state.plan.campaign))
-            if (parent := state.plan.parent) is not None:
-                found = as_of(_runs_beside(directory), parent.head, run=parent.run_id)
-                held.append(trained_where_it_stood(state.plan, found and found[1]))
         if state.plan.confirmation is not None:
             held.append(panels_and_decision(records))
         held.append(_settlements(directory, records, state))

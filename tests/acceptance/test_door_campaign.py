@@ -1,8 +1,6 @@
 """Campaigns: conditions on the same seeds, their names, their table and the effects of factors."""
 
 import json
-import shutil
-from itertools import product as combinations
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from tests.acceptance.books import Books, cut
+from tests.acceptance.books import Books
 from tests.acceptance.product import Product
 
 COMMON = """
@@ -36,14 +34,6 @@ WEIGHTS = {
     **{cell: [*(float(cell == one) for one in CELLS[:4]), -1] for cell in CELLS[:4]},
 }
 """Of the cells in each effect, and in what a cell is compared with."""
-SEARCHES = f"""{COMMON}
-search = {{ tier = "min", population = 4, generations = 2 }}
-evaluation.assume_eval_seconds = 1.0
-campaign = {{ name = "steps", cell = "search", controls = false, seeds = [1, 2] }}
-[factors.step]
-small = {{ "search.sigma0" = 0.05 }}
-large = {{ "search.sigma0" = 0.3 }}
-"""
 
 
 def report_of(campaign: Path) -> dict[str, Any]:
@@ -90,30 +80,6 @@ def test_a_preview_names_every_run_and_table_and_effects_follow_from_the_raw_sco
         cells = list(zip(CELLS, weights, strict=True))
         by_seed = [sum(part * scores[cell][seed] for cell, part in cells) for seed in range(3)]
         assert_difference(found[name], by_seed, fmean(scores["default_base"]))
-
-
-def test_a_campaign_of_searches_is_a_run_for_each_cell_and_seed_and_resumes(
-    product: Product,
-) -> None:
-    product.write("steps.toml", SEARCHES)
-    product("run", "steps.toml")
-    place = product.folder / "artifacts/cmaes"
-    names = list(combinations(("small", "large"), (1, 2)))
-    runs = {(cell, seed): place / f"phase1/steps.step{cell}_s{seed}" for cell, seed in names}
-    assert set(place.glob("phase1/*")) == set(runs.values())
-    undisturbed = [Books.of(run).essence for run in runs.values()]
-    cut(runs["small", 2], 9)
-    shutil.rmtree(runs["large", 1])
-    product("run", "steps.toml")
-    assert [Books.of(run).essence for run in runs.values()] == undisturbed
-    product.verify(runs["small", 2])
-    (effect,) = report_of(place / "campaign/steps")["effects"]
-    came_to = {  # the mean score of the last generation
-        name: fmean(one.score or 0.0 for one in Books.of(run).searched if one.key[1] == 1)
-        for name, run in runs.items()
-    }
-    by_seed = [came_to["large", seed] - came_to["small", seed] for seed in (1, 2)]
-    assert_difference(effect["difference"], by_seed, fmean(came_to.values()))
 
 
 def test_what_would_collide_is_refused_before_anything_is_written(product: Product) -> None:

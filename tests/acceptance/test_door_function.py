@@ -124,6 +124,8 @@ def test_without_torch_and_ray_what_needs_neither_runs_and_the_rest_says_so(
     product.verify()
     core = (*MIN[:3], *MIN[-2:], "--set", "target_flops=3e9", "--executor", "local")
     ray = (*MIN, "--run-id", "other", "--executor", "ray")
-    for needed, words in {"torch": core, "ray": ray}.items():
+    extra = "'cmaes-orchestrator[nanochat]'"
+    check = ("check", "knobs", *core[-4:])
+    for words, needed in ((core, extra), (check, extra), (ray, "ray")):
         refused = product(*words, fresh=True, code=2, PYTHONPATH=path).err
         assert f"pip install {needed}" in refused.strip().splitlines()[-1]

@@ -146,10 +146,11 @@ def test_packages_that_fail_and_gpus_that_torch_does_not_see(
     assert list(found["failed"]) == ["no_such_package"]
     broken = {"failed": {"torch": "OSError: libcudart.so"}, "gpus": 0}
     monkeypatch.setattr(doctor, "PACKAGES", ("torch", "no-such-package"))
-    states = {one.item: one for one in doctor._packages(lambda: broken, 2, "auto")}
+    every = doctor._packages(lambda: broken, 2, "auto", trains=True)
+    states = {one.item: one for one in every}
     assert [one.state for one in states.values()] == ["ok", "missing", "missing", "missing"]
     assert sys.executable in states["import torch"].mend
-    (*_, cuda) = doctor._packages(lambda: broken, 2, "cpu")
+    (*_, cuda) = doctor._packages(lambda: broken, 2, "cpu", trains=True)
     assert cuda.state == "absent"
 
 
@@ -158,7 +159,7 @@ def test_packages_that_fail_and_gpus_that_torch_does_not_see(
     [
         ('get it: pip install "cmaes-orchestrator[data]", or', '-e "{}[data]"'),
         ("shards need pyarrow: pip install 'cmaes-orchestrator[parquet]'", '-e "{}[parquet]"'),
-        ("torch is not installed, which training needs: pip install torch", "torch"),
+        ("training needs torch: pip install 'cmaes-orchestrator[nanochat]'", '-e "{}[nanochat]"'),
     ],
 )
 def test_the_remedy_is_the_objectives_own(complaint: str, mend: str) -> None:

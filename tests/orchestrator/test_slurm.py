@@ -238,15 +238,6 @@ def test_a_searchs_configuration_differs_only_in_where_it_runs(
     assert {key for key in mine if key not in its} == {"slurm.time"}
 
 
-def test_a_campaign_of_searches_becomes_a_job_for_each(export: Export) -> None:
-    text = FACTORIAL.replace("seeds = [1, 2]", 'seeds = [1, 2], cell = "search"')
-    runs = shown(export, f'search.tier = "min"\n{text}')["runs"]
-    assert len(runs) == 10
-    assert sum(run["control"] for run in runs) == 2
-    assert runs[1]["levels"] == {"dimension": "2", "size": "1B"}
-    assert (runs[1]["name"], runs[1]["seed"]) == ("dimension2_size1B_s2", 2)
-
-
 @pytest.mark.parametrize("window", ["2999-11-27T18:00", "12h"])
 def test_a_deadline_is_one_moment_wherever_a_job_runs(written: Written, window: str) -> None:
     config, _ = written(SEARCH + f"[budget]\nwindow = '{window}'\n")

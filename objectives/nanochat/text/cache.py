@@ -1,7 +1,6 @@
 """What is remembered between processes: files that are whole or absent, and never needed.
 
-A damaged file is noticed by its hash and made again. A cache that cannot be written is not used,
-and one that may not be is only read (`objectives.keeping`).
+A damaged file is noticed by its hash and made again. A cache that cannot be written is not used.
 """
 
 import json
@@ -11,24 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryFile
+from tempfile import NamedTemporaryFile
 from typing import IO, Any
 
-from objectives.keeping import cache_directory, keeps
+from objectives.files import cache_directory
 
 RACY_NS = 2_000_000_000  # a change so soon after another may leave the same time stamp
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` if the block ends well. Raises OSError.
-
-    Where nothing may be kept it has no name, and is gone with its last user.
-    """
-    if not keeps():
-        with TemporaryFile() as nameless:
-            yield nameless
-        return
+    """A file that takes the place of `path` if the block ends well. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as aside:
         try:
@@ -48,8 +40,6 @@ def canonical(content: Any) -> bytes:
 def store(path: Path, content: Any) -> None:
     """Keep JSON `content` in `path` beside its hash, if that can be written."""
     sealed = {"sha256": sha256(canonical(content)).hexdigest(), "content": content}
-    if not keeps():
-        return
     with suppress(OSError), replacing(path) as file:
         file.write(canonical(sealed))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from objectives.api import SetupError
-from objectives.keeping import cache_directory
+from objectives.files import cache_directory
 from objectives.nanochat.text import cache
 from objectives.nanochat.text.builtin import BUILTIN
 from objectives.nanochat.text.encode import Summary, encode, pieces

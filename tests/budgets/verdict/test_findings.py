@@ -44,7 +44,7 @@ def test_every_grade_and_no_go_has_a_title() -> None:
 def test_before_the_search_nothing_is_known(tell: "Tell") -> None:
     found = found_in(tell(generations=()))
     assert found.model_dump(exclude_defaults=True) == {
-        **dict.fromkeys(("grade", "no_go", "arm", "gain", "incumbent", "rung", "seemed", "advice")),
+        **dict.fromkeys(("grade", "no_go", "arm", "gain", "incumbent", "rung", "seemed")),
         **dict.fromkeys(("finalists", "controls", "conditions"), ()),
         "asked": 0.01,
         "rung_label": "4 x FLOPs",
@@ -72,7 +72,7 @@ def test_each_panel_adds_what_it_tells(tell: "Tell") -> None:
     assert judged.gain is not None
     assert [c.rule for c in judged.conditions] == ["signal", "stability", "persistence", "sanity"]
     assert len(judged.controls) == 2
-    assert (judged.rung, judged.grade, judged.advice) == (None, None, None)
+    assert (judged.rung, judged.grade) == (None, None)
     longer = found_in(tell(winner=8 * (0.98,), rung=((1.0, 1.0), (0.98, 0.98))))
     assert longer.rung is not None
     assert longer.conditions[-1].rule == "rung"
@@ -95,7 +95,6 @@ def test_nothing_is_told_relative_to_a_baseline_that_cannot_be_told_from_0(
 def test_a_decision_names_what_is_recommended(tell: "Tell") -> None:
     go = decided(tell(winner=8 * (0.98,)))
     assert (go.grade, go.no_go, go.arm) == ("go", None, "average")
-    assert go.advice is not None
     no_go = decided(tell(winner=8 * (1.1,)))
     assert (no_go.grade, no_go.no_go, no_go.arm) == ("no_go", "below_noise", None)
 

@@ -48,4 +48,4 @@ def test_the_tutorial_leads_from_a_template_to_a_longer_training(
     assert "Confirmed: Go" in answers["best"]
     flags = shlex.split(answers["best --flags"])
     assert [flag.partition("=")[0] for flag in flags][:2] == ["--embedding-lr", "--unembedding-lr"]
-    assert "better" in answers["best --train --times 10 --compare"]
+    assert "better" in answers["best --train --times 10"]

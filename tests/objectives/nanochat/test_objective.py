@@ -158,6 +158,7 @@ def test_a_rung_trains_with_so_many_times_the_flops_whatever_decides_the_length(
 
     subject = NanochatObjective.from_settings({"data": text} | length)
     rung = subject.rung(factor)
+    assert rung is not None
     longer = variant(subject, rung)
     assert rung.length == factor
     whole_steps = (1 + factor) * bought(subject).flops_per_step

@@ -9,11 +9,10 @@ import pytest
 from budgets.events import Owner
 from budgets.ledger.chain import LEDGER, read
 from budgets.ledger.head import HEAD
-from orchestrator.campaign.conditions import terms_of
-from orchestrator.campaign.request import CampaignRequest
 from orchestrator.config import Layers, resolve
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
+from orchestrator.matrix.campaign import CampaignRequest, terms_of
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.records.recorded import Result
 from orchestrator.running.session import Session

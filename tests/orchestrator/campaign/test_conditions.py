@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.campaign.conditions import (
+from orchestrator.config import Config, Layers, resolve
+from orchestrator.matrix.campaign import (
     SAFE_NAME,
+    Staggered,
     campaign_name,
     cells_of,
     factorial,
@@ -19,9 +21,7 @@ from orchestrator.campaign.conditions import (
     runs_of,
     terms_of,
 )
-from orchestrator.campaign.plan import design, forecast, runs_document
-from orchestrator.campaign.request import Staggered
-from orchestrator.config import Config, Layers, resolve
+from orchestrator.matrix.campaign_plan import design, forecast, runs_document
 
 Describe = Callable[..., Config]
 
@@ -131,10 +131,6 @@ NO_CONTROLS = "\n[campaign]\ncontrols = false\n"
         (
             "hard.yes = { noise = 0.1, training.seed_noise = 0.05 }",
             {"hardyes": {"training.noise": 0.1, "training.seed_noise": 0.05}},
-        ),
-        (
-            f'search.sigma0 = [0.1]\nnoise = [0.01]{NO_CONTROLS}cell = "search"',
-            {"sigma00.1_noise0.01": {"search.sigma0": 0.1, "training.noise": 0.01}},
         ),
     ],
 )
@@ -304,9 +300,8 @@ def test_what_makes_no_campaign_is_refused_by_name(
         terms_of(describe(text))
 
 
-@pytest.mark.parametrize("cell", ["training", "search"])
-def test_no_condition_sets_what_no_evaluation_has(cell: str, describe: Describe) -> None:
-    text = f'[campaign]\ncell = "{cell}"\n' + entry("a", "keep_best = false")
+def test_no_condition_sets_what_no_evaluation_has(describe: Describe) -> None:
+    text = "[campaign]\n" + entry("a", "keep_best = false")
     with pytest.raises(ValueError, match="condition a: keep_best"):
         cells_of(describe(text, above=""))
 

@@ -74,37 +74,6 @@ def test_the_longest_condition_must_find_its_whole_reservation_free(
         assert fits["verdict"] == verdict, fits
 
 
-SEARCHES = """
-objective = "sphere"
-[training]
-dimension = 2
-[search]
-tier = "min"
-[factors]
-noise = [0.01, 0.02]
-[campaign]
-cell = "search"
-seeds = [1, 2]
-controls = false
-[evaluation]
-assume_eval_seconds = 1.0
-[backend]
-workers = 1
-"""
-
-
-def test_searches_one_after_the_other_start_the_engine_once(
-    command: "Command", tmp_path: Path
-) -> None:
-    (tmp_path / "file.toml").write_text(SEARCHES)
-    answer = command("plan", "file.toml", "--json")
-    assert answer.code == 0, answer.err
-    found = orjson.loads(answer.out)
-    first, *others = [one["hours"] for one in found["searches"]]
-    assert others == [pytest.approx(first - 10 / 3600)] * 3  # assumed of a start: 10 s
-    assert found["hours"] == pytest.approx(first + sum(others))
-
-
 @pytest.mark.parametrize("act", [("run",), ("plan",)])
 @pytest.mark.parametrize(
     ("text", "option", "said"),
@@ -117,8 +86,6 @@ def test_searches_one_after_the_other_start_the_engine_once(
         ),
         (LENGTHS.format(cap=1.0), ("--accept-drift",), "--accept-drift is for a search"),
         (LENGTHS.format(cap=1.0), ("--set", "search.sigma0=0.1"), "--set search.sigma0 is for a s"),
-        (SEARCHES, ("--run-id", "mine"), "--run-id is for one search"),
-        (SEARCHES, ("--seed", "3"), "--seed is for one search"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(
@@ -137,13 +104,3 @@ def test_an_option_that_would_do_nothing_is_refused(
     assert answer.err.startswith(f"error: {said}")
     assert answer.err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["file.toml"]
-
-
-def test_searches_of_a_campaign_take_the_options_of_a_search(
-    command: "Command", tmp_path: Path
-) -> None:
-    (tmp_path / "file.toml").write_text(SEARCHES)
-    answer = command("plan", "file.toml", "--tier", "target", "--json")
-    assert answer.code == 0, answer.err
-    found = orjson.loads(answer.out)
-    assert found["searches"][0]["evaluations"] > 100, found["searches"][0]

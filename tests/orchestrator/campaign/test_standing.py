@@ -1,10 +1,8 @@
 """How a campaign stands, seen from beside it: from one ledger, or from those of its runs."""
 
-import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -150,62 +148,13 @@ def test_a_training_in_its_own_runs_directory_is_a_cell_with_its_score(
     assert whole.status == "damaged"
 
 
-def test_a_search_is_a_cell_with_how_far_it_is(
-    run_search: Callable[..., Result], ranks: Path
-) -> None:
-    root = ranks / "rank4_s1"
-    result = run_search(root, settings={"noise": 0.01})
-    assert any((root / "calibration").iterdir())  # which is not taken for it
-    board = now_of(ranks)
-    cell = board.matrix.rows[0][0]
-    healthy = [score for score in result.state.told[-1].scores() if score is not None]
-    assert (cell.status, cell.settled, cell.planned) == ("ok", 16, 16)
-    assert cell.score == pytest.approx(sum(healthy) / len(healthy))
-    assert board.report.measure == "mean score of the last generation"
-
-
-def test_searches_compared_on_fresh_seeds_stand_for_that(
-    search_confirmed: Callable[..., Result], ranks: Path
-) -> None:
-    result = search_confirmed(ranks.parent / "own")
-    shutil.copytree(result.directory, ranks / "rank4_s1")
-    board, panel = now_of(ranks), result.state.panel("winner")
-    assert panel is not None
-    assert board.report.measure == "the winner's score on fresh seeds"
-    assert board.matrix.rows[0][0].score == panel.score(0)
-
-
-def test_a_damaged_run_is_said_and_hides_no_other(
-    run_search: Callable[..., Result], ranks: Path
-) -> None:
-    result = run_search(ranks.parent / "own", assumed_seconds=1.0)
-    for cell in ("rank4_s1", "rank4_s2"):
-        shutil.copytree(result.directory, ranks / cell)
-    ledger = ranks / "rank4_s2" / LEDGER
+def test_a_damaged_run_is_said_and_hides_no_other(train: Train, ranks: Path) -> None:
+    for seed in (1, 2):
+        train(ranks / f"rank4_s{seed}" / "runs", {"noise": [0.01]}, seeds=[seed], control=False)
+    (ledger,) = (ranks / "rank4_s2").rglob(LEDGER)
     data = bytearray(ledger.read_bytes())
     data[len(data) // 2] ^= 1
     ledger.write_bytes(data)
     board = now_of(ranks)
     assert [cell.status for cell in board.matrix.rows[0]] == ["ok", "damaged"]
     assert board.matrix.rows[0][1].note
-
-
-@pytest.mark.parametrize(
-    ("settled", "options", "status"),
-    [(7, {}, "running"), (None, {"max_device_hours": 0.02}, "stopped")],
-)
-def test_one_that_runs_or_was_stopped_says_so(
-    run_search: Callable[..., Result],
-    cut: Cut,
-    ranks: Path,
-    settled: int | None,
-    options: dict[str, Any],
-    status: str,
-) -> None:
-    result = run_search(ranks.parent / "own", assumed_seconds=1.0, **options)
-    if settled is not None:
-        cut(result.directory, settled)
-    shutil.copytree(result.directory, ranks / "rank4_s1")
-    cell = now_of(ranks, 3).matrix.rows[0][0]
-    assert cell.status == status
-    assert cell.settled == settled or cell.note

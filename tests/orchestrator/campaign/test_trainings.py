@@ -39,7 +39,6 @@ workers = 1
 """
 """Two conditions and the control on two seeds."""
 
-SEARCHES = CAMPAIGN.replace("[campaign]\n", '[campaign]\ncell = "search"\n')
 
 Run = Callable[..., Any]
 
@@ -267,23 +266,6 @@ def test_a_forged_campaign_is_found(
 ) -> None:
     tamper(copy, forge)
     assert named in str(verify(copy).divergence)
-
-
-# Beside other runs
-
-
-@pytest.mark.parametrize(("first", "second"), [(CAMPAIGN, SEARCHES), (SEARCHES, CAMPAIGN)])
-def test_a_campaign_of_searches_and_one_of_trainings_do_not_share_a_directory(
-    first: str, second: str, run: Run, toy: Path
-) -> None:
-    small = ("--tier", "min", "--set", "search.population=4", "--max-evals", "64")
-    words = {CAMPAIGN: (), SEARCHES: (*small, "--assume-eval-seconds", "1")}
-    assert run(first, *words[first]).code == 0
-    before = {path: path.read_bytes() for path in toy.rglob("*") if path.is_file()}
-    answer = run(second, *words[second])
-    assert answer.code == 2
-    assert "[campaign]" in answer.err
-    assert {path: path.read_bytes() for path in toy.rglob("*") if path.is_file()} == before
 
 
 def test_one_that_finds_nothing_to_evaluate_holds_the_campaign_up_until_it_is_mended(

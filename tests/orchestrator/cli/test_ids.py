@@ -50,8 +50,6 @@ LIMITS = ("--set", "evaluation.limit_seconds=90", "--set", "evaluation.stall_sec
             "proxy-sphere-6d5af9078b-cpu-2fa6d2",
         ),
         (("check", "proxy", "--run", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
-        (("best", "golden", "--train"), "best-golden-x4"),
-        (("best", "golden", "--train", "--times", "2", "--max-hours", "3"), "best-golden-x2"),
     ],
 )
 def test_what_was_asked_decides_the_id(

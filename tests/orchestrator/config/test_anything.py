@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from budgets.terms import Thresholds
 from objectives import registry
-from orchestrator.campaign import plan
 from orchestrator.cli import set_up
 from orchestrator.config import SECTIONS, TOP, Config, Layers, resolve
+from orchestrator.matrix import campaign_plan as plan
+from orchestrator.matrix.campaign import terms_of
 from orchestrator.plan.resolve import check_beginning
 
 FIELDS = {
@@ -70,7 +71,7 @@ def shown(given: Layers) -> Config | None:
         resolved = resolve(given)
         check_beginning(resolved)
         if resolved.campaign is not None:
-            plan.check(resolved)
+            terms_of(resolved)
     except ValueError:
         return None
     values = set_up.values_document(resolved)
@@ -92,7 +93,6 @@ def shown(given: Layers) -> Config | None:
 @example({("campaign", "conditions"): [{"name": "a", "": 3}]})
 @example({("factors", "noise"): [float("nan")]})
 @example({("slurm", "setup"): [], ("", "slurm"): {}})
-@example({("factors", "noise"): [0.01], ("campaign", "cell"): "search", ("budget", "window"): ""})
 def test_any_file_is_shown_or_refused(values: Some) -> None:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "run.toml"

@@ -1,15 +1,28 @@
 """An answer and sections with every kind of block, all of whose text is hostile."""
 
-from budgets.blocks import Heading, Items, Met, Table, Text
 from budgets.formatting import plain
-from orchestrator.look.blocks import Answer, Block, Commands, Details, Figure, Log, Ruler, Section
+from orchestrator.look.blocks import (
+    Answer,
+    Block,
+    Commands,
+    Details,
+    Figure,
+    Heading,
+    Items,
+    Log,
+    Section,
+    Table,
+    Text,
+    ruler,
+    yes_or_no,
+)
 
 HOSTILE = (
     "'\"><script>window.owned = 1</script><img src=x onerror='a()'>{{7*7}}\u202e\x1b[31m\x07|`"
 )
 MARKED = plain(HOSTILE)  # the same as a line of Markdown
 SVG = '<svg viewBox="0 0 9 9"><path d="M0 0L9 9" stroke="currentColor"/></svg>'
-FIELDS = ("title", "sentence", "but", "meaning", "luck", "found", "sure", "cost", "next")
+FIELDS = ("title", "sentence", "but", "meaning", "chance", "found", "sure", "cost", "next")
 
 
 def hostile_answer() -> Answer:
@@ -18,12 +31,15 @@ def hostile_answer() -> Answer:
 
 
 def every_block() -> list[Block]:
-    rows = [[MARKED, 3, Ruler(0.2, 0.9)], ["b", Met(False), Ruler(1.7, None)]]
+    rows: list[list[object]] = [
+        [MARKED, 3, ruler(0.2, 0.9)],
+        ["b", yes_or_no(False), ruler(1.7, None)],
+    ]
     return [
         Heading(MARKED),
         Text(f"`code` and **bold** and {MARKED}"),
         Items([MARKED, "second"]),
-        Table(MARKED, ["knob", ">value", "<where"], rows),
+        Table(MARKED, ["knob", ">value", "where"], rows),
         Figure("scores", HOSTILE, HOSTILE, HOSTILE, SVG),
         Figure("unseen", "title", "caption", HOSTILE),
         Log(HOSTILE, [HOSTILE, "\tlast"]),

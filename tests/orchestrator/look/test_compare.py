@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 from scipy import stats
 
-from budgets.blocks import Table
 from budgets.events import Settled
 from budgets.fold import fold
 from budgets.ledger.chain import LEDGER, read
-from orchestrator.look.blocks import markdown
+from orchestrator.look.blocks import Table, markdown
 from orchestrator.look.compare import Comparison, document, sections
 from orchestrator.look.run import Run
 from tests.orchestrator.look.golden import GOLDEN, NOW, RUNS, golden

@@ -18,11 +18,10 @@ import uvicorn
 from markupsafe import escape
 from starlette.testclient import TestClient
 
-from budgets.blocks import Text
 from budgets.ledger.chain import LEDGER
 from orchestrator.cli.serve import listening, served
 from orchestrator.look import page
-from orchestrator.look.blocks import Details, Section
+from orchestrator.look.blocks import Details, Section, Text
 from orchestrator.look.run import Run
 from orchestrator.look.serve import HOST, Site, directories, identifier
 

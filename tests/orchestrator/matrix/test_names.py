@@ -8,7 +8,7 @@ import pytest
 from budgets.terms import CampaignTerms, Condition, Devices, Plan, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.campaign.request import CampaignRequest
+from orchestrator.matrix.campaign import CampaignRequest
 from orchestrator.matrix.knobs import KnobCheck
 from orchestrator.matrix.proxy import Near, ProxyCheck
 from orchestrator.plan.resolve import calibration_plan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from objectives.keeping import cache_directory, keeping
+from objectives.files import cache_directory
 from objectives.nanochat.text import cache
 
 HOUR = 3_600_000_000_000
@@ -121,15 +121,3 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch, pat
     monkeypatch.setattr(Path, "home", homeless)
     cache.store(cache_directory() / "kept", {})
     assert cache.digests(path, clock=later) == [hashed(path)]
-
-
-def test_what_may_not_be_kept_is_not_and_what_is_there_is_read(directory: Path, path: Path) -> None:
-    with keeping(allowed=False):
-        cache.store(directory / "new.json", [1])
-        with cache.replacing(directory / "tokens") as file:
-            file.write(b"tokens")
-        assert cache.digests(path, clock=later) == [hashed(path)]
-    assert not directory.exists()
-    cache.store(directory / "old.json", [2])
-    with keeping(allowed=False):
-        assert cache.recall(directory / "old.json") == [2]

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from objectives.api import SetupError
-from objectives.keeping import keeping
 from objectives.nanochat.text import data
 from objectives.nanochat.text.encode import encode
 
@@ -289,11 +288,3 @@ def test_a_text_without_a_window_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="tokens, expected more than sequence_len 512"):
         data.require_length(corpus, 512)
     data.require_length(corpus, 5)
-
-
-def test_what_may_not_be_kept_is_the_same_text(cache: Path, text: Path) -> None:
-    with keeping(allowed=False):
-        found = data.load(str(text))
-    assert not cache.exists()
-    assert same(found, data.load(str(text)))
-    assert list(cache.glob("*.tokens"))

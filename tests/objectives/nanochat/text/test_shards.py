@@ -8,7 +8,6 @@ import orjson
 import pytest
 
 from objectives.api import SetupError
-from objectives.keeping import keeping
 from objectives.nanochat.text import data, shards, sources
 from objectives.nanochat.text.shards import GROUP, Written, write
 
@@ -41,8 +40,7 @@ def test_what_is_read_back_is_the_same_text_split_the_same(
     found = sources.parse(str(out)).documents()
     assert list(found.train) == list(expected.train)
     assert list(found.val) == list(expected.val)
-    with keeping(allowed=False):
-        assert data.load(str(out)).sha256 == data.load(str(text)).sha256
+    assert data.load(str(out)).sha256 == data.load(str(text)).sha256
 
 
 def test_the_layout_is_nanochats(text: Path, tmp_path: Path) -> None:

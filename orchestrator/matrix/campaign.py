@@ -1,17 +1,32 @@
-"""The conditions of a campaign: those that a configuration lists, its factorial, and controls."""
+"""A campaign: conditions, each on the same seeds, as one run with one ledger.
+
+Its conditions are those that a configuration lists, the full factorial of its factors, and the
+controls: the configuration itself and those of the objective.
+"""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from math import prod
-from typing import Any
+from math import floor, prod
+from typing import Any, ClassVar
 
-from budgets.terms import CampaignTerms, Condition, Factor
+from budgets.state import RunState
+from budgets.terms import (
+    Calibration,
+    CampaignTerms,
+    Condition,
+    Devices,
+    Envelope,
+    Factor,
+    Phase,
+    Plan,
+)
 from objectives import registry
 from objectives.api import Objective, SetupError
 from objectives.settings import shown
+from orchestrator.capacity import Pace
 from orchestrator.config import (
     TABLES,
     TRAINING,
@@ -22,7 +37,8 @@ from orchestrator.config import (
     each_once,
     flattened,
 )
-from orchestrator.plan.resolve import check_run_id
+from orchestrator.plan.resolve import check_run_id, plan_of
+from orchestrator.records.recommended import Point
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
 """One that any file system takes, and no shell mistakes for an option or a pattern."""
@@ -32,18 +48,13 @@ DEFAULT = "default"  # the control that is the configuration itself
 
 MOST_CELLS = 10_000
 
-OF_A_SEARCH = (TRAINING, "search", "evaluation", "verdict", "thresholds")
-"""Tables that the conditions of searches may change, but for what tells the searches apart:"""
-
-OF_THE_CAMPAIGN = ("search.run_id", "search.seed", "search.phase")
-
 Factors = Mapping[str, Mapping[str, Values]]
 """What each level sets, by the names of factor and level, in their order."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A condition, before the objective has made anything of its settings."""
+    """A condition as it is configured, before the objective has read its settings."""
 
     name: str
     settings: Values  # by dotted key
@@ -85,7 +96,7 @@ def cells_of(config: Config) -> tuple[Cell, ...]:
     _check_names(cells)
     aside = registry.named(config.objective, config.training).aside
     for cell in cells:
-        _check_keys(cell, campaign.cell)
+        _check_keys(cell)
         if unused := [name for name in aside if f"{TRAINING}.{name}" in cell.settings]:
             raise ValueError(
                 f"condition {cell.name}: {unused[0]} is for a training by itself, no evaluation "
@@ -102,7 +113,7 @@ def runs_of(config: Config) -> Iterator[tuple[Cell, int, str]]:
 
 
 def terms_of(config: Config) -> CampaignTerms:
-    """The plan's part of a campaign of trainings. Raises ValueError, naming the cell."""
+    """The plan's part of a campaign. Raises ValueError, naming the cell."""
     campaign, objective = campaign_of(config), config.tuned
     return CampaignTerms(
         name=campaign_name(config),
@@ -275,20 +286,19 @@ def _check_names(cells: Sequence[Cell]) -> None:
         seen[folded] = cell.name
 
 
-def _check_keys(cell: Cell, kind: str) -> None:
-    """Raises ValueError where the cell sets what it may not."""
-    tables = (TRAINING,) if kind == "training" else OF_A_SEARCH
+def _check_keys(cell: Cell) -> None:
+    """Raises ValueError where the cell sets what all cells of a campaign share."""
     for key in cell.settings:
         check_key(key, f"condition {cell.name}")
-        if key.partition(".")[0] not in tables or key in OF_THE_CAMPAIGN:
+        if not key.startswith(f"{TRAINING}."):
             raise ValueError(
-                f"condition {cell.name}: {key} is the same for all cells of a campaign of "
-                f"{kind} runs: expected keys of {', '.join(f'[{table}]' for table in tables)}"
+                f"condition {cell.name}: {key} is the same for all conditions of a campaign: "
+                f"expected keys of [{TRAINING}]"
             )
 
 
 def _without_twins(config: Config, cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """Nothing is evaluated twice: a cell that is a control's configuration is that control.
+    """The cells without a second one of the same configuration; a control's twin is that control.
 
     Raises ValueError on two conditions of different names that are the same.
     """
@@ -298,8 +308,7 @@ def _without_twins(config: Config, cells: Sequence[Cell]) -> tuple[Cell, ...]:
             varied = registry.varied(spec, _of_the_objective(cell))
         except ValueError as error:
             raise ValueError(f"condition {cell.name}: {error}") from error
-        others = {k: v for k, v in cell.settings.items() if not k.startswith(f"{TRAINING}.")}
-        identity = json.dumps([varied.settings, others], sort_keys=True, default=str)
+        identity = json.dumps(varied.settings, sort_keys=True, default=str)
         first = kept.setdefault(identity, cell)
         if first is not cell:
             if not cell.control:
@@ -308,3 +317,82 @@ def _without_twins(config: Config, cells: Sequence[Cell]) -> tuple[Cell, ...]:
                 )
             kept[identity] = replace(first, control=True)
     return tuple(kept.values())
+
+
+@dataclass(frozen=True)
+class CampaignRequest:
+    """The conditions to compare; `config` says on which objective and within which limits."""
+
+    config: Config
+    campaign: CampaignTerms
+    phase: ClassVar[Phase] = "campaign"
+
+    def points(self) -> tuple[Point, ...]:
+        """One for each condition."""
+        return points_of(self.campaign, self.config.tuned.space.baseline)
+
+    def name(self, kind: str) -> str:  # noqa: ARG002 - the same on every kind of device
+        """The run's id: the campaign's name. Raises ValueError where that is no run's."""
+        check_run_id(self.campaign.name)
+        return self.campaign.name
+
+    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
+        """One generation whose candidates are the conditions.
+
+        Raises ValueError where a cap on evaluations does not pay for all of them: a campaign that
+        is cut short compares nothing.
+        """
+        shape = Envelope(
+            population=len(self.campaign.conditions),
+            generations=1,
+            seeds_per_candidate=len(self.campaign.seeds),
+        )
+        most, wanted = self.config.budget.max_evals, shape.evaluations
+        if most is not None and most < wanted:
+            raise ValueError(
+                f"--max-evals {most} does not pay for the campaign's {wanted} "
+                "evaluations: take fewer conditions or seeds"
+            )
+        return plan_of(
+            self.config,
+            devices,
+            calibration,
+            shape,
+            self.phase,
+            run_id=self.name(devices.kind),
+            thresholds=self.config.thresholds,
+            campaign=self.campaign,
+        )
+
+    def in_words(self, plan: Plan) -> str:
+        shape = plan.resolved
+        return (
+            f"Campaign {self.campaign.name}: {shape.population} conditions on "
+            f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
+        )
+
+
+def points_of(campaign: CampaignTerms, baseline: Point) -> tuple[Point, ...]:
+    """The point of each condition: its own, or `baseline` where its settings tell it apart."""
+    return tuple(baseline if c.point is None else c.point for c in campaign.conditions)
+
+
+class Staggered(Pace):
+    """Admits one more evaluation in flight every so many seconds, from the first question on.
+
+    `now` is a clock that never runs backwards, in seconds.
+    """
+
+    def __init__(self, seconds: float, now: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._now = now
+        self._began: float | None = None
+
+    def admits(self, state: RunState) -> bool:
+        """Whether one more may be reserved now."""
+        at = self._now()
+        if self._began is None:
+            self._began = at
+        if not self._seconds:
+            return True
+        return len(state.accounts.holds) < 1 + floor((at - self._began) / self._seconds)

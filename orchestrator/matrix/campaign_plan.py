@@ -9,11 +9,14 @@ from statistics import median
 from typing import Any
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.formatting import PROGRAM, duration, number, plain, table
+from budgets.formatting import PROGRAM, duration, plain, table
 from budgets.terms import CampaignTerms, Condition, Devices, Plan
 from objectives import registry
 from objectives.api import Objective
-from orchestrator.campaign.conditions import (
+from orchestrator.config import Config, as_shown
+from orchestrator.execution.engine import devices_of
+from orchestrator.matrix.campaign import (
+    CampaignRequest,
     campaign_name,
     campaign_of,
     cells_of,
@@ -21,27 +24,13 @@ from orchestrator.campaign.conditions import (
     runs_of,
     terms_of,
 )
-from orchestrator.campaign.request import CampaignRequest
-from orchestrator.campaign.searches import search_cells
-from orchestrator.config import Config, as_shown
-from orchestrator.execution.engine import devices_of
 from orchestrator.plan import checks as checklist
 from orchestrator.plan.checks import Item
 from orchestrator.plan.history import calibration_here
-from orchestrator.plan.page import page_of
-from orchestrator.plan.resolve import check_beginning, slots_of
+from orchestrator.plan.resolve import slots_of
 from orchestrator.plan.times import Times, disk_of, times_here
 
 Document = dict[str, Any]
-
-
-def check(config: Config) -> None:
-    """Raises ValueError, naming the cell, unless the campaign could be begun."""
-    if campaign_of(config).cell == "training":
-        terms_of(config)
-        return
-    for search in search_cells(config):
-        check_beginning(search.resolved)
 
 
 def runs_document(config: Config) -> Document:
@@ -49,7 +38,6 @@ def runs_document(config: Config) -> Document:
     campaign, cells = campaign_of(config), cells_of(config)
     return {
         "name": campaign_name(config),
-        "cell": campaign.cell,
         "design": design(config),
         "total_runs": len(cells) * len(campaign.seeds),
         "conditions": [
@@ -85,7 +73,7 @@ def runs_page(config: Config) -> Iterator[str]:
     yield (
         f"{plain(campaign_name(config))}: {design(config)}, {len(cells)} conditions "
         f"({controls} of them controls) on {seeds} seeds = {len(cells) * seeds} "
-        f"{'searches' if campaign.cell == 'search' else 'evaluations'}."
+        "evaluations."
     )
     factors = list(config.factors)
     rows = (
@@ -107,23 +95,17 @@ def _kind(control: bool) -> str:
     return "control" if control else "run"
 
 
-def campaign_plan(config: Config, now: datetime) -> tuple[Document, list[str]]:
-    """What the campaign would take, as JSON and as Markdown. Raises ValueError."""
-    is_of_searches = campaign_of(config).cell == "search"
-    document, page = _searches(config) if is_of_searches else _trainings(config, now)
-    return document, ["## What it would take", "", *page]
-
-
 @dataclass(frozen=True)
 class Expected:
     """What an evaluation of a condition is expected to take."""
 
     condition: Condition
-    seconds: float | None  # None: nobody has measured anything like it
+    seconds: float | None  # None: nothing like it was measured
     origin: str  # of that figure
 
 
-def _trainings(config: Config, now: datetime) -> tuple[Document, list[str]]:
+def campaign_plan(config: Config, now: datetime) -> tuple[Document, list[str]]:
+    """What the campaign would take, as JSON and as Markdown. Raises ValueError."""
     root, objective = Path(config.runs_dir), config.tuned
     assumed = config.evaluation.assume_eval_seconds
     devices, terms = devices_of(slots_of(config)), terms_of(config)
@@ -145,7 +127,8 @@ def _trainings(config: Config, now: datetime) -> tuple[Document, list[str]]:
         ],
         "checklist": [item._asdict() for item in items],
     }
-    return document, [*_trainings_page(document, terms, expected, price), *_items_page(items)]
+    page = _page(document, terms, expected, price)
+    return document, ["## What it would take", "", *page, *_checklist_page(items)]
 
 
 def forecast(
@@ -204,7 +187,7 @@ def expected_of(
     return found
 
 
-def _trainings_page(
+def _page(
     document: Document, terms: CampaignTerms, expected: Sequence[Expected], price: float
 ) -> Iterator[str]:
     seeds, devices = len(terms.seeds), document["devices"]
@@ -271,53 +254,7 @@ def _checklist(  # noqa: PLR0913, PLR0917 - one a thing that decides it
     )
 
 
-def _items_page(items: Sequence[Item]) -> Iterator[str]:
+def _checklist_page(items: Sequence[Item]) -> Iterator[str]:
     verdicts = {"fail": "**fail**"}
     cells = ((one.question, verdicts.get(one.verdict, one.verdict), one.why) for one in items)
     yield from ("", "## Before you begin", "", *table(("", "", "because"), cells))
-
-
-def _searches(whole: Config) -> tuple[Document, list[str]]:
-    """Each search as its own plan has it, one after the other."""
-    devices, found = devices_of(slots_of(whole)), list[Document]()
-    for search in search_cells(whole):
-        config = search.resolved.having({"search.tier": search.resolved.search.tier or "target"})
-        page = page_of(config, devices).tiers[0]
-        took = page.forecast
-        found.append(
-            {
-                "run_id": search.run_id,
-                "control": search.control,
-                "evaluations": page.plan.resolved.evaluations + page.verdict_evaluations,
-                "hours": None if took is None else took.hours_p50,
-                "device_hours": None if took is None else took.device_hours_p50,
-                "cost": page.cost,
-            }
-        )
-    document: Document = {"searches": found}
-    for name in ("hours", "device_hours", "cost"):
-        values = [one[name] for one in found]
-        document[name] = None if None in values else sum(values)
-    return document, list(_searches_page(document))
-
-
-def _searches_page(document: Document) -> Iterator[str]:
-    columns = ("search", "type", ">evaluations", ">wall clock", ">device-hours")
-    rows = (
-        (
-            plain(one["run_id"]),
-            _kind(one["control"]),
-            one["evaluations"],
-            "no estimate" if one["hours"] is None else duration(3600 * one["hours"]),
-            number(one["device_hours"], 3, "?"),
-        )
-        for one in document["searches"]
-    )
-    yield from (*table(columns, rows), "")
-    if document["hours"] is None or document["device_hours"] is None:
-        yield "No estimate of all of them: not every one is calibrated or has a prior."
-    else:
-        yield (
-            f"One after the other: about {duration(3600 * document['hours'])}, "
-            f"{document['device_hours']:.3g} device-hours."
-        )

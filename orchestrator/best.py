@@ -1,0 +1,293 @@
+"""What a search recommends: its forms, its evidence, and a longer training that confirms it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from budgets.formatting import command, percent, shell_word
+from budgets.terms import CampaignTerms, Condition, Plan
+from objectives import registry
+from objectives.api import Objective, SetupError, Variant
+from objectives.space import Knob
+from orchestrator.config import RUNG_FACTOR, Config, to_toml
+from orchestrator.look.evidence import gain_in_words
+from orchestrator.look.next_step import widening
+from orchestrator.look.reports import best_document
+from orchestrator.look.run import Run
+from orchestrator.matrix.campaign import CONTROL, DEFAULT, CampaignRequest
+from orchestrator.plan.resolve import RUN_ID, check_run_id, found_as, short_hash
+from orchestrator.plan.seeds import training_seeds
+from orchestrator.records.cautions import cautions
+from orchestrator.records.planned import space_of, spec_of
+from orchestrator.records.range_ends import range_ends
+from orchestrator.records.recommended import Best, Evidence, Point
+
+LONGEST_NAME = 36
+"""Characters of the search's name in its training's, where both do not fit."""
+
+
+@dataclass(frozen=True)
+class KnobValue:
+    """A knob's value beside the one that the search was compared with."""
+
+    name: str
+    value: float
+    baseline: float
+    moved: float  # of its range
+
+    @property
+    def is_moved(self) -> bool:
+        return self.value != self.baseline
+
+    @property
+    def how_far(self) -> str:
+        """`+4% of its range`."""
+        return f"{100 * self.moved:+.3g}% of its range" if self.is_moved else "not"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All forms of one point; those that there are none of are None, and `why` says why."""
+
+    objective: str
+    knobs: tuple[KnobValue, ...]
+    arguments: tuple[str, ...] | None = None
+    training: dict[str, Any] | None = None  # settings with which this is the baseline
+    why: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "knobs": [vars(knob) for knob in self.knobs],
+            "arguments": None if self.arguments is None else list(self.arguments),
+            "training": self.training,
+        }
+
+    def flags(self) -> str:
+        """The arguments as a shell takes them. Raises ValueError where there are none."""
+        if not self.arguments:
+            why = self.why or "it is not started with arguments"
+            raise ValueError(f"--flags: {self.objective} has none: {why}. See --json")
+        return " ".join(map(shell_word, self.arguments))
+
+    def toml(self, *comments: str) -> str:
+        """A configuration file whose baseline this is. Raises ValueError where none has it."""
+        if self.training is None:
+            why = self.why or "no setting of it says where its knobs begin"
+            raise ValueError(
+                f"--toml: {self.objective} cannot have another baseline: {why}. A search takes "
+                "what --json prints as a file for search.known"
+            )
+        values = {f"training.{name}": value for name, value in self.training.items()}
+        if self.objective != Config().objective:  # `objectives.nanochat train` reads the file too
+            values = {"objective": self.objective, **values}
+        lines = [
+            f"{k.name} = {k.value:.6g} (baseline {k.baseline:.6g}, moved {k.how_far})"
+            for k in self.knobs
+        ]
+        return _escaped(to_toml(values, *comments, *lines))
+
+
+def _escaped(text: str) -> str:
+    """Basic strings of TOML, which may say any character by its number."""
+    return re.sub(r"[^\n]", lambda c: c[0] if c[0].isprintable() else f"\\U{ord(c[0]):08x}", text)
+
+
+def configuration_of(plan: Plan, point: Point) -> Configuration:
+    """The point in all forms, as far as its objective can still be loaded."""
+    space, spec = space_of(plan), spec_of(plan)
+    knobs = tuple(_value(*own) for own in zip(space.knobs, point, strict=True))
+    values = {knob.name: knob.value for knob in knobs}
+    try:
+        objective = registry.load(spec)
+        arguments = objective.arguments(values)
+        moved = objective.with_baseline(values) if any(k.is_moved for k in knobs) else spec
+        training = None if moved is None else registry.unusual(moved)
+    except (ValueError, SetupError) as error:
+        return Configuration(spec.name, knobs, why=f"it cannot be loaded now: {error}")
+    return Configuration(spec.name, knobs, arguments, training)
+
+
+def _value(knob: Knob, unit: float) -> KnobValue:
+    """At its baseline exactly that: on the way to the unit cube and back digits may get lost."""
+    there, baseline = knob.encode(knob.baseline), knob.typed(knob.baseline)
+    if unit == there:
+        return KnobValue(knob.name, baseline, baseline, 0.0)
+    value = knob.decode(unit)
+    moved = (knob.encode(value) if knob.kind == "int" else unit) - there
+    return KnobValue(knob.name, value, baseline, moved)
+
+
+def as_dict(
+    best: Best, directory: Path, recommended: Configuration, candidate: Configuration
+) -> dict[str, Any]:
+    """The whole of it; `recommendation` is as in `best.json`, so `search.known` takes this too."""
+    plan, evidence = best.state.plan, best.evidence
+    return {
+        "run_id": plan.run_id,
+        "directory": str(directory),
+        "phase": plan.phase,
+        "tier": plan.tier,
+        "objective": recommended.objective,
+        "standing": best.standing,
+        "headline": best.headline,
+        "recommended": {
+            "is": "baseline" if best.standing == "no_go" else "candidate",
+            **recommended.as_dict(),
+        },
+        "candidate": candidate.as_dict(),
+        "evidence": None if evidence is None else _evidence_dict(evidence),
+        "why_not": recommended.why,
+        "cautions": cautions(best.state),
+        **best_document(Run(best.state, datetime.now(UTC), directory)),
+    }
+
+
+def _evidence_dict(evidence: Evidence) -> dict[str, Any]:
+    """The gain as a share of the baseline's score, and in the score's own unit."""
+    rung = evidence.rung
+    return {
+        "seeds": evidence.gain.pairs,
+        "confidence": 1 - evidence.gain.level,  # of each bound
+        "gain": _bounds(evidence, 1.0),
+        "gain_in_score": _bounds(evidence, _scale(evidence)),
+        "score": evidence.score,
+        "baseline_score": evidence.baseline_score,
+        "rung": rung
+        and {
+            "label": evidence.rung_label,
+            "seeds": rung.pairs,
+            "mean": rung.mean,
+            "lower": rung.lower,
+            "upper": rung.upper,
+        },
+    }
+
+
+def _scale(evidence: Evidence) -> float | None:
+    """What a gain is a share of."""
+    return None if evidence.baseline_score is None else abs(evidence.baseline_score)
+
+
+def _bounds(evidence: Evidence, scale: float | None) -> dict[str, float | None]:
+    own = {name: getattr(evidence.gain, name) for name in ("mean", "lower", "upper")}
+    return {n: None if v is None or scale is None else v * scale for n, v in own.items()}
+
+
+def to_lines(best: Best, directory: Path, candidate: Configuration) -> Iterator[str]:
+    """A page of a terminal at most, what is not confirmed first."""
+    plan, is_no_go = best.state.plan, best.standing == "no_go"
+    yield best.headline
+    yield from (f"But: {said}" for said in cautions(best.state))
+    yield f"{plan.run_id}, {plan.phase}{f', tier {plan.tier}' if plan.tier else ''}: {directory}"
+    title = {
+        "confirmed": "Recommended:",
+        "unconfirmed": "What the search stands for:",
+        "no_go": "The best candidate of the search, which is not recommended:",
+    }[best.standing]
+    yield from ("", title, "", *_table(candidate), "")
+    yield from _evidence_lines(best.evidence)
+    if candidate.why:
+        yield f"No arguments or settings: {candidate.why}."
+    elif candidate.arguments:
+        of_what = "Its arguments, though not recommended: " if is_no_go else "As arguments: "
+        yield f"{of_what}{candidate.flags()}"
+    run = found_as(directory, plan)
+    own = command("best", run) + (" --anyway" if is_no_go else "")
+    forms = ["--json"]
+    forms += ["--toml"] if candidate.training is not None else []
+    forms += ["--flags"] if candidate.arguments else []
+    yield f"Other forms: {own} {' | '.join(forms)}"
+    yield f"Train it and the baseline longer: {own} --train"
+    if (wider := widening(plan, range_ends(best.state))) is not None:
+        yield f"{wider.said.rstrip('.')}: {wider.commands[0]}"
+
+
+def _table(candidate: Configuration) -> Iterator[str]:
+    rows = [("knob", "value", "baseline", "moved")]
+    rows += [(k.name, f"{k.value:.6g}", f"{k.baseline:.6g}", k.how_far) for k in candidate.knobs]
+    widths = [max(len(row[place]) for row in rows) for place in range(3)]
+    for name, value, baseline, far in rows:
+        yield f"  {name:{widths[0]}}  {value:>{widths[1]}}  {baseline:>{widths[2]}}  {far}"
+
+
+def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
+    if evidence is None:
+        return
+    yield f"Gain over the baseline on fresh seeds: {gain_in_words(evidence.gain)}."
+    absolute = _bounds(evidence, _scale(evidence))
+    mean, lower, upper = absolute.values()
+    if evidence.score is not None and mean is not None:
+        span = "" if lower is None or upper is None else f" ({lower:.4g} to {upper:.4g})"
+        own, baseline = evidence.score, evidence.baseline_score
+        yield f"Score {own:.5g} against {baseline:.5g}: lower by {mean:.4g}{span}."
+    if evidence.gain.lower is not None:
+        yield f"Each bound holds with {percent(1 - evidence.gain.level)} confidence."
+    if evidence.rung is not None:
+        yield f"With {evidence.rung_label}: {gain_in_words(evidence.rung)}."
+
+
+# One longer training of it
+
+
+def training_of(best: Best, config: Config, times: float | None, seeds: int) -> CampaignRequest:
+    """A campaign of the search's best and its baseline, so many times as long, on fresh seeds.
+
+    Its name has a hash of the point: a search that has gone on since is trained as another run.
+    """
+    objective, run_id = config.tuned, best.state.plan.run_id
+    variant = longer(objective, times)
+    name = "candidate" if best.standing == "no_go" else "recommended"
+    conditions = (
+        _condition(objective, variant, name, best.candidate),
+        _condition(objective, variant, f"{DEFAULT}{CONTROL}"),
+    )
+    terms = CampaignTerms(
+        name=training_name(run_id, variant.length, best.candidate),
+        conditions=conditions,
+        seeds=training_seeds(best.state, seeds),
+    )
+    return CampaignRequest(config, terms)
+
+
+def training_name(run_id: str, factor: float, point: Point) -> str:
+    """`best-RUN-x4-1f3a`: a run's id, also where the search's own is as long as one may be."""
+    tail = f"x{factor:.6g}-{short_hash(repr(point))}".replace("+", "")
+    name = f"best-{run_id}-{tail}"
+    if not RUN_ID.fullmatch(name):
+        name = f"best-{run_id[:LONGEST_NAME]}-{short_hash(run_id)}-{tail}"
+    check_run_id(name)
+    return name
+
+
+def longer(objective: Objective, times: float | None) -> Variant:
+    """The objective with so many times its budget; by default 4, where it has one.
+
+    Raises ValueError where it cannot be trained that long.
+    """
+    factor = RUNG_FACTOR if times is None else times
+    if (variant := objective.rung(factor)) is not None:
+        return variant
+    if times in (None, 1):
+        return Variant(label="as long", settings={})
+    raise ValueError(
+        f"--times: {objective.spec.name} cannot be trained {factor:g} times as long: none of its "
+        "settings scales that far. --times 1 trains it as long as the search did"
+    )
+
+
+def _condition(
+    objective: Objective, variant: Variant, name: str, point: Point | None = None
+) -> Condition:
+    """At the point, or as the control at its baseline."""
+    space = registry.load(registry.varied(objective.spec, variant.settings)).space
+    return Condition(
+        name=name,
+        settings=variant.settings,
+        knobs=space.decode(space.baseline if point is None else point),
+        point=point,
+        length=variant.length,
+        control=point is None,
+    )

@@ -1,0 +1,75 @@
+"""Differences in words, and a campaign's matrix, which fits every terminal."""
+
+from typing import Any
+
+import pytest
+
+from budgets.effects import Difference, campaign_report
+from budgets.events import Status
+from orchestrator.look.blocks import Section, markdown
+from orchestrator.look.board import matrix_lines
+from orchestrator.look.campaign import campaign_blocks, campaign_sentence, difference_in_words
+from tests.budgets.campaign.conftest import Campaigns
+
+NOISE = (0.0, 0.01, -0.02, 0.015, 0.02)
+TABLE = {  # of b = 2 every score is lower by a fifth
+    f"{a},{b}": [1.0 - 0.2 * (b == "2") + noise for noise in NOISE[:: 1 if a == "1" else -1]]
+    for a in "12"
+    for b in "12"
+}
+FACTORS = {"a": ["1", "2"], "b": ["1", "2"]}
+
+
+def difference(
+    mean: float | None, lower: float | None = None, upper: float | None = None, **fields: Any
+) -> Difference:
+    """One in percent of a score of 100, so that both are the same number."""
+    values = {"seeds": 3, "sd": None, "chance": None, "mean": mean, "lower": lower, "upper": upper}
+    percents = {"percent": mean, "percent_lower": lower, "percent_upper": upper}
+    return Difference.model_validate({**values, **percents, **fields})
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (difference(None), "-"),
+        (difference(-3.144, -4.0, -2.25), "3.14% better (2.25 to 4.00)"),
+        (difference(3.144, 2.25, 4.0), "3.14% worse (2.25 to 4.00)"),
+        (difference(-3.0, -7.0, 1.0), "3.00% better (-1.00 to 7.00)"),
+        (difference(3.0), "3.00% worse"),
+        (difference(0.0, -1.0, 1.0), "0.00% apart (-1.00 to 1.00)"),
+        (difference(0.001234), "0.001% worse"),
+        (difference(5.0, 4.9988, 5.0012), "5.000% worse (4.999 to 5.001)"),
+        (difference(1e-9, 0.0, 2e-9), "0.000000% apart (0.000000 to 0.000000)"),
+        (difference(-0.5, percent=None), "0.50 better"),
+    ],
+)
+def test_a_difference_has_as_many_digits_as_are_known(own: Difference, said: str) -> None:
+    assert difference_in_words(own) == said
+
+
+def test_the_level_stands_before_the_bounds() -> None:
+    said = difference_in_words(difference(-3.0, -4.0, -2.0), 0.05)
+    assert said == "3.00% better (95%: 2.00 to 4.00)"
+
+
+def test_only_what_is_beyond_chance_is_named_and_only_when_all_is_over() -> None:
+    matrix = Campaigns().of(TABLE, FACTORS)
+    over, running = (campaign_report(matrix, 0.05, is_over=is_over) for is_over in (True, False))
+    assert "b moves" in campaign_sentence(over)
+    assert "a moves" not in campaign_sentence(over)
+    assert "moves" not in campaign_sentence(running)
+    shown = [markdown([Section("c", "C", list(campaign_blocks(one)))]) for one in (over, running)]
+    assert "**2" in shown[0].replace("**Bold**", "")
+    assert "**2" not in shown[1]
+
+
+@pytest.mark.parametrize("seeds", [1, 8, 12, 30, 200])
+@pytest.mark.parametrize("name", ["c", "n" * 97])
+@pytest.mark.parametrize("width", [80, 110])
+def test_no_line_of_a_matrix_is_longer_than_the_terminal(seeds: int, name: str, width: int) -> None:
+    cells = [1.0, Status.OOM, None, *(seeds - 3) * [2.0]][:seeds]
+    matrix = Campaigns().of({name: cells, f"{name}2": cells})
+    lines = matrix_lines(matrix, width)
+    assert max(len(line) for line in lines if "seed " not in line) <= width
+    assert sum(line.count("oom") + line.count("O") for line in lines) >= (seeds > 1)

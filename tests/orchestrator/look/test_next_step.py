@@ -1,0 +1,86 @@
+"""What to do after each verdict; seeds that are advised are enough by the noise there was."""
+
+from typing import Any
+
+import pytest
+
+from budgets.events import Status
+from budgets.state import RunState
+from budgets.stats import detectable
+from budgets.terms import Confirmation
+from budgets.verdict.decision import decide
+from budgets.verdict.gains import winner_gain
+from orchestrator.look.next_step import MOST_SEEDS, advised, enough_seeds
+from tests.budgets.conftest import confirmed_plan, told_of
+
+NAN = Status.NAN
+KEPT, LESS, GONE = (((1.0, 1.0), (s, s)) for s in (0.98, 0.995, 1.02))
+ALIVE = 3 * ((1.0, 1.2, 1.1, 1.3),)
+GO = {"winner": 8 * (0.98,)}
+LONE: dict[str, Any] = {
+    **GO, "finalists": {"average": 1.1, "luckiest 1": 0.9}, "best": "luckiest 1",
+}  # fmt: skip
+SMALL: dict[str, Any] = {"generations": ALIVE, "winner": 8 * (0.995,)}
+
+
+def noisy(score: float, noise: float, count: int = 8) -> tuple[float, ...]:
+    return tuple(score + noise * (-1) ** place for place in range(count))
+
+
+def decided(plan: Any = None, **outcomes: Any) -> RunState:
+    story = told_of(plan, **outcomes)
+    fired, own = decide(story.state)
+    story.say(*fired, own)
+    return story.state
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "kind", "plan"),
+    [
+        ({**GO, "rung": KEPT}, "follow", {}),
+        ({**GO, "rung": KEPT}, "use", {"phase": "phase2"}),
+        ({**GO, "rung": LESS}, "longer_evaluations", {}),
+        ({**GO, "rung": ((NAN, NAN), (0.98, 0.98))}, "longer_evaluations", {}),
+        (GO, "longer_evaluations", {}),
+        ({**GO, "rung": GONE}, "longer_evaluations", {}),
+        (LONE, "longer_search", {}),
+        (SMALL, "longer_search", {}),
+        (SMALL, "other_knobs", {"tier": "max"}),
+        ({"generations": ALIVE, "winner": noisy(0.995, 0.05)}, "longer_evaluations", {}),
+        ({"generations": ALIVE, "winner": noisy(0.995, 0.02)}, "more_seeds", {}),
+        ({"generations": ALIVE, "winner": noisy(1.05, 0.02)}, "other_knobs", {}),
+        ({"baseline": 11 * (0.0,), **GO}, "other_knobs", {}),
+        ({"winner": (NAN, NAN, *6 * (0.98,))}, "failures", {}),
+        ({"generations": ((1.0, 1.1, NAN, 1.2), (1.0, 1.1, 1.2, 1.3)), **GO}, "failures", {}),
+        ({**GO, "equal": 5 * (0.5,), "control": 5 * (0.5,)}, "control", {}),
+    ],
+)
+def test_every_verdict_has_its_step(
+    outcomes: dict[str, Any], kind: str, plan: dict[str, Any]
+) -> None:
+    assert advised(decided(confirmed_plan(**plan) if plan else None, **outcomes)).kind == kind
+
+
+def test_advised_seeds_are_just_enough_by_the_noise_there_was() -> None:
+    state = decided(generations=ALIVE, winner=noisy(0.995, 0.02))
+    found, seeds = winner_gain(state), advised(state).seeds
+    assert found is not None
+    assert found.sd is not None
+    assert seeds is not None
+    assert detectable(found.sd, seeds, found.level) <= 0.01
+    assert detectable(found.sd, seeds - 1, found.level) > 0.01
+
+
+@pytest.mark.parametrize(
+    ("winner", "seeds"),
+    [(None, None), (8 * (1.0,), None), (noisy(0.995, 0.05), None), (noisy(0.995, 0.02), 49)],
+)
+def test_more_seeds_are_advised_only_where_these_were_not_enough(winner: Any, seeds: Any) -> None:
+    assert enough_seeds(told_of(winner=winner).state) == seeds
+    assert seeds is None or seeds <= MOST_SEEDS
+
+
+def test_a_go_needs_the_seeds_that_it_needs() -> None:
+    few = Confirmation(seeds=3, picking_seeds=3, luckiest=2, control_seeds=0)
+    plan = confirmed_plan(confirmation=few)
+    assert enough_seeds(told_of(plan, baseline=6 * (1.0,), winner=3 * (0.98,)).state) == 5

@@ -1,0 +1,420 @@
+"""`best`: what a search recommends, in every form, what it is worth, and one longer training."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from budgets.ledger.chain import LEDGER
+from budgets.state import RunState
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator.best import Configuration, KnobValue, training_name
+from orchestrator.look.reports import best_document
+from orchestrator.look.run import Run
+from orchestrator.plan.seeds import training_seeds
+from orchestrator.records.recorded import Result, load_state
+from orchestrator.verification.verify import verify
+from tests.conftest import REPOSITORY
+
+if TYPE_CHECKING:
+    from tests.conftest import Answer, Command
+
+Lines = list[dict[str, Any]]
+Tamper = Callable[[Path, Callable[[Lines], Any]], None]
+Told = Callable[..., dict[str, Any]]
+
+
+def copied(run: Path, tmp_path: Path) -> Path:
+    """The run with all beside it in the directory that is looked in by default."""
+    root = run.parent.parent
+    shutil.copytree(root, tmp_path / "artifacts/cmaes", dirs_exist_ok=True)
+    return tmp_path / "artifacts/cmaes" / run.relative_to(root)
+
+
+@pytest.fixture
+def confirmed(confirmed_run: Path, tmp_path: Path) -> Path:
+    """A search called "confirmed", of a sphere of two knobs: Go; persistence not shown."""
+    return copied(confirmed_run, tmp_path)
+
+
+@pytest.fixture
+def refuted(tmp_path: Path, search_confirmed: Callable[..., Result]) -> Path:
+    """A search called "refuted", in which there was nothing to find: No-Go."""
+    return search_confirmed(
+        tmp_path / "artifacts/cmaes",
+        objective="noise",
+        run_id="refuted",
+        thresholds={"go_seeds": 2, "go_gain": 0.9},  # which no luck reaches
+    ).directory
+
+
+@pytest.fixture
+def plain(finished_run: Path, tmp_path: Path) -> Path:
+    """A search of tier min, which nothing confirms."""
+    return copied(finished_run, tmp_path)
+
+
+@pytest.fixture
+def told(command: "Command") -> Told:
+    """What `best ... --json` says."""
+
+    def ask(*arguments: str) -> dict[str, Any]:
+        answer: Answer = command("best", *arguments, "--json")
+        assert answer.code == 0, answer.err
+        document: dict[str, Any] = orjson.loads(answer.out)
+        return document
+
+    return ask
+
+
+def searched(lines: Lines, name: str, settings: dict[str, Any]) -> None:
+    """Let a ledger say that another objective with as many knobs was searched."""
+    objective = registry.load(ObjectiveSpec(name=name, settings=settings))
+    lines[0]["event"]["plan"].update(
+        objective=objective.spec.model_dump(mode="json"),
+        objective_fingerprint=objective.fingerprint,
+        space=objective.space.model_dump(mode="json"),
+        provenance=dict(objective.provenance),
+    )
+
+
+# What it shows
+
+
+def skeletons(text: str) -> set[str]:
+    """Its lines without their numbers, what is in brackets, the run's name, and a Go's grade."""
+    same = text.replace("confirmed", "found")
+    same = re.sub(r"Go(; persistence not shown| that persists)", "Go", same)
+    bare = re.sub(r" \([^)]*\)", "", same)
+    return {" ".join(re.sub(r"[+-]?[\d.]*\d", "0", line).split()) for line in bare.splitlines()}
+
+
+def test_the_page_shows_what_it_prints(confirmed: Path, command: "Command") -> None:
+    page = (REPOSITORY / "docs/best.md").read_text()
+    shown = page.partition("$ orchestrator best found\n")[2].partition("```")[0]
+    said = command("best", "confirmed").out
+    assert shown
+    assert skeletons(shown) - skeletons(said) == set()
+
+
+def test_the_commands_that_it_names_find_the_run_wherever_it_lies(
+    confirmed: Path, command: "Command", tmp_path: Path
+) -> None:
+    elsewhere = confirmed.parents[1].rename(tmp_path / "my runs")
+    said = command("best", str(elsewhere / "phase1/confirmed")).out
+    (other,) = re.findall(r"Other forms: python -m orchestrator (best .* --json)", said)
+    assert command(*shlex.split(other)).code == 0
+
+
+def test_after_a_no_go_the_baseline_is_recommended_and_the_candidate_shown(
+    refuted: Path, command: "Command", told: Told
+) -> None:
+    document = told("refuted")
+    assert document["standing"] == "no_go"
+    assert document["recommended"]["is"] == "baseline"
+    assert [knob["value"] for knob in document["recommended"]["knobs"]] == [0.0, 0.0]
+    winner = best_document(Run(load_state(refuted), datetime.now(UTC)))["winner"]["knobs"]
+    assert {knob["name"]: knob["value"] for knob in document["candidate"]["knobs"]} == winner
+    assert tomllib.loads(command("best", "--toml").out) == {
+        "objective": "noise",
+        "training": {"dimension": 2},
+    }
+    assert command("best", "--toml", "--anyway").code == 2  # of a function there is none
+
+
+def test_the_document_holds_all_of_best_json_and_the_gain_in_the_score_s_unit(
+    confirmed: Path, told: Told, command: "Command", tmp_path: Path
+) -> None:
+    document = told("confirmed")
+    own = best_document(Run(load_state(confirmed), datetime.now(UTC)))
+    assert {key: document[key] for key in own} == orjson.loads(orjson.dumps(own))
+    evidence = document["evidence"]
+    scale = evidence["baseline_score"]
+    assert evidence["gain_in_score"]["mean"] == pytest.approx(scale - evidence["score"])
+    assert evidence["gain_in_score"]["lower"] == pytest.approx(evidence["gain"]["lower"] * scale)
+    (first, _) = document["recommended"]["knobs"]
+    assert first["moved"] == pytest.approx((first["value"] - first["baseline"]) / 2)
+
+    (tmp_path / "best.json").write_bytes(orjson.dumps(document))
+    plan = ("plan", "--tier", "min", "--objective", "sphere", "--set", "dimension=2")
+    answer = command(*plan, "--workers", "1", "--set", "search.known=best.json")
+    assert answer.code == 0, answer.err
+
+
+def test_an_objective_that_cannot_be_loaded_any_more_leaves_the_knobs(
+    plain: Path, command: "Command", told: Told, tamper: Tamper
+) -> None:
+    def forge(lines: Lines) -> None:
+        lines[0]["event"]["plan"]["objective"]["name"] = "gone\x1b[2J\u202e"
+
+    tamper(plain, forge)
+    assert len(told()["recommended"]["knobs"]) == 10
+    assert told()["recommended"]["arguments"] is None
+    answer = command("best")
+    assert "unknown objective" in answer.out
+    assert not {"\x1b", "\u202e"} & set(answer.out)
+    assert command("best", "--toml").code == 2
+
+
+def test_a_search_says_how_far_it_is(confirmed: Path, told: Told, cut: Callable[..., None]) -> None:
+    lines = (confirmed / LEDGER).read_bytes().splitlines()
+    first = [b'"kind":"generation_told"' in line for line in lines].index(True)
+    cut(confirmed, first + 1)
+    assert told()["standing"] == "unconfirmed"
+    assert told()["evidence"] is None
+
+
+def test_a_search_that_has_learned_nothing_yet_recommends_nothing(
+    plain: Path, command: "Command", cut: Callable[..., None]
+) -> None:
+    cut(plain, 4)
+    answer = command("best")
+    assert answer.code == 2
+    assert "recommends nothing yet: none of its 2 generations" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("nobody",), "no run 'nobody' in artifacts/cmaes"),
+        (("--json", "--toml"), "one at a time"),
+        (("--train", "--flags"), "one at a time"),
+        (("--times", "2"), "add --train"),
+        (("--flags",), "sphere has none: it is not started with arguments"),
+        (("--toml",), "sphere cannot have another baseline"),
+        (("--train", "--times", "0.5"), "got '0.5'"),
+        (("--train", "--times", "5"), "sphere cannot be trained 5 times as long"),
+        (("--train", "--set", "evaluation.limit_seconds=0"), "evaluation.limit_seconds: "),
+        (("--train", "--set", "dimension=3"), "--set: expected "),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line(
+    confirmed: Path, command: "Command", arguments: tuple[str, ...], complaint: str
+) -> None:
+    answer = command("best", *arguments)
+    assert answer.code == 2
+    assert complaint in answer.err
+    assert not (confirmed.parent.parent / "campaign").exists()
+
+
+def test_of_a_run_that_is_no_search_and_of_none(plain: Path, command: "Command") -> None:
+    (calibration,) = (plain.parent.parent / "calibration").iterdir()
+    assert "expected a search" in command("best", calibration.name).err
+    assert command("best", calibration.name).code == 2
+    assert command("best", "--runs-dir", "elsewhere").code == 2
+
+
+# In the forms that it is taken over in
+
+HOSTILE = (
+    *("; rm -rf ~", "$(reboot)", "`id`", "it's", "a\nb", "\x1b[2J", "\u202egnp"),
+    *("back\\slash\t'\x7f", "-", "", "\N{SNOWMAN}"),
+)
+
+KNOB = KnobValue("lr", 0.25, 0.1, 0.15)
+
+
+def test_every_argument_arrives_as_it_is() -> None:
+    line = Configuration("command", (KNOB,), arguments=HOSTILE).flags()
+    assert line.isprintable()
+    script = f"printf '%s\\0' {line}"
+    said = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout  # noqa: S607
+    assert tuple(said.decode().split("\0")[:-1]) == HOSTILE
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_file_says_every_text_without_showing_what_steers_a_terminal(text: str) -> None:
+    knobs = {"lr": {"kind": "log10", "min": 1e-5, "baseline": 0.25}}
+    training = {"argv": [text], "flags": {text or "none": 1.5}, "knobs": knobs, "nothing": None}
+    written = Configuration("command", (KNOB,), training=training).toml(f"of {text}")
+    assert written.replace("\n", "").isprintable()
+    assert "# lr = 0.25 (baseline 0.1, moved +15% of its range)\n" in written
+    read = tomllib.loads(written)
+    assert read["objective"] == "command"
+    assert read["training"] == {"argv": [text], "flags": {text or "none": 1.5}, "knobs": knobs}
+
+
+KNOBS: dict[str, Any] = {
+    "opt.lr": {"kind": "log10", "min": 1e-4, "max": 0.1, "baseline": 0.003},
+    "depth": {"kind": "int", "min": 1, "max": 8, "baseline": 2},
+}
+
+PROGRAM = """
+import pathlib, sys
+words = dict(word.split("=") for word in sys.argv[1:])
+pathlib.Path(words["out"], "model.bin").write_text("weights")
+print("loss:", 3 - float(words["opt.lr"]) - int(words["steps"]) / 1000)
+"""
+
+FUNCTION = """
+def evaluate(knobs, seed, budget):
+    return 3 - knobs["opt.lr"] - budget / 1000
+"""
+
+FLAGS = {
+    "depth": 4,
+    "aspect-ratio": 32,
+    "head-dim": 64,
+    "max-seq-len": 128,
+    "device-batch-size": 16,
+    "total-batch-size": 2048,
+    "eval-tokens": 8192,
+    "matrix-lr": 0.01,
+}
+
+
+@pytest.fixture
+def of_door(
+    confirmed: Path, tamper: Tamper, tmp_path: Path, nanochat_home: Path
+) -> Callable[[str], None]:
+    """Let the search called "confirmed" have searched two knobs of a user's own training."""
+    (tmp_path / "train.py").write_text(PROGRAM)
+    (tmp_path / "scores.py").write_text(FUNCTION)
+    program = {
+        "argv": [sys.executable, "train.py", "out={directory}"],
+        "directory": str(tmp_path),
+        "budget": 100,
+        "budget_name": "steps",
+        "seed": "",
+        "score": "loss",
+        "knobs": KNOBS,
+        "sources": ["train.py"],
+    }
+    function = {"directory": str(tmp_path), "budget": 100, "knobs": KNOBS}
+    checkout = {
+        "checkout": str(nanochat_home / "nanochat"),
+        "target_flops": 1e11,
+        "eager": True,
+        "space": "matrix-lr+warmup-steps",
+        "flags": FLAGS,
+    }
+    doors = {
+        "program": ("command", program),
+        "function": ("python:scores:evaluate", function),
+        "checkout": ("nanochat", checkout),
+    }
+
+    def of(door: str) -> None:
+        tamper(confirmed, lambda lines: searched(lines, *doors[door]))
+
+    return of
+
+
+@pytest.mark.parametrize("door", ["program", "function", "checkout"])
+def test_arguments_and_file_are_what_the_program_takes(
+    door: str, of_door: Callable[[str], None], command: "Command", told: Told, tmp_path: Path
+) -> None:
+    of_door(door)
+    knobs = {knob["name"]: knob["value"] for knob in told()["recommended"]["knobs"]}
+    words = (
+        word.removeprefix("--").split("=") for word in shlex.split(command("best", "--flags").out)
+    )
+    given = {name: float(text) for name, text in words}
+    assert given == pytest.approx(knobs, rel=1e-9)  # in as many digits as a program is given
+
+    text = command("best", "--toml").out
+    (tmp_path / "best.toml").write_text(text)
+    rows = orjson.loads(command("explain", "best.toml", "--json").out)["knobs"]
+    assert {row["name"]: row["baseline"] for row in rows} == knobs
+    training = tomllib.loads(text)["training"]
+    assert not {"code", "send", "needs"} & set(training)
+    if door == "checkout":  # beside those that were not searched
+        assert training["flags"] == {**FLAGS, **knobs}
+    else:  # they keep their range
+        assert training["knobs"]["opt.lr"]["max"] == 0.1
+
+
+def test_of_the_core_arguments_and_file_are_settings(
+    plain: Path, command: "Command", told: Told, tamper: Tamper, tmp_path: Path
+) -> None:
+    tamper(plain, lambda lines: searched(lines, "nanochat", {"n_layer": 1, "tau_c": 0.8}))
+    text, recommended = command("best", "--toml").out, told()["recommended"]
+    values = {knob["name"]: knob["value"] for knob in recommended["knobs"]}
+    assert tomllib.loads(text) == {"training": {"n_layer": 1, **values}}
+    assert recommended["training"] == {"n_layer": 1, **values}
+    taken = command("explain", "--json", "--set", "n_layer=1", *recommended["arguments"])
+    rows = {row["name"]: row["baseline"] for row in orjson.loads(taken.out)["knobs"]}
+    assert rows == values
+
+
+# One longer training
+
+TRAIN = ("best", "confirmed", "--train", "--executor", "inline", "--workers", "1")
+
+
+def trained(root: Path) -> Path:
+    (found,) = root.parent.parent.glob("campaign/best-confirmed-*")
+    return found
+
+
+def used(state: RunState) -> set[int]:
+    return {seed for batch in state.batches() for _, seed in batch.evaluations()}
+
+
+def test_the_recommendation_and_the_baseline_are_trained_longer_on_fresh_seeds(
+    confirmed: Path, command: "Command", told: Told
+) -> None:
+    answer = command(*TRAIN)
+    assert answer.code == 0, answer.err
+    state, search = load_state(trained(confirmed)), load_state(confirmed)
+    recommended, baseline = state.generations[0].conditions
+    assert search.decided is not None
+    assert recommended.point == search.decided.point == state.generations[0].points[0]
+    assert (recommended.name, baseline.control) == ("recommended", True)
+    assert recommended.settings == baseline.settings == {"effort": 4.0}
+    assert state.plan.limits.wall_seconds == search.plan.limits.wall_seconds
+    assert len(state.generations[0].seeds) == 2
+    assert not used(state) & used(search)
+    assert verify(trained(confirmed)).divergence is None
+    assert told()["run_id"] == "confirmed"  # of all there is, the search is meant
+    head = state.head
+    assert command(*TRAIN).code == 0
+    assert load_state(trained(confirmed)).head == head
+
+
+def test_after_a_no_go_nothing_is_trained_unless_it_is_asked_for_all_the_same(
+    refuted: Path, command: "Command"
+) -> None:
+    words = ("best", "refuted", "--train", "--executor", "inline", "--workers", "1")
+    assert command(*words).code == 2
+    assert command(*words, "--anyway").code == 0
+    (training,) = refuted.parent.parent.glob("campaign/best-refuted-*")
+    assert load_state(training).generations[0].conditions[0].name == "candidate"
+
+
+def test_a_program_that_has_changed_since_is_not_trained(
+    of_door: Callable[[str], None], command: "Command", tmp_path: Path
+) -> None:
+    of_door("program")
+    assert command(*TRAIN, "--device", "cpu", "--times", "2").code == 0
+    (tmp_path / "train.py").write_text(PROGRAM.replace("3 -", "2 -"))
+    answer = command(*TRAIN, "--device", "cpu")
+    assert answer.code == 2
+    assert "changed" in answer.err
+    assert command("best").code == 0  # looking goes on
+
+
+def test_seeds_are_fresh_also_against_those_that_the_search_has_not_come_to(
+    confirmed: Path,
+) -> None:
+    state = load_state(confirmed)
+    seeds = training_seeds(state, 50)
+    assert len(set(seeds)) == 50
+    assert not set(seeds) & used(state)
+    assert training_seeds(state, 3) == seeds[:3]
+
+
+def test_the_longest_name_of_a_search_leaves_one_for_its_training() -> None:
+    names = {training_name(f"{'a' * 63}{last}", 1e9, (0.5,)) for last in "bc"}
+    assert len(names) == 2
+    assert all(len(name) <= 64 for name in names)
