@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from typer import Context, Option
 
 from budgets.formatting import plain, printable
+from budgets.terms import Devices
 from orchestrator.cli.options import (
     FILE,
     FOLLOWING,
@@ -45,9 +46,15 @@ from orchestrator.plan.resolve import slots_of
 from orchestrator.plan.times import times_here
 
 
-def plan_phase(config: Config, *, as_json: bool, in_full: bool) -> None:
+def devices_for(config: Config, count: int | None) -> Devices:
+    """This machine's devices, or so many of their kind."""
+    devices = devices_of(slots_of(config))
+    return devices if count is None else devices.model_copy(update={"count": count})
+
+
+def plan_phase(config: Config, count: int | None, *, as_json: bool, in_full: bool) -> None:
     """Print what would be spent. Touches nothing."""
-    warnings, devices = [*config.tuned.preflight()], devices_of(slots_of(config))
+    warnings, devices = [*config.tuned.preflight()], devices_for(config, count)
     earlier = followed(Path(config.runs_dir), config, devices.kind)
     if earlier is not None:
         warnings += earlier.objections.values()
@@ -64,6 +71,10 @@ def plan_phase(config: Config, *, as_json: bool, in_full: bool) -> None:
 @taking(FILE, FOLLOWING, SEARCH)
 def plan(
     context: Context,
+    count: Annotated[
+        int | None,
+        Option("--devices", metavar="N", min=1, help="Plan for so many devices of this kind."),
+    ] = None,
     verbose: Annotated[
         bool, Option("--verbose", help="And what all of it rests on: times, disk, rules, checks.")
     ] = False,
@@ -89,13 +100,13 @@ def plan(
     fitting = fitting_of(fit, out, choice)
     asked = asked_for_any(context, as_json=as_json)
     if asked.config.campaign is not None:
-        if fitting is not None:
-            raise ValueError("--fit: of a search, and the file has a campaign")
+        if fitting is not None or count is not None:
+            raise ValueError("--fit, --devices: of a search, and the file has a campaign")
         plan_campaign(asked)
     elif fitting is not None:
-        fit_phase(asked, fitting)
+        fit_phase(asked, fitting, count)
     else:
-        plan_phase(asked.config, as_json=as_json, in_full=verbose)
+        plan_phase(asked.config, count, as_json=as_json, in_full=verbose)
 
 
 @dataclass(frozen=True)
@@ -115,10 +126,10 @@ def fitting_of(fit: bool, file: Path | None, number: int | None) -> Fitting | No
     return Fitting(file, number) if fit else None
 
 
-def fit_phase(asked: Asked, fitting: Fitting) -> None:
+def fit_phase(asked: Asked, fitting: Fitting, count: int | None) -> None:
     """Print what fits; write the choice where a file is named, and nothing else."""
     config, root = asked.config, Path(asked.config.runs_dir)
-    devices = devices_of(slots_of(config))
+    devices = devices_for(config, count)
     there = available(config.budget, datetime.now(UTC))
     times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
     wanted = Wanted(

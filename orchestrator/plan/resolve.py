@@ -354,11 +354,12 @@ def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
 
 def check_beginning(config: Config) -> None:
     """Raise ValueError on what no command could begin, as far as no other run is looked at."""
+    space = config.tuned.space  # raises on a wrong setting
     caps_for(config, evaluations=1)
     if config.campaign is None:
         _check_phase(config)
     if config.search.known is not None:
-        read_known(Path(config.search.known), config.tuned.space)
+        read_known(Path(config.search.known), space)
 
 
 def _check_phase(config: Config) -> None:

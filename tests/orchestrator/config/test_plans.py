@@ -232,7 +232,7 @@ def test_every_key_that_decides_something_is_compared_above() -> None:
     from orchestrator.config import SECTIONS
 
     elsewhere = {
-        *("search.from", "search.variant", "search.warm_start", "search.known", "search.proxy"),
+        *("search.from", "search.variant", "search.known", "search.proxy"),
         "search.generations",  # the most there may be
         *("backend.executor", "backend.launcher", "backend.address", "backend.drain_seconds"),
         *("backend.allow_network_fs", "backend.max_concurrent", "backend.slots_dir"),

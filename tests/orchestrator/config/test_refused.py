@@ -265,10 +265,6 @@ COMBINATIONS = [
     (FOLLOWING, "--from: which phase 1 shall it follow?"),
     (FOLLOWING, "from, in [search]"),
     (FOLLOWING + "from = 'x'", "--variant: expected robust"),
-    (
-        FOLLOWING + "from = 'x'\nvariant = 'robust'\nwarm_start = 'y'",
-        "search.warm_start: a phase 2 starts where the run of its --from stood, got 'y' (file",
-    ),
     ("[budget]\nmax_cost = 5.0", "[budget] max_cost 5 needs a price_per_device_hour"),
     ("[budget]\nwindow = '10m'", "leaves nothing before its safety margin of 1800 s"),
     ("[budget]\nwindow = 'soon'", "--window: expected a duration such as 12h"),

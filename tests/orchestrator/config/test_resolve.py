@@ -115,7 +115,6 @@ sigma0 = 0.11
 population = 12
 generations = 3
 seeds_per_candidate = 2
-warm_start = "earlier"
 [evaluation]
 seed = 13
 limit_seconds = 14.0
