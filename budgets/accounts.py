@@ -18,7 +18,7 @@ from math import floor, inf
 from typing import NamedTuple
 
 from budgets.formatting import against
-from budgets.terms import Caps
+from budgets.plan import Caps
 
 MS_PER_HOUR = 3_600_000
 
@@ -297,14 +297,6 @@ class Accounts(NamedTuple):
             device_ms=charged_ms,
             lost_ms=0 if final else charged_ms,
             overrun_ms=max(0, charged_ms - hold.reserve_ms),
-        )
-
-    def charge_late(self, charged_ms: int) -> "Accounts":
-        """What an attempt used beyond what it was charged when it was given up."""
-        return self._replace(
-            device_ms=self.device_ms + charged_ms,
-            lost_ms=self.lost_ms + charged_ms,
-            overrun_ms=self.overrun_ms + charged_ms,
         )
 
     def amend(self, caps: Caps, calendar: Calendar | None) -> "Accounts":

@@ -5,9 +5,9 @@ from math import ceil, sqrt
 from statistics import NormalDist
 
 from budgets.events import Settled, Status
+from budgets.plan import Calibration, Envelope, Sample
 from budgets.state import RunState
 from budgets.stats import rate_interval, sd_interval
-from budgets.terms import Calibration, Envelope, Sample
 
 
 def measure(state: RunState) -> Calibration:

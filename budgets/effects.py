@@ -20,10 +20,9 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from budgets.campaign.matrix import Matrix, matrix_of
-from budgets.frozen import Frozen
+from budgets.plan import CampaignTerms, Condition, Factor, Frozen
 from budgets.state import RunState
 from budgets.stats import believed, chance, detectable, interval
-from budgets.terms import CampaignTerms, Condition, Factor
 
 LEVEL = 0.05
 """How often an interval misses what it is of."""

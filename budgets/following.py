@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from budgets.events import Grade
 from budgets.formatting import counted
-from budgets.terms import Inherited, Plan, Source
+from budgets.plan import Inherited, Plan, Source
 
 GOES: tuple[Grade, ...] = ("go", "go_persists")
 

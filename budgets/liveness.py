@@ -14,10 +14,9 @@ from statistics import fmean, stdev
 from typing import Literal
 
 from budgets.events import Status
-from budgets.frozen import Frozen
+from budgets.plan import Frozen, Plan
 from budgets.state import Generation, RunState
 from budgets.stats import chance, count_needed, discoveries, paired, two_sided_limit
-from budgets.terms import Plan
 
 End = Literal["low", "high"]
 KnobVerdict = Literal["alive", "dead", "unproven", "unstable"]

@@ -10,8 +10,8 @@ from statistics import median
 from typing import Literal
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.course import left, length_apart, search_is_over
-from budgets.frozen import Frozen
+from budgets.plan import Frozen
+from budgets.schedule import left, length_apart, search_is_over
 from budgets.state import Batch, Generation, RunState
 
 GOOD_ACCURACY = (85.0, 115.0)
@@ -153,7 +153,7 @@ def hours_aside(state: RunState) -> float:
     """What must be free beyond the time that is needed, or a rule ends the run: whole limits.
 
     The last attempt of a generation must find its whole reservation free, and so must the last one
-    of the comparison that follows the search (see `budgets.ruling`).
+    of the comparison that follows the search (see `budgets.rules`).
     """
     plan, calibration = state.plan, state.plan.calibration
     whole = plan.limits.reserve_ms / MS_PER_HOUR

@@ -4,13 +4,12 @@ A gain is relative: (reference - score) / |mean of the reference|, lower scores 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from math import erfc, exp, fsum, inf, lgamma, log, sqrt
 from operator import add
 from random import Random
 from statistics import fmean, stdev
-
-from budgets.frozen import Frozen
 
 RESAMPLES = 2000
 """Of a bootstrap."""
@@ -133,7 +132,8 @@ def count_needed(t: float, count: int, level: float, most: int) -> int | None:
     return high if high <= most else None
 
 
-class Gain(Frozen):
+@dataclass(frozen=True, slots=True)
+class Gain:
     """How much better one configuration is than another on the seeds that both have scores on."""
 
     pairs: int

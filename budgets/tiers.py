@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import ceil, floor, log
 
-from budgets.terms import Envelope, Phase, Tier
+from budgets.plan import Envelope, Phase, Tier
 
 TIERS: dict[tuple[Phase, Tier], Envelope] = {
     ("phase1", "min"): Envelope(population=8, generations=2, seeds_per_candidate=1),

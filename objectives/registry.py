@@ -56,8 +56,7 @@ def named(name: str, given: Collection[str] = ()) -> Named:
         raise unknown("objective", name, NAMES)
     if name != "nanochat" or CHECKOUT in given:
         return Named(settings=tuple(_program_config(name).model_fields))
-    from objectives.nanochat.config import NanochatConfig
-    from objectives.nanochat.presets import PRESETS, PROFILES, RunConfig
+    from objectives.nanochat.config import PRESETS, PROFILES, NanochatConfig, RunConfig
 
     settings = (*NanochatConfig.model_fields, CHECKOUT)
     return Named(PRESETS, PROFILES, settings, tuple(RunConfig.model_fields))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.formatting import command, percent, shell_word
-from budgets.terms import CampaignTerms, Condition, Plan
+from budgets.plan import CampaignTerms, Condition, Plan
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant
 from objectives.space import Knob

@@ -16,10 +16,9 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from budgets.events import Event, Key, Reserved, Settled, Status
-from budgets.fold import apply, begin
-from budgets.ledger.chain import Record
-from budgets.ledger.storage import write_aside
-from budgets.state import RunState
+from budgets.ledger import Record
+from budgets.state import RunState, apply, begin
+from budgets.storage import write_aside
 from orchestrator.execution.server import EngineError
 from orchestrator.scalability import Controller, Observation
 

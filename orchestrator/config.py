@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from budgets.formatting import command, printable
-from budgets.terms import Plan, PositiveSeed, SearchMethod, Thresholds, Tier, VariantName
+from budgets.plan import Plan, PositiveSeed, SearchMethod, Thresholds, Tier, VariantName
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.files import read_toml

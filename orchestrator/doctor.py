@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from budgets.formatting import PROGRAM, counted, in_bytes, plain, shell_word, table
-from budgets.ledger.chain import LedgerCorruptError
-from budgets.terms import Devices, Tier
+from budgets.ledger import LedgerCorruptError
+from budgets.plan import Devices, Tier
 from objectives.api import SetupError
 from objectives.programs.kernel import memory_bytes
 from orchestrator.config import Config, is_installed, resolve

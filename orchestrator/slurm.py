@@ -29,8 +29,8 @@ from pydantic import (
 
 from budgets.calibration import measure
 from budgets.formatting import duration, plain, table
-from budgets.ledger.storage import document
-from budgets.terms import Calibration, Devices
+from budgets.plan import Calibration, Devices
+from budgets.storage import document
 from objectives.api import SetupError
 from objectives.settings import unknown
 from orchestrator.config import Budget, Config, invalid, resolve, to_toml

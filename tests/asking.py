@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from budgets.terms import Thresholds, Window
+from budgets.plan import Thresholds, Window
 from objectives.api import Objective
 from orchestrator.config import SECTIONS, Config
 

@@ -16,9 +16,9 @@ import pytest
 import typer.main
 from hypothesis import settings
 
-from budgets.ledger.storage import DISK, Storage
-from budgets.ledger.writer import Clock
+from budgets.ledger import Clock
 from budgets.state import RunState
+from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.files import cache_directory

@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 import orjson
 
 from budgets.events import Event
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
-from budgets.state import RunState
+from budgets.ledger import HEAD, LEDGER, read
+from budgets.state import RunState, fold
 
 E = TypeVar("E", bound=Event)
 

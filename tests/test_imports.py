@@ -6,7 +6,7 @@ from tests.imported import HEAVY, imported_by
 
 NANOCHAT = (
     "from objectives.nanochat.objective import NanochatObjective as N; o = N.from_settings({}); "
-    "o.space; o.fingerprint; o.spec"
+    "o.space; o.spec"
 )
 
 
@@ -15,7 +15,7 @@ NANOCHAT = (
     [
         "import objectives.registry",
         "import objectives.analytic",
-        "import objectives.nanochat.text.data",
+        "import objectives.nanochat.data",
         "import objectives.nanochat.__main__",
         NANOCHAT,
         "import orchestrator.cli.entry",

@@ -21,10 +21,8 @@ from rich.console import Console
 
 from budgets.events import Planned, Reserved, Status
 from budgets.formatting import plain, printable
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
-from budgets.ledger.writer import Ledger
-from budgets.terms import Limits
+from budgets.ledger import HEAD, LEDGER, Ledger, read
+from budgets.plan import Limits
 from objectives import registry, secrets
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob

@@ -3,9 +3,8 @@
 from collections import Counter
 
 from budgets.events import Status
-from budgets.frozen import Frozen
+from budgets.plan import CampaignTerms, Frozen
 from budgets.state import Generation, RunState
-from budgets.terms import CampaignTerms
 
 PENDING, RUNNING, PAUSED = "pending", "running", "paused"
 """Of a cell that has not ended; others have the `Status` that they ended with, and a run of its own

@@ -10,11 +10,10 @@ from math import inf
 from random import Random
 from statistics import median
 
-from budgets.events import PanelAsked, Status
-from budgets.frozen import Frozen
+from budgets.events import Status
+from budgets.plan import Frozen, Plan, ProxyTerms
 from budgets.state import Batch, Generation, Panel, RunState
 from budgets.stats import centred_error, tau_b, tau_b_interval, top_overlap
-from budgets.terms import Arm, Plan, ProxyTerms
 
 LEAST_CANDIDATES = 8
 """Fewer hardly ever show agreement, and where they do their interval is much too narrow."""
@@ -99,19 +98,3 @@ def seconds(batch: Batch, *, cpu: bool = False) -> list[float]:
     """What its healthy evaluations took, by the clock or of the processor."""
     healthy = [r for r in batch.results() if r.status is Status.OK]
     return [r.cpu_seconds if cpu else r.seconds for r in healthy]
-
-
-def paired_panel(generation: Generation, terms: ProxyTerms) -> PanelAsked:
-    """The generation's points on its own seeds, evaluated short."""
-    varied = terms.varied
-    arms = tuple(
-        Arm(
-            name=f"candidate {number}",
-            point=point,
-            settings=varied.settings,
-            length=varied.length,
-        )
-        for number, point in enumerate(generation.points)
-    )
-    seeds = tuple(generation.seeds for _ in arms)
-    return PanelAsked(panel="proxy", arms=arms, seeds=seeds)

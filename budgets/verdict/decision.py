@@ -8,10 +8,9 @@ from typing import Literal
 
 from budgets.events import Decided, Fired, Grade, NoGo
 from budgets.formatting import percent
-from budgets.frozen import Frozen
+from budgets.plan import Arm, Frozen
 from budgets.state import RunState
 from budgets.stats import Gain, better
-from budgets.terms import Arm
 from budgets.verdict.finalists import winner
 from budgets.verdict.gains import (
     average_gain,

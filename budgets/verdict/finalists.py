@@ -10,9 +10,9 @@ from statistics import fmean
 from typing import TypeVar
 
 from budgets.events import GenerationTold
+from budgets.plan import Arm
 from budgets.state import Generation, RunState
 from budgets.stats import total
-from budgets.terms import Arm
 
 Point = tuple[float, ...]
 Item = TypeVar("Item")

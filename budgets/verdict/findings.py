@@ -2,7 +2,7 @@
 
 from budgets.calibration import noise
 from budgets.events import Grade, NoGo
-from budgets.frozen import Frozen
+from budgets.plan import Frozen
 from budgets.state import RunState
 from budgets.stats import Gain
 from budgets.verdict.decision import Condition, conditions

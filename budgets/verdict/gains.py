@@ -4,9 +4,9 @@ from math import ceil, sqrt
 from statistics import fmean, variance
 
 from budgets.calibration import best_exceeded, best_of_noise
+from budgets.plan import Arm
 from budgets.state import Panel, RunState
 from budgets.stats import Gain, gain, total, unexplained
-from budgets.terms import Arm
 from budgets.verdict.finalists import AVERAGE, BASELINE, INCUMBENT, winner
 
 

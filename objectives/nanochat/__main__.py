@@ -14,9 +14,8 @@ from typing import Any
 from objectives.api import ObjectiveError, SetupError, missing_package
 from objectives.files import read_toml
 from objectives.nanochat import flops
-from objectives.nanochat.config import LENGTHS, NanochatConfig
-from objectives.nanochat.presets import PRESETS, PROFILES, Named, RunConfig
-from objectives.nanochat.text.data import load
+from objectives.nanochat.config import LENGTHS, PRESETS, PROFILES, Named, NanochatConfig, RunConfig
+from objectives.nanochat.data import load
 from objectives.settings import parse, unknown
 
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130

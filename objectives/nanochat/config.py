@@ -1,10 +1,11 @@
-"""What one evaluation trains: shape, budget, optimiser, synapses and data, checked beforehand.
+"""The settings: what is trained, what a search moves, how a training by itself is carried out.
 
-Every field decides a score. A search moves some of them, in groups joined by "+", from where the
-configuration has them. Where and how often a training run saves is in `objectives.nanochat.run`.
+Every field of `NanochatConfig` decides a score, and none of `RunConfig` but the seed and the device
+does. A search moves groups of fields, joined by "+", from where the configuration has them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import (
@@ -16,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from objectives.nanochat.text import data, tokenizer
+from objectives.nanochat import data, tokenizer
 from objectives.settings import in_words, parse, unknown
 from objectives.space import Kind, Knob, SearchSpace
 
@@ -173,43 +174,20 @@ OPTIMIZER: tuple[Range, ...] = (
 )
 
 
-def _ranged(ranges: tuple[Range, ...]) -> Callable[[NanochatConfig], tuple[Knob, ...]]:
-    def knobs(config: NanochatConfig) -> tuple[Knob, ...]:
-        return tuple(
-            Knob(name=name, kind=kind, low=low, high=high, baseline=getattr(config, name))
-            for name, kind, low, high in ranges
+GROUPS = ("synaptic", "optimizer", "shape")
+
+
+def _knobs(group: str, config: NanochatConfig) -> Iterator[Knob]:
+    if group == "shape":  # from half to twice the configured, in whole pairs of channels a head
+        depth, width, step = config.n_layer, config.n_embd, 2 * config.n_head
+        narrow = width - width // 2 // step * step
+        yield Knob(
+            name="n_layer", kind="int", low=max(1, depth // 2), high=2 * depth, baseline=depth
         )
-
-    return knobs
-
-
-def _shape(config: NanochatConfig) -> tuple[Knob, ...]:
-    """Depth and width from half to twice the configured, in whole pairs of channels a head."""
-    step, width = 2 * config.n_head, config.n_embd
-    return (
-        Knob(
-            name="n_layer",
-            kind="int",
-            low=max(1, config.n_layer // 2),
-            high=2 * config.n_layer,
-            baseline=config.n_layer,
-        ),
-        Knob(
-            name="n_embd",
-            kind="int",
-            low=width - width // 2 // step * step,
-            high=2 * width,
-            step=step,
-            baseline=width,
-        ),
-    )
-
-
-GROUPS: dict[str, Callable[[NanochatConfig], tuple[Knob, ...]]] = {
-    "synaptic": _ranged(SYNAPTIC),
-    "optimizer": _ranged(OPTIMIZER),
-    "shape": _shape,
-}
+        yield Knob(name="n_embd", kind="int", low=narrow, high=2 * width, step=step, baseline=width)
+        return
+    for name, kind, low, high in SYNAPTIC if group == "synaptic" else OPTIMIZER:
+        yield Knob(name=name, kind=kind, low=low, high=high, baseline=getattr(config, name))
 
 
 def group_names(config: NanochatConfig) -> list[str]:
@@ -230,6 +208,93 @@ def search_space(config: NanochatConfig) -> SearchSpace:
         if name == "synaptic" and config.model == "gpt" and not config.control:
             raise ValueError('space "synaptic" has nothing to move in model "gpt"')
     try:
-        return SearchSpace(knobs=tuple(knob for name in names for knob in GROUPS[name](config)))
+        return SearchSpace(knobs=tuple(knob for name in names for knob in _knobs(name, config)))
     except ValidationError as error:
         raise ValueError(f"space {'+'.join(names)}: {in_words(error)}") from error
+
+
+# A training by itself. Presets say how long and how often, profiles how the work is cut to the
+# memory. Every profile has an effective batch of 32 sequences; their lengths, and so the tokens of
+# a step, differ.
+
+Named = Mapping[str, Mapping[str, Any]]
+
+PRESETS: Named = {
+    "quick": {  # does it run at all?
+        "micro_batch_size": 2,
+        "num_batches": 10,
+        "save_interval_steps": 10,
+        "eval_interval_steps": 10,
+        "log_interval_steps": 1,
+    },
+    "low-memory": {  # one sequence at a time, the effective batch of "production"
+        "micro_batch_size": 1,
+        "gradient_accumulation_steps": 4,
+        "gradient_checkpointing": True,
+        "num_batches": 3738,
+    },
+    "high": {
+        "micro_batch_size": 8,
+        "gradient_accumulation_steps": 1,
+        "num_batches": 10_000,
+        "eval_interval_steps": 1000,
+    },
+    "production": {
+        "micro_batch_size": 4,
+        "gradient_accumulation_steps": 1,
+        "num_batches": 10_000,
+        "save_interval_steps": 100,
+        "keep_best": True,
+    },
+}
+
+
+def _profile(micro: int, accumulation: int, length: int, recompute: bool = True) -> dict[str, Any]:
+    return {
+        "micro_batch_size": micro,
+        "gradient_accumulation_steps": accumulation,
+        "sequence_len": length,
+        "gradient_checkpointing": recompute,
+        "dtype": "auto",
+    }
+
+
+PROFILES: Named = {
+    "fast": _profile(8, 4, 1024, recompute=False),
+    "balanced": _profile(4, 8, 2048),
+    "quality": _profile(2, 16, 4096),
+    "memory_efficient": _profile(1, 32, 2048),
+}
+
+
+class RunConfig(BaseModel):
+    """How a training by itself is carried out: `orchestrator train`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: a GPU if torch sees one
+    seed: int = 42
+    threads: int = Field(default=1, ge=1)  # on the CPU; small shapes are slower with more
+    checkpoint_dir: Path = Path("checkpoints/ckpts")
+    save_interval_steps: int = Field(default=100, ge=1)
+    eval_interval_steps: int = Field(default=500, ge=1)
+    log_interval_steps: int = Field(default=10, ge=1)
+    keep_checkpoints: int = Field(default=3, ge=1)  # the last so many
+    keep_best: bool = True  # and the one with the lowest validation bits per byte
+
+    @field_validator("checkpoint_dir", mode="before")
+    @classmethod
+    def _not_empty(cls, value: object) -> object:
+        if value == "":
+            raise ValueError("expected a directory's name")
+        return value
+
+    @field_validator("checkpoint_dir")
+    @classmethod
+    def _with_home(cls, value: Path) -> Path:
+        return value.expanduser()
+
+    @property
+    def most_kept(self) -> int:
+        """Checkpoints on disk between two saves, at most."""
+        return self.keep_checkpoints + self.keep_best

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import torch
 
 from objectives.api import Context, Measurement, OutOfMemoryError, SetupError
+from objectives.nanochat import data
 from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.flops import INITIAL_SHARE, optimizer_flops, require_steps
-from objectives.nanochat.text import data
 from objectives.nanochat.train import Trainer, diagnose
 
 HEARTBEAT_STEPS = 10

@@ -22,6 +22,7 @@ from objectives.api import (
     Variant,
     missing_package,
 )
+from objectives.nanochat import data
 from objectives.nanochat.config import NanochatConfig, group_names, search_space
 from objectives.nanochat.flops import (
     GOOD_STEPS,
@@ -30,7 +31,6 @@ from objectives.nanochat.flops import (
     require_steps,
     scored_windows,
 )
-from objectives.nanochat.text import data
 from objectives.space import SearchSpace
 
 
@@ -58,7 +58,7 @@ class NanochatObjective(Objective):
     @property
     def fingerprint(self) -> str:
         """Raises SetupError when the data cannot be read."""
-        text = data.fingerprint(self.config.data, self.config.tokenizer)
+        text = data.load(self.config.data, self.config.tokenizer).fingerprint
         settings = self.config.model_dump() | {"data": text}
         parts = {"settings": settings, "space": self.space.model_dump(), "code": _code_sha256()}
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -172,7 +172,7 @@ def _code_sha256() -> str:
     Neither can comments and docstrings, which are left out.
     """
     folder = Path(__file__).parent
-    sources = sorted([*folder.glob("[!_]*.py"), *(folder / "text").glob("*.py")])
+    sources = sorted(folder.glob("[!_]*.py"))
     whole = sha256()
     for path in (*sources, folder.parent / "space.py"):
         whole.update(f"{path.name}\0{_without_docstrings(path)}\0".encode())

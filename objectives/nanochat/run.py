@@ -29,11 +29,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from objectives.api import DivergedError, SetupError
 from objectives.files import rename, replace
 from objectives.nanochat import flops
-from objectives.nanochat.config import NOT_TRAINED, NanochatConfig
+from objectives.nanochat.config import NOT_TRAINED, NanochatConfig, RunConfig
+from objectives.nanochat.data import Corpus, load, require_length
 from objectives.nanochat.evaluation import torch_set
 from objectives.nanochat.optim import lr_factor
-from objectives.nanochat.presets import RunConfig
-from objectives.nanochat.text.data import Corpus, load, require_length
 from objectives.nanochat.train import Trainer, diagnose
 
 MANIFEST, METRICS, SUMMARY = "manifest.json", "metrics.jsonl", "summary.json"

@@ -19,11 +19,11 @@ from torch import Tensor
 from objectives.api import DivergedError
 from objectives.files import cache_directory
 from objectives.nanochat.config import NOT_TRAINED, NanochatConfig
+from objectives.nanochat.data import Corpus, require_length
 from objectives.nanochat.flops import plan
 from objectives.nanochat.model import GPT
 from objectives.nanochat.optim import lr_factor, optimizers, set_lr
 from objectives.nanochat.synaptic import release_noise
-from objectives.nanochat.text.data import Corpus, require_length
 
 CHUNK = 64  # optimiser steps whose tokens are moved to the device at once
 ROOM = 1024  # steps whose losses are kept before more room is made

@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Context, Option
 
 from budgets.formatting import printable
-from budgets.terms import Phase
+from budgets.plan import Phase
 from orchestrator.best import as_dict, configuration_of, to_lines, training_of
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.options import (

@@ -8,7 +8,7 @@ from typer import Context, Option
 from budgets.calibration import eval_seconds, measure, noise
 from budgets.formatting import command, plain, printable
 from budgets.pace import last_seen
-from budgets.terms import Calibration
+from budgets.plan import Calibration
 from objectives.registry import kind
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.options import (

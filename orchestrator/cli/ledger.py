@@ -8,7 +8,7 @@ import typer
 from typer import Context, Option
 
 from budgets.formatting import counted, move_command, printable
-from budgets.ledger.chain import damaged
+from budgets.ledger import damaged
 from orchestrator.cli.errors import EXIT_CORRUPT
 from orchestrator.cli.options import (
     BUDGET,
@@ -76,7 +76,7 @@ def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
     """Copy the whole records of a damaged or rolled back ledger to a new directory."""
     from orchestrator.running.salvage import salvage as save
 
-    saved = save(source, out, system_clock())
+    saved = save(source, out)
     rebuild(out, system_clock().now())
     if as_json:
         print_json({**asdict(saved), "out": str(out)})
@@ -85,10 +85,7 @@ def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
     print_line(
         f"Lost: {saved.lost_records} known records, {saved.lost_bytes} bytes. Why: {saved.why}."
     )
-    print_line(
-        f"Open reservations: {saved.adopted} had finished and are recovered, {saved.charged} are "
-        "charged as lost. Results of lost records are taken from eval/ where they are."
-    )
+    print_line("Its next session settles what is open, from the results in eval/ where they are.")
     print_line("To go on, put it in the old one's place and repeat the run's command:")
     aside = move_command(source, damaged(source))
     print_line(f"  {aside} && {move_command(saved.out, source)}")

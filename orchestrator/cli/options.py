@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 from pydantic import ValidationError
 from typer import Argument, BadParameter, Context, Option
 
-from budgets.fold import ImpossibleEventError
 from budgets.formatting import command
-from budgets.ledger.chain import LedgerCorruptError
+from budgets.ledger import LedgerCorruptError
+from budgets.plan import Plan
 from budgets.rules import RULES
-from budgets.terms import Plan
+from budgets.state import ImpossibleEventError
 from objectives import registry, secrets
 from orchestrator.config import OPTIONS, RUNS_DIR, Config, Flags, Layers, parse_assignments, resolve
 from orchestrator.plan.resolve import Overrides, check_beginning

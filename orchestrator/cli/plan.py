@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from typer import Context, Option
 
 from budgets.formatting import plain, printable
-from budgets.terms import Devices
+from budgets.plan import Devices
 from orchestrator.cli.options import (
     FILE,
     FOLLOWING,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from budgets.formatting import plain, printable
-from budgets.ledger.storage import write_aside
+from budgets.storage import write_aside
 from orchestrator.cli.board import show_result
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_line, print_markdown, write_bytes

@@ -5,10 +5,9 @@ from typing import Any
 
 from budgets.events import Fired
 from budgets.formatting import number, table
-from budgets.rules import RULES, TABLE, Reading
-from budgets.ruling import is_overridden, readings
+from budgets.plan import Thresholds
+from budgets.rules import RULES, TABLE, Reading, is_overridden, readings
 from budgets.state import RunState
-from budgets.terms import Thresholds
 from budgets.verdict.decision import Condition, conditions
 
 

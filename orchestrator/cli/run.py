@@ -5,7 +5,7 @@ from dataclasses import replace
 from typer import Context
 
 from budgets.formatting import command
-from budgets.terms import Calibration
+from budgets.plan import Calibration
 from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.options import (
     FILE,

@@ -12,7 +12,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from budgets.formatting import printable, shell_word
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.records.recorded import find_run

@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Context, Option
 
 from budgets.formatting import PROGRAM, command, counted, plain, printable, shell_word, table
-from budgets.ledger.storage import write_aside
+from budgets.storage import write_aside
 from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.cli.errors import EXIT_BAD_INPUT

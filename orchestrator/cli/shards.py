@@ -7,7 +7,7 @@ from typer import Option
 
 from budgets.formatting import counted, printable
 from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.text.shards import Written, write
+from objectives.nanochat.shards import write
 from orchestrator.cli.options import Json
 from orchestrator.cli.terminal import print_json, print_line
 
@@ -37,24 +37,12 @@ def shards(
         raise ValueError(f"--out: expected a directory's name, got {str(out)!r}")
     written = write(data, out, count)
     if as_json:
-        print_json(
-            {
-                "directory": str(written.directory),
-                "files": written.files,
-                "train_documents": written.train_documents,
-                "train_bytes": written.train_bytes,
-                "val_documents": written.val_documents,
-                "val_bytes": written.val_bytes,
-            }
-        )
+        print_json(written)
         return
-    print_line(printable(_in_words(written)))
-
-
-def _in_words(written: Written) -> str:
-    files = len(written.files) - 1
-    return (
-        f"{written.directory}: {written.train_documents:,} documents of {written.train_bytes:,} "
-        f"bytes to train on in {counted(files, 'file')}, {written.val_documents:,} of "
-        f"{written.val_bytes:,} held out in {written.files[-1]}."
+    files = written["files"]
+    said = (
+        "{directory}: {train_documents:,} documents of {train_bytes:,} bytes to train on in "
+        "{count}, {val_documents:,} of {val_bytes:,} held out in {last}."
     )
+    line = said.format(count=counted(len(files) - 1, "file"), last=files[-1], **written)
+    print_line(printable(line))

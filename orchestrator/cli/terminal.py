@@ -10,7 +10,7 @@ from rich.markdown import Markdown, MarkdownElement, TableElement
 from rich.segment import Segment
 from rich.table import Table
 
-from budgets.ledger.storage import document
+from budgets.storage import document
 
 
 class Listener(Console):

@@ -20,8 +20,8 @@ from typing import BinaryIO, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from budgets.events import Owner, Status
-from budgets.frozen import Frozen
-from budgets.ledger.storage import DISK, FULL, write_all, write_aside
+from budgets.plan import Frozen
+from budgets.storage import DISK, FULL, write_all, write_aside
 from objectives.api import Measurement
 from orchestrator.execution.evaluate import Attempt, Outcome, no_score
 from orchestrator.execution.processes import MARK_LENGTH

@@ -9,7 +9,7 @@ from importlib import metadata
 from typing import Literal
 
 from budgets.events import Opened, Owner
-from budgets.terms import Devices
+from budgets.plan import Devices
 from objectives.api import Objective
 from orchestrator.execution.devices import Offer, cpu_name, local_offer
 from orchestrator.execution.evaluate import Executor, Launcher, Slots

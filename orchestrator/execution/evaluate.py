@@ -13,8 +13,7 @@ from typing import Annotated, Literal, Protocol, Self
 from pydantic import Field
 
 from budgets.events import MOST_SCORE, Owner, Status, Withdrawn
-from budgets.frozen import Frozen
-from budgets.terms import Limits
+from budgets.plan import Frozen, Limits
 from objectives.api import Count, Measurement, ObjectiveSpec
 
 Launcher = Literal["fork", "exec"]

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from budgets.causes import cause_of
 from budgets.events import Status, Withdrawn
+from budgets.failures import cause_of
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
     STARTED,

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from pydantic import Field
 
-from budgets.frozen import Frozen
+from budgets.plan import Frozen
 from objectives.programs import kernel
 from objectives.programs.environment import MARK
 from objectives.programs.kernel import LINUX

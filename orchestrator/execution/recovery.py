@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.events import Status
-from budgets.ledger.storage import FULL
+from budgets.storage import FULL
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import (
     CONFIG,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from budgets.events import Status
 from budgets.formatting import in_bytes
-from budgets.terms import Limits
+from budgets.plan import Limits
 from objectives.programs import kernel
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import METRICS, Report, read_report

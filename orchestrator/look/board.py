@@ -10,9 +10,9 @@ from typing import Any
 from budgets.campaign.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.effects import CampaignReport, campaign_report
 from budgets.formatting import number, plain, shortened
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.storage import document, write_aside
-from budgets.terms import Thresholds
+from budgets.ledger import LEDGER
+from budgets.plan import Thresholds
+from budgets.storage import document, write_aside
 from orchestrator.look import text
 from orchestrator.look.blocks import Figure, Section, headline, markdown, table_of
 from orchestrator.look.campaign import campaign_blocks, campaign_sentence

@@ -58,7 +58,6 @@ def document(run: Run) -> dict[str, Any]:
         ],
         "amendments": [text.amended(one) for one in state.amended],
         "withdrawn": [f"{one.device}: {one.why}" for one in state.withdrawn],
-        "salvaged": [f"{one.lost_records} records lost: {one.why}" for one in state.salvaged],
         "ledger": {"records": state.records, "head": state.head},
         **{name: plain_values(getattr(run, name)) for name in FACTS},
     }

@@ -18,7 +18,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from budgets.formatting import printable
-from budgets.ledger.storage import write_aside
+from budgets.storage import write_aside
 from objectives.space import Knob as Scale
 from orchestrator.look.blocks import Figure
 

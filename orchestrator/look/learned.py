@@ -7,9 +7,9 @@ from math import ceil, sqrt
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from budgets.plan import SearchTerms
 from budgets.state import Generation, RunState
 from budgets.stats import chance_of, discoveries
-from budgets.terms import SearchTerms
 from budgets.verdict.finalists import mean_score
 from orchestrator.look.rows import Distribution, Marginal, Spread
 from orchestrator.records.diverged import ReplayError

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.formatting import command, percent, quoted, rounded_up, sentence_case, uncapitalized
+from budgets.plan import Plan, Thresholds
 from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.stats import Gain, detectable
-from budgets.terms import Plan, Thresholds
 from budgets.tiers import TIERS
 from budgets.verdict.decision import rung
 from budgets.verdict.findings import Findings

@@ -12,9 +12,9 @@ from statistics import fmean
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from budgets.causes import is_lost
 from budgets.effects import CampaignReport
 from budgets.events import Status
+from budgets.failures import is_lost
 from budgets.formatting import counted, listed, number, percent, sentence_case, shortened
 from budgets.stats import interval
 from budgets.verdict.finalists import BASELINE

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from budgets.events import GenerationTold
-from budgets.fold import apply, begin
 from budgets.formatting import number, plain
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.storage import document as as_json
-from budgets.ledger.storage import write_aside
-from budgets.ledger.writer import Clock
-from budgets.state import RunState
+from budgets.ledger import LEDGER, Clock, read
+from budgets.state import RunState, apply, begin
+from budgets.storage import document as as_json
+from budgets.storage import write_aside
 from budgets.verdict.finalists import Point, recommendation, winner
 from orchestrator.look import text
 from orchestrator.look.answer import answer

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from budgets.calibration import Noise
 from budgets.events import Status
-from budgets.frozen import Frozen
+from budgets.plan import Frozen
 from budgets.stats import Gain
 
 Point = tuple[float, ...]

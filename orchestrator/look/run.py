@@ -17,16 +17,16 @@ from typing import Any, Literal
 from budgets import calibration as calibrations
 from budgets import pace as paces
 from budgets.accounts import MS_PER_HOUR
-from budgets.causes import cause_of, is_lost
-from budgets.course import search_is_over, still_for_the_verdict
 from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
+from budgets.failures import cause_of, is_lost
 from budgets.liveness import Liveness, label, liveness
+from budgets.plan import Calibration, PanelName, Plan
 from budgets.proxy.certificate import Certificate, certificate
-from budgets.ruling import Decision, Ruling
+from budgets.rules import Decision, Ruling
+from budgets.schedule import search_is_over, still_for_the_verdict
 from budgets.state import Batch, Moment, Panel, RunState, Try
 from budgets.state import Generation as Asked
-from budgets.terms import Calibration, PanelName, Plan
 from budgets.verdict.finalists import BASELINE, INCUMBENT, recommendation
 from budgets.verdict.findings import Findings, findings
 from objectives.space import SearchSpace
@@ -167,7 +167,7 @@ class Run:
     def wasted_hours(self) -> float:
         """Device-hours of attempts that gave no score."""
         failed = sum(end.charged_ms for end in self.state.ends() if end.status is not Status.OK)
-        return (failed + sum(late.charged_ms for late in self.state.late)) / MS_PER_HOUR
+        return failed / MS_PER_HOUR
 
     @cached_property
     def usage(self) -> tuple[rows.Usage, ...]:

@@ -276,7 +276,6 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
         "Rules that fired": [f"{rule}, generation {at}: {why}" for rule, at, why in fired],
         "Overrides": [f"{rule}, generation {at}: {why}" for rule, at, why in overridden],
         "Amendments": [text.amended(one) for one in state.amended],
-        "Records lost": [f"{one.lost_records}: {one.why}" for one in state.salvaged],
         "Devices withdrawn": [f"{one.device}: {one.why}" for one in state.withdrawn],
     }
     for title, entries in parts.items():

@@ -27,9 +27,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from budgets.fold import ImpossibleEventError
 from budgets.formatting import one_line
-from budgets.ledger.chain import LEDGER, LedgerCorruptError
+from budgets.ledger import LEDGER, LedgerCorruptError
+from budgets.state import ImpossibleEventError
 from orchestrator.look import page, text
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Answer, headline

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from statistics import fmean
 
-from budgets.course import next_step
 from budgets.events import Amended, Decided
 from budgets.formatting import about, counted, duration, listed, one_line, percent, sentence_case
 from budgets.pace import GOOD_ACCURACY, Pace, Timing
-from budgets.terms import Caps
+from budgets.plan import Caps
+from budgets.schedule import next_step
 from budgets.verdict.decision import gain_in_words
 from budgets.verdict.findings import Findings, title
 from orchestrator.look.campaign import campaign_sentence

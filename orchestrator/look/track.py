@@ -30,7 +30,7 @@ from typing import Any, Protocol, Self
 
 from budgets.events import Decided, GenerationTold, Settled
 from budgets.formatting import command, one_line
-from budgets.ledger.chain import Record
+from budgets.ledger import Record
 from budgets.state import Batch, RunState
 from objectives.programs.kernel import die_with_parent
 from objectives.secrets import redacted

@@ -60,10 +60,6 @@ def usage(run: "Run") -> Iterator[Usage]:
             charged[part, "useful" if end.status is Status.OK else "wasted"] += end.charged_ms
             began_ms = run.at_ms(Moment(attempt.session, attempt.reserved_ms))
             used[names[bisect_right(begins, began_ms, hi=len(names)) - 1]] += end.charged_ms
-    for late in run.state.late:
-        part = _part(late.panel, late.generation)
-        charged[part, "wasted"] += late.charged_ms
-        used[part] += late.charged_ms
     spilled = 0.0
     for part, (began, ended) in zip(names, pairwise(begins), strict=True):
         there = sum(

@@ -23,7 +23,6 @@ from budgets.events import (
     Event,
     Fired,
     GenerationTold,
-    Late,
     Opened,
     Overridden,
     PanelAsked,
@@ -31,7 +30,7 @@ from budgets.events import (
     Withdrawn,
 )
 from budgets.formatting import duration, number, precise_duration, printable
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from budgets.verdict.findings import title
 from objectives.programs.kernel import libc
 from orchestrator.look import text
@@ -112,10 +111,6 @@ def line_of(  # noqa: PLR0911 - a kind of record each
             done, planned = run.state.accounts.evaluations, run.plan.resolved.evaluations
             verb = "Starting" if len(run.state.opened) == 1 else "Resuming"
             return f"{verb} {run.plan.phase} {run.plan.run_id}: {done} of {planned} settled."
-        case Late():
-            where = f"{comparison_name(event.panel) or 'generation'} {event.generation}"
-            which = f"{where}, candidate {event.candidate}, attempt {event.attempt}"
-            return f"Late ({event.status}), charged and not used: {which}."
         case Fired():
             return f"Rule {event.rule}: {event.evidence}."
         case Decided():

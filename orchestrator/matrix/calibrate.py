@@ -1,6 +1,6 @@
 """The baseline measured: once for an objective and its devices, again for a reason, or aside."""
 
-from budgets.terms import Calibration
+from budgets.plan import Calibration
 from objectives import registry
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of

@@ -12,8 +12,7 @@ from itertools import product
 from math import floor, prod
 from typing import Any, ClassVar
 
-from budgets.state import RunState
-from budgets.terms import (
+from budgets.plan import (
     Calibration,
     CampaignTerms,
     Condition,
@@ -23,6 +22,7 @@ from budgets.terms import (
     Phase,
     Plan,
 )
+from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, SetupError
 from objectives.settings import shown

@@ -10,7 +10,7 @@ from typing import Any
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.formatting import PROGRAM, duration, plain, table
-from budgets.terms import CampaignTerms, Condition, Devices, Plan
+from budgets.plan import CampaignTerms, Condition, Devices, Plan
 from objectives import registry
 from objectives.api import Objective
 from orchestrator.config import Config, as_shown

@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from budgets.campaign.matrix import PENDING, RUNNING, Cell, Matrix, matrix_of
-from budgets.fold import ImpossibleEventError
-from budgets.ledger.chain import LedgerCorruptError
-from budgets.state import RunState
+from budgets.ledger import LedgerCorruptError
+from budgets.state import ImpossibleEventError, RunState
 from orchestrator.records.manifest import Manifest, seed_of
 from orchestrator.records.recorded import recorded_state, runs_of_cell
 from orchestrator.records.standing import Standing, standing_of

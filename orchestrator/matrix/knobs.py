@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from budgets.terms import Calibration, Devices, Envelope, Phase, Plan
+from budgets.plan import Calibration, Devices, Envelope, Phase, Plan
 from objectives.space import Knob, SearchSpace
 from orchestrator.config import Config
 from orchestrator.matrix.matrix import within

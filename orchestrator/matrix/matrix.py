@@ -7,7 +7,7 @@ differ in their points, and in what is read from them.
 from collections.abc import Sequence
 from typing import Protocol
 
-from budgets.terms import Calibration, Devices, Phase, Plan
+from budgets.plan import Calibration, Devices, Phase, Plan
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of

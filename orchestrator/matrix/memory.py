@@ -7,7 +7,7 @@ from statistics import linear_regression
 from typing import Any
 
 from budgets.formatting import plain, table
-from budgets.terms import Devices
+from budgets.plan import Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.plan.history import BUDGET, Entry, on_such

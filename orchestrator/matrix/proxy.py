@@ -6,9 +6,9 @@ from random import Random
 from typing import ClassVar
 
 from budgets.formatting import PROGRAM
+from budgets.plan import Calibration, Devices, Envelope, Parent, Phase, Plan, Varied
 from budgets.proxy.certificate import LEAST_CANDIDATES, certificate
 from budgets.state import RunState
-from budgets.terms import Calibration, Devices, Envelope, Parent, Phase, Plan, Varied
 from budgets.verdict.finalists import recommendation
 from objectives import registry
 from orchestrator.config import Config

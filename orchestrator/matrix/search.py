@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from budgets.fold import ImpossibleEventError
-from budgets.ledger.chain import LedgerCorruptError
-from budgets.state import RunState
-from budgets.terms import Calibration, Plan
+from budgets.ledger import LedgerCorruptError
+from budgets.plan import Calibration, Plan
+from budgets.state import ImpossibleEventError, RunState
 from objectives.api import Objective
 from orchestrator.config import Config, Verdict
 from orchestrator.execution.engine import devices_of

@@ -15,8 +15,8 @@ from typing import Any
 
 from budgets.events import Opened, Planned, Reserved, Settled, Status
 from budgets.formatting import figure, table
-from budgets.ledger.chain import LEDGER, Record, read
-from budgets.terms import Plan
+from budgets.ledger import LEDGER, Record, read
+from budgets.plan import Plan
 from orchestrator.capacity import AtMost
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of

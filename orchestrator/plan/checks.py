@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from budgets.formatting import PROGRAM, duration, in_bytes, number
-from budgets.terms import Plan
+from budgets.plan import Plan
 from orchestrator.plan.forecast import Forecast
 from orchestrator.plan.history import Known
 from orchestrator.plan.times import Disk, Times

@@ -2,11 +2,10 @@
 
 from statistics import median
 
-from budgets.course import next_step
 from budgets.events import PanelAsked, Status
-from budgets.proxy.certificate import paired_panel
-from budgets.state import Panel, RunState
-from budgets.terms import Arm, Confirmation, PanelName, Plan, Varied
+from budgets.plan import Arm, Confirmation, PanelName, Plan, Varied
+from budgets.schedule import next_step
+from budgets.state import Panel, RunState, paired_panel
 from budgets.verdict.finalists import BASELINE, INCUMBENT, finalists, winner
 from objectives import registry
 from orchestrator.plan.seeds import ConfirmationSeeds, confirmation_seeds

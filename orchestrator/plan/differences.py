@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from os.path import commonprefix
 from typing import Any
 
-from budgets.terms import (
+from budgets.plan import (
     Plan,
 )
 from objectives.settings import cut
@@ -35,16 +35,13 @@ def differences(recorded: Plan, wanted: Plan) -> list[str]:
     """Where two plans differ, as `field: recorded value -> wanted value`.
 
     The reasons are left out: the envelopes say that they differ, and a run keeps its first reason.
-    So is what the provenance only informs of, and the version of the verdict's rules: a run keeps
-    those that it was planned with.
+    So is what the provenance only informs of.
     """
     return list(differing("", *(_compared(plan) for plan in (recorded, wanted))))
 
 
 def _compared(plan: Plan) -> dict[str, Any]:
     compared = plan.model_dump(mode="json", exclude={"reasons"})
-    if plan.confirmation is not None:
-        del compared["confirmation"]["version"]
     return compared | {"provenance": deciding(plan.provenance)}
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from budgets.formatting import PROGRAM, duration, plain, sentence_case, table
-from budgets.ledger.storage import write_aside
-from budgets.terms import Calibration, Devices, Plan, Tier
+from budgets.plan import Calibration, Devices, Plan, Tier
+from budgets.storage import write_aside
 from budgets.tiers import INTENT
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.calibration import noise
-from budgets.course import expected
+from budgets.plan import Calibration, Plan
+from budgets.schedule import expected
 from budgets.stats import detectable
-from budgets.terms import Calibration, Plan
 from orchestrator.plan.history import CALIBRATION_SEEDS
 from orchestrator.plan.times import Overheads, Times
 

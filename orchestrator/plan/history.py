@@ -22,12 +22,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from budgets.calibration import measure
 from budgets.events import Settled, Status
 from budgets.formatting import PROGRAM
-from budgets.ledger.chain import LedgerCorruptError
-from budgets.ledger.storage import DISK, read_plain
+from budgets.ledger import LedgerCorruptError
 from budgets.liveness import Liveness, liveness
 from budgets.pace import last_seen
+from budgets.plan import Calibration, Caps, Devices, Phase, Plan
 from budgets.state import RunState
-from budgets.terms import Calibration, Caps, Devices, Phase, Plan
+from budgets.storage import DISK, read_plain
 from objectives.api import Objective, ObjectiveSpec
 from objectives.registry import kind
 from orchestrator.config import Config

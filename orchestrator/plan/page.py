@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from budgets.calibration import forecast
-from budgets.fold import ImpossibleEventError
 from budgets.following import beginning
 from budgets.formatting import counted, duration, in_bytes, plain, table
-from budgets.ledger.chain import LedgerCorruptError
+from budgets.ledger import LedgerCorruptError
+from budgets.plan import Devices, Plan, Tier, Window
+from budgets.state import ImpossibleEventError
 from budgets.stats import power_of
-from budgets.terms import Devices, Plan, Tier, Window
 from budgets.tiers import INTENT
 from objectives.registry import kind
 from orchestrator.config import Config

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from budgets.formatting import command
+from budgets.plan import Plan, SearchTerms, Source, VariantName
 from budgets.rules import BEFORE_THE_RUN, follows_a_go
 from budgets.state import RunState
-from budgets.terms import Plan, SearchTerms, Source, VariantName
 from objectives import registry
 from objectives.api import Objective
 from objectives.space import SearchSpace

@@ -12,8 +12,7 @@ from typing import Any
 
 from budgets.calibration import noise
 from budgets.formatting import counted
-from budgets.proxy.certificate import LEAST_CANDIDATES
-from budgets.terms import (
+from budgets.plan import (
     MOST_HOURS,
     Calibration,
     Caps,
@@ -33,6 +32,7 @@ from budgets.terms import (
     Varied,
     Window,
 )
+from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
 from objectives.registry import short_name

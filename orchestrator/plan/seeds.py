@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 
-from budgets.state import RunState
-from budgets.terms import (
+from budgets.plan import (
     Plan,
 )
+from budgets.state import RunState
 
 
 def evaluation_seeds(plan: Plan, generation: int) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ from typing import Literal
 
 from budgets.calibration import ONE_SCORE, EvalSeconds, Noise, eval_seconds, measure, noise
 from budgets.formatting import PROGRAM, counted, in_bytes, plain
-from budgets.ledger.writer import BALLAST_BYTES, LEAST_FREE_BYTES
-from budgets.terms import Calibration, Devices, Plan, Sample
+from budgets.ledger import LEAST_FREE_BYTES
+from budgets.plan import Calibration, Devices, Plan, Sample
 from objectives.api import Objective
 from orchestrator.plan.history import (
     Entry,
@@ -191,8 +191,7 @@ def disk_of(plan: Plan, root: Path, evaluation_bytes: int | None) -> Disk:
         evaluations=count * each + directories * BLOCK,
         records=RUN_BYTES
         + count * EVALUATION_ROWS
-        + shape.generations * (GENERATION_BYTES + points)
-        + BALLAST_BYTES,
+        + shape.generations * (GENERATION_BYTES + points),
         measured=evaluation_bytes is not None,
         free=free_bytes(root),
     )

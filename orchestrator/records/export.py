@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from budgets.events import Settled
 from budgets.formatting import printable
-from budgets.ledger.storage import document, write_aside
 from budgets.state import Batch, Generation, Panel, RunState
+from budgets.storage import document, write_aside
 from orchestrator.records.planned import knobs_of, space_of
 
 Format = Literal["csv", "json", "parquet"]

@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.events import Reserved
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.storage import document, read_plain, write_aside
+from budgets.ledger import LEDGER
+from budgets.plan import CampaignTerms, Condition, Factor
 from budgets.state import RunState
-from budgets.terms import CampaignTerms, Condition, Factor
+from budgets.storage import document, read_plain, write_aside
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import is_there
 

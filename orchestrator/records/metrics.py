@@ -12,11 +12,10 @@ from typing import Any
 import orjson
 
 from budgets.events import Event, Settled
-from budgets.fold import apply, begin
-from budgets.ledger.chain import LEDGER, Record, read
-from budgets.ledger.storage import write_aside
+from budgets.ledger import LEDGER, Record, read
 from budgets.pace import pace, timing
-from budgets.state import Observer, RunState
+from budgets.state import Observer, RunState, apply, begin
+from budgets.storage import write_aside
 
 METRICS = "metrics.jsonl"
 

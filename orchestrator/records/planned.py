@@ -1,7 +1,7 @@
 """What a plan says of its objective, as the objective's own models."""
 
+from budgets.plan import Plan
 from budgets.state import Batch, Generation
-from budgets.terms import Plan
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import SearchSpace

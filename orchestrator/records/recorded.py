@@ -10,14 +10,12 @@ from itertools import chain
 from pathlib import Path
 
 from budgets.events import Planned
-from budgets.fold import fold
 from budgets.formatting import counted
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, read
-from budgets.ledger.head import Marked
-from budgets.ledger.storage import read_plain
-from budgets.ruling import Ruling, ruling_of
-from budgets.state import RunState
-from budgets.terms import Phase, Plan
+from budgets.ledger import LEDGER, LedgerCorruptError, Reader, marked, read
+from budgets.plan import Phase, Plan
+from budgets.rules import Ruling, ruling_of
+from budgets.state import RunState, fold
+from budgets.storage import read_plain
 
 DEPTHS = ("", "*/", "*/*/", "*/*/*/")
 """Where below its place the run of a cell may lie: there, or in a runs directory."""
@@ -47,7 +45,7 @@ def recorded_state(directory: Path) -> RunState | None:
     path = directory / LEDGER
     if not is_there(path):
         return None
-    records = iter(Marked(path))
+    records = iter(marked(path))
     first = next(records, None)
     return None if first is None else fold(chain([first], records))
 

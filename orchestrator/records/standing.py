@@ -6,7 +6,7 @@ from typing import Literal
 
 from budgets.formatting import duration
 from budgets.pace import last_seen
-from budgets.ruling import Decision, Ruling, ruling_of
+from budgets.rules import Decision, Ruling, ruling_of
 from budgets.state import RunState
 from orchestrator.execution.processes import boot_id, owner_is_gone
 

@@ -5,11 +5,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from budgets.fold import apply, begin
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, Reader, Record, lacks_a_sector
-from budgets.ledger.head import Mark, check_mark, read_mark
-from budgets.ledger.storage import plain_file
-from budgets.state import RunState
+from budgets.ledger import (
+    LEDGER,
+    LedgerCorruptError,
+    Mark,
+    Reader,
+    Record,
+    check_mark,
+    lacks_a_sector,
+    read_mark,
+)
+from budgets.state import RunState, apply, begin
+from budgets.storage import plain_file
 from orchestrator.records.recorded import is_there
 
 
@@ -78,7 +85,7 @@ class Tail:
             torn = b""
             yield whole
         count = 0 if self.state is None else self.state.records
-        check_mark(path, mark, count, marked, torn)
+        check_mark(path, mark, count, marked)
 
     def _whole(self, line: bytes) -> Record | None:
         """The record on a line without its newline, if that is all that is missing."""

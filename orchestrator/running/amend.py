@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from budgets.events import Amended
-from budgets.fold import ImpossibleEventError, apply, fold
-from budgets.ledger.writer import Clock, Ledger
-from budgets.state import RunState
-from budgets.terms import Caps, Plan, Window
+from budgets.ledger import Clock, Ledger
+from budgets.plan import Caps, Plan, Window
+from budgets.state import ImpossibleEventError, RunState, apply, fold
 from orchestrator.records.recorded import load_state
 
 
@@ -48,13 +47,10 @@ def amend(directory: Path, amendment: Amendment, clock: Clock) -> RunState:
             record = ledger.seal(_amended(state.plan, amendment))
             apply(state, record)
         except (ValueError, ImpossibleEventError) as error:
-            if state.concluded is not None:
-                ledger.give_up_ballast()
             if isinstance(error, ValueError):
                 raise
             raise ValueError(f"amend: {error.why}") from error
         ledger.append(record)
-        ledger.mark_head()
         return state
 
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from budgets.ledger.writer import LedgerStorageError
+from budgets.ledger import LedgerStorageError
 
 NETWORK = frozenset(
     (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from budgets.terms import Plan, Varied
+from budgets.plan import Plan, Varied
 from objectives import registry
 from objectives.api import Objective, SetupError
 

@@ -1,7 +1,7 @@
 """What rules decide, put on record: that they fired, were overridden, that the run is done."""
 
 from budgets.events import Concluded, Overridden
-from budgets.ruling import Ruling, held_up_by, judge, only_ends_the_search
+from budgets.rules import Ruling, held_up_by, judge, only_ends_the_search
 from budgets.state import RunState
 from orchestrator.running.run import Run
 
@@ -29,8 +29,6 @@ def conclude(run: Run, ruling: Ruling) -> None:
     put_on_record(run, ruling)
     if ruling.decision == "done":
         run.record(Concluded(reason=ruling.reason))
-        run.ledger.give_up_ballast()
-    run.ledger.mark_head()
 
 
 def override(run: Run, rule: str, reason: str) -> None:

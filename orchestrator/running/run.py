@@ -9,7 +9,6 @@ from itertools import chain
 from pathlib import Path
 
 from budgets.accounts import Accounts, Refusal
-from budgets.causes import was_given_up
 from budgets.events import (
     Event,
     Owner,
@@ -18,15 +17,12 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.fold import apply, begin, fold, ticked
 from budgets.formatting import PROGRAM, counted, one_line
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, set_aside_command
-from budgets.ledger.head import Marked
-from budgets.ledger.storage import unused
-from budgets.ledger.writer import Ledger
-from budgets.ruling import refusal_of
-from budgets.state import Batch, Observer, RunState, Try
-from budgets.terms import Plan
+from budgets.ledger import LEDGER, Ledger, LedgerCorruptError, Record, marked, set_aside_command
+from budgets.plan import Plan
+from budgets.rules import refusal_of
+from budgets.state import Batch, Observer, RunState, Try, apply, begin, fold, ticked
+from budgets.storage import unused
 from objectives.programs import sources
 from objectives.programs.objective import ProgramObjective
 from orchestrator.execution.attempts import (
@@ -35,14 +31,13 @@ from orchestrator.execution.attempts import (
     SUMMARY,
     Started,
     read,
-    read_summary,
 )
 from orchestrator.execution.evaluate import Attempt, Outcome
 from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.plan.differences import differences, in_short
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.planned import knobs_of, objective_of, space_of
-from orchestrator.running.settle import attempt_id, late, settled, settles
+from orchestrator.running.settle import attempt_id, settled
 from orchestrator.running.tries import avoided, before, form, judged
 
 
@@ -86,10 +81,9 @@ class Run:
         self.observe(self.state, record.event)
 
     def take(self, outcome: Outcome, *, may_be_cancelled: bool = False) -> None:
-        """Settle the attempt that ended so; or note that one given up as lost has come after all.
+        """Settle the attempt that ended so; the outcome of one that is settled changes nothing.
 
-        What has been heard before is not heard again. An attempt that nobody here has cancelled was
-        lost, whoever told its supervisor to end.
+        An attempt that nobody here has cancelled was lost, whoever told its supervisor to end.
         """
         for attempt in self.state.open_tries():
             if self._attempt_id(attempt.reserved) == outcome.attempt_id:
@@ -98,28 +92,14 @@ class Run:
                     end = replace(end, status=Status.LOST)
                 own = judged(self.state, end)
                 return self.record(self._excused(own))
-        lost = self._lost_of(outcome.attempt_id)
-        if lost is not None and not settles(outcome, lost):
-            self.record(late(lost, outcome))
         return None
 
     def _excused(self, own: Settled) -> Settled:
         """A failure on a disk that is full says nothing of its candidate: it is owed again."""
-        if own.status is not Status.ERROR or not (why := self.ledger.room()):
+        if own.status is not Status.ERROR or not (why := self.ledger.full_disk()):
             return own
         cause = one_line(f"{why}. Then: {own.cause}")
         return replace(own, status=Status.LOST, again=None, cause=cause)
-
-    def _lost_of(self, attempt_id: str) -> Settled | None:
-        """The settlement of that attempt, if it was given up and nothing was heard of it since."""
-        lost = (end for end in self.given_up() if self._attempt_id(end) == attempt_id)
-        return next(lost, None)
-
-    def given_up(self) -> list[Settled]:
-        """Settlements of attempts that were lost, and of which nothing was heard since."""
-        heard = {late.attempt_key for late in self.state.late}
-        lost = (end for end in self.state.ends() if was_given_up(end.status, end.cause))
-        return [end for end in lost if end.attempt_key not in heard]
 
     def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
         """Set an attempt's worst case aside and make its directory; or say why not.
@@ -245,7 +225,7 @@ def _newer_sources(directory: Path, asked: Plan) -> str:
     objective = objective_of(asked)
     if not isinstance(objective, ProgramObjective):
         return ""
-    planned = datetime.fromisoformat(next(iter(Marked(directory / LEDGER))).at).timestamp()
+    planned = datetime.fromisoformat(next(iter(marked(directory / LEDGER))).at).timestamp()
     files = sources.last_changed_first(objective.source_files)
     newer = [path for path in files if path.stat().st_mtime > planned]
     which = (
@@ -290,15 +270,6 @@ def settle_one_abandoned(run: Run, abandoned: Try) -> None:
     wait_seconds = 2 * attempt.limits.grace_seconds + 5
     found = recover(attempt.directory, attempt.attempt_id, wait_seconds)
     run.record(judged(run.state, _end_of_abandoned(abandoned, found)))
-
-
-def note_the_late(run: Run) -> None:
-    """Take up the outcomes that attempts given up as lost have left in their files since."""
-    for lost in run.given_up():
-        directory = run.directory / "eval" / attempt_place(lost)
-        outcome = read_summary(directory, attempt_id(run.state, lost))
-        if outcome is not None and not settles(outcome, lost):
-            run.take(outcome)
 
 
 def _end_of_abandoned(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settled:

@@ -14,12 +14,11 @@ from typing import Self
 
 from budgets.events import Owner
 from budgets.formatting import counted
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.storage import DISK, Storage, read_plain
-from budgets.ledger.writer import BALLAST, Clock, Ledger
-from budgets.ruling import Ruling, ruling_of
+from budgets.ledger import LEDGER, Clock, Ledger
+from budgets.plan import Plan
+from budgets.rules import Ruling, ruling_of
 from budgets.state import Generation, Observer, RunState
-from budgets.terms import Plan
+from budgets.storage import DISK, Storage, read_plain
 from objectives.api import Objective
 from orchestrator.capacity import Pace, Pacing
 from orchestrator.execution.engine import Engine, opened
@@ -34,7 +33,7 @@ from orchestrator.running.pacing import MEASURES, Paces
 from orchestrator.running.place import check_place, make_directory
 from orchestrator.running.preflight import preflight
 from orchestrator.running.rulings import conclude, judge_on_record, override, refuse_override
-from orchestrator.running.run import Run, check_same_plan, note_the_late, open_run, settle_abandoned
+from orchestrator.running.run import Run, check_same_plan, open_run, settle_abandoned
 from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Proposer, Stop, Walk
 
@@ -162,7 +161,6 @@ class Session:
                     pass
                 self._say_repairs(ledger)
         with suppress(OSError):  # of a run that may only be read
-            (directory / BALLAST).unlink(missing_ok=True)
             self.reports.finished(directory, state)
         self._track(directory, state)
 
@@ -190,7 +188,6 @@ class Session:
         run.record(opened(run.owner, slots, self.command))
         self._track(directory, run.state)
         settle_abandoned(run)
-        note_the_late(run)
         self.reports.taken_up(directory, run.state, self.source)
         for rule, reason in overrides:
             override(run, rule, reason)

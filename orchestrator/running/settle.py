@@ -3,8 +3,8 @@
 import hashlib
 import math
 
-from budgets.causes import was_given_up
-from budgets.events import Late, Reserved, Settled, Status
+from budgets.events import Reserved, Settled, Status
+from budgets.failures import was_given_up
 from budgets.formatting import one_line
 from budgets.state import RunState
 from orchestrator.execution.child import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
@@ -22,23 +22,6 @@ def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
     if changed := batch.settings(reserved.candidate):
         identity += f"/{sorted(changed.items())}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
-
-
-def late(lost: Settled, outcome: Outcome) -> Late:
-    """The ledger's word for the outcome of an attempt that was settled as `lost`."""
-    own = settled(lost, outcome)
-    return Late(
-        panel=lost.panel,
-        generation=lost.generation,
-        candidate=lost.candidate,
-        seed=lost.seed,
-        attempt=lost.attempt,
-        status=own.status,
-        score=own.score,
-        seconds=own.seconds,
-        charged_ms=max(0, own.charged_ms - lost.charged_ms),
-        cause=own.cause,
-    )
 
 
 def settles(outcome: Outcome, recorded: Settled) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from budgets.causes import cause_of, is_lost, is_unexplained
 from budgets.events import Reserved, Settled, Status
+from budgets.failures import cause_of, is_lost, is_unexplained
 from budgets.formatting import one_line
 from budgets.state import Batch, RunState, Try
 from objectives.api import ObjectiveSpec

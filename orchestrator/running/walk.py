@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from budgets.accounts import Refusal
-from budgets.course import at_work, awaited, can_ask, next_step, search_is_over
 from budgets.events import GenerationAsked, GenerationTold
-from budgets.rules import Reading, disk_full, place_of
-from budgets.ruling import (
+from budgets.rules import (
+    Reading,
     Ruling,
+    disk_full,
     judge,
     only_ends_the_search,
+    place_of,
     refused,
 )
+from budgets.schedule import at_work, awaited, can_ask, next_step, search_is_over
 from budgets.state import Batch, Generation, RunState
 from budgets.verdict.decision import decide
 from orchestrator.capacity import Pace
@@ -130,7 +132,6 @@ class Walk:
         elif generation.closed and judge(run.state).decision in ("continue", "done"):
             if told := self.proposer.tell(generation):
                 run.record(told)
-            run.ledger.mark_head()
             self.closed(run, generation)
 
     def evaluate(self) -> Ruling | None:
@@ -184,7 +185,7 @@ class Walk:
             if not self.executor.free() or (next_one := self._startable(owed)) is None:
                 return None
             batch, key = next_one
-            if no_room := run.ledger.room():
+            if no_room := run.ledger.full_disk():
                 return disk_full(place_of(run.state, batch), no_room)
             may_start = self.pace.admits(run.state)
             attempt = run.reserve(batch, *key) if may_start else run.refusal(batch, *key)

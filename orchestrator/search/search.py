@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from budgets.events import GenerationTold, Guided
+from budgets.plan import SearchMethod, SearchTerms
 from budgets.state import Generation, fitness
-from budgets.terms import SearchMethod, SearchTerms
 from orchestrator.search.directions import Chained, Independent, MirroredOrthogonal
 from orchestrator.search.guide import guided
 from orchestrator.search.landscape import Landscape, Point

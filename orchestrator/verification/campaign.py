@@ -1,7 +1,7 @@
 """Whether a ledger's campaign is evaluated as its plan says."""
 
+from budgets.plan import CampaignTerms
 from budgets.state import RunState
-from budgets.terms import CampaignTerms
 from objectives import registry
 from orchestrator.matrix.campaign import points_of
 from orchestrator.records.diverged import DivergedError

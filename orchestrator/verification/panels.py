@@ -5,12 +5,10 @@ from dataclasses import fields, replace
 from math import isclose
 from typing import TypeVar
 
-from budgets.course import next_step
 from budgets.events import Decided, PanelAsked, Settled
-from budgets.fold import apply, begin
-from budgets.ledger.chain import Record
-from budgets.state import RunState
-from budgets.terms import VERDICT_VERSION
+from budgets.ledger import Record
+from budgets.schedule import next_step
+from budgets.state import RunState, apply, begin
 from budgets.verdict.decision import decide
 from budgets.verdict.findings import title
 from orchestrator.plan.comparisons import due
@@ -50,9 +48,6 @@ def fresh_seeds(state: RunState) -> int:
 def panels_and_decision(records: Sequence[Record]) -> str:
     """Each panel, and what was decided, is what the plan and the records before it give."""
     state = begin(records[0])
-    confirmation = state.plan.confirmation
-    if confirmation is not None and confirmation.version > VERDICT_VERSION:
-        return f"decision: by version {confirmation.version} of the rules, not replayed here"
     for record in records[1:]:
         event = record.event
         if isinstance(event, PanelAsked) and event.panel != "proxy":

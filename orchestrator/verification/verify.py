@@ -9,15 +9,13 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from budgets.calibration import measure
-from budgets.causes import TRIED_AGAIN_SINCE, was_given_up
-from budgets.events import AttemptKey, Late, Opened, Reserved, Settled
-from budgets.fold import ImpossibleEventError, fold
+from budgets.events import AttemptKey, Reserved, Settled
+from budgets.failures import was_given_up
 from budgets.formatting import PROGRAM
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, Record, read
-from budgets.ledger.head import records_lost, rolled_back
+from budgets.ledger import LEDGER, LedgerCorruptError, Record, check_mark, read, read_mark
 from budgets.liveness import centre_of, moved
-from budgets.state import RunState
-from budgets.terms import Parent, Plan, SearchTerms, Source
+from budgets.plan import Parent, Plan, SearchTerms, Source
+from budgets.state import ImpossibleEventError, RunState, fold
 from orchestrator.execution.attempts import SUMMARY
 from orchestrator.execution.attempts import read as read_file
 from orchestrator.execution.evaluate import Outcome
@@ -97,8 +95,9 @@ def _chain(directory: Path) -> Sequence[Record]:
             f"unfinished ({len(reading.torn)} bytes); the next run sets them aside"
         )
     records = reading.records
-    if lost := records_lost(path, len(records), lambda seq: records[seq].digest):
-        raise DivergedError(rolled_back(path, lost, len(records)))
+    mark = read_mark(path)
+    digest = records[mark.seq].digest if mark is not None and mark.seq < len(records) else ""
+    check_mark(path, mark, len(records), digest)
     return reading.records
 
 
@@ -108,11 +107,10 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     reservations = [e for e in events if isinstance(e, Reserved)]
     settlements = [e for e in events if isinstance(e, Settled)]
     closed = {s.attempt_key for s in settlements}
-    late_ms = sum(e.charged_ms for e in events if isinstance(e, Late))
     added = (
         sum(s.final for s in settlements if s.panel is None),
         sum(s.final for s in settlements if s.panel is not None),
-        state.planned.paid_before_ms + late_ms + sum(s.charged_ms for s in settlements),
+        state.planned.paid_before_ms + sum(s.charged_ms for s in settlements),
         sum(r.reserve_ms for r in reservations if r.attempt_key not in closed),
     )
     own = state.accounts
@@ -181,11 +179,9 @@ def _recommended(directory: Path, parent: Parent, otherwise: Point) -> Point | N
 def _settlements(directory: Path, records: Sequence[Record], state: RunState) -> str:
     """The evaluations' own files, where they still exist, say what the ledger says."""
     reserved: dict[AttemptKey, Reserved] = {}
-    compared = missing = schema = 0
+    compared = missing = 0
     for record in records:
         event = record.event
-        if isinstance(event, Opened):
-            schema = event.schema_version
         if isinstance(event, Reserved):
             reserved[event.attempt_key] = event
             if (worst_ms := _worst_ms(state, event)) != event.reserve_ms:
@@ -204,9 +200,7 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
         if not is_own:  # it was settled by a file of that name, under another plan
             raise DivergedError(f"{at(record)}: {place / SUMMARY} is of another attempt")
         compared += 1
-        end = settled(own, outcome, recovered=event.recovered)
-        if schema >= TRIED_AGAIN_SINCE:
-            end = judged(state, end)
+        end = judged(state, settled(own, outcome, recovered=event.recovered))
         given_up = was_given_up(event.status, event.cause)
         own_word = was_given_up(end.status, end.cause) and settles(outcome, event)
         if given_up and not own_word:

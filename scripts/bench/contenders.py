@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from budgets.plan import SearchMethod, SearchTerms
 from budgets.state import Generation, RunState
-from budgets.terms import SearchMethod, SearchTerms
 from budgets.verdict.finalists import stood_for
 from orchestrator.plan.resolve import SIGMA0 as FIRST_STEPS
 from orchestrator.search import Search

@@ -23,11 +23,8 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.fold import apply, begin
-from budgets.ledger.chain import Record
-from budgets.ledger.writer import Clock, Ledger
-from budgets.state import Generation, RunState
-from budgets.terms import (
+from budgets.ledger import Clock, Ledger, Record
+from budgets.plan import (
     Arm,
     Calibration,
     Caps,
@@ -43,6 +40,7 @@ from budgets.terms import (
     Thresholds,
     Varied,
 )
+from budgets.state import Generation, RunState, apply, begin
 
 Outcome = float | Status
 """A healthy evaluation's score, or how it failed."""

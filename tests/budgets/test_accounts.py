@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 )
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Key
-from budgets.terms import Caps
+from budgets.plan import Caps
 
 FIRST, SECOND, THIRD = (0, 0, 5), (0, 1, 5), (0, 2, 5)
 

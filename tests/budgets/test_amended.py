@@ -7,9 +7,9 @@ import pytest
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.events import Amended, Concluded
-from budgets.fold import ImpossibleEventError, fold
-from budgets.ruling import judge
-from budgets.terms import Caps, Envelope
+from budgets.plan import Caps, Envelope
+from budgets.rules import judge
+from budgets.state import ImpossibleEventError, fold
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Story

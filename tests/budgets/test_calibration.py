@@ -18,7 +18,7 @@ from budgets.calibration import (
     noise_band,
 )
 from budgets.events import Status
-from budgets.terms import Calibration, Caps, Envelope, Limits, Phase, Sample, Tier, percentile_90
+from budgets.plan import Calibration, Caps, Envelope, Limits, Phase, Sample, Tier, percentile_90
 from budgets.tiers import TIERS
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.causes import cause_of, is_lost, is_setup, is_unexplained
 from budgets.events import Status
+from budgets.failures import cause_of, is_lost, is_setup, is_unexplained
 
 CUDA = "torch.AcceleratorError: CUDA error: "
 SHARED = (

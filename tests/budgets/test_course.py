@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.course import (
+from budgets.events import Concluded, Fired, PanelAsked, Status
+from budgets.plan import Arm, Calibration, Caps
+from budgets.schedule import (
     NOTHING,
     at_work,
     awaited,
@@ -14,8 +16,6 @@ from budgets.course import (
     search_is_over,
     still_for_the_verdict,
 )
-from budgets.events import Concluded, Fired, PanelAsked, Status
-from budgets.terms import Arm, Calibration, Caps
 from budgets.verdict.decision import decide
 
 if TYPE_CHECKING:

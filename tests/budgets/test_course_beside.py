@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.course import at_work, awaited, next_step, search_is_over, still_for_the_verdict
 from budgets.events import (
     Amended,
     Decided,
@@ -17,9 +16,10 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.fold import ImpossibleEventError
-from budgets.ruling import judge, refusal_of
-from budgets.terms import Arm, Caps
+from budgets.plan import Arm, Caps
+from budgets.rules import judge, refusal_of
+from budgets.schedule import at_work, awaited, next_step, search_is_over, still_for_the_verdict
+from budgets.state import ImpossibleEventError
 from budgets.verdict.decision import decide
 
 if TYPE_CHECKING:

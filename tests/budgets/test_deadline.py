@@ -8,10 +8,9 @@ from pydantic import ValidationError
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Calendar
 from budgets.events import Amended, Event, Overridden
-from budgets.fold import ImpossibleEventError, apply, fold
-from budgets.ruling import judge, unaffordable
-from budgets.state import RunState
-from budgets.terms import Calibration, Caps, Parent, Window
+from budgets.plan import Calibration, Caps, Parent, Window
+from budgets.rules import judge, unaffordable
+from budgets.state import ImpossibleEventError, RunState, apply, fold
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Story

@@ -2,26 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from budgets.calibration import luck
 from budgets.effects import campaign_of
-from budgets.events import Salvaged, Status, Withdrawn
-from budgets.fold import apply, begin, fold
 from budgets.following import beginning
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger import LEDGER, read
 from budgets.liveness import liveness
 from budgets.pace import good_on_devices, idle_hours, slot_hours, timing
+from budgets.plan import Inherited, Plan, Source
 from budgets.proxy.certificate import certificate
-from budgets.ruling import ruling_of
-from budgets.state import RunState
-from budgets.terms import Inherited, Plan, Source
+from budgets.rules import ruling_of
+from budgets.state import RunState, apply, begin, fold
 from budgets.verdict.finalists import recommendation
-
-if TYPE_CHECKING:
-    from tests.budgets.conftest import Story
 
 RUNS = sorted((Path(__file__).parents[1] / "golden/runs").iterdir())
 
@@ -94,14 +88,3 @@ def test_where_a_search_begins_is_said_of_its_predecessor_and_its_known_settings
     wide = Inherited(run_id="before", head="0", new=("width",), moved=("lr",))
     assert all(name in said(None, wide, 0) for name in ("width", "lr"))
     assert said(None, None, 1) != said(None, None, 2) != ""
-
-
-def test_what_happens_to_a_ledger_and_its_devices_is_kept(story: "Story") -> None:
-    withdrawn = Withdrawn(device="0", why="it is not free")
-    salvaged = Salvaged(lost_records=1, lost_bytes=2, why="a flipped bit")
-    story.say(withdrawn)
-    story.say(salvaged)
-    story.ask()
-    story.evaluate(0, Status.OK, score=1.0)
-    assert (story.state.withdrawn, story.state.salvaged) == ([withdrawn], [salvaged])
-    assert [end.score for end in story.state.ends()] == [1.0]

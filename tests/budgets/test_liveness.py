@@ -7,8 +7,8 @@ import pytest
 
 from budgets.events import GenerationAsked, Status
 from budgets.liveness import EndEffect, KnobFinding, Liveness, label, liveness
+from budgets.plan import Calibration, Caps, Envelope, Parent, Thresholds
 from budgets.stats import count_needed, two_sided_limit
-from budgets.terms import Calibration, Caps, Envelope, Parent, Thresholds
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Outcome, Story

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Event, Fired, Opened, Overridden, Reserved, Settled, Status
-from budgets.fold import apply, fold
 from budgets.pace import Timing, last_seen, pace, timing
-from budgets.state import RunState
-from budgets.terms import CampaignTerms, Caps, Condition, Envelope, Window
+from budgets.plan import CampaignTerms, Caps, Condition, Envelope, Window
+from budgets.state import RunState, apply, fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable

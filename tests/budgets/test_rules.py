@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from budgets.events import Overridden, PanelAsked, Reserved, Settled, Status
-from budgets.rules import RULES, TABLE, Reading, disk_full
-from budgets.ruling import judge, readings
-from budgets.terms import (
+from budgets.plan import (
     Arm,
     Calibration,
     Caps,
@@ -17,6 +15,7 @@ from budgets.terms import (
     SearchTerms,
     Thresholds,
 )
+from budgets.rules import RULES, TABLE, Reading, disk_full, judge, readings
 from budgets.verdict import decision
 
 if TYPE_CHECKING:

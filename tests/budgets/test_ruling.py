@@ -6,8 +6,8 @@ import pytest
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.events import Concluded, Overridden, Status
-from budgets.fold import fold
-from budgets.ruling import (
+from budgets.plan import Caps, Limits, Thresholds
+from budgets.rules import (
     held_up_by,
     judge,
     readings,
@@ -16,7 +16,7 @@ from budgets.ruling import (
     ruling_of,
     unaffordable,
 )
-from budgets.terms import Caps, Limits, Thresholds
+from budgets.state import fold
 from tests.budgets.conftest import Story, confirmed_plan
 
 if TYPE_CHECKING:

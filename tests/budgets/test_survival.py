@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Decided, PanelAsked, Reserved, Settled, Status
+from budgets.plan import Arm, Confirmation, Source
 from budgets.state import RunState
-from budgets.terms import Arm, Confirmation, Source
 from budgets.verdict.finalists import BASELINE, INCUMBENT
 from budgets.verdict.gains import gain_over_incumbent, incumbent_gain
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from budgets.terms import Condition, Confirmation, Envelope, Inherited, SearchTerms
+from budgets.plan import Condition, Confirmation, Envelope, Inherited, SearchTerms
 
 Rows = tuple[tuple[float, ...], ...]
 

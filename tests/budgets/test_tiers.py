@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.terms import Envelope, Phase, Tier
+from budgets.plan import Envelope, Phase, Tier
 from budgets.tiers import INTENT, TIERS, size, size_expanded, smallest_population
 
 phases: st.SearchStrategy[Phase] = st.sampled_from(["phase1", "phase2"])

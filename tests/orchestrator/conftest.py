@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.head import HEAD
+from budgets.ledger import HEAD, LEDGER
 from objectives import registry
 from objectives.api import Context, Knobs, Measurement, Objective, SetupError
 from orchestrator.execution.engine import Engine

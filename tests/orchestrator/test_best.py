@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.ledger.chain import LEDGER
-from budgets.terms import Devices
+from budgets.ledger import LEDGER
+from budgets.plan import Devices
 from orchestrator.plan.resolve import limits_for
 from orchestrator.records.recorded import Result
 

@@ -12,20 +12,18 @@ from budgets.events import (
     Decided,
     GenerationAsked,
     GenerationTold,
-    Late,
     PanelAsked,
     Reserved,
     Settled,
     Status,
 )
-from budgets.terms import PanelName
-from orchestrator.execution.evaluate import Attempt, Outcome
+from budgets.plan import PanelName
+from orchestrator.execution.evaluate import Outcome
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import rebuild
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
-from tests.executors import giving_up, is_first
 from tests.ledgers import cut, events_of, state_of
 from tests.simulation.session import SimulatedEngine
 
@@ -194,24 +192,6 @@ def test_an_attempt_of_a_panel_that_a_lost_record_reserved_is_adopted_beside_one
     reference = state.panel("reference")
     assert reference is not None
     assert all(result.recovered for result in reference.results())
-
-
-def is_given_up(attempt: Attempt) -> bool:
-    """The first attempts at the panels' first arms."""
-    arm = attempt.directory.parent
-    return is_first(attempt) and arm.name == "cand_0000" and arm.parent.name[:4] != "gen_"
-
-
-def test_a_panels_outcome_that_comes_after_its_attempt_was_given_up_is_charged_and_believed_by_none(
-    place: Path, finished: Path, search: Search, found: Found
-) -> None:
-    result = search(place, engine=giving_up(is_given_up, 2))
-
-    late = [e for e in events_of(result.directory) if isinstance(e, Late)]
-    assert {e.panel for e in late} >= {"reference", "finalists", "winner"}
-    assert all(93_000 < e.charged_ms < 94_000 for e in late)
-    assert found(result.directory) == found(finished)
-    assert state_of(result.directory) == result.state
 
 
 def test_a_process_that_died_between_a_stop_rule_and_its_decision_says_neither_twice(

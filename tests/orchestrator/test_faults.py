@@ -18,11 +18,9 @@ import numpy as np
 import pytest
 
 from budgets.events import GenerationTold, Reserved, Settled, Status
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
-from budgets.ledger.writer import Clock
+from budgets.ledger import HEAD, LEDGER, Clock, read
+from budgets.plan import SearchTerms
 from budgets.state import Generation, Try
-from budgets.terms import SearchTerms
 from objectives import registry
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
 from orchestrator.execution.engine import Engine

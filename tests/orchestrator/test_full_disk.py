@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from budgets.events import Reserved, Settled
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from orchestrator.execution.engine import Engine
 from orchestrator.records.recorded import Result
 from tests.ledgers import events_of, every, wait_for_records

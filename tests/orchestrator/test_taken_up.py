@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Reserved, Settled, Status
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD, LedgerRolledBackError
-from budgets.ledger.writer import BALLAST
+from budgets.ledger import HEAD, LEDGER, LedgerRolledBackError, read
 from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, read_summary
 from orchestrator.execution.evaluate import Attempt
 from orchestrator.records.attempts import attempt_place
@@ -199,13 +197,11 @@ def test_what_a_process_died_before_writing_is_written_when_the_command_is_repea
     state = state_of(run)
     shutil.rmtree(run / "reports")
     (run / "summary.md").write_text("of an older record")
-    (run / BALLAST).write_bytes(b"left over")
 
     run_search(run.parent.parent, **NOISY)
 
     assert state.head in (run / "summary.md").read_text()
     assert len(list((run / "reports").iterdir())) == 4
-    assert not (run / BALLAST).exists()
 
 
 def test_a_report_that_a_process_died_before_writing_is_written_when_the_run_goes_on(

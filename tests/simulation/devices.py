@@ -15,7 +15,7 @@ from typing import Literal, Self, TypeVar, get_args
 import numpy as np
 
 from budgets.events import Status, Withdrawn
-from budgets.terms import PanelName
+from budgets.plan import PanelName
 from objectives import registry
 from objectives.api import Context
 from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, Started, write_model

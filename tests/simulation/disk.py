@@ -1,4 +1,4 @@
-"""A `budgets.ledger.storage.Storage` that fails or loses power at the call a test names.
+"""A `budgets.storage.Storage` that fails or loses power at the call a test names.
 
 It writes through to real files, so that readers see what a running system would show, and keeps
 beside them what is durable: bytes that were synced, names whose directory was synced. `power_cut`
@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from budgets.ledger.storage import DISK
+from budgets.storage import DISK
 
 SECTOR = 512
 PAGE_SECTORS = 8  # what is dirty is known by the page of 4096 bytes, as operating systems do

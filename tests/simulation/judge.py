@@ -12,25 +12,23 @@ from itertools import pairwise
 from math import ceil, inf
 from pathlib import Path
 
-from budgets.causes import cause_of
-from budgets.course import still_for_the_verdict
 from budgets.events import (
     Decided,
     Event,
     Fired,
     GenerationAsked,
     GenerationTold,
-    Late,
     Opened,
     PanelAsked,
     Reserved,
     Settled,
     Status,
 )
-from budgets.fold import apply, begin, fold
-from budgets.ledger.chain import LEDGER, Reader, Record, read
-from budgets.state import Panel, RunState
-from budgets.terms import PanelName, Plan
+from budgets.failures import cause_of
+from budgets.ledger import LEDGER, Reader, Record, read
+from budgets.plan import PanelName, Plan
+from budgets.schedule import still_for_the_verdict
+from budgets.state import Panel, RunState, apply, begin, fold
 from orchestrator.verification.verify import verify
 from tests.simulation.devices import Evaluation, Machines, Use
 
@@ -97,10 +95,6 @@ class Books:
                 self.open[place_of(event)] = self.reserved[place_of(event)] = own
             case Settled():
                 self._settle(event)
-            case Late():
-                self.charged[place_of(event)] += event.charged_ms
-                self.spent_ms += event.charged_ms
-                self.overrun_ms += event.charged_ms
 
     def _settle(self, event: Settled) -> None:
         own = self.open.pop(place_of(event), None)
@@ -371,16 +365,14 @@ class Judge:
     def _check_paid(self, use: Use) -> None:
         """What a device did for an attempt is charged, except for what nobody could know.
 
-        That is what an attempt took that was given up, with all that was reserved for it, and left
-        no word before the last session began.
+        That is what an attempt took beyond all that was reserved for it after it was given up.
         """
         place = use.evaluation, use.attempt
         if place in self.books.open or use.ended is None:
             return
         must(place in self.books.charged, f"{use} is nowhere in the ledger")
         took_ms = ceil(1000 * (use.ended - use.began) - 1e-6)
-        unheard = use.status is None or use.seen_at > self.opened_at or use.evaluation in self.final
-        if unheard and place in self.lost:
+        if place in self.lost:
             took_ms = min(took_ms, self.books.reserved[place].reserve_ms)
         charged = self.books.charged[place]
         must(charged >= took_ms, f"{use} took {took_ms} ms, {charged} ms are charged")
@@ -441,7 +433,7 @@ class Judge:
             must(own == other, f"{own} instead of {other}")
 
 
-def place_of(event: Reserved | Settled | Late) -> Place:
+def place_of(event: Reserved | Settled) -> Place:
     """Which attempt the record is about."""
     return event.key, event.attempt
 

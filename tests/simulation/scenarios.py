@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from budgets.terms import Window
+from budgets.plan import Window
 from objectives.analytic import AnalyticObjective
 from objectives.api import Variant
 from orchestrator.config import Config

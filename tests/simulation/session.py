@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from budgets.ledger.writer import Clock
+from budgets.ledger import Clock
 from objectives.api import Objective
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Executor, Slots

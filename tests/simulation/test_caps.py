@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from budgets.plan import Window
 from budgets.state import RunState
-from budgets.terms import Window
 from tests.simulation.scenarios import CONFIRMED, RESERVE_HOURS, Disturbance, Scenario
 from tests.simulation.world import SimulatedRun
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from budgets.ledger.storage import write_aside
+from budgets.storage import write_aside
 from tests.simulation.disk import CALLS, SECTOR, Call, Fault, FaultyDisk, PowerCut
 
 Story = Callable[[FaultyDisk, Path], None]

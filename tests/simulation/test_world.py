@@ -10,14 +10,13 @@ import pytest
 from budgets import rules
 from budgets.accounts import Accounts
 from budgets.events import Settled, Status
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from budgets.rules import Reading
 from budgets.state import RunState
-from orchestrator.execution.evaluate import Attempt, Outcome
+from orchestrator.execution.evaluate import Attempt
 from orchestrator.execution.recovery import Unknown
 from orchestrator.running import run as run_module
 from orchestrator.running import tries
-from orchestrator.running.run import Run
 from orchestrator.running.settle import settled
 from tests.simulation.devices import STORM, Device, SimulatedExecutor
 from tests.simulation.disk import FaultyDisk
@@ -153,22 +152,6 @@ def goes_on_unready(_: World, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rules, "setup_failed", quiet)
 
 
-def believes_late_results(_: World, patch: pytest.MonkeyPatch) -> None:
-    """The running attempt is settled with the outcome of the one that was given up."""
-    take = Run.take
-
-    def believe(run: Run, outcome: Outcome, *, may_be_cancelled: bool = False) -> None:
-        for lost in run.given_up():
-            if run._attempt_id(lost) == outcome.attempt_id:
-                for attempt in run.state.open_tries():
-                    again = attempt.reserved
-                    if (again.candidate, again.seed) == (lost.candidate, lost.seed):
-                        return run.record(settled(again, outcome))
-        return take(run, outcome, may_be_cancelled=may_be_cancelled)
-
-    patch.setattr(Run, "take", believe)
-
-
 def loses_charges(_: World, patch: pytest.MonkeyPatch) -> None:
     def charged(*arguments: object, **named: object) -> Settled:
         event = settled(*arguments, **named)  # type: ignore[arg-type]
@@ -208,7 +191,6 @@ def disk(kind: type[FaultyDisk]) -> Bug:
         (never_blamed, "is tried elsewhere again"),
         (blamed_on_resume, "undisturbed|again None instead of elsewhere"),
         (goes_on_unready, "although nothing can be evaluated"),
-        (believes_late_results, r"undisturbed|summary\.json"),
         (loses_charges, "charged_ms 0 instead of|0 ms are charged"),
         (forgets_hours, "may outlast --max-hours"),
         (forgets_results, "is given up although its result is there"),

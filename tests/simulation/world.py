@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from budgets.events import Event, Owner
-from budgets.ledger.writer import LedgerStorageError
+from budgets.ledger import LedgerStorageError
 from budgets.state import RunState
 from orchestrator.config import Config
 from orchestrator.execution import processes

@@ -6,7 +6,7 @@ import pytest
 
 from budgets.campaign.matrix import Cell, Matrix
 from budgets.events import Status
-from budgets.terms import CampaignTerms, Condition, Factor
+from budgets.plan import CampaignTerms, Condition, Factor
 
 
 def cell(score: object) -> Cell:

@@ -1,7 +1,7 @@
 """Which conditions an effect weighs against which."""
 
 from budgets.effects import cells_of, contrasts, usable
-from budgets.terms import Condition, Factor
+from budgets.plan import Condition, Factor
 
 FACTORS = (
     Factor(name="A", levels=("a0", "a1")),

@@ -1,7 +1,7 @@
 """Who is compared with which control."""
 
 from budgets.effects import controls_of
-from budgets.terms import Condition
+from budgets.plan import Condition
 
 
 def condition(name: str, **levels: str) -> Condition:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from budgets.campaign.matrix import Matrix
 from budgets.effects import CampaignReport, Effect, campaign_report
 from budgets.events import Status
+from budgets.plan import CampaignTerms
 from budgets.stats import detectable
-from budgets.terms import CampaignTerms
 
 if TYPE_CHECKING:
     from tests.budgets.campaign.conftest import Campaigns

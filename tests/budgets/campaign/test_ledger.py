@@ -7,10 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from budgets.events import GenerationAsked, Reserved
-from budgets.fold import ImpossibleEventError
 from budgets.liveness import label
-from budgets.ruling import judge
-from budgets.terms import CampaignTerms, Caps, Condition, Envelope, Plan
+from budgets.plan import CampaignTerms, Caps, Condition, Envelope, Plan
+from budgets.rules import judge
+from budgets.state import ImpossibleEventError
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakePlan, MakeStory, Story

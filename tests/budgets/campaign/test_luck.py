@@ -5,7 +5,7 @@ from random import Random
 
 from budgets.campaign.matrix import Cell, Matrix
 from budgets.effects import CampaignReport, campaign_report
-from budgets.terms import CampaignTerms, Condition, Factor
+from budgets.plan import CampaignTerms, Condition, Factor
 
 LEVELS = {"A": ("0", "1"), "B": ("0", "1", "2")}
 SEEDS, NOISE, MANY = 4, 0.02, 300

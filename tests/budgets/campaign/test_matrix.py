@@ -6,7 +6,7 @@ import pytest
 
 from budgets.campaign.matrix import Cell, matrix_of
 from budgets.events import GenerationAsked, Status
-from budgets.terms import CampaignTerms, Caps, Condition, Envelope
+from budgets.plan import CampaignTerms, Caps, Condition, Envelope
 
 if TYPE_CHECKING:
     from tests.budgets.campaign.conftest import Campaigns

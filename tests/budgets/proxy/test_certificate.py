@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.course import at_work, awaited, can_ask, next_step
 from budgets.events import PanelAsked, Reserved, Settled, Status
-from budgets.fold import ImpossibleEventError
-from budgets.proxy.certificate import Certificate, certificate, paired_panel
-from budgets.ruling import judge, refusal_of
-from budgets.terms import Caps, Envelope, Plan, ProxyTerms, Varied
+from budgets.plan import Caps, Envelope, Plan, ProxyTerms, Varied
+from budgets.proxy.certificate import Certificate, certificate
+from budgets.rules import judge, refusal_of
+from budgets.schedule import at_work, awaited, can_ask, next_step
+from budgets.state import ImpossibleEventError, paired_panel
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakePlan, Story

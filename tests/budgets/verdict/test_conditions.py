@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Status
-from budgets.terms import Caps, Envelope
+from budgets.plan import Caps, Envelope
 from budgets.verdict.decision import (
     Condition,
     conditions,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Decided, Fired, Status
-from budgets.terms import Calibration, Caps, Envelope, Plan
+from budgets.plan import Calibration, Caps, Envelope, Plan
 from budgets.verdict.decision import decide
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Guided, Status
-from budgets.terms import Envelope
+from budgets.plan import Envelope
 from budgets.verdict.finalists import (
     average,
     finalists,

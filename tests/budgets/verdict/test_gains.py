@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from budgets.events import Status
-from budgets.terms import Calibration
+from budgets.plan import Calibration
 from budgets.verdict.gains import (
     average_gain,
     baseline_mean,

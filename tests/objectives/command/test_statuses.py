@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from budgets.events import Status
-from budgets.terms import Limits
+from budgets.plan import Limits
 from objectives.command.objective import CommandObjective
 from orchestrator.execution import processes
 from orchestrator.execution.attempts import STARTED, Started, read

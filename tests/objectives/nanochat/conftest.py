@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from objectives.api import Context, Measurement
+from objectives.nanochat import data
 from objectives.nanochat.objective import NanochatObjective
-from objectives.nanochat.text import data
 from objectives.nanochat.train import Trainer
 
 TINY = {

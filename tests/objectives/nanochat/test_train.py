@@ -168,7 +168,7 @@ def test_the_learning_rate_rises_stays_and_falls(
 @pytest.mark.gpu
 @pytest.mark.parametrize("model", ["gpt", "synaptic"])
 def test_on_a_gpu_the_same_seed_gives_the_same_losses(text: str, model: str) -> None:
-    from objectives.nanochat.text import data
+    from objectives.nanochat import data
 
     config = NanochatConfig(data=text, model=model, num_batches=30)
     one, other = (advance(Trainer(config, data.load(text), 0, "cuda")) for _ in range(2))

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from budgets.events import Owner
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
+from budgets.ledger import HEAD, LEDGER, read
 from orchestrator.config import Layers, resolve
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles

@@ -39,7 +39,7 @@ def test_a_campaign_leaves_a_manifest_of_all_its_runs(train: Train, tmp_path: Pa
 
 
 def test_the_manifest_is_there_while_the_campaign_runs(train: Train, tmp_path: Path) -> None:
-    from budgets.ledger.writer import Ledger
+    from budgets.ledger import Ledger
 
     seen: list[dict[str, int]] = []
     append = Ledger.append

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from budgets.events import Owner
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger import LEDGER, read
 from orchestrator.look.board import Board, find_board
 from orchestrator.records.recorded import Result
 

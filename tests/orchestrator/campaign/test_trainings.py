@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from budgets.events import Settled, Status
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from objectives import registry
 from objectives.api import Context, ObjectiveSpec
 from orchestrator.verification.verify import verify

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from budgets.events import Event, Settled
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger import LEDGER, read
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec

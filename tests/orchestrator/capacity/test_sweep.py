@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from budgets.events import Event, Reserved, Settled
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.config import Config

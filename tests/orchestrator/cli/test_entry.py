@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.writer import Clock, Ledger
+from budgets.ledger import LEDGER, Clock, Ledger
 from orchestrator.records.recorded import Result
 from orchestrator.running.session import system_clock
 from tests.imported import MAIN, imported_by
@@ -188,7 +187,7 @@ def test_errors_are_json_where_json_was_asked_for(command: "Command") -> None:
 
 @pytest.mark.parametrize("word", ["report", "status"])
 def test_json_that_finds_no_room_is_a_storage_error(word: str) -> None:
-    golden = Path(__file__).parents[2] / "golden/schema_1_check"
+    golden = Path(__file__).parents[2] / "golden/runs/space_check"
     with Path("/dev/full").open("wb") as full:
         ended = subprocess.run(
             [sys.executable, "-m", "orchestrator", word, str(golden), "--json"],

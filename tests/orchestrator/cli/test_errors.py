@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from budgets.ledger.storage import write_aside
+from budgets.storage import write_aside
 
 Command = Callable[..., Any]
 

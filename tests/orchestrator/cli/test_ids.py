@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.conftest import Command
 
-GOLDEN = Path(__file__).parents[2] / "golden/schema_4"
+GOLDEN = Path(__file__).parents[2] / "golden/runs/go"
 INLINE = ("--executor", "inline", "--workers", "2", "--set", "backend.threads=1", "--device", "cpu")
 SPHERE = ("--objective", "sphere", "--set", "dimension=2")
 CAPS = (
@@ -49,7 +49,6 @@ LIMITS = ("--set", "evaluation.limit_seconds=90", "--set", "evaluation.stall_sec
             ),
             "proxy-sphere-6d5af9078b-cpu-2fa6d2",
         ),
-        (("check", "proxy", "--run", "golden"), "proxy-sphere-2708659f32-cpu-323103"),
     ],
 )
 def test_what_was_asked_decides_the_id(

@@ -10,7 +10,7 @@ import tomlkit
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from budgets.terms import Thresholds
+from budgets.plan import Thresholds
 from objectives import registry
 from orchestrator.cli import set_up
 from orchestrator.config import SECTIONS, TOP, Config, Layers, resolve

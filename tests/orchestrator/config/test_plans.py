@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
-from budgets.terms import Plan
+from budgets.ledger import LEDGER, read
+from budgets.plan import Plan
+from budgets.state import fold
 from orchestrator.cli.options import Asked
 
 Command = Callable[..., Any]

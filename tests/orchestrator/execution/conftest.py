@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from budgets.events import Owner
-from budgets.terms import Limits
+from budgets.plan import Limits
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution import attempts, processes

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from budgets.events import Planned
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger import LEDGER, read
+from budgets.state import fold
 from orchestrator.look.run import Run
 from tests.conftest import REPOSITORY
 

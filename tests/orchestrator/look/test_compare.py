@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from budgets.events import Settled
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger import LEDGER, read
+from budgets.state import fold
 from orchestrator.look.blocks import Table, markdown
 from orchestrator.look.compare import Comparison, document, sections
 from orchestrator.look.run import Run

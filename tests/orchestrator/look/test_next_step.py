@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from budgets.events import Status
+from budgets.plan import Confirmation
 from budgets.state import RunState
 from budgets.stats import detectable
-from budgets.terms import Confirmation
 from budgets.verdict.decision import decide
 from budgets.verdict.gains import winner_gain
 from orchestrator.look.next_step import MOST_SEEDS, advised, enough_seeds

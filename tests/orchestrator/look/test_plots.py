@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import orjson
 import pytest
 
-from budgets.fold import fold
 from budgets.formatting import number
-from budgets.ledger.chain import LEDGER, read
+from budgets.ledger import LEDGER, read
+from budgets.state import fold
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution.attempts import METRICS

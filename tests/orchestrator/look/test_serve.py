@@ -18,7 +18,7 @@ import uvicorn
 from markupsafe import escape
 from starlette.testclient import TestClient
 
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from orchestrator.cli.serve import listening, served
 from orchestrator.look import page
 from orchestrator.look.blocks import Details, Section, Text

@@ -22,7 +22,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from budgets.ledger.chain import LEDGER, LedgerCorruptError
+from budgets.ledger import LEDGER, LedgerCorruptError
 from orchestrator.cli import output
 from orchestrator.look import viewer
 from orchestrator.look.rows import Slot

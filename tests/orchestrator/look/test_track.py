@@ -15,7 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from orchestrator.look.run import Run
 from orchestrator.look.track import Trackers, figures, flat, follow
 from orchestrator.records.recorded import load_state

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.terms import Devices
+from budgets.plan import Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.execution.engine import Engine, devices_of

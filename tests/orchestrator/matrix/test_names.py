@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from budgets.terms import CampaignTerms, Condition, Devices, Plan, Window
+from budgets.plan import CampaignTerms, Condition, Devices, Plan, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.matrix.campaign import CampaignRequest

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.terms import Calibration, Devices, Sample
+from budgets.plan import Calibration, Devices, Sample
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.matrix.proxy import ProxyCheck, near

@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from budgets.events import Settled
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from budgets.liveness import KnobFinding, KnobVerdict, Liveness, liveness
-from budgets.terms import Calibration, Devices
+from budgets.plan import Calibration, Devices
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob, SearchSpace

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from budgets.terms import Calibration, Sample
+from budgets.plan import Calibration, Sample
 from orchestrator.plan.history import Entry, Typical
 
 Calibrated = Callable[..., Calibration]

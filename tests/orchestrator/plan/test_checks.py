@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from budgets.terms import Calibration, Devices, Window
+from budgets.plan import Calibration, Devices, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.plan import checks

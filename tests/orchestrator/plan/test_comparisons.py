@@ -7,10 +7,9 @@ import pytest
 
 from budgets.accounts import Accounts
 from budgets.events import Reserved, Settled, Status
-from budgets.fold import apply, fold
-from budgets.ledger.chain import LEDGER, read
-from budgets.state import Panel, RunState, Try
-from budgets.terms import Arm, Calibration, Devices, Plan
+from budgets.ledger import LEDGER, read
+from budgets.plan import Arm, Calibration, Devices, Plan
+from budgets.state import Panel, RunState, Try, apply, fold
 from budgets.verdict.finalists import BASELINE, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec

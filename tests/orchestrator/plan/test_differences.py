@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from objectives.analytic import AnalyticObjective
 from orchestrator.plan.differences import differences, differing, in_short
 from orchestrator.records.recorded import Result

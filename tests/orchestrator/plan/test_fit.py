@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from budgets.events import Settled
-from budgets.ledger.chain import LEDGER, read
-from budgets.terms import Calibration, Devices, Window
+from budgets.ledger import LEDGER, read
+from budgets.plan import Calibration, Devices, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.cli.conducting import finish

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from budgets.terms import Calibration, Devices, Plan
+from budgets.plan import Calibration, Devices, Plan
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of, stages

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.terms import Devices
+from budgets.plan import Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.plan.history import HISTORY, append, nearest, read_history, scaled_seconds

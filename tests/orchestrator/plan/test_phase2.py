@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.events import Concluded, Decided, Event, Grade, Overridden, Planned, Status
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.writer import Ledger
+from budgets.ledger import LEDGER, Ledger
+from budgets.plan import Plan, Source
 from budgets.state import RunState
-from budgets.terms import Plan, Source
 from budgets.verdict.finalists import recommendation
 from objectives import registry
 from objectives.analytic import AnalyticObjective
@@ -65,7 +64,6 @@ def rewrite(run: Path, *events: Event) -> None:
             pass
         for event in events:
             ledger.append(ledger.seal(event))
-        ledger.mark_head()
 
 
 def conclude_with(run: Path, *events: Event) -> RunState:

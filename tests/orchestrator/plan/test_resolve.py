@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from budgets.terms import Devices
+from budgets.plan import Devices
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.plan.resolve import parse_hours, parse_window, search_plan

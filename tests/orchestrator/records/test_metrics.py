@@ -11,8 +11,7 @@ import orjson
 import pytest
 
 from budgets.events import Reserved, Settled, Status
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
+from budgets.ledger import HEAD, LEDGER, read
 from orchestrator.records import metrics
 from orchestrator.records.recorded import Result, load_state
 from tests.ledgers import events_of

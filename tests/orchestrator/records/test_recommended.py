@@ -14,7 +14,7 @@ ELSEWHERE = (0.125, 0.125)
 
 def ended_in_a_no_go() -> RunState:
     """A search whose winner is not the mean it stood for, and was no gain."""
-    state = load_state(GOLDEN / "schema_4")
+    state = load_state(GOLDEN / "runs/go")
     assert state.decided is not None
     state.decided = replace(state.decided, grade="no_go", no_go="below_noise", point=None)
     panel = state.panel("finalists")
@@ -35,6 +35,6 @@ def test_after_a_no_go_what_is_trained_or_shown_is_what_was_compared() -> None:
 
 
 def test_what_is_recommended_is_the_best_whatever_it_is_for() -> None:
-    state = load_state(GOLDEN / "schema_4")
+    state = load_state(GOLDEN / "runs/go")
     assert state.decided is not None
     assert best_point(state) == best_point(state, compared=True) == state.decided.point

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from budgets.events import Concluded, Owner, Status
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, read
-from budgets.ruling import judge
-from budgets.state import RunState
+from budgets.ledger import LEDGER, read
+from budgets.rules import judge
+from budgets.state import RunState, fold
 from orchestrator.execution.processes import this_owner
 from orchestrator.look.serve import Site
 from orchestrator.records.recorded import Result, load_state

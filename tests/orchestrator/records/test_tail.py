@@ -9,13 +9,12 @@ import orjson
 import pytest
 
 from budgets.events import Concluded
-from budgets.fold import fold
-from budgets.ledger.chain import LEDGER, LedgerCorruptError, read
-from budgets.ledger.head import HEAD, LedgerRolledBackError
+from budgets.ledger import HEAD, LEDGER, LedgerCorruptError, LedgerRolledBackError, read
+from budgets.state import fold
 from orchestrator.records.tail import Tail
 
-GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("schema_*"))
-SEARCH, OTHER = GOLDEN[-2] / LEDGER, GOLDEN[0] / LEDGER
+GOLDEN = Path(__file__).parents[2] / "golden/runs"
+SEARCH, OTHER = GOLDEN / "smoke" / LEDGER, GOLDEN / "calibration" / LEDGER
 
 
 def lines(path: Path = SEARCH) -> list[bytes]:
@@ -31,7 +30,7 @@ def add(directory: Path, data: bytes) -> None:
         file.write(data)
 
 
-@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.name)
+@pytest.mark.parametrize("golden", [SEARCH.parent, OTHER.parent], ids=lambda path: path.name)
 def test_growing_record_by_record_gives_at_each_one_what_a_whole_reading_gives(
     golden: Path, tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from budgets.ledger.chain import LEDGER
+from budgets.ledger import LEDGER
 from orchestrator.running import place
 from orchestrator.running.place import check_place, file_system
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from budgets.events import Concluded, Reserved, Settled, Status, Withdrawn
-from budgets.fold import ImpossibleEventError
-from budgets.ledger.chain import LEDGER
-from budgets.ledger.writer import Ledger
+from budgets.ledger import LEDGER, Ledger
+from budgets.state import ImpossibleEventError
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt
 from orchestrator.execution.processes import this_owner

@@ -94,16 +94,13 @@ def test_a_failure_is_tried_again_once_if_it_may_have_been_the_machines(
     assert verify(result.directory).divergence is None
 
 
-def test_a_failure_that_was_excused_is_not_noted_again_as_late(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
+def test_a_failure_that_was_excused_is_settled_once(tmp_path: Path, run_search: RunSearch) -> None:
     run = run_search(tmp_path, engine=scripted([BROKEN]), **QUICK).directory
     cut(run, len(events_of(run)) - 1)  # all but its conclusion
 
     state = run_search(tmp_path, engine=scripted([BROKEN]), **QUICK).state
 
     assert told(state) == [LOST, OK]
-    assert state.late == []
 
 
 # Cut anywhere

@@ -17,10 +17,10 @@ from budgets.events import (
     Status,
     Withdrawn,
 )
-from budgets.ledger.writer import Clock
-from budgets.ruling import judge
+from budgets.ledger import Clock
+from budgets.plan import Window
+from budgets.rules import judge
 from budgets.state import RunState
-from budgets.terms import Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.capacity import Pace

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pytest
 
 from budgets.events import GenerationTold, Guided
+from budgets.plan import SearchTerms
 from budgets.state import Generation
-from budgets.terms import SearchTerms
 from orchestrator.search import Point, Search
 from orchestrator.search.directions import Chained
 from orchestrator.search.guide import LARGEST_HELD, MOST_POINTS, REACH, TRUSTED, guided

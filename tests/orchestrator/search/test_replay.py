@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from budgets.events import GenerationTold, Guided
+from budgets.plan import SearchTerms
 from budgets.state import Generation
-from budgets.terms import SearchTerms
 from orchestrator.records.diverged import ReplayError
 from orchestrator.search import Search
 from orchestrator.search.replay import compare_guided

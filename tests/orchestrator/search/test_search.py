@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from budgets.plan import SearchTerms
 from budgets.state import Generation
-from budgets.terms import SearchTerms
 from orchestrator.records.diverged import ReplayError
 from orchestrator.search import Search, landscape_of_noise
 from orchestrator.search.landscape import rows

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from budgets.events import Decided, PanelAsked
-from budgets.ledger.chain import LEDGER, read
-from budgets.terms import Sample
+from budgets.ledger import LEDGER, read
+from budgets.plan import Sample
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
 

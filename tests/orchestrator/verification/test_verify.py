@@ -9,8 +9,7 @@ import orjson
 import pytest
 
 from budgets.events import Status
-from budgets.ledger.chain import LEDGER, read
-from budgets.ledger.head import HEAD
+from budgets.ledger import HEAD, LEDGER, read
 from orchestrator.execution.evaluate import Attempt
 from orchestrator.records.recorded import Result
 from orchestrator.verification import panels as verify_panels

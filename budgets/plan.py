@@ -26,10 +26,16 @@ PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
 """0 means "take the clock" to some libraries, so it is no seed."""
 
 
-class Terms(BaseModel):
-    """Base of everything a ledger holds: frozen, complete, finite."""
+class Frozen(BaseModel):
+    """Base of what is computed and shown: never changed, no field that it does not name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Terms(Frozen):
+    """Base of everything a ledger holds: also finite."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
 
 class Envelope(Terms):
@@ -305,13 +311,6 @@ class Rung(Terms):
     varied: Varied
 
 
-VERDICT_VERSION = 2
-"""Of who is a finalist and what makes a Go: raise it with any change of either.
-
-Since 2 a gain persists on the rung only above chance.
-"""
-
-
 class Confirmation(Terms):
     """How the verdict is reached, on fresh seeds: counted and priced apart from E.
 
@@ -325,7 +324,6 @@ class Confirmation(Terms):
     control_seeds: int = Field(ge=0)  # of `seeds`, for each control
     controls: tuple[Varied, ...] = ()  # each at equal FLOPs, and at equal seconds
     incumbent: tuple[float, ...] | None = None  # an earlier winner, compared on `seeds`
-    version: int = VERDICT_VERSION  # of the rules that it is reached by
     rung: Rung | None = None
 
     @model_validator(mode="after")

@@ -9,8 +9,8 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
+from budgets.plan import Calibration, Confirmation, Rung
 from budgets.state import Batch, Panel, RunState
-from budgets.terms import Calibration, Confirmation, Rung
 from budgets.verdict.decision import is_promising
 from budgets.verdict.finalists import has_winner
 

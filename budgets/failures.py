@@ -12,9 +12,6 @@ from typing import Literal
 
 from budgets.events import Status
 
-TRIED_AGAIN_SINCE = 3
-"""The schema of the sessions that try failures again; in older ones every failure is final."""
-
 Whose = Literal["configuration", "infrastructure", "ambiguous", "setup"]
 
 

@@ -1,0 +1,516 @@
+"""A run's ledger on disk: an append-only file of sealed records, with one writer at a time.
+
+A record is one line, `{"seq":0,"at":"...","elapsed_ms":0,"event":{...},"h":"<32 hex>"}`, where `h`
+is the SHA-256 of the previous record's `h` followed by this line's bytes before `,"h"`. Appending
+is one `write` and one `fsync`, so a crash leaves a chain of whole records and, at most, one torn
+line at its end. Torn bytes are set aside, never deleted; damage anywhere else is refused with its
+exact place. Any error of the disk while appending ends the process. See docs/ledger.md.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import orjson
+from pydantic import ValidationError
+
+from budgets.events import SCHEMA, Event, Opened, Planned, fields, parse
+from budgets.formatting import command, in_bytes, move_command
+from budgets.storage import DISK, Storage, read_plain, unused, write_all, write_aside
+
+LEDGER, HEAD, LOCK = "ledger.jsonl", "head.json", "ledger.lock"
+
+LEAST_FREE_BYTES = 8 << 20
+"""Without so much free space no evaluation is started: its result might be lost."""
+
+_SEAL = re.compile(rb',"h":"[0-9a-f]{32}"}')
+_SEAL_BYTES = 40
+_SECTOR = 512  # bytes that a disk writes whole or not at all
+_BODY = re.compile(
+    rb'\{"seq":(\d{1,15}),"at":"(\d{4}-\d\d-\d\dT[\d:.]{5,18}[+-]\d\d:\d\d)",'
+    rb'"elapsed_ms":(\d{1,15}),"event":(\{.*\})',
+    re.DOTALL,
+)
+
+
+class LedgerCorruptError(Exception):
+    """A ledger is not what was written: says what is wrong, where, and how to go on."""
+
+
+class RecordCorruptError(LedgerCorruptError):
+    """One of its records is not what was written."""
+
+    def __init__(self, path: Path, record: int, offset: int, why: str) -> None:
+        super().__init__(
+            f"{path}: record {record} at byte {offset}: {why}. Expected an unbroken chain of "
+            f"records. Nothing was changed. Restore the file from a backup, or "
+            f"{way_to_keep(path, record)}"
+        )
+        self.record = record
+        self.offset = offset
+
+
+class LedgerRolledBackError(LedgerCorruptError):
+    """The ledger is an older copy of itself, or its end was cut off."""
+
+
+class LedgerChangedError(LedgerCorruptError):
+    """Somebody else wrote to the ledger while this process had it."""
+
+
+class LedgerSchemaError(ValueError):
+    """A ledger was written by another version of this program."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(
+            f"{path} {what}; this version reads schema {SCHEMA}. Use the version that wrote it, or "
+            "a later one: pip install --upgrade cmaes-orchestrator"
+        )
+
+
+class LedgerStorageError(Exception):
+    """The disk refused a write; what it holds now is known only after reading it again."""
+
+
+class LedgerLockedError(Exception):
+    """Another process is writing to this ledger."""
+
+
+def way_to_keep(path: Path, records: int) -> str:
+    """What to do with a ledger of which so many records are whole."""
+    run = path.parent
+    if records == 0:
+        return f"begin anew, since nothing of it can be kept, with: {set_aside_command(run)}"
+    out = unused(run.with_name(f"{run.name}.salvaged"))
+    salvage = command("verify", str(run), "--salvage", str(out))
+    return f"keep what there is with: {salvage}"
+
+
+def set_aside_command(run: Path) -> str:
+    """What moves a run's directory away, before its own command is repeated."""
+    return f"{move_command(run, damaged(run))}, then the same command again"
+
+
+def damaged(run: Path) -> Path:
+    """Where a run's directory is moved aside to."""
+    return unused(run.with_name(f"{run.name}.damaged"))
+
+
+# Records
+
+
+class Record(NamedTuple):
+    """One verified line: `digest` seals it and all before it, `end` is the byte after it."""
+
+    seq: int
+    at: str  # wall clock, ISO 8601
+    elapsed_ms: int  # monotonic clock, since its session opened
+    event: Event
+    digest: str
+    offset: int
+    line: bytes  # without its newline
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.line) + 1
+
+
+def make_record(  # noqa: PLR0913 - a record's fields
+    event: Event, *, seq: int, at: datetime, elapsed_ms: int, offset: int, previous: str
+) -> Record:
+    """The record of `event` that follows the one with digest `previous`, at byte `offset`.
+
+    Raises RecordCorruptError if it could not be read back.
+    """
+    record = {
+        "seq": seq,
+        "at": at.isoformat(timespec="milliseconds"),
+        "elapsed_ms": elapsed_ms,
+        "event": fields(event),
+    }
+    body = orjson.dumps(record)[:-1]
+    line = body + _seal(digest_of(previous, body))
+    return Reader(Path(LEDGER), b"").check(line, seq, offset, previous)
+
+
+def digest_of(previous: str, body: bytes) -> str:
+    """What seals a line with this `body` after the record with digest `previous`."""
+    return hashlib.sha256(previous.encode() + body).hexdigest()[:32]
+
+
+def _seal(digest: str) -> bytes:
+    return b',"h":"' + digest.encode() + b'"}'
+
+
+def lacks_a_sector(line: bytes, offset: int) -> bool:
+    """Whether a sector under this line, at byte `offset`, never reached the disk: all zeros.
+
+    Sectors arrive in any order, so of a record that was not synced when the power went the end may
+    be there without the middle (etcd-io/etcd `server/storage/wal/decoder.go`, isTornEntry).
+    """
+    edges = [0, *range(_SECTOR - offset % _SECTOR, len(line), _SECTOR), len(line)]
+    return bool(line) and any(not line[a:b].strip(b"\0") for a, b in pairwise(edges))
+
+
+class Reader:
+    """Iterates once over the records in `data`, verifying each; then knows where they end.
+
+    A last line without its newline counts as a record if it is whole; one with a sector missing
+    was never finished. `path` is for messages.
+    Iterating raises LedgerCorruptError with the exact place, LedgerSchemaError on another schema.
+    """
+
+    def __init__(self, path: Path, data: bytes, mark: "Mark | None" = None) -> None:
+        self.count = 0
+        self.head = ""  # digest of the last record
+        self.end = 0  # byte after it, and after its newline, be that there or not
+        self.torn = b""  # what follows: a record that was never finished
+        self._path = path
+        self._data = data
+        self._mark = mark
+
+    def __iter__(self) -> Iterator[Record]:
+        marked = ""
+        for record in self._records():
+            if self._mark is not None and record.seq == self._mark.seq:
+                marked = record.digest
+            yield record
+        check_mark(self._path, self._mark, self.count, marked)
+
+    def _records(self) -> Iterator[Record]:
+        data = self._data
+        while (newline := data.find(b"\n", self.end)) >= 0:
+            line = data[self.end : newline]
+            if newline == len(data) - 1 and lacks_a_sector(line, self.end):
+                break
+            record = self.check(line, self.count, self.end, self.head)
+            self.count, self.head, self.end = self.count + 1, record.digest, newline + 1
+            yield record
+        self.torn = data[self.end :]
+        if seal := _SEAL.search(self.torn):  # only the newline is missing or damaged
+            line, rest = self.torn[: seal.end()], self.torn[seal.end() :]
+            with suppress(LedgerCorruptError):
+                record = self.check(line, self.count, self.end, self.head)
+                self.torn = rest
+                self.count, self.head, self.end = self.count + 1, record.digest, record.end
+                yield record
+
+    def check(self, line: bytes, seq: int, offset: int, previous: str) -> Record:
+        """The record in `line`, which is to follow the one with digest `previous`."""
+        body, seal = line[:-_SEAL_BYTES], line[-_SEAL_BYTES:]
+        digest = digest_of(previous, body)
+        if not _SEAL.fullmatch(seal):
+            raise RecordCorruptError(self._path, seq, offset, "not a sealed record")
+        if seal != _seal(digest):
+            why = "its hash does not follow from the records before it"
+            raise RecordCorruptError(self._path, seq, offset, why)
+        found = _BODY.fullmatch(body)
+        if found is None:
+            why = f"sealed, but no event of schema {SCHEMA}: not the fields of a record"
+            raise RecordCorruptError(self._path, seq, offset, why)
+        number, at, elapsed_ms, data = found.groups()
+        if int(number) != seq:
+            raise RecordCorruptError(self._path, seq, offset, f"it says it is number {int(number)}")
+        event = self._event(data, seq, offset)
+        return Record(seq, at.decode(), int(elapsed_ms), event, digest, offset, line)
+
+    def _event(self, data: bytes, seq: int, offset: int) -> Event:
+        try:
+            event = parse(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            self._check_schema(orjson.loads(data).get("schema_version", SCHEMA))
+            if first["type"] == "union_tag_invalid":
+                kind = first["ctx"]["tag"]
+                what = f"has a record of kind {kind!r} (record {seq} at byte {offset})"
+                raise LedgerSchemaError(self._path, what) from error
+            place = ".".join(map(str, first["loc"]))
+            why = f"sealed, but no event of schema {SCHEMA}: {place} {first['msg']}"
+            raise RecordCorruptError(self._path, seq, offset, why) from error
+        if seq == 0 and not isinstance(event, Planned):
+            raise RecordCorruptError(self._path, seq, offset, "the first record is no plan")
+        if isinstance(event, Planned | Opened):
+            self._check_schema(event.schema_version)
+        return event
+
+    def _check_schema(self, version: object) -> None:
+        if version != SCHEMA:
+            raise LedgerSchemaError(self._path, f"was written with ledger schema {version}")
+
+
+class Reading(NamedTuple):
+    """A ledger's whole records, and the bytes of an unfinished one after them."""
+
+    records: tuple[Record, ...]
+    torn: bytes
+
+
+def read(path: Path) -> Reading:
+    """Every record of the file at `path`, verified. Changes nothing.
+
+    Raises as `Reader` does; FileNotFoundError.
+    """
+    reader = Reader(path, read_plain(path))
+    return Reading(tuple(reader), reader.torn)
+
+
+# The head beside the ledger, by which lost records are missed
+
+
+class Mark(NamedTuple):
+    """The last record of a ledger when its writer last closed it: `head.json`."""
+
+    seq: int
+    digest: str
+
+
+def read_mark(path: Path) -> Mark | None:
+    """What `head.json` says of the ledger at `path`; None if it is not there or damaged."""
+    try:
+        mark = orjson.loads(read_plain(path.with_name(HEAD)))
+        return Mark(int(mark["seq"]), str(mark["h"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # it only ever repeats what the ledger said
+
+
+def check_mark(path: Path, mark: Mark | None, count: int, digest: str) -> None:
+    """Raises LedgerRolledBackError where a ledger of `count` records lacks any that are marked.
+
+    `digest` is that of its record with the mark's number; a ledger that has another one there
+    lacks them all.
+    """
+    if missing := records_lost(mark, count, digest):
+        raise LedgerRolledBackError(rolled_back(path, missing, count))
+
+
+def records_lost(mark: Mark | None, count: int, digest: str) -> int:
+    """How many of the marked records a ledger of `count` records lacks."""
+    if mark is None or mark.seq < 0 or (mark.seq < count and digest == mark.digest):
+        return 0
+    return mark.seq + 1 - (count if mark.seq >= count else 0)
+
+
+def rolled_back(path: Path, missing: int, kept: int) -> str:
+    """What is wrong with a ledger of `kept` records that lacks `missing`, and how to go on."""
+    return (
+        f"{path} is rolled back by {missing} records: {HEAD} has seen them, the ledger has not. "
+        "Its end was cut off, or it is an older copy. Nothing was changed. Put the newer copy "
+        f"back, or {way_to_keep(path, kept)}"
+    )
+
+
+def marked(path: Path) -> Reader:
+    """Iterates over a ledger's records, and misses those that `head.json` has seen.
+
+    Then raises LedgerRolledBackError.
+    """
+    mark = read_mark(path)  # before the ledger: somebody may be writing to both
+    return Reader(path, read_plain(path), mark)
+
+
+# The lock: by `flock` on a file that is never removed, so that the kernel gives it back
+
+
+def take_lock(directory: Path) -> int:
+    """A descriptor that holds the directory's lock until it is closed.
+
+    Raises LedgerLockedError, naming who has it; OSError when the directory cannot be written to.
+    """
+    path = directory / LOCK
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        owner = os.pread(lock, 200, 0).decode(errors="replace").strip() or "unknown"
+        os.close(lock)
+        raise LedgerLockedError(_held(directory, owner)) from error
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    owner = f"host {os.uname().nodename}, pid {os.getpid()}, since {since}"
+    with suppress(OSError):  # the text is for people; a full disk takes none
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, owner.encode(), 0)
+    return lock
+
+
+def _held(directory: Path, owner: str) -> str:
+    text = f"another orchestrator is running in {directory} ({owner}). "
+    holders = processes_with(directory / LOCK)
+    if holders and f"pid {holders[0]}," not in owner:  # it died, a child it forked lives on
+        pids = ", ".join(map(str, holders))
+        text += f"The lock is held by process {pids} on this machine, which it has started. "
+    return text + f"Look at it with: {command('status', str(directory))}"
+
+
+def processes_with(path: Path) -> list[int]:
+    """Pids of this machine's other processes that have the file open, as far as /proc tells us."""
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if link.samefile(path):
+                found.add(int(link.parts[2]))
+    return sorted(found - {os.getpid()})
+
+
+# The writer
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Injected time: `monotonic` in seconds, `now` for people and deadlines."""
+
+    monotonic: Callable[[], float]
+    now: Callable[[], datetime]
+
+
+class Ledger:
+    """The single writer of a run's ledger. Use as a context manager; `replay` before `append`.
+
+    Raises LedgerLockedError when another process has it, LedgerStorageError when the disk fails
+    (fatal: what reached it is known only after reading again), and what `replay` raises.
+    """
+
+    def __init__(self, directory: Path, clock: Clock, storage: Storage = DISK) -> None:
+        self.path = directory.absolute() / LEDGER
+        self.repairs: tuple[str, ...] = ()  # for people: what opening had to mend
+        self.head = ""  # digest of the last record: it seals everything before it
+        self.count = 0
+        self._end: int | None = None  # bytes; None until replayed, and after a failure
+        self._clock = clock
+        self._storage = storage
+        self._opened = clock.monotonic()
+        self._file = self._lock = -1
+        try:
+            self._lock = take_lock(directory)
+            self._file = storage.open(self.path)
+            storage.sync_directory(directory)
+        except OSError as error:
+            self.close()
+            raise LedgerStorageError(
+                f"cannot write to {error.filename or directory}: {error.strerror}. Nothing was "
+                "started"
+            ) from error
+        except BaseException:  # an interrupt, in a process that may go on
+            self.close()
+            raise
+
+    def replay(self) -> Iterator[Record]:
+        """Verify and yield every record, then mend the end and make ready to append.
+
+        Raises LedgerCorruptError, LedgerRolledBackError or LedgerSchemaError before anything is
+        changed, LedgerStorageError.
+        """
+        yield from (reader := marked(self.path))
+        try:
+            self._mend(reader)
+        except OSError as error:
+            where = error.filename or self.path
+            raise LedgerStorageError(f"cannot mend {where}: {error.strerror}") from error
+        self.head, self.count, self._end = reader.head, reader.count, reader.end
+
+    def _mend(self, reader: Reader) -> None:
+        """Make the file end after its last whole record, keeping every byte."""
+        storage, repairs = self._storage, []
+        if reader.torn:
+            aside = unused(self.path.with_name(f"ledger.torn-{reader.end}"))
+            write_aside(aside, reader.torn, storage=storage)
+            repairs.append(f"an unfinished line of {len(reader.torn)} bytes is now {aside.name}")
+        if reader.end and os.pread(self._file, 1, reader.end - 1) != b"\n":
+            repairs.append("the last line had lost its newline")
+            storage.truncate(self._file, reader.end - 1)
+            write_all(self._file, b"\n", storage)
+        elif repairs:
+            storage.truncate(self._file, reader.end)
+        if repairs:
+            storage.sync(self._file)
+        self.repairs = tuple(repairs)
+
+    def full_disk(self) -> str:
+        """Why the free space allows no further evaluation; empty when it does."""
+        free = self._storage.free_bytes(self.path.parent)
+        if free >= LEAST_FREE_BYTES:
+            return ""
+        return (
+            f"the run's disk is full ({in_bytes(free)} free, "
+            f"{in_bytes(LEAST_FREE_BYTES)} needed to start an evaluation); make room and repeat "
+            "the command"
+        )
+
+    def seal(self, event: Event) -> Record:
+        """The record that `append` would write now. Nothing is written yet."""
+        return make_record(
+            event,
+            seq=self.count,
+            at=self._clock.now(),
+            elapsed_ms=round(1000 * (self._clock.monotonic() - self._opened)),
+            offset=self._require_end(),
+            previous=self.head,
+        )
+
+    def append(self, record: Record) -> None:
+        """Put the sealed `record` on disk; it counts from the moment this returns.
+
+        What was written of a record that could not be synced is taken back: the system would show
+        it, and no later sync brings it to the disk.
+        """
+        end = self._require_end()
+        if record.seq != self.count or record.offset != end:
+            raise ValueError(f"record {record.seq} was sealed for another place in the ledger")
+        self._end = None  # until it is known that nothing failed
+        try:
+            self._refuse_another_writer(end)
+            write_all(self._file, record.line + b"\n", self._storage)
+            self._storage.sync(self._file)
+        except OSError as error:
+            with suppress(OSError):
+                self._storage.truncate(self._file, end)
+            raise LedgerStorageError(
+                f"cannot append to {self.path}: {error.strerror}. What was acknowledged before is "
+                "safe. Mend the disk and repeat the command"
+            ) from error
+        self.head, self.count, self._end = record.digest, record.seq + 1, record.end
+
+    def _refuse_another_writer(self, end: int) -> None:
+        mine, there = os.fstat(self._file), os.stat(self.path)
+        if not os.path.samestat(there, mine) or mine.st_size != end:
+            found = "another file" if mine.st_size == end else f"{mine.st_size} bytes"
+            raise LedgerChangedError(
+                f"{self.path} was changed by somebody else while this run had it: expected its own "
+                f"{end} bytes, found {found}. Nothing was written over. See what holds with: "
+                f"{command('verify', str(self.path.parent))}"
+            )
+
+    def _require_end(self) -> int:
+        if self._end is None:
+            raise LedgerStorageError(
+                f"{self.path} takes no record before it was read (again): open it anew"
+            )
+        return self._end
+
+    def close(self) -> None:
+        """Note the head, and give the file and the lock back; closing twice is harmless."""
+        try:
+            if self._end is not None and self.count:
+                mark = orjson.dumps({"seq": self.count - 1, "h": self.head}) + b"\n"
+                with suppress(OSError):  # it only repeats what the ledger says
+                    write_aside(self.path.with_name(HEAD), mark, storage=self._storage)
+        finally:
+            handles = [handle for handle in (self._lock, self._file) if handle >= 0]
+            self._file, self._lock, self._end = -1, -1, None
+            for handle in handles:
+                with suppress(OSError):
+                    fcntl.flock(handle, fcntl.LOCK_UN)  # also for children forked with the lock
+                    os.close(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,1 +1,0 @@
-"""A run's ledger on disk: its bytes, its single writer, its lock, its head."""

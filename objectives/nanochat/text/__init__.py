@@ -1,1 +1,0 @@
-"""Text to train on and to be scored on: where it comes from, how it is split and tokenized."""

