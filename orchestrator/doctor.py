@@ -32,7 +32,7 @@ from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import look_at_gpus
 from orchestrator.execution.server import EngineError
-from orchestrator.matrix.campaign import CampaignRequest, cells_of, terms_of
+from orchestrator.matrix.campaign import campaign_matrix, cells_of, terms_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import engine_of, search_plan
 from orchestrator.plan.times import disk_of, free_bytes, times_here
@@ -276,7 +276,7 @@ def _needed_bytes(config: Config, devices: Devices) -> dict[str, int]:
     root, tier = Path(config.runs_dir), config.search.tier
     each = times_here(root, config.tuned, devices).evaluation_bytes
     if config.campaign is not None:
-        plan = CampaignRequest(config, terms_of(config)).plan(devices, None)
+        plan = campaign_matrix(config, terms_of(config)).plan(devices, None)
         return {f"campaign {plan.run_id}": disk_of(plan, root, each).needed}
     succession = foreseen(root, config, devices.kind)
     configs = [config.having({"search.tier": one}) for one in ((tier,) if tier else get_args(Tier))]

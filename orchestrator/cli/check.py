@@ -33,18 +33,17 @@ from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config import MOST_SEEDS, TRAINING, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.calibrate import calibrate
-from orchestrator.matrix.knobs import CHECK_SEEDS, LEAST_SEEDS, KnobCheck
-from orchestrator.matrix.matrix import carry_out
-from orchestrator.matrix.memory import as_dict, memory_of, to_markdown, with_micro_batch
-from orchestrator.matrix.proxy import ProxyCheck, near
+from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, near, proxy_check
+from orchestrator.matrix.matrix import Matrix, carry_out
+from orchestrator.matrix.memory import memory_of, with_micro_batch
 from orchestrator.matrix.workers import (
     LEAST_EVALUATIONS,
     Sweep,
     as_document,
     swept,
+    to_markdown,
     worker_counts,
 )
-from orchestrator.matrix.workers import to_markdown as sweep_markdown
 from orchestrator.plan.history import Entry, entry_of, read_history
 from orchestrator.plan.resolve import slots_of
 from orchestrator.records.planned import objective_of
@@ -77,7 +76,7 @@ def knobs(
     Writes a run, RUNS_DIR/check/ID.
     """
     config = resolved_of(context)
-    _check(KnobCheck(config, seeds, names_of(names)), as_json=as_json)
+    _check(knob_check(config, seeds, names_of(names)), as_json=as_json)
 
 
 @checks.command(
@@ -117,7 +116,7 @@ def proxy(
     if run is not None:
         state = load_state(find_run(run, Path(config.runs_dir)))
         config, around = config.with_objective(_objective_of_run(config, state)), near(state)
-    _check(ProxyCheck(config, fraction, candidates, seeds, around), as_json=as_json)
+    _check(proxy_check(config, fraction, candidates, seeds, around), as_json=as_json)
 
 
 def _objective_of_run(config: Config, state: RunState) -> Objective:
@@ -128,7 +127,7 @@ def _objective_of_run(config: Config, state: RunState) -> Objective:
     return objective_of(state.plan)
 
 
-def _check(wanted: KnobCheck | ProxyCheck, *, as_json: bool) -> None:
+def _check(wanted: Matrix, *, as_json: bool) -> None:
     """Evaluate what the check asks for, or go on with it."""
     with conducting(wanted.config, as_json=as_json) as (session, live):
         result = carry_out(wanted, session, slots_of(wanted.config))
@@ -167,13 +166,13 @@ def workers(
         for result in sweep.carry_out(session):
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, as_json)
-            found.append(swept(result.directory))
+            found.append(swept(result.state, result.directory))
     fitted = fit([one.level for one in found])
+    document = as_document(found, fitted, slots.count)
     if as_json:
-        print_json(as_document(found, fitted, slots.count))
+        print_json(document)
     else:
-        name = f"{config.objective} on {slots.device_name}"
-        print_markdown(sweep_markdown(name, found, fitted, slots.count))
+        print_markdown(to_markdown(f"{config.objective} on {slots.device_name}", document))
 
 
 @checks.command(epilog=examples("check memory --set micro_batch_size=4"))
@@ -202,6 +201,6 @@ def memory(
     known = read_history(Path(config.runs_dir))
     found = memory_of(config.tuned, devices_of(slots), [*known, *entries], seconds)
     if as_json:
-        print_json(as_dict(found))
+        print_json(found.as_dict())
     else:
-        print_markdown(to_markdown(found))
+        print_markdown(found.to_markdown())

@@ -216,7 +216,7 @@ def _asked(context: Context, config: Config, *, as_json: bool) -> Asked:
     options = context.params
     check_beginning(config)
     if config.search.proxy is not None:
-        from orchestrator.matrix.proxy import on_shorter_evaluations
+        from orchestrator.matrix.checks import on_shorter_evaluations
 
         config = on_shorter_evaluations(config)
     overrides = overrides_of(options["override"], options["reason"])

@@ -20,7 +20,8 @@ from budgets.state import RunState
 from orchestrator.cli.terminal import silence
 from orchestrator.execution.insistence import INTERRUPTS
 from orchestrator.look.run import Run as View
-from orchestrator.look.viewer import PIPE_BYTES, SHOW, can_paint, line_of
+from orchestrator.look.terminal import line_of
+from orchestrator.look.viewer import PIPE_BYTES, SHOW, can_paint
 from orchestrator.running.run import Run
 from orchestrator.running.signals import at_once
 

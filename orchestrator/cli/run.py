@@ -19,8 +19,8 @@ from orchestrator.cli.options import (
     taking,
 )
 from orchestrator.config import Config
-from orchestrator.matrix.campaign import CampaignRequest, Staggered, terms_of
-from orchestrator.matrix.matrix import carry_out as carry_out_matrix
+from orchestrator.matrix.campaign import Staggered, campaign_matrix, terms_of
+from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import Searching
 from orchestrator.plan.resolve import slots_of
 from orchestrator.records.manifest import source_of
@@ -92,7 +92,6 @@ def run_campaign(asked: Asked) -> None:
     word = None if assumed is None else Calibration(assumed_seconds=assumed)
     with conducting(asked.config, as_json=asked.as_json) as (session, live):
         session.source = None if file is None else source_of(file)
-        request = CampaignRequest(config, campaign)
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
-        result = carry_out_matrix(request, session, slots, pace, word)
+        result = carry_out(campaign_matrix(config, campaign), session, slots, pace, word)
         finish(result, session.stop, live, asked.as_json)

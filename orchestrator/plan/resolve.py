@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from budgets.calibration import noise
@@ -23,7 +22,6 @@ from budgets.plan import (
     Parent,
     Phase,
     Plan,
-    ProxyTerms,
     Rung,
     SearchMethod,
     SearchTerms,
@@ -32,7 +30,6 @@ from budgets.plan import (
     Varied,
     Window,
 )
-from budgets.proxy.certificate import LEAST_CANDIDATES
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
 from objectives.registry import short_name
@@ -524,36 +521,3 @@ def limits_for(
         stall_seconds=min(wall_seconds, 120.0 if stall_seconds is None else stall_seconds),
         memory_bytes=devices.memory_bytes,
     )
-
-
-# A shorter evaluation
-
-
-def proxy_terms(
-    objective: Objective, fraction: float, calibration: Calibration | None
-) -> ProxyTerms:
-    """Return an evaluation of `fraction` of the objective's FLOPs, with a schedule of its own.
-
-    Never the beginning of a full one: under a schedule that cools down, and that a search may
-    move, what a training run scores on its way says little of a run that ends there. Raises
-    ValueError on a fraction that is none, and where the objective cannot be scaled.
-    """
-    if not 0 < fraction < 1:
-        raise ValueError(f"--fraction: expected a number between 0 and 1, got {fraction:g}")
-    shorter = objective.rung(fraction)
-    if shorter is None:
-        raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")
-    # only its training shrinks, not its start-up and its scoring
-    samples = () if calibration is None else calibration.samples
-    shares = [min(1.0, s.train_seconds / s.seconds) for s in samples if s.seconds > 0]
-    share = median(shares) if shares else 1.0
-    length = round(1 - share + share * shorter.length, 4)
-    return ProxyTerms(varied=Varied(label=shorter.label, settings=shorter.settings, length=length))
-
-
-def check_population(candidates: int) -> None:
-    """Raise ValueError where too few are compared to show that both lengths agree."""
-    if candidates < LEAST_CANDIDATES:
-        raise ValueError(
-            f"a proxy is certified on {LEAST_CANDIDATES} candidates or more, got {candidates}"
-        )

@@ -19,7 +19,7 @@ from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.best import Configuration, KnobValue, training_name
-from orchestrator.look.reports import best_document
+from orchestrator.look.document import best_document
 from orchestrator.look.run import Run
 from orchestrator.plan.seeds import training_seeds
 from orchestrator.records.recorded import Result, load_state

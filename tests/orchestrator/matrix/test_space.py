@@ -19,7 +19,8 @@ from objectives.space import Knob, SearchSpace
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
-from orchestrator.matrix.knobs import KnobCheck, check_points
+from orchestrator.matrix.checks import check_points, knob_check
+from orchestrator.matrix.matrix import Matrix
 from orchestrator.plan.history import Known, known_knobs, together
 from orchestrator.records.recorded import Result
 from orchestrator.verification.verify import verify
@@ -50,8 +51,8 @@ def sphere(**settings: Any) -> Any:
     return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 3, **settings}))
 
 
-def asked(seeds: int = 8, knobs: tuple[str, ...] = (), **terms: Any) -> KnobCheck:
-    return KnobCheck(config_for("check", "min", sphere(), **terms), seeds, knobs)
+def asked(seeds: int = 8, knobs: tuple[str, ...] = (), **terms: Any) -> Matrix:
+    return knob_check(config_for("check", "min", sphere(), **terms), seeds, knobs)
 
 
 # Points
@@ -127,13 +128,13 @@ def test_a_cap_on_evaluations_below_two_seeds_is_refused() -> None:
 
 def test_an_unknown_knob_is_refused_with_those_there_are() -> None:
     with pytest.raises(ValueError, match="sphere has no 'y', expected some of x0, x1, x2"):
-        asked(knobs=("x0", "y")).names()
+        asked(knobs=("x0", "y"))
 
 
 def test_the_name_follows_from_what_was_asked_not_from_what_was_found() -> None:
-    same = {asked(knobs=k).name("cpu") for k in ((), ("x0", "x1", "x2"), ("x2", "x1", "x0"))}
+    same = {asked(knobs=k).run_id("cpu") for k in ((), ("x0", "x1", "x2"), ("x2", "x1", "x0"))}
     other = {
-        request.name("cpu")
+        request.run_id("cpu")
         for request in (
             asked(knobs=("x0",)),
             asked(seeds=9),
@@ -141,7 +142,7 @@ def test_the_name_follows_from_what_was_asked_not_from_what_was_found() -> None:
             asked(max_evals=50),
             asked(max_device_hours=1.0),
             asked(max_hours=1.0),
-            asked(max_cost=1.0),
+            asked(max_cost=1.0, price_per_device_hour=1.0),
             asked(price_per_device_hour=1.0),
             asked(limit_seconds=50),
             asked(stall_seconds=5),
