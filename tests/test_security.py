@@ -26,7 +26,7 @@ from budgets.plan import Limits
 from objectives import registry, secrets
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob
-from orchestrator.cli.output import Output
+from orchestrator.cli.session import Output
 from orchestrator.execution import attempts, processes
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots

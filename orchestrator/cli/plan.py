@@ -14,9 +14,9 @@ from orchestrator.cli.options import (
     FILE,
     FOLLOWING,
     SEARCH,
-    Asked,
     Json,
-    asked_for_any,
+    Request,
+    requested,
     taking,
 )
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
@@ -98,15 +98,15 @@ def plan(
     Writes nothing, but with --out FILE the choice into a configuration.
     """
     fitting = fitting_of(fit, out, choice)
-    asked = asked_for_any(context, as_json=as_json)
-    if asked.config.campaign is not None:
+    request = requested(context)
+    if request.config.campaign is not None:
         if fitting is not None or count is not None:
             raise ValueError("--fit, --devices: of a search, and the file has a campaign")
-        plan_campaign(asked)
+        plan_campaign(request)
     elif fitting is not None:
-        fit_phase(asked, fitting, count)
+        fit_phase(request, fitting, count)
     else:
-        plan_phase(asked.config, count, as_json=as_json, in_full=verbose)
+        plan_phase(request.config, count, as_json=as_json, in_full=verbose)
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,9 @@ def fitting_of(fit: bool, file: Path | None, number: int | None) -> Fitting | No
     return Fitting(file, number) if fit else None
 
 
-def fit_phase(asked: Asked, fitting: Fitting, count: int | None) -> None:
+def fit_phase(request: Request, fitting: Fitting, count: int | None) -> None:
     """Print what fits; write the choice where a file is named, and nothing else."""
-    config, root = asked.config, Path(asked.config.runs_dir)
+    config, root = request.config, Path(request.config.runs_dir)
     devices = devices_for(config, count)
     there = available(config.budget, datetime.now(UTC))
     times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
@@ -141,8 +141,8 @@ def fit_phase(asked: Asked, fitting: Fitting, count: int | None) -> None:
         calibrated=lambda objective: calibration_here(root, objective, devices),
     )
     found = choices(wanted)
-    changes = None if fitting.file is None else _written(asked, fitting, found, there)
-    if asked.as_json:
+    changes = None if fitting.file is None else _written(request, fitting, found, there)
+    if request.as_json:
         document = {
             "available_hours": there.hours,
             "fits": best(found) is not None,
@@ -160,7 +160,7 @@ def fit_phase(asked: Asked, fitting: Fitting, count: int | None) -> None:
         print_line(printable(changes) if changes else f"{fitting.file} says so already.")
 
 
-def _written(asked: Asked, fitting: Fitting, found: list[Choice], there: Available) -> str:
+def _written(request: Request, fitting: Fitting, found: list[Choice], there: Available) -> str:
     """Write the choice; what changes in the file. Raises ValueError where nothing fits."""
     path, choice = fitting.file, best(found)
     assert path is not None, "only where a file is named"
@@ -172,21 +172,21 @@ def _written(asked: Asked, fitting: Fitting, found: list[Choice], there: Availab
             raise ValueError(f"--choice {fitting.number}: {choice.what} does not fit")
     if choice is None:
         raise ValueError(f"--out: {too_short(found, there)}")
-    if read(named_file("--out", path)) and asked.config.file != path:
+    if read(named_file("--out", path)) and request.config.file != path:
         raise ValueError(
             f"--out: {path} is there, and this plan knows nothing of what it says: plan with "
             f"{path} too, or name a new file"
         )
-    values: dict[str, Any] = {**_given(asked), **chosen(choice)}
-    assumed = asked.config.evaluation.assume_eval_seconds
+    values: dict[str, Any] = {**_given(request), **chosen(choice)}
+    assumed = request.config.evaluation.assume_eval_seconds
     if assumed is not None and choice.plan.calibration is not None:
         values["evaluation.assume_eval_seconds"] = choice.plan.calibration.median_seconds
     return write(path, values)
 
 
-def _given(asked: Asked) -> Mapping[str, Any]:
+def _given(request: Request) -> Mapping[str, Any]:
     """What is no default, by dotted key: a preset's and a profile's values follow from its name."""
-    values, sources = asked.config.all_values(), asked.config.sources
+    values, sources = request.config.all_values(), request.config.sources
     return {
         key: values[key]
         for key, source in sources.items()
@@ -194,12 +194,12 @@ def _given(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def plan_campaign(asked: Asked) -> None:
+def plan_campaign(request: Request) -> None:
     """Print what the campaign of a file would take."""
-    config = asked.config
+    config = request.config
     warnings = config.tuned.preflight()
     document, lines = campaign_plan(config, datetime.now(UTC))
-    if asked.as_json:
+    if request.as_json:
         print_json({**runs_document(config), **document})
         return
     title = f"# Campaign {plain(campaign_name(config))} of {config.objective}"

@@ -18,8 +18,7 @@ from budgets.ledger import LEDGER, read
 from budgets.plan import Calibration, Devices, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.cli.conducting import finish
-from orchestrator.cli.output import Output
+from orchestrator.cli.session import Output, finish
 from orchestrator.cli.terminal import console
 from orchestrator.config import Budget, Config
 from orchestrator.execution.engine import devices_of
