@@ -44,8 +44,8 @@ from orchestrator.config import (
     Config,
     Verdict,
 )
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Slots
 from orchestrator.plan.known import read_known
 
 METHOD: SearchMethod = "guided"
@@ -126,7 +126,7 @@ def found_as(directory: Path, plan: Plan) -> str:
 def engine_of(config: Config) -> Engine:
     """Return what evaluations run on."""
     own = config.backend
-    return Engine(own.executor, own.launcher, own.address, own.device, own.workers, own.threads)
+    return Engine(own.executor, own.address, own.device, own.workers, own.threads)
 
 
 def slots_of(config: Config) -> Slots:

@@ -18,8 +18,8 @@ from budgets.verdict.finalists import recommendation
 from objectives import registry
 from objectives.analytic import AnalyticObjective
 from objectives.api import Measurement, ObjectiveSpec
-from orchestrator.execution.attempts import locked, write_summary
-from orchestrator.execution.evaluate import Attempt, Outcome
+from orchestrator.execution.api import Attempt, Outcome
+from orchestrator.execution.files import locked, write_summary
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP, Followed, landscapes
 from orchestrator.records.recorded import Result
