@@ -371,6 +371,11 @@ def on_such(entry: Entry, devices: Devices) -> bool:
 
 # The nearest earlier run
 
+<<<<<<< HEAD
+=======
+BUDGET = ("target_flops", "num_batches", "num_epochs")
+"""Settings that say how long to train, and nothing of what. The first that is set decides."""
+>>>>>>> main
 
 Nearness = Literal["the same objective", "the same model", "the same kind of objective"]
 _NEAREST_FIRST: tuple[Nearness, ...] = get_args(Nearness)
