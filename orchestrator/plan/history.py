@@ -44,8 +44,8 @@ GPU_PEAK, GPU_MEMORY = "gpu_peak_bytes", "gpu_memory_bytes"
 UNMEASURED = 0.7
 """Of a throughput that was measured elsewhere or otherwise: what is counted on."""
 
-BUDGET = frozenset({"target_flops", "num_batches", "num_epochs"})
-"""Settings that say how long to train, and nothing of what."""
+BUDGET = ("target_flops", "num_batches", "num_epochs")
+"""Settings that say how long to train, and nothing of what. The first that is set decides."""
 
 
 # Calibrations
@@ -371,11 +371,6 @@ def on_such(entry: Entry, devices: Devices) -> bool:
 
 # The nearest earlier run
 
-<<<<<<< HEAD
-=======
-BUDGET = ("target_flops", "num_batches", "num_epochs")
-"""Settings that say how long to train, and nothing of what. The first that is set decides."""
->>>>>>> main
 
 Nearness = Literal["the same objective", "the same model", "the same kind of objective"]
 _NEAREST_FIRST: tuple[Nearness, ...] = get_args(Nearness)
