@@ -26,7 +26,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.session import system_clock
 from orchestrator.search.landscape import landscape
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests import ledgers
 from tests.asking import config_for
 from tests.ledgers import events_of, state_of
