@@ -33,7 +33,7 @@ from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.matrix.campaign import campaign_matrix, cells_of, terms_of
 from orchestrator.plan.resolve import engine_of, search_plan
 from orchestrator.plan.times import bytes_of_evaluations, free_bytes, known_time, room
-from orchestrator.running.place import check_place
+from orchestrator.run.files import check_place
 from orchestrator.warm_start import foreseen
 
 PACKAGES = ("torch", "ray", "cma", "numpy")

@@ -24,8 +24,8 @@ from orchestrator.execution.files import locked, write_summary
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.plan.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result
-from orchestrator.running.run import PlanChangedError
-from orchestrator.running.session import system_clock
+from orchestrator.run.files import PlanChangedError
+from orchestrator.run.session import system_clock
 from orchestrator.search.landscape import landscape
 from orchestrator.verification.verify import verify
 from orchestrator.warm_start import LEAST_STEP, MOST_STEP, WarmStart, carried, learned

@@ -9,7 +9,7 @@ import pytest
 from budgets.events import Status
 from orchestrator.execution.engine import Engine
 from orchestrator.records.recorded import Result
-from orchestrator.running.run import PlanChangedError
+from orchestrator.run.files import PlanChangedError
 from tests.ledgers import cut
 
 RunSearch = Callable[..., Result]
