@@ -1,26 +1,20 @@
 """A run's directory: where it may be, and which run it holds."""
 
 import re
-from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
 from budgets.events import Owner, Planned
-from budgets.formatting import PROGRAM, counted
+from budgets.formatting import PROGRAM
 from budgets.ledger import (
-    LEDGER,
     Ledger,
     LedgerCorruptError,
     LedgerStorageError,
-    marked,
     set_aside_command,
 )
 from budgets.plan import Plan
 from budgets.state import Observer, RunState, begin, fold
-from objectives.programs import sources
-from objectives.programs.objective import ProgramObjective
 from orchestrator.plan.differences import differences, in_short
-from orchestrator.records.planned import objective_of
 from orchestrator.run.attempts import Run
 
 NETWORK = frozenset(
@@ -112,7 +106,7 @@ def _refuse_orphans(directory: Path) -> None:
         )
 
 
-OF_THE_CODE = ("objective.settings.code:", "objective_fingerprint:")
+OF_THE_CODE = ("objective.settings.code", "objective_fingerprint:")
 """What an edit of the sources changes of a plan."""
 
 
@@ -128,7 +122,6 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     ways = ["Repeat the recorded options", "or give the new run its own name with --run-id NAME"]
     if all(name.startswith(OF_THE_CODE) for name in changed):
         ways[0] = "The sources have changed since it was planned: put them back as they were"
-        ways[-1] += _newer_sources(directory, asked)
     if asked.campaign is not None:
         ways = ["Put the file back as it was", "or give the campaign a [campaign] name of its own"]
     if asked.campaign is not None and asked.parent is not None:  # it was asked for without a file
@@ -142,17 +135,3 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
         f"{directory} holds another plan (recorded -> asked): {in_short(changed)}. "
         f"{', '.join(ways)}."
     )
-
-
-def _newer_sources(directory: Path, asked: Plan) -> str:
-    """Which files are newer than the run's plan, in a sentence; nothing of code that is ours."""
-    objective = objective_of(asked)
-    if not isinstance(objective, ProgramObjective):
-        return ""
-    planned = datetime.fromisoformat(next(iter(marked(directory / LEDGER))).at).timestamp()
-    files = sources.last_changed_first(objective.source_files)
-    newer = [path for path in files if path.stat().st_mtime > planned]
-    which = (
-        ", ".join(map(str, newer[: sources.MOST_NAMED])) or "none, so one was removed or renamed"
-    )
-    return f". Newer than its plan, of {counted(len(files), 'file')}: {which}. {sources.WHICH}"
