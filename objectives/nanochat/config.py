@@ -93,7 +93,7 @@ class NanochatConfig(BaseModel):
     @field_validator("data")
     @classmethod
     def _whatever_the_working_directory(cls, value: str) -> str:
-        return data.absolute(value)
+        return data.parse(value).name
 
     @field_validator("tokenizer")
     @classmethod
