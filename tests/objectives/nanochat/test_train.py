@@ -87,14 +87,6 @@ def test_the_score_is_the_mean_over_all_targets_of_all_windows(trainer: Build, m
     assert subject.evaluate_bpb(subject.val) == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_state_of_another_configuration_is_refused(trainer: Build) -> None:
-    state = advance(trainer(12), 3).state_dict()
-    other = trainer(12, matrix_lr=0.1, tau_c=0.9)
-    with pytest.raises(ValueError, match="another matrix_lr, tau_c"):
-        other.load_state_dict(state)
-    assert other.done == 0
-
-
 def test_bits_per_byte_count_the_bytes_that_tokens_stand_for(trainer: Build) -> None:
     subject = trainer(5, tokenizer="bpe:300")
     per_token = math.log2(300)
