@@ -1,0 +1,190 @@
+"""`check proxy`: whether a shorter evaluation ranks as the full one; and a search that is short."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from budgets.plan import Calibration, Devices, Sample
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator.matrix.checks import near, proxy_check, proxy_terms
+from orchestrator.matrix.matrix import Matrix
+from orchestrator.records.recorded import Result, load_state
+from orchestrator.verify import verify
+from tests import ledgers
+from tests.asking import config_for
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+RunSearch = Callable[..., Result]
+
+DEVICES = Devices(count=1, kind="cpu", name="some", threads=1, memory_bytes=1 << 30)
+QUICK = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
+
+
+def sphere(**settings: Any) -> Any:
+    return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 4, **settings}))
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, 2.0, float("nan")])
+def test_a_proxy_is_shorter_than_the_whole(fraction: float) -> None:
+    with pytest.raises(ValueError, match="a number between 0 and 1, got"):
+        proxy_terms(sphere(), fraction, None)
+
+
+def calibrated(seconds: float, train_seconds: float) -> Calibration:
+    fields = dict.fromkeys(Sample.model_fields, 0) | {"seed": 1, "score": 1.0}
+    return Calibration(
+        samples=(Sample(**{**fields, "seconds": seconds, "train_seconds": train_seconds}),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("calibration", "length"),
+    [
+        (None, 0.25),
+        (Calibration(assumed_seconds=5.0), 0.25),
+        (calibrated(4.0, 4.0), 0.25),
+        (calibrated(4.0, 2.0), 0.625),  # start-up and scoring take as long as ever
+        (calibrated(4.0, 9.0), 0.25),
+        (calibrated(0.0, 0.0), 0.25),
+    ],
+)
+def test_only_the_training_is_expected_to_shrink(
+    calibration: Calibration | None, length: float
+) -> None:
+    assert proxy_terms(sphere(), 0.25, calibration).varied.length == length
+
+
+def asked(candidates: int = 8, seeds: int = 1, **terms: Any) -> Matrix:
+    fraction = terms.pop("proxy", 0.25)
+    config = config_for("check", "min", sphere(), **terms)
+    return proxy_check(config, fraction, candidates, seeds)
+
+
+def test_a_check_compares_candidates_around_the_baseline() -> None:
+    request = asked(candidates=200)
+    points = request.points
+    assert points == asked(candidates=200).points
+    assert len(set(points)) == 200
+    for place in range(4):
+        units = [point[place] for point in points]
+        assert all(0 <= unit <= 1 for unit in units)
+        assert sum(units) / 200 == pytest.approx(0.5, abs=0.03)
+        assert 0.08 < (sum((u - 0.5) ** 2 for u in units) / 200) ** 0.5 < 0.12
+    assert asked(evaluation_seed=5).points != asked().points
+
+
+def test_a_check_of_a_run_is_around_what_it_recommends(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    settings = {"dimension": 4}
+    state = run_search(tmp_path, settings=settings, assumed_seconds=1.0).state
+    where = near(state)
+    told = state.told[-1].told
+    assert told is not None
+    assert (where.sigma, where.run_id, where.head) == (told.sigma, state.plan.run_id, state.head)
+    request = proxy_check(asked().config, 0.25, 8, 1, where)
+    assert request.points != asked().points
+    plan = request.plan(DEVICES, None)
+    assert plan.parent is not None
+    assert (plan.parent.head, plan.parent.device_ms) == (state.head, 0)
+    assert request.run_id("cpu") != asked().run_id("cpu")
+
+
+def test_a_check_pays_for_both_lengths_or_is_refused() -> None:
+    plan = asked(max_evals=16).plan(DEVICES, None)
+    assert (plan.caps.evaluations, plan.apart) == (8, 8)
+    with pytest.raises(ValueError, match="--max-evals 15 does not pay for the 16 evaluations"):
+        asked(max_evals=15).plan(DEVICES, None)
+
+
+def test_the_name_of_a_check_follows_from_what_was_asked() -> None:
+    others = [asked(9), asked(seeds=2), asked(proxy=0.5), asked(max_hours=1.0)]
+    names = {request.run_id("cpu") for request in (*others, asked(), asked())}
+    assert len(names) == 5
+    assert all(name.startswith("proxy-sphere-") for name in names)
+
+
+def test_a_check_says_in_words_and_in_files_whether_the_proxy_is_good_enough(
+    command: "Command", tmp_path: Path
+) -> None:
+    fine = command("check", "proxy", *QUICK, "--set", "noise=0.001", "--candidates", "10")
+    assert fine.code == 0
+    assert "Comparing 0.25 x effort with the full evaluation: 10 candidates around the" in fine.out
+    text = " ".join(fine.out.split())
+    assert "0.25 x effort is good enough to stand in for the full evaluation: over 10" in text
+    assert "Kendall's tau-b is" in text
+    assert " yes " in text
+
+    bad = command("check", "proxy", *QUICK, "--set", "bias=-3", "--json")
+    assert bad.code == 0
+    document = orjson.loads(bad.out)
+    assert not document["proxy"]["holds"]
+    assert "not good enough" in document["sentence"]
+    found = orjson.loads((Path(document["directory"]) / "check.json").read_bytes())
+    assert found["proxy"] == document["proxy"]
+    assert verify(Path(document["directory"])).divergence is None
+
+
+def test_a_repeated_check_is_only_read_and_an_interrupted_one_taken_up(
+    command: "Command", tmp_path: Path
+) -> None:
+    once = orjson.loads(command("check", "proxy", *QUICK, "--json").out)
+    run = Path(once["directory"])
+    assert orjson.loads(command("check", "proxy", *QUICK, "--json").out) == once
+    ledgers.cut(run, 25)
+    again = orjson.loads(command("check", "proxy", *QUICK, "--json").out)
+    ours, theirs = again["proxy"], once["proxy"]
+    for comparison in (ours, theirs):
+        del comparison["seconds_ratio"]
+    assert ours == theirs
+
+
+def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
+    command: "Command", tmp_path: Path
+) -> None:
+    few = ("--set", "search.population=8", "--max-evals", "24", "--set", "noise=0.001")
+    words = ("phase1", "--tier", "target", *QUICK, *few, "--assume-eval-seconds", "1")
+    short = (*words, "--set", "search.proxy=0.25")
+    refused = command(*short)
+    assert refused.code == 2
+    assert "check proxy --fraction 0.25 with the same" in " ".join(refused.err.split())
+    assert not (tmp_path / "artifacts/cmaes/phase1").exists()
+
+    checking = ("check", "proxy", *QUICK, "--set", "noise=0.001")
+    assert command(*checking, "--fraction", "0.5").code == 0
+    assert command(*short).code == 2  # another length was shown
+    assert command(*checking).code == 0
+    assert command(*short).code in (0, 4)
+    run = tmp_path / "artifacts/cmaes/phase1/target-sphere-s1"
+    state = load_state(run)
+    assert state.plan.objective["settings"]["effort"] == 0.25
+    assert state.plan.confirmation is not None
+    assert state.plan.confirmation.rung is not None
+    assert state.plan.confirmation.rung.varied.settings == {"effort": 1.0}
+    assert verify(run).divergence is None
+
+    checked = command("check", "proxy", "--run", run.name, "--executor", "inline")
+    assert checked.code == 0
+    assert f"around what {run.name} recommends" in checked.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--fraction", "1.5"), "expected a number between 0 and 1, got 1.5"),
+        (("--candidates", "7"), "greater than or equal to 8, got '7'"),
+        (("--run", "nowhere"), "no run 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    command: "Command", arguments: tuple[str, ...], said: str
+) -> None:
+    answer = command("check", "proxy", *QUICK, *arguments)
+    assert answer.code == 2
+    assert said in answer.err
