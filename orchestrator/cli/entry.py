@@ -35,9 +35,9 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("doctor", "set_up:doctor", BEFORE, "Whether all that a run needs is here.",
             ("doctor", "doctor search.toml --quick")),
-    Command("init", "set_up:init", BEFORE, "A file to begin with: a search, a campaign, your own program.",
+    Command("init", "set_up:init", BEFORE, "A file to begin with: search, campaign, own program.",
             ("init --template phase1", "init --template phase1 --out search.toml")),
-    Command("explain", "set_up:explain", BEFORE, "Every key and value of a configuration, and the knobs.",
+    Command("explain", "set_up:explain", BEFORE, "Every key and value of a file, and the knobs.",
             ("explain", "explain min-nanochat-s1", "explain search.toml")),
     Command("calibrate", "run:calibrate", BEFORE, "Measure the baseline.",
             ("calibrate", 'calibrate --again --reason "another driver"')),
