@@ -24,7 +24,7 @@ from objectives.api import (
 )
 from objectives.checkout import flags
 from objectives.checkout.config import CheckoutConfig, space
-from objectives.checkout.output import Output, measured, saved
+from objectives.checkout.output import Output, saved
 from objectives.environment import cleaned, python_versions
 from objectives.files import cache_directory
 from objectives.program import ProgramObjective
@@ -160,7 +160,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         with self._base(context.directory) as base:
             with self._blamed():
                 exit_ = self.run(line, output.line, context)
-                found = measured(output, exit_, base, eval_tokens)
+                found = output.measurement(exit_, base, eval_tokens)
             self._require_data(before)
             for path in saved(base, found.steps):  # all flags are among what it wrote there
                 shutil.copyfile(path, context.directory / path.name, follow_symlinks=False)
