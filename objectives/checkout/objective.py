@@ -107,7 +107,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         )
 
     def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
-        """Of the default knobs the flags say where they begin; a declared one may be both."""
+        """A default knob begins where its flag says; a declared knob may have a flag as well."""
         spec = super().with_baseline(knobs)
         flags, values = spec.settings["flags"], self.space.typed(knobs)
         if self.config.knobs:
