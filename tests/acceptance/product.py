@@ -2,8 +2,9 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -139,14 +140,6 @@ class Product:
         self.started.append(process)
         return process
 
-    def kill_at(self, ready: Callable[[], bool], *words: object) -> None:
-        """Begin a command and kill -9 its process as soon as `ready()` holds."""
-        process = self.start(*words)
-        wait_until(lambda: ready() or process.poll() is not None)
-        process.kill()
-        out, _ = process.communicate()
-        assert process.returncode == -signal.SIGKILL, f"it ended before it was killed:\n{out}"
-
     def run_directory(self, run: str = "*") -> Path:
         """The directory of the one search (or matrix of evaluations) with that id."""
         found = [
@@ -190,6 +183,12 @@ def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None
     while not condition():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.01)
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """Whole lines that are commands of the product, as a shell splits them."""
+    lines = re.findall(rf"^\s*{PROGRAM} (.+)$", text, re.MULTILINE)
+    return [shlex.split(line) for line in lines]
 
 
 def alive_below(directory: Path) -> list[int]:

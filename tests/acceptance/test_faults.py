@@ -176,6 +176,7 @@ def test_a_full_disk_ends_a_search_and_loses_nothing(product: Product) -> None:
 RAY = (*SEARCH, "--objective", "sphere", "--executor", "ray")
 
 
+@pytest.mark.slow
 def test_without_a_loopback_ray_is_not_waited_for(product: Product) -> None:
     code, said = apart(product, "--net", f"{sys.executable} -m orchestrator {' '.join(RAY)}")
     assert (code, "--executor local" in said) == (7, True), said

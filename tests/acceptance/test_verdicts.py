@@ -13,8 +13,7 @@ import pytest
 from scipy import optimize, stats
 
 from tests.acceptance.books import FAILED, Books
-from tests.acceptance.looking import commands_in
-from tests.acceptance.product import Product, WarmStart
+from tests.acceptance.product import Product, WarmStart, commands_in
 from tests.acceptance.searches import SMALL, books_of, phase1, scores
 
 pytestmark = pytest.mark.xdist_group("verdicts")
