@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -139,6 +140,14 @@ class Product:
         )
         self.started.append(process)
         return process
+
+    def kill_at(self, ready: Callable[[], bool], *words: object) -> None:
+        """Begin a command and kill -9 its process as soon as `ready()` holds."""
+        process = self.start(*words)
+        wait_until(lambda: ready() or process.poll() is not None)
+        process.kill()
+        out, _ = process.communicate()
+        assert process.returncode == -signal.SIGKILL, f"it ended before it was killed:\n{out}"
 
     def run_directory(self, run: str = "*") -> Path:
         """The directory of the one search (or matrix of evaluations) with that id."""
