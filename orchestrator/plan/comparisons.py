@@ -98,7 +98,7 @@ def _at_equal_seconds(plan: Plan, reference: Panel, place: int) -> Varied | None
     arm, spec = reference.arms[place], spec_of(plan)
     control = registry.varied(spec, arm.settings)
     factor = float(f"{baseline / own:.2g}")
-    stretched = registry.load(control).rung(factor)
+    stretched = registry.load(control).scaled(factor)
     if stretched is None:
         return None
     settings = {**arm.settings, **stretched.settings}

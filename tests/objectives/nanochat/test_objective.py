@@ -138,7 +138,7 @@ def test_a_rung_trains_with_so_many_times_the_flops_whatever_decides_the_length(
         return plan(objective.config, train_tokens=100_000)
 
     subject = NanochatObjective.from_settings({"data": text} | length)
-    rung = subject.rung(factor)
+    rung = subject.scaled(factor)
     assert rung is not None
     longer = variant(subject, rung)
     assert rung.length == factor
@@ -154,11 +154,11 @@ def test_a_rung_of_the_control_is_the_control_at_equal_seconds(
 ) -> None:
     subject = objective(target_flops=3e8)
     control = variant(subject, subject.controls()[0])
-    longer = variant(control, control.rung(1.3))
+    longer = variant(control, control.scaled(1.3))
     assert longer.config == control.config.model_copy(update={"target_flops": 3.9e8})
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_rung_needs_a_positive_factor(factor: float) -> None:
     with pytest.raises(ValueError, match="factor must be positive and finite"):
-        NanochatObjective.from_settings({"num_batches": 100}).rung(factor)
+        NanochatObjective.from_settings({"num_batches": 100}).scaled(factor)
