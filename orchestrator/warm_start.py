@@ -58,7 +58,7 @@ class WarmStart:
         if seen is not None:
             sigma0, shape = _distribution(seen, self.state.plan, config, self.unlearned)
         else:
-            last = self.state.told[-1].told if self.state.told else None
+            last = self.state.completed[-1].told if self.state.completed else None
             step = _bounded(MOST_STEP if last is None else last.sigma)
             sigma0, shape = step if config.search.sigma0 is None else config.search.sigma0, None
         search = SearchTerms(

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Context, Option
 
 from budgets.calibration import measure
-from budgets.proxy.certificate import LEAST_CANDIDATES
+from budgets.proxy import LEAST_CANDIDATES
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.cli.conducting import conducting, finish

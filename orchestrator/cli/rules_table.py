@@ -8,7 +8,7 @@ from budgets.formatting import number, table
 from budgets.plan import Thresholds
 from budgets.rules import RULES, TABLE, Reading, is_overridden, readings
 from budgets.state import RunState
-from budgets.verdict.decision import Condition, conditions
+from budgets.verdict import Condition, conditions
 
 
 def rule_rows(state: RunState | None = None) -> list[dict[str, Any]]:

@@ -7,10 +7,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from budgets.campaign.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.effects import CampaignReport, campaign_report
 from budgets.formatting import number, plain, shortened
 from budgets.ledger import LEDGER
+from budgets.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.plan import Thresholds
 from budgets.storage import document, write_aside
 from orchestrator.look import text

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from budgets.verdict.finalists import recommendation
+from budgets.verdict import recommendation
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.files import measured_in

@@ -8,9 +8,9 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from budgets.plan import SearchTerms
-from budgets.state import Generation, RunState
+from budgets.state import Batch, RunState
 from budgets.stats import chance_of, discoveries
-from budgets.verdict.finalists import mean_score
+from budgets.verdict import mean_score
 from orchestrator.look.rows import Distribution, Marginal, Spread
 from orchestrator.records.diverged import ReplayError
 from orchestrator.records.recommended import best_point
@@ -37,7 +37,7 @@ class Effect(NamedTuple):
 
 
 def effects(
-    generations: Sequence[Generation], centre: Sequence[float], rate: float
+    generations: Sequence[Batch], centre: Sequence[float], rate: float
 ) -> list[Effect] | None:
     """Estimate every knob's effect at the point `centre` by ordinary least squares.
 
@@ -64,7 +64,7 @@ def effects(
 
 
 def _least_squares(
-    generations: Sequence[Generation], centre: Sequence[float] | None
+    generations: Sequence[Batch], centre: Sequence[float] | None
 ) -> tuple[list[float], list[float], int] | None:
     """Return coefficients, slopes first, their standard errors, and the degrees of freedom."""
     import numpy as np
@@ -109,7 +109,7 @@ def _chance(value: float, error: float, freedom: int) -> float:
 
 def marginals(run: "Run") -> Iterator[Marginal]:
     """One a knob; none before a candidate has a score."""
-    generations = run.state.told
+    generations = run.state.completed
     samples = [
         (point, score - mean)
         for generation in generations
@@ -155,7 +155,7 @@ def replayed(state: RunState) -> tuple[Distribution | None, str]:
     plan = state.plan
     if plan.search is None:
         return None, f"a {plan.phase} run searches nothing"
-    if not state.told:
+    if not state.completed:
         return None, "no generation is finished yet"
     try:
         from orchestrator.warm_start import landscapes
@@ -165,11 +165,11 @@ def replayed(state: RunState) -> tuple[Distribution | None, str]:
     except (ImportError, ReplayError, ValueError, ArithmeticError) as error:
         return None, f"the search cannot be replayed here: {error}"
     history = []
-    for generation, here in zip(state.told, seen[1:], strict=True):
+    for generation, here in zip(state.completed, seen[1:], strict=True):
         told = generation.told
         assert told is not None, "it is among those told"
         ratio = sqrt(here.condition)  # that on record is of a decomposition before it
-        spread = Spread(generation.number, told.sigma, ratio, here.deviations, told.favourite)
+        spread = Spread(generation.number, told.sigma, ratio, here.deviations, told.mean)
         history.append(spread)
     return Distribution(tuple(history), seen[-1].correlations, correlation, condition), ""
 

@@ -66,7 +66,7 @@ def _trials(run: Run) -> Iterator["FrozenTrial"]:
     for (number, candidate), own in sorted(attempts.items()):
         generation = run.state.generation(number)
         ends = [one.status for one in own if one.is_final]
-        if len(ends) < len(generation.seeds_of(candidate)):
+        if len(ends) < len(generation.seeds[candidate]):
             continue
         score, knobs = generation.score(candidate), own[0].knobs
         failed = [end for end in ends if end is not Status.OK]

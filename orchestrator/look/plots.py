@@ -17,7 +17,7 @@ from budgets.events import Status
 from budgets.failures import is_lost
 from budgets.formatting import counted, listed, number, percent, sentence_case, shortened
 from budgets.stats import interval
-from budgets.verdict.finalists import BASELINE
+from budgets.verdict import BASELINE
 from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.campaign import name_of

@@ -17,7 +17,7 @@ from budgets.ledger import LEDGER, Clock, read
 from budgets.state import RunState, apply, begin
 from budgets.storage import document as as_json
 from budgets.storage import write_aside
-from budgets.verdict.finalists import Point, recommendation, winner
+from budgets.verdict import Point, recommendation, winner
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Block, Section, Text, answer_in_markdown, markdown
@@ -88,7 +88,7 @@ def write_generation(run: Run, directory: Path) -> None:
 
     It looks at no other generation: the last report of a long search takes as long as the first.
     """
-    state, last = run.state, run.state.told[-1]
+    state, last = run.state, run.state.completed[-1]
     best, healthy, of = min(last.healthy, default=None), len(last.healthy), len(last.points)
     said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
     ledger = {"records": state.records, "head": state.head}

@@ -19,19 +19,19 @@ from rich.live import Live
 from rich.text import Text
 
 from budgets.events import (
+    ComparisonAsked,
     Decided,
     Event,
     Fired,
     GenerationTold,
     Opened,
     Overridden,
-    PanelAsked,
     Settled,
     Withdrawn,
 )
 from budgets.formatting import duration, number, precise_duration, printable
 from budgets.ledger import LEDGER
-from budgets.verdict.findings import title
+from budgets.verdict import title
 from objectives.programs.kernel import libc
 from orchestrator.look import text
 from orchestrator.look.board import Board
@@ -102,11 +102,13 @@ def line_of(  # noqa: PLR0911 - a kind of record each
             pace = text.pace_line(run.pace, run.now)
             also = "" if brief else f"\n  Spent: {text.spent(run)}.\n  {pace}"
             return f"{_generation(run, event)}{also}"
-        case PanelAsked():
-            names = [arm.name for arm in event.arms]
+        case ComparisonAsked():
+            names = [arm.name for arm in event.configurations]
             said = ", ".join(names) if len(names) < 7 else f"{len(names)} configurations"
             count = sum(map(len, event.seeds))
-            return f"Comparison ({comparison_name(event.panel)}): {said} ({count} evaluations)."
+            return (
+                f"Comparison ({comparison_name(event.comparison)}): {said} ({count} evaluations)."
+            )
         case Opened():
             done, planned = run.state.accounts.evaluations, run.plan.resolved.evaluations
             verb = "Starting" if len(run.state.opened) == 1 else "Resuming"
@@ -126,9 +128,9 @@ def line_of(  # noqa: PLR0911 - a kind of record each
 def _evaluation(run: Run, event: Settled) -> str:
     plan, accounts, pace = run.plan, run.state.accounts, run.pace
     done, planned = accounts.evaluations, plan.resolved.evaluations
-    if event.panel is not None:
-        done, planned = accounts.apart, plan.apart
-    seed = "" if run.is_search and event.panel is None else f", seed {event.seed}"
+    if event.comparison is not None:
+        done, planned = accounts.comparisons, plan.comparison_evaluations
+    seed = "" if run.is_search and event.comparison is None else f", seed {event.seed}"
     parts = [
         f"[{done:{len(str(planned))}d}/{planned}]",
         f"{'baseline' if plan.phase == 'calibration' else run.which(event)}{seed}",
@@ -139,8 +141,8 @@ def _evaluation(run: Run, event: Settled) -> str:
         parts.append("recovered")
     if event.cause:
         parts.append(f"({event.cause})")
-    if event.again:
-        parts.append(f"to be retried: {event.again}")
+    if event.retry:
+        parts.append("to be retried elsewhere")
     if pace.remaining_hours is not None:
         off = text.on_track(pace).removeprefix("on track")
         parts.append(f"{duration(3600 * pace.remaining_hours)} left{', ' * bool(off)}{off}")

@@ -6,10 +6,10 @@ from random import Random
 from typing import ClassVar
 
 from budgets.formatting import PROGRAM
-from budgets.plan import Calibration, Devices, Envelope, Parent, Phase, Plan, Varied
-from budgets.proxy.certificate import LEAST_CANDIDATES, certificate
+from budgets.plan import Calibration, Devices, Envelope, Parent, Phase, Plan, Variant
+from budgets.proxy import LEAST_CANDIDATES, certificate
 from budgets.state import RunState
-from budgets.verdict.finalists import recommendation
+from budgets.verdict import recommendation
 from objectives import registry
 from orchestrator.config import Config
 from orchestrator.matrix.matrix import within
@@ -94,7 +94,7 @@ class ProxyCheck:
         assert plan.proxy is not None
         where = "the baseline" if self.near is None else f"what {self.near.run_id} recommends"
         return (
-            f"Comparing {plan.proxy.varied.label} with the full evaluation: {self.candidates} "
+            f"Comparing {plan.proxy.variant.label} with the full evaluation: {self.candidates} "
             f"candidates around {where}, {plan.resolved.evaluations} evaluations of each length."
         )
 
@@ -109,7 +109,7 @@ def _within(random: Random, unit: float, sigma: float) -> float:
 def near(state: RunState) -> Near:
     """Where the run stands. Raises ValueError on one that has searched nothing yet."""
     plan, point = state.plan, recommendation(state)
-    told = state.told[-1].told if state.told else None
+    told = state.completed[-1].told if state.completed else None
     if plan.search is None:
         raise ValueError(f"{plan.run_id} is a {plan.phase}: expected a search's run")
     if point is None or told is None:
@@ -125,7 +125,7 @@ def on_shorter_evaluations(config: Config) -> Config:
     """
     fraction, full = config.search.proxy, config.tuned
     assert fraction is not None, "asked for"
-    shorter = proxy_terms(full, fraction, None).varied
+    shorter = proxy_terms(full, fraction, None).variant
     name, _, _ = f"proxy-{family_of(full, 'cpu')}".rpartition("-")  # on whatever kind of device
     checks = (run.state for run in finished_runs(Path(config.runs_dir), "check", name))
     if not any(_agrees(state, shorter) for state in checks):
@@ -138,7 +138,7 @@ def on_shorter_evaluations(config: Config) -> Config:
     return short if short.verdict.rung is not None else short.having({"verdict.rung": 1 / fraction})
 
 
-def _agrees(state: RunState, shorter: Varied) -> bool:
+def _agrees(state: RunState, shorter: Variant) -> bool:
     terms, found = state.plan.proxy, certificate(state)
-    is_same = terms is not None and terms.varied.settings == shorter.settings
+    is_same = terms is not None and terms.variant.settings == shorter.settings
     return is_same and found is not None and found.holds

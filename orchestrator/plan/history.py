@@ -251,8 +251,8 @@ def entry_of(state: RunState, ruling: Ruling | None = None) -> Entry:
         device_name=plan.devices.name,
         threads=plan.devices.threads,
         devices=plan.devices.count,
-        evaluations=state.accounts.evaluations + state.accounts.apart,
-        evaluations_planned=plan.resolved.evaluations + plan.apart,
+        evaluations=state.accounts.evaluations + state.accounts.comparisons,
+        evaluations_planned=plan.resolved.evaluations + plan.comparison_evaluations,
         evaluation=_typical(state),
         startup_seconds=median(starts) / 1000 if starts else 0.0,
         idle_device_hours=idle_hours(state),
@@ -291,7 +291,7 @@ def _of_the_objective(state: RunState) -> Iterator[Settled]:
     """Healthy results of evaluations that changed none of its settings."""
     for generation in state.generations:
         for result in generation.results():
-            is_plain = not generation.settings(result.candidate)
+            is_plain = not generation.configurations[result.candidate].settings
             if is_plain and result.status is Status.OK and result.seconds > 0:
                 yield result
 

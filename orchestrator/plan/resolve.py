@@ -29,12 +29,13 @@ from budgets.plan import (
     SearchTerms,
     Source,
     Thresholds,
-    Varied,
+    Variant,
     Window,
 )
-from budgets.proxy.certificate import LEAST_CANDIDATES
+from budgets.proxy import LEAST_CANDIDATES
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
+from objectives.api import Variant as ObjectiveVariant
 from objectives.registry import short_name
 from objectives.settings import shown
 from orchestrator.capacity import Pacing
@@ -251,7 +252,7 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
         raise ValueError(
             f"verdict.confirm_seeds: expected 2 or more (5 for a Go), or 0 for none, got {seeds}"
         )
-    controls = tuple(Varied.model_validate(c.model_dump()) for c in objective.controls())
+    controls = tuple(map(_variant, objective.controls()))
     return Confirmation(
         seeds=seeds,
         picking_seeds=PICKING_SEEDS,
@@ -261,6 +262,11 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
         incumbent=None if source is None else source.point,
         rung=_rung(objective, verdict),
     )
+
+
+def _variant(own: ObjectiveVariant) -> Variant:
+    """An objective's variant as a plan holds it."""
+    return Variant(label=own.label, settings=own.settings, cost_factor=own.length)
 
 
 def _rung(objective: Objective, verdict: Verdict) -> Rung | None:
@@ -273,8 +279,8 @@ def _rung(objective: Objective, verdict: Verdict) -> Rung | None:
     varied = objective.rung(factor)
     if varied is None:
         return None
-    longer = Varied.model_validate(varied.model_dump())
-    return Rung(factor=factor, seeds=seeds, varied=longer)
+    longer = _variant(varied)
+    return Rung(factor=factor, seeds=seeds, variant=longer)
 
 
 def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
@@ -557,7 +563,9 @@ def proxy_terms(
     if shorter is None:
         raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")
     length = _length(shorter.length, calibration)
-    return ProxyTerms(varied=Varied(label=shorter.label, settings=shorter.settings, length=length))
+    return ProxyTerms(
+        variant=Variant(label=shorter.label, settings=shorter.settings, cost_factor=length)
+    )
 
 
 def _length(shorter: float, calibration: Calibration | None) -> float:

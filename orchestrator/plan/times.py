@@ -11,13 +11,13 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Literal
 
+from budgets import verdict as luck
 from budgets.calibration import ONE_SCORE, EvalSeconds, Noise, eval_seconds, measure, noise
 from budgets.events import GenerationTold, Opened, Reserved, Settled, Status
 from budgets.formatting import PROGRAM, counted, in_bytes, plain
 from budgets.ledger import LEAST_FREE_BYTES, LEDGER, LedgerCorruptError, Record, read
 from budgets.plan import Calibration, Devices, Plan, Sample
 from budgets.state import ImpossibleEventError, fold
-from budgets.verdict import gains as luck
 from objectives.api import Objective
 from orchestrator.plan.history import Prior, find_calibration, nearest, read_history, scaled_seconds
 from orchestrator.records.recorded import first_plan, last_changed, ledgers
@@ -171,7 +171,7 @@ class Room:
 def room(plan: Plan, root: Path, evaluation_bytes: int | None) -> Room:
     """What the plan's run would take where the runs live. `root` need not be there yet."""
     shape = plan.resolved
-    count = shape.evaluations + plan.apart
+    count = shape.evaluations + plan.comparison_evaluations
     dimension = 0 if plan.search is None else len(plan.search.start)
     asked = shape.population * dimension * NUMBER_BYTES
     files = shape.generations * REPORT_BYTES
@@ -382,7 +382,7 @@ def _measured(records: Sequence[Record]) -> Latest | None:
     state = fold(iter(records))
     seconds = [
         end.seconds
-        for generation in state.told
+        for generation in state.completed
         for end in generation.results()
         if end.status is Status.OK
     ]

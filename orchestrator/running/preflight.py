@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from budgets.plan import Plan, Varied
+from budgets.plan import Plan, Variant
 from objectives import registry
 from objectives.api import Objective, SetupError
 
@@ -21,9 +21,9 @@ def preflight(objective: Objective, plan: Plan) -> Iterator[str]:
             raise SetupError(f"{varied.label}: {error}") from error
 
 
-def _varied(plan: Plan) -> Iterator[Varied]:
+def _varied(plan: Plan) -> Iterator[Variant]:
     """What else than the objective itself the plan is sure to evaluate."""
     if plan.proxy is not None:
-        yield plan.proxy.varied
+        yield plan.proxy.variant
     for condition in () if plan.campaign is None else plan.campaign.conditions:
-        yield Varied(label=condition.name, settings=condition.settings)
+        yield Variant(label=condition.name, settings=condition.settings)

@@ -21,7 +21,8 @@ from budgets.formatting import PROGRAM, counted, one_line
 from budgets.ledger import LEDGER, Ledger, LedgerCorruptError, Record, marked, set_aside_command
 from budgets.plan import Plan
 from budgets.rules import refusal_of
-from budgets.state import Batch, Observer, RunState, Try, apply, begin, fold, ticked
+from budgets.state import Attempt as Abandoned
+from budgets.state import Batch, Observer, RunState, apply, begin, fold, ticked
 from budgets.storage import unused
 from objectives.programs import sources
 from objectives.programs.objective import ProgramObjective
@@ -85,7 +86,7 @@ class Run:
 
         An attempt that nobody here has cancelled was lost, whoever told its supervisor to end.
         """
-        for attempt in self.state.open_tries():
+        for attempt in self.state.running_attempts():
             if self._attempt_id(attempt.reserved) == outcome.attempt_id:
                 end = settled(attempt.reserved, outcome)
                 if end.status is Status.CANCELLED and not may_be_cancelled:
@@ -99,7 +100,7 @@ class Run:
         if own.status is not Status.ERROR or not (why := self.ledger.full_disk()):
             return own
         cause = one_line(f"{why}. Then: {own.cause}")
-        return replace(own, status=Status.LOST, again=None, cause=cause)
+        return replace(own, status=Status.LOST, retry=False, cause=cause)
 
     def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
         """Set an attempt's worst case aside and make its directory; or say why not.
@@ -122,11 +123,11 @@ class Run:
 
     def _next(self, batch: Batch, candidate: int, seed: int) -> tuple[Reserved, Attempt]:
         reserved = Reserved(
-            panel=batch.panel,
+            comparison=batch.comparison,
             generation=batch.number,
             candidate=candidate,
             seed=seed,
-            attempt=len(batch.tries.get((candidate, seed), ())) + 1,
+            attempt=len(batch.attempts.get((candidate, seed), ())) + 1,
             reserve_ms=0,
             slot=self.state.accounts.free_slot,
         )
@@ -137,7 +138,9 @@ class Run:
         """Why it may not start now: a longer variant may take more than what is left."""
         batch = self.state.batch(reserved)
         refusal = refusal_of(self.state, batch, reserved.candidate, accounts)
-        return refusal or accounts.refusal(reserved.reserve_ms, apart=batch.panel is not None)
+        return refusal or accounts.refusal(
+            reserved.reserve_ms, compares=batch.comparison is not None
+        )
 
     def attempt(self, reserved: Reserved) -> Attempt:
         """The attempt a reservation is for: the same one whenever it is asked for."""
@@ -260,11 +263,11 @@ def settle_abandoned(run: Run) -> None:
 
     None of this process's may be in flight.
     """
-    for abandoned in run.state.open_tries():
+    for abandoned in run.state.running_attempts():
         settle_one_abandoned(run, abandoned)
 
 
-def settle_one_abandoned(run: Run, abandoned: Try) -> None:
+def settle_one_abandoned(run: Run, abandoned: Abandoned) -> None:
     """Settle an attempt that another process began, once nothing of it is alive here."""
     attempt = run.attempt(abandoned.reserved)
     wait_seconds = 2 * attempt.limits.grace_seconds + 5
@@ -272,7 +275,7 @@ def settle_one_abandoned(run: Run, abandoned: Try) -> None:
     run.record(judged(run.state, _end_of_abandoned(abandoned, found)))
 
 
-def _end_of_abandoned(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settled:
+def _end_of_abandoned(abandoned: Abandoned, found: Outcome | Unstarted | Unknown) -> Settled:
     if isinstance(found, Outcome):
         return settled(abandoned.reserved, found, recovered=True)
     if isinstance(found, Unstarted):

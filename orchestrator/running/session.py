@@ -17,7 +17,7 @@ from budgets.formatting import counted
 from budgets.ledger import LEDGER, Clock, Ledger
 from budgets.plan import Plan
 from budgets.rules import Ruling, ruling_of
-from budgets.state import Generation, Observer, RunState
+from budgets.state import Batch, Observer, RunState
 from budgets.storage import DISK, Storage, read_plain
 from objectives.api import Objective
 from orchestrator.capacity import Pace, Pacing
@@ -182,7 +182,7 @@ class Session:
 
     def _take_up(self, directory: Path, run: Run, slots: Slots, overrides: Overrides) -> None:
         """Put this session on record, and make good what earlier ones have left undone."""
-        if not run.state.open_tries():  # whose ends may yet make a rule fire
+        if not run.state.running_attempts():  # whose ends may yet make a rule fire
             for rule, reason in overrides[:1]:
                 refuse_override(run.state, rule, reason)  # before anything is written
         run.record(opened(run.owner, slots, self.command))
@@ -210,7 +210,7 @@ class Session:
         self._say_new_warnings()
         self.look(run)
 
-    def _closed(self, run: Run, generation: Generation | None) -> None:
+    def _closed(self, run: Run, generation: Batch | None) -> None:
         self._say_new_warnings()
         is_generation = run.state.plan.search is not None and generation is not None
         self.reports.closed(run.directory, run.state, is_generation=is_generation)

@@ -17,10 +17,10 @@ def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
 
     So nobody takes a result for that of another point, whatever became of the ledger in between.
     """
-    batch = state.batch(reserved)
-    identity = f"{state.genesis}/{attempt_place(reserved)}/{batch.points[reserved.candidate]}"
-    if changed := batch.settings(reserved.candidate):
-        identity += f"/{sorted(changed.items())}"
+    own = state.batch(reserved).configurations[reserved.candidate]
+    identity = f"{state.genesis}/{attempt_place(reserved)}/{own.point}"
+    if own.settings:
+        identity += f"/{sorted(own.settings.items())}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
@@ -52,7 +52,7 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
         measured = {name: getattr(measurement, name) for name in fields}
         measured["metrics"] = {k: v for k, v in measurement.metrics.items() if math.isfinite(v)}
     return Settled(
-        panel=reserved.panel,
+        comparison=reserved.comparison,
         generation=reserved.generation,
         candidate=reserved.candidate,
         seed=reserved.seed,

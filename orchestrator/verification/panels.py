@@ -5,16 +5,15 @@ from dataclasses import fields, replace
 from math import isclose
 from typing import TypeVar
 
-from budgets.events import Decided, PanelAsked, Settled
+from budgets.events import ComparisonAsked, Decided, Settled
 from budgets.ledger import Record
-from budgets.schedule import next_step
+from budgets.schedule import next_action
 from budgets.state import RunState, apply, begin
-from budgets.verdict.decision import decide
-from budgets.verdict.findings import title
+from budgets.verdict import decide, title
 from orchestrator.plan.comparisons import due
 from orchestrator.records.diverged import DivergedError
 
-Word = TypeVar("Word", Settled, PanelAsked, Decided)
+Word = TypeVar("Word", Settled, ComparisonAsked, Decided)
 
 
 def at(record: Record) -> str:
@@ -35,43 +34,44 @@ def fresh_seeds(state: RunState) -> int:
     """How many seeds the confirmation used: none that a search or a finalist was picked on."""
     calibration = state.plan.calibration
     known = {sample.seed for sample in calibration.samples} if calibration is not None else set()
-    known |= {seed for generation in state.generations for seed in generation.seeds}
-    panels = [panel for panel in state.panels.values() if panel.name != "proxy"]
-    by_name = {p.name: {seed for own in p.seeds for seed in own} for p in panels}
+    known |= {seed for generation in state.generations for seed in generation.seeds[0]}
+    compared = {name: own for name, own in state.comparisons.items() if name != "proxy"}
+    by_name = {name: {seed for own in c.seeds for seed in own} for name, c in compared.items()}
     for name, seeds in by_name.items():
         others = by_name.get("finalists", set()) if name == "winner" else set()
         if stale := sorted(seeds & (known | others)):
-            raise DivergedError(f"seed {stale[0]} of the {name} panel is not fresh")
+            raise DivergedError(f"seed {stale[0]} of the comparison {name} is not fresh")
     return len(set().union(*by_name.values()))
 
 
-def panels_and_decision(records: Sequence[Record]) -> str:
+def comparisons_and_decision(records: Sequence[Record]) -> str:
     """Each panel, and what was decided, is what the plan and the records before it give."""
     state = begin(records[0])
     for record in records[1:]:
         event = record.event
-        if isinstance(event, PanelAsked) and event.panel != "proxy":
+        if isinstance(event, ComparisonAsked) and event.comparison != "proxy":
             _compare_panels(record, event, due(state))
         elif isinstance(event, Decided):
             _compare_decisions(record, event, state)
         apply(state, record)
-    panels = sum(name != "proxy" for name, _ in state.panels)
+    panels = sum(name != "proxy" for name in state.comparisons)
     verdict = "; nothing is decided yet"
     if (own := state.decided) is not None:
         verdict = f", and so is the verdict: {title(own.grade, own.no_go)}"
-    return f"decision: {panels} panels are what the plan and the records before give{verdict}"
+    return f"decision: {panels} comparisons are what the plan and the records before give{verdict}"
 
 
-def _compare_panels(record: Record, asked: PanelAsked, due: PanelAsked | None) -> None:
-    if due is None or due.panel != asked.panel:
-        raise DivergedError(f"{at(record)} asks for the {asked.panel} panel, which is not due")
+def _compare_panels(record: Record, asked: ComparisonAsked, due: ComparisonAsked | None) -> None:
+    which = f"{at(record)} asks for the comparison {asked.comparison}"
+    if due is None or due.comparison != asked.comparison:
+        raise DivergedError(f"{which}, which is not due")
     if differing := differing_field(asked, due):
-        raise DivergedError(f"{at(record)} asks for the {asked.panel} panel with {differing}")
+        raise DivergedError(f"{which} with {differing}")
 
 
 def _compare_decisions(record: Record, decided: Decided, state: RunState) -> None:
     """All but the words: another version may say the same thing otherwise."""
-    if next_step(state) != "decide":
+    if next_action(state) != "decide":
         raise DivergedError(f"{at(record)} decides before everything planned is settled")
     fired, expected = decide(state)
     expected = replace(expected, evidence=decided.evidence)

@@ -29,7 +29,12 @@ from orchestrator.running.settle import attempt_id, settled, settles
 from orchestrator.running.tries import judged
 from orchestrator.search import Point, Search
 from orchestrator.verification.campaign import conditions_as_planned
-from orchestrator.verification.panels import at, differing_field, fresh_seeds, panels_and_decision
+from orchestrator.verification.panels import (
+    at,
+    comparisons_and_decision,
+    differing_field,
+    fresh_seeds,
+)
 from orchestrator.warm_start import carried
 
 
@@ -67,7 +72,7 @@ def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
         elif state.plan.campaign is not None:
             held.append(conditions_as_planned(state, state.plan.campaign))
         if state.plan.confirmation is not None:
-            held.append(panels_and_decision(records))
+            held.append(comparisons_and_decision(records))
         held.append(_settlements(directory, records, state))
         held.append(_calibration(directory, state))
         if state.plan.source is not None:
@@ -110,13 +115,13 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     settlements = [e for e in events if isinstance(e, Settled)]
     closed = {s.attempt_key for s in settlements}
     added = (
-        sum(s.final for s in settlements if s.panel is None),
-        sum(s.final for s in settlements if s.panel is not None),
+        sum(s.final for s in settlements if s.comparison is None),
+        sum(s.final for s in settlements if s.comparison is not None),
         state.planned.paid_before_ms + sum(s.charged_ms for s in settlements),
         sum(r.reserve_ms for r in reservations if r.attempt_key not in closed),
     )
     own = state.accounts
-    booked = (own.evaluations, own.apart, own.device_ms, own.reserved_device_ms)
+    booked = (own.evaluations, own.comparisons, own.device_ms, own.reserved_ms)
     if added != booked:
         raise DivergedError(f"the accounts say {booked}, the records add up to {added}")
     apart = f", {added[1]} for the comparison" if added[1] else ""
@@ -128,9 +133,9 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
 def _seeds(state: RunState) -> str:
     for generation in state.generations:
         expected = evaluation_seeds(state.plan, generation.number)
-        if generation.seeds != expected:
+        if generation.seeds[0] != expected:
             raise DivergedError(
-                f"generation {generation.number} was evaluated on seeds {generation.seeds}, "
+                f"generation {generation.number} was evaluated on seeds {generation.seeds[0]}, "
                 f"the plan gives {expected}"
             )
     fresh = fresh_seeds(state)
@@ -142,9 +147,9 @@ def _replay(state: RunState, terms: SearchTerms, *, accept_drift: bool) -> Itera
     search = Search(terms, state.plan.resolved.population)
     search.replay(state.generations, accept_drift=accept_drift, with_models=True)
     yield _seeds(state)
-    models = sum(g.told is not None and g.told.guided is not None for g in state.told)
+    models = sum(g.told is not None and g.told.guided is not None for g in state.completed)
     yield (
-        f"search: {len(state.generations)} asks, {len(state.told)} state digests"
+        f"search: {len(state.generations)} asks, {len(state.completed)} state digests"
         f"{f' and the advice of {models} models' if models else ''} are what the plan gives here"
     )
 
@@ -217,7 +222,9 @@ def _settlements(directory: Path, records: Sequence[Record], state: RunState) ->
 def _worst_ms(state: RunState, reserved: Reserved) -> int:
     """What the plan lets an attempt take at most."""
     batch = state.batch(reserved)
-    return state.plan.limits.stretched(batch.length(reserved.candidate)).reserve_ms
+    return state.plan.limits.stretched(
+        batch.configurations[reserved.candidate].cost_factor
+    ).reserve_ms
 
 
 def _calibration(directory: Path, state: RunState) -> str:

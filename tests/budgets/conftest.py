@@ -17,7 +17,7 @@ from budgets.events import (
     Opened,
     Overridden,
     Owner,
-    PanelAsked,
+    ComparisonAsked,
     Planned,
     Reserved,
     Settled,
@@ -32,15 +32,15 @@ from budgets.plan import (
     Devices,
     Envelope,
     Limits,
-    PanelName,
+    ComparisonName,
     Plan,
     Rung,
     Sample,
     SearchTerms,
     Thresholds,
-    Varied,
+    Variant,
 )
-from budgets.state import Generation, RunState, apply, begin
+from budgets.state import Batch, RunState, apply, begin
 
 Outcome = float | Status
 """A healthy evaluation's score, or how it failed."""
@@ -97,9 +97,9 @@ def small_plan(**fields: Any) -> Plan:
 PICKING, FRESH, ON_RUNG = (11, 12, 13), tuple(range(21, 29)), (31, 32)
 """Seeds of a confirmation: to pick the winner on, to judge it on, and with more FLOPs."""
 
-OFF = Varied(label="synapses off", settings={"model": "gpt"})
-EQUAL = Varied(label="synapses off at equal seconds (1.5 x FLOPs)", settings={"model": "gpt"})
-LONGER = Varied(label="4 x FLOPs", settings={"factor": 4}, length=4.0)
+OFF = Variant(label="synapses off", settings={"model": "gpt"})
+EQUAL = Variant(label="synapses off at equal seconds (1.5 x FLOPs)", settings={"model": "gpt"})
+LONGER = Variant(label="4 x FLOPs", settings={"factor": 4}, length=4.0)
 
 
 def confirmation(**fields: Any) -> Confirmation:
@@ -174,7 +174,7 @@ def settled(reservation: Reserved, outcome: Outcome = 1.0, **fields: Any) -> Set
 
 def told(number: int = 0, favourite: tuple[float, ...] = (0.4, 0.6)) -> GenerationTold:
     return GenerationTold(
-        generation=number, digest="d" * 32, favourite=favourite, sigma=0.2, axis_ratio=1.5
+        generation=number, digest="d" * 32, mean=favourite, sigma=0.2, axis_ratio=1.5
     )
 
 
@@ -224,7 +224,7 @@ class Story:
             candidate,
             generation=self.current.number,
             seed=seed,
-            attempt=len(self.current.tries.get((candidate, seed), ())) + 1,
+            attempt=len(self.current.attempts.get((candidate, seed), ())) + 1,
             reserve_ms=self.state.plan.limits.reserve_ms,
         )
         self.say(reservation)
@@ -254,17 +254,19 @@ class Story:
 
     def compare(
         self,
-        name: PanelName,
+        name: ComparisonName,
         arms: Sequence[Arm],
         outcomes: Sequence[Mapping[int, Outcome]],
         **fields: Any,
     ) -> RunState:
         """A whole panel with these outcomes, of each arm by seed."""
-        self.say(PanelAsked(panel=name, arms=tuple(arms), seeds=tuple(map(tuple, outcomes))))
+        self.say(
+            ComparisonAsked(comparison=name, arms=tuple(arms), seeds=tuple(map(tuple, outcomes)))
+        )
         for candidate, own in enumerate(outcomes):
             for seed, outcome in own.items():
-                reservation = reserved(candidate, panel=name, seed=seed)
-                self.say(reservation, settled(reservation, outcome, panel=name, **fields))
+                reservation = reserved(candidate, comparison=name, seed=seed)
+                self.say(reservation, settled(reservation, outcome, comparison=name, **fields))
         return self.state
 
 

@@ -122,7 +122,7 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def within_every_cap(self) -> None:
         accounts, caps = self.accounts, self.caps
-        device_ms = accounts.device_ms + accounts.reserved_device_ms
+        device_ms = accounts.device_ms + accounts.reserved_ms
         assert accounts.evaluations + len(accounts.holds) <= caps.evaluations
         assert caps.device_hours is None or device_ms <= caps.device_hours * MS_PER_HOUR
         assert caps.hours is None or accounts.committed_wall_ms <= caps.hours * MS_PER_HOUR
@@ -136,14 +136,14 @@ class AnyOrder(RuleBasedStateMachine):
         assert accounts.device_ms == self.charged
         assert accounts.lost_ms == self.lost
         assert accounts.overrun_ms == 0
-        assert accounts.reserved_device_ms == sum(ms for ms, _, _ in self.held.values())
+        assert accounts.reserved_ms == sum(ms for ms, _, _ in self.held.values())
         assert accounts.wall_ms == sum(self.sessions)
         assert accounts.committed_wall_ms == sum(self.ends(self.held))
 
     @invariant()
     def nothing_open_is_nothing_reserved(self) -> None:
         if not self.held:
-            assert self.accounts.reserved_device_ms == 0
+            assert self.accounts.reserved_ms == 0
             assert self.accounts.committed_wall_ms == self.accounts.wall_ms
 
 
@@ -177,7 +177,7 @@ def test_reserving_and_settling_leave_the_accounts_before_as_they_were() -> None
     before = opened()
     reserved = before.reserve(FIRST, 10)
     reserved.settle(FIRST, 5, final=True)
-    assert (before.reserved_device_ms, reserved.reserved_device_ms) == (0, 10)
+    assert (before.reserved_ms, reserved.reserved_ms) == (0, 10)
     assert (before.evaluations, reserved.evaluations) == (0, 0)
 
 

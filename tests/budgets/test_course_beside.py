@@ -11,16 +11,22 @@ from budgets.events import (
     Event,
     Fired,
     GenerationAsked,
-    PanelAsked,
+    ComparisonAsked,
     Reserved,
     Settled,
     Status,
 )
 from budgets.plan import Arm, Caps
 from budgets.rules import judge, refusal_of
-from budgets.schedule import at_work, awaited, next_step, search_is_over, still_for_the_verdict
+from budgets.schedule import (
+    open_batches,
+    blocking_batches,
+    next_action,
+    search_is_over,
+    left_for_the_verdict,
+)
 from budgets.state import ImpossibleEventError
-from budgets.verdict.decision import decide
+from budgets.verdict import decide
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakePlan, Story
@@ -38,8 +44,8 @@ def arm(name: str = "baseline", at: float = 0.5) -> Arm:
     return Arm(name=name, point=(at, at))
 
 
-def reference(*seeds: int) -> PanelAsked:
-    return PanelAsked(panel="reference", arms=(arm(),), seeds=(seeds,))
+def reference(*seeds: int) -> ComparisonAsked:
+    return ComparisonAsked(comparison="reference", configurations=(arm(),), seeds=(seeds,))
 
 
 def reserved(seed: int, **fields: Any) -> Reserved:
@@ -49,7 +55,7 @@ def reserved(seed: int, **fields: Any) -> Reserved:
 
 def settled(event: Reserved, status: Status = Status.OK) -> Settled:
     return Settled(
-        panel=event.panel,
+        comparison=event.comparison,
         generation=event.generation,
         candidate=event.candidate,
         seed=event.seed,
@@ -73,18 +79,18 @@ def budget_stop(generation: int = 1) -> Fired:
 def test_a_confirmed_search_goes_from_panel_to_panel(
     tell: "Tell", make_confirmed_plan: "MakePlan", make_story: Callable[..., "Story"]
 ) -> None:
-    assert next_step(make_story(make_confirmed_plan()).state) == "reference"
-    assert next_step(tell(**NO_GENERATION).state) == "generation"
-    assert next_step(tell().state) == "finalists"
-    assert next_step(tell(finalists={"average": 0.9}).state) == "winner"
-    assert next_step(tell(winner=8 * (0.9,)).state) == "rung"
-    assert next_step(tell(winner=8 * (1.0,)).state) == "decide"  # is not worth the rung
-    assert next_step(tell(**GO).state) == "decide"
-    assert next_step(tell(finalists={"average": Status.NAN}).state) == "decide"  # nobody won
+    assert next_action(make_story(make_confirmed_plan()).state) == "reference"
+    assert next_action(tell(**NO_GENERATION).state) == "generation"
+    assert next_action(tell().state) == "finalists"
+    assert next_action(tell(finalists={"average": 0.9}).state) == "winner"
+    assert next_action(tell(winner=8 * (0.9,)).state) == "rung"
+    assert next_action(tell(winner=8 * (1.0,)).state) == "decide"  # is not worth the rung
+    assert next_action(tell(**GO).state) == "decide"
+    assert next_action(tell(finalists={"average": Status.NAN}).state) == "decide"  # nobody won
     story = tell(**GO)
     fired, decided = decide(story.state)
     story.say(*fired, decided)
-    assert next_step(story.state) == "over"
+    assert next_action(story.state) == "over"
     assert judge(story.state).decision == "done"
 
 
@@ -93,18 +99,22 @@ def test_neither_winner_nor_decision_before_the_reference_is_closed(
     tell: "Tell", settled_ones: int
 ) -> None:
     story = tell(finalists={"average": 0.9}, winner=8 * (1.0,))
-    open_ones = story.state.panel("reference")
+    open_ones = story.state.comparison("reference")
     assert open_ones is not None
-    for key in list(open_ones.tries)[settled_ones:]:
-        del open_ones.tries[key]
-    assert next_step(story.state) == "reference"
-    assert awaited(story.state) == [open_ones]
+    for key in list(open_ones.attempts)[settled_ones:]:
+        del open_ones.attempts[key]
+    assert next_action(story.state) == "reference"
+    assert blocking_batches(story.state) == [open_ones]
 
 
 def test_a_rung_that_was_asked_is_waited_for_whatever_else_is_known(tell: "Tell") -> None:
     story = tell(winner=8 * (1.0,))
-    story.say(PanelAsked(panel="rung", arms=(arm(), arm("average", 0.4)), seeds=((9,), (9,))))
-    assert next_step(story.state) == "rung"
+    story.say(
+        ComparisonAsked(
+            comparison="rung", configurations=(arm(), arm("average", 0.4)), seeds=((9,), (9,))
+        )
+    )
+    assert next_action(story.state) == "rung"
 
 
 def test_a_stop_leaves_a_search_that_was_told_something_over_and_another_one_not(
@@ -118,15 +128,15 @@ def test_a_stop_leaves_a_search_that_was_told_something_over_and_another_one_not
     story.evaluate(0)
     story.say(budget_stop())
     assert search_is_over(story.state)
-    assert next_step(story.state) == "finalists"
-    assert story.state.current not in at_work(story.state)  # its half a generation is left
+    assert next_action(story.state) == "finalists"
+    assert story.state.current not in open_batches(story.state)  # its half a generation is left
 
 
 def test_an_amendment_lets_a_search_go_on_that_is_not_compared_yet(tell: "Tell") -> None:
     story = tell(generations=(4 * (1.0,),))
     story.say(budget_stop())
     story.say(Amended(caps=Caps(evaluations=12, hours=9), generations=3, reason="so"))
-    assert next_step(story.state) == "generation"
+    assert next_action(story.state) == "generation"
 
 
 # What is set aside
@@ -143,7 +153,7 @@ LAST, LAST_OF_RUNG = 10 + 2 * 1, 4 * 10 + 2 * 1
 def test_every_panel_that_is_planned_is_set_aside_and_the_last_ones_whole_reservation(
     make_story: Callable[..., "Story"], make_confirmed_plan: "MakePlan"
 ) -> None:
-    needs = still_for_the_verdict(make_story(make_confirmed_plan()).state)
+    needs = left_for_the_verdict(make_story(make_confirmed_plan()).state)
     assert needs.evaluations == (11 + 5) + 12 + (8 + 5) + 4
     assert seconds(needs.device_hours) == 2 * (16 + 12 + 13 + 4 * 4) + LAST
     assert seconds(needs.hours) == 2 * (8 + 6 + 7 + 4 * 2) + LAST  # on two devices
@@ -152,7 +162,7 @@ def test_every_panel_that_is_planned_is_set_aside_and_the_last_ones_whole_reserv
 def test_what_is_settled_needs_nothing_more(tell: "Tell") -> None:
     """The reference has no control here: it was asked without, so five fewer are owed."""
     counts = [
-        still_for_the_verdict(tell(**fields).state).evaluations
+        left_for_the_verdict(tell(**fields).state).evaluations
         for fields in (NO_GENERATION, {"finalists": {"average": 0.9}}, {"winner": 8 * (1.0,)}, GO)
     ]
     assert counts == [12 + 13 + 4, 13 + 4, 4, 0]
@@ -162,11 +172,11 @@ def test_nothing_is_set_aside_for_what_is_decided_or_has_no_time_or_is_not_compa
     tell: "Tell", make_story: Callable[..., "Story"], make_confirmed_plan: "MakePlan"
 ) -> None:
     story = tell(finalists={"average": Status.NAN})
-    assert still_for_the_verdict(story.state).evaluations == 13 + 4
+    assert left_for_the_verdict(story.state).evaluations == 13 + 4
     story.say(decide(story.state)[1])
     untimed = make_story(make_confirmed_plan(calibration=None))
     for state in (story.state, untimed.state, make_story().state):
-        assert still_for_the_verdict(state) == (0, 0.0, 0.0)
+        assert left_for_the_verdict(state) == (0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(("spare_ms", "fits"), [(0, True), (-1, False)])
@@ -223,7 +233,7 @@ def test_a_rung_that_does_not_fit_as_a_whole_is_left_out(
     plan = make_confirmed_plan(caps=Caps(evaluations=12, device_hours=hours))
     state = tell(plan, winner=8 * (0.9,)).state
     assert state.accounts.device_ms == 1000 * spent
-    assert next_step(state) == step
+    assert next_action(state) == step
 
 
 # What cannot follow
@@ -251,18 +261,42 @@ POINTS = tuple((0.1, 0.1 * c) for c in range(4))
 GENERATION = GenerationAsked(generation=1, points=POINTS, seeds=(6,))
 IMPOSSIBLE: list[tuple[Callable[["Tell"], "Story"], Event, str]] = [
     (beside, reference(1, 2), "expected reference panel 1, got 0"),
-    (beside, PanelAsked(panel="winner", number=1, arms=(arm(),), seeds=((1,),)), "panel 0, got 1"),
-    (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=()), "1 arms, and seeds for 0"),
-    (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=((),)), "needs seeds, each once"),
-    (beside, PanelAsked(panel="winner", arms=(arm(),), seeds=((7, 7),)), "needs seeds, each once"),
-    (beside, PanelAsked(panel="winner", arms=2 * (arm(),), seeds=((7,), ())), "needs seeds, each"),
+    (
+        beside,
+        ComparisonAsked(comparison="winner", number=1, configurations=(arm(),), seeds=((1,),)),
+        "panel 0, got 1",
+    ),
+    (
+        beside,
+        ComparisonAsked(comparison="winner", configurations=(arm(),), seeds=()),
+        "1 arms, and seeds for 0",
+    ),
+    (
+        beside,
+        ComparisonAsked(comparison="winner", configurations=(arm(),), seeds=((),)),
+        "needs seeds, each once",
+    ),
+    (
+        beside,
+        ComparisonAsked(comparison="winner", configurations=(arm(),), seeds=((7, 7),)),
+        "needs seeds, each once",
+    ),
+    (
+        beside,
+        ComparisonAsked(comparison="winner", arms=2 * (arm(),), seeds=((7,), ())),
+        "needs seeds, each",
+    ),
     (beside, reserved(4711), "seed 4711 was never asked for"),
     (beside, reserved(11, candidate=1), "candidate 1, seed 11 was never asked for"),
-    (beside, reserved(1, panel="winner"), "winner panel 0 was never asked"),
+    (beside, reserved(1, comparison="winner"), "winner panel 0 was never asked"),
     (beside, reserved(11, attempt=2), "already paid for"),
     (beside, settled(reserved(11)), "attempt 1 of (0, 11) is not open"),
     (compared, GENERATION, "the search is over"),
-    (over, PanelAsked(panel="rung", number=1, arms=(arm(),), seeds=((1,),)), "is decided"),
+    (
+        over,
+        ComparisonAsked(comparison="rung", number=1, configurations=(arm(),), seeds=((1,),)),
+        "is decided",
+    ),
     (over, reserved(11, attempt=2), "the search is decided"),
     (over, Decided(grade="go", evidence="twice"), "the search is decided"),
     (
@@ -291,8 +325,10 @@ def test_what_cannot_follow_beside_a_search_is_refused_and_changes_nothing(
 
 def test_nothing_is_decided_while_an_attempt_is_in_flight(tell: "Tell") -> None:
     story = tell(generations=(4 * (1.0,),))
-    story.say(PanelAsked(panel="finalists", arms=(arm("average"),), seeds=((7,),)))
-    story.say(reserved(7, panel="finalists"))
+    story.say(
+        ComparisonAsked(comparison="finalists", configurations=(arm("average"),), seeds=((7,),))
+    )
+    story.say(reserved(7, comparison="finalists"))
     with pytest.raises(ImpossibleEventError, match="attempts are still open"):
         story.say(Decided(grade="go", evidence="so"))
 
@@ -300,25 +336,27 @@ def test_nothing_is_decided_while_an_attempt_is_in_flight(tell: "Tell") -> None:
 def test_the_search_reserves_nothing_once_its_finds_are_compared(tell: "Tell") -> None:
     story = tell(generations=(4 * (1.0,),))
     story.ask(seeds=(6,))
-    story.say(PanelAsked(panel="finalists", arms=(arm("average"),), seeds=((7,),)))
+    story.say(
+        ComparisonAsked(comparison="finalists", configurations=(arm("average"),), seeds=((7,),))
+    )
     with pytest.raises(ImpossibleEventError, match="the search is over"):
-        story.say(reserved(6, panel=None, generation=1))
+        story.say(reserved(6, comparison=None, generation=1))
 
 
 def test_evaluations_beside_the_search_are_counted_apart_and_never_more_than_planned(
     tell: "Tell",
 ) -> None:
     story = tell(**NO_GENERATION)
-    planned = story.state.plan.apart
-    assert (story.state.accounts.evaluations, story.state.accounts.apart) == (0, 11)
+    planned = story.state.plan.comparison_evaluations
+    assert (story.state.accounts.evaluations, story.state.accounts.comparisons) == (0, 11)
     seeds = tuple(range(1000, 1000 + planned))
-    story.say(PanelAsked(panel="winner", arms=(arm(),), seeds=(seeds,)))
+    story.say(ComparisonAsked(comparison="winner", configurations=(arm(),), seeds=(seeds,)))
     for seed in seeds[: planned - 11]:
-        story.say(reserved(seed, panel="winner"))
+        story.say(reserved(seed, comparison="winner"))
     assert story.state.accounts.apart_free == 0
     assert story.state.accounts.evaluations_free == 12
     with pytest.raises(ImpossibleEventError, match="comparison evaluations"):
-        story.say(reserved(seeds[planned - 11], panel="winner"))
+        story.say(reserved(seeds[planned - 11], comparison="winner"))
 
 
 def test_an_attempt_of_the_verdict_leaves_nothing_to_the_rest_of_it(
@@ -329,22 +367,22 @@ def test_an_attempt_of_the_verdict_leaves_nothing_to_the_rest_of_it(
         caps = Caps(evaluations=12, device_hours=(70 + 12) / 3600 + spare)
         story = tell(make_confirmed_plan(caps=caps), finalists={"average": 0.98, "mean": 0.99})
         seeds = (tuple(range(21, 29)),)
-        story.say(PanelAsked(panel="winner", arms=(arm(),), seeds=seeds))
+        story.say(ComparisonAsked(comparison="winner", configurations=(arm(),), seeds=seeds))
         story.state.accounts = story.state.accounts._replace(device_ms=70_000)
-        assert (refusal_of(story.state, story.state.panels["winner", 0], 0) is None) == fits
+        assert (refusal_of(story.state, story.state.comparisons["winner", 0], 0) is None) == fits
 
 
 def test_an_arm_is_evaluated_as_its_own_variant(tell: "Tell") -> None:
-    panel = tell(control=5 * (0.9,)).state.panel("reference")
+    panel = tell(control=5 * (0.9,)).state.comparison("reference")
     assert panel is not None
     assert [panel.settings(arm) for arm in range(2)] == [{}, {"model": "gpt"}]
 
 
 def test_an_attempt_of_a_panel_that_was_lost_is_owed_again_and_counted_once(tell: "Tell") -> None:
     story = tell(**NO_GENERATION)
-    story.say(PanelAsked(panel="winner", arms=(arm(),), seeds=((7,),)))
-    first = reserved(7, panel="winner")
-    second = reserved(7, panel="winner", attempt=2)
+    story.say(ComparisonAsked(comparison="winner", configurations=(arm(),), seeds=((7,),)))
+    first = reserved(7, comparison="winner")
+    second = reserved(7, comparison="winner", attempt=2)
     story.say(first, settled(first, Status.LOST), second, settled(second))
-    assert story.state.accounts.apart == 11 + 1
+    assert story.state.accounts.comparisons == 11 + 1
     assert story.state.accounts.lost_ms == 2000

@@ -12,10 +12,10 @@ from budgets.ledger import LEDGER, read
 from budgets.liveness import liveness
 from budgets.pace import good_on_devices, idle_hours, slot_hours, timing
 from budgets.plan import Inherited, Plan, Source
-from budgets.proxy.certificate import certificate
+from budgets.proxy import certificate
 from budgets.rules import ruling_of
 from budgets.state import RunState, apply, begin, fold
-from budgets.verdict.finalists import recommendation
+from budgets.verdict import recommendation
 
 RUNS = sorted((Path(__file__).parents[1] / "golden/runs").iterdir())
 

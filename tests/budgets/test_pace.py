@@ -70,7 +70,7 @@ def in_pairs(timed: Timed, seconds: float, candidates: tuple[int, ...] = (0, 1, 
         story.reserve(other)
         timed.turn(seconds)
         for candidate in (one, other):
-            reservation = story.current.tries[candidate, 5][-1].reserved
+            reservation = story.current.attempts[candidate, 5][-1].reserved
             story.say(_settled(reservation, seconds))
     return story.state
 

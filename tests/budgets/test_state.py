@@ -33,7 +33,7 @@ from budgets.events import (
 )
 from budgets.ledger import read
 from budgets.plan import Caps, Envelope, Window
-from budgets.state import Generation, ImpossibleEventError, Try, apply, begin, fold, ticked
+from budgets.state import Batch, ImpossibleEventError, Try, apply, begin, fold, ticked
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import Disk, MakePlan, MakeStory, Story
@@ -66,20 +66,23 @@ def test_a_whole_run_adds_up(disk: "Disk", whole: list[Event]) -> None:
     state = fold(read(disk.write(whole)).records)
     first, second = state.generations
 
-    assert (len(state.opened), state.finished, state.told) == (2, 2, [first, second])
+    assert (len(state.opened), state.finished, state.completed) == (2, 2, [first, second])
     assert state.current is None
-    assert state.open_tries() == []
+    assert state.running_attempts() == []
     assert first.scores() == [1.25, None, 0.5, None]
     assert [r.status for r in first.failed] == [Status.NAN, Status.OOM]
-    assert [t.settled and t.settled.status for t in first.tries[2, 5]] == [Status.LOST, Status.OK]
-    assert [t.session for t in first.tries[2, 5]] == [0, 1]
+    assert [t.settled and t.settled.status for t in first.attempts[2, 5]] == [
+        Status.LOST,
+        Status.OK,
+    ]
+    assert [t.session for t in first.attempts[2, 5]] == [0, 1]
     assert second.scores() == [0.75, 0.5, 0.25, 1.0]
     assert [f.rule for f in state.fired] == [o.rule for o in state.overridden] == ["crash_rate"]
     assert state.concluded is not None
 
     accounts = state.accounts
     assert (accounts.evaluations, accounts.device_ms, accounts.lost_ms) == (8, 28_000, 12_000)
-    assert accounts.reserved_device_ms == 0
+    assert accounts.reserved_ms == 0
 
 
 def test_a_metric_survives_the_disk_bit_for_bit(disk: "Disk", whole: list[Event]) -> None:
@@ -126,11 +129,11 @@ def test_a_generation_in_progress_knows_what_it_owes(story: "Story") -> None:
     assert story.current.owed() == [(0, 5), (1, 5), (2, 5), (3, 5)]
     first, second = story.reserve(0), story.reserve(2)
     assert story.current.owed() == [(1, 5), (3, 5)]
-    assert story.state.open_tries() == [Try(0, first), Try(0, second)]
+    assert story.state.running_attempts() == [Try(0, first), Try(0, second)]
     story.say(settlement(second, Status.LOST), settlement(first, Status.TIMEOUT))
     assert story.current.owed() == [(1, 5), (2, 5), (3, 5)]
     assert not story.current.closed
-    assert story.state.open_tries() == []
+    assert story.state.running_attempts() == []
 
 
 @pytest.mark.parametrize("status", Status)
@@ -214,7 +217,7 @@ def two_in_flight(story: "Story") -> Reserved:
 
 RESERVATION = Reserved(generation=0, candidate=2, seed=5, attempt=1, reserve_ms=12_000)
 ASKED = GenerationAsked(generation=1, points=((0.0,),), seeds=(5,))
-TOLD = GenerationTold(generation=0, digest="d", favourite=(0.5,), sigma=0.1, axis_ratio=1.0)
+TOLD = GenerationTold(generation=0, digest="d", mean=(0.5,), sigma=0.1, axis_ratio=1.0)
 
 
 def reservation(**fields: Any) -> Reserved:
@@ -233,7 +236,7 @@ def reservation(**fields: Any) -> Reserved:
         (settlement(reservation(candidate=0, attempt=2), Status.NAN, score=1.0), "nan with score"),
         (settlement(reservation(candidate=0, attempt=2), score=None), "ok with score None"),
         (
-            replace(settlement(reservation(candidate=0, attempt=2)), again="elsewhere"),
+            replace(settlement(reservation(candidate=0, attempt=2)), retry=True),
             "ok is not a",
         ),
         (reservation(attempt=2), "expected attempt 1, got 2"),
@@ -334,7 +337,7 @@ def test_the_caps_hold_for_evaluations_too(make_story: "MakeStory") -> None:
 # Fitness
 
 
-def ranks(generation: Generation) -> list[int]:
+def ranks(generation: Batch) -> list[int]:
     fitness = generation.fitness()
     return sorted(range(len(fitness)), key=fitness.__getitem__)
 
@@ -438,7 +441,7 @@ class AnyInterleaving(RuleBasedStateMachine):
 
     @property
     def open(self) -> list[Try]:
-        return self.story.state.open_tries()
+        return self.story.state.running_attempts()
 
     @rule()
     def ask_or_tell(self) -> None:
@@ -505,12 +508,12 @@ class AnyInterleaving(RuleBasedStateMachine):
     @invariant()
     def spent_and_reserved_stay_within_every_cap(self) -> None:
         accounts, caps = self.story.state.accounts, self.caps
-        device_ms = accounts.device_ms + accounts.reserved_device_ms
+        device_ms = accounts.device_ms + accounts.reserved_ms
         assert accounts.evaluations + len(accounts.holds) <= caps.evaluations
         assert caps.device_hours is None or device_ms <= caps.device_hours * MS_PER_HOUR
         assert caps.hours is None or accounts.committed_wall_ms <= caps.hours * MS_PER_HOUR
         assert len(accounts.holds) == len(self.open)
-        assert accounts.reserved_device_ms == 12_000 * len(self.open)
+        assert accounts.reserved_ms == 12_000 * len(self.open)
 
 
 def test_any_interleaving_ends_every_evaluation_once_and_passes_no_cap(

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Decided, PanelAsked, Reserved, Settled, Status
+from budgets.events import Decided, ComparisonAsked, Reserved, Settled, Status
 from budgets.plan import Arm, Confirmation, Source
 from budgets.state import RunState
-from budgets.verdict.finalists import BASELINE, INCUMBENT
-from budgets.verdict.gains import gain_over_incumbent, incumbent_gain
+from budgets.verdict import BASELINE, INCUMBENT
+from budgets.verdict import gain_over_incumbent, incumbent_gain
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Story
@@ -33,8 +33,8 @@ def story(make_story: "MakeStory") -> "Story":
 
 
 def ask(story: "Story", name: Any, *arms: tuple[str, tuple[int, ...]]) -> None:
-    asked = PanelAsked(
-        panel=name,
+    asked = ComparisonAsked(
+        comparison=name,
         arms=tuple(Arm(name=arm, point=POINT) for arm, _ in arms),
         seeds=tuple(seeds for _, seeds in arms),
     )

@@ -12,12 +12,12 @@ from budgets.events import (
     Decided,
     GenerationAsked,
     GenerationTold,
-    PanelAsked,
+    ComparisonAsked,
     Reserved,
     Settled,
     Status,
 )
-from budgets.plan import PanelName
+from budgets.plan import ComparisonName
 from orchestrator.execution.evaluate import Outcome
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import rebuild
@@ -34,7 +34,7 @@ RECORDS = 64
 """Of such a run: plan, session, 2 x (ask, 4 x (reserve, settle), tell), 4 panels with 5 + 9 + 2 + 2
 evaluations, decision, conclusion."""
 
-PANELS: tuple[PanelName, ...] = ("reference", "finalists", "winner", "rung")
+PANELS: tuple[ComparisonName, ...] = ("reference", "finalists", "winner", "rung")
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ def run(finished: Path, place: Path) -> Path:
     return Path(shutil.copytree(finished, place / "phase1" / finished.name))
 
 
-def last_reserved(run: Path, panel: PanelName) -> int:
+def last_reserved(run: Path, panel: ComparisonName) -> int:
     """The number of the record that reserved the panel's last evaluation."""
     return max(
-        n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved) and e.panel == panel
+        n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved) and e.comparison == panel
     )
 
 
@@ -65,15 +65,15 @@ def test_a_search_of_two_generations_is_compared_in_four_panels(finished: Path) 
     assert state.records == RECORDS
     assert state.decided is not None
     assert state.decided.grade == "go"  # one seed on the rung shows nothing
-    assert tuple(name for name, _ in state.panels) == PANELS
+    assert tuple(name for name, _ in state.comparisons) == PANELS
 
 
 def test_the_reference_fills_slots_that_a_generation_leaves_idle(finished: Path) -> None:
     told = next(n for n, e in enumerate(events_of(finished)) if isinstance(e, GenerationTold))
     before = [e for e in events_of(finished)[:told] if isinstance(e, Reserved)]
-    assert {e.panel for e in before} == {None, "reference"}
-    in_flight = {e.seed for e in before if e.panel} - {
-        e.seed for e in events_of(finished)[:told] if isinstance(e, Settled) and e.panel
+    assert {e.comparison for e in before} == {None, "reference"}
+    in_flight = {e.seed for e in before if e.comparison} - {
+        e.seed for e in events_of(finished)[:told] if isinstance(e, Settled) and e.comparison
     }
     assert in_flight  # when the generation is told, and the next one asked
 
@@ -82,10 +82,12 @@ def test_evaluations_beside_the_search_are_counted_apart_and_on_seeds_of_their_o
     finished: Path,
 ) -> None:
     state = state_of(finished)
-    assert (state.accounts.evaluations, state.accounts.apart) == (8, 5 + 9 + 2 + 2)
-    assert state.plan.apart == 5 + 12 + 2 + 2  # two finalists may be one
+    assert (state.accounts.evaluations, state.accounts.comparisons) == (8, 5 + 9 + 2 + 2)
+    assert state.plan.comparison_evaluations == 5 + 12 + 2 + 2  # two finalists may be one
     searched = {seed for g in state.generations for seed in g.seeds}
-    seeds = {name: {s for own in p.seeds for s in own} for (name, _), p in state.panels.items()}
+    seeds = {
+        name: {s for own in p.seeds for s in own} for (name, _), p in state.comparisons.items()
+    }
     assert not searched & set().union(*seeds.values())
     assert not seeds["finalists"] & seeds["winner"]
     assert seeds["reference"] == seeds["finalists"] | seeds["winner"]
@@ -122,7 +124,7 @@ def test_a_confirmed_run_cut_after_any_record_ends_like_the_one_that_was_never_c
     assert found(run) == found(finished)
     assert result.ruling.decision == "done"
     settled = [e for e in events_of(run) if isinstance(e, Settled) and e.final]
-    places = {(e.panel, e.generation, e.candidate, e.seed) for e in settled}
+    places = {(e.comparison, e.generation, e.candidate, e.seed) for e in settled}
     assert len(places) == len(settled) == 8 + 18
 
 
@@ -144,7 +146,7 @@ def test_a_confirmed_run_is_verified_and_its_files_are_rebuilt_from_the_ledger_a
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_an_attempt_of_a_panel_that_finished_unheard_is_adopted_not_paid_again(
-    run: Path, search: Search, panel: PanelName
+    run: Path, search: Search, panel: ComparisonName
 ) -> None:
     number = last_reserved(run, panel)
     reserved = events_of(run)[number]
@@ -153,7 +155,7 @@ def test_an_attempt_of_a_panel_that_finished_unheard_is_adopted_not_paid_again(
 
     state = search(run.parent.parent).state
 
-    (attempt,) = state.batch(reserved).tries[reserved.candidate, reserved.seed]
+    (attempt,) = state.batch(reserved).attempts[reserved.candidate, reserved.seed]
     assert attempt.settled is not None
     assert attempt.settled.recovered
     assert state.accounts.lost_ms == 0
@@ -161,7 +163,7 @@ def test_an_attempt_of_a_panel_that_finished_unheard_is_adopted_not_paid_again(
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_an_attempt_of_a_panel_that_vanished_is_charged_in_full_and_run_again(
-    run: Path, finished: Path, search: Search, found: Found, panel: PanelName
+    run: Path, finished: Path, search: Search, found: Found, panel: ComparisonName
 ) -> None:
     number = last_reserved(run, panel)
     reserved = events_of(run)[number]
@@ -171,7 +173,7 @@ def test_an_attempt_of_a_panel_that_vanished_is_charged_in_full_and_run_again(
 
     state = search(run.parent.parent).state
 
-    tries = state.batch(reserved).tries[reserved.candidate, reserved.seed]
+    tries = state.batch(reserved).attempts[reserved.candidate, reserved.seed]
     assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
     assert state.accounts.lost_ms == reserved.reserve_ms
     assert found(run) == found(finished)
@@ -189,7 +191,7 @@ def test_an_attempt_of_a_panel_that_a_lost_record_reserved_is_adopted_beside_one
 
     assert found(run) == found(finished)
     assert state.accounts.lost_ms == 0
-    reference = state.panel("reference")
+    reference = state.comparison("reference")
     assert reference is not None
     assert all(result.recovered for result in reference.results())
 
@@ -227,14 +229,16 @@ def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
     engine = SimulatedEngine("inline", workers=2, make=Dawdling)
     run = search(place, engine=engine).directory
     number = max(
-        n for n, e in enumerate(events_of(run)) if isinstance(e, Settled) and e.panel == "finalists"
+        n
+        for n, e in enumerate(events_of(run))
+        if isinstance(e, Settled) and e.comparison == "finalists"
     )
     cut(run, number + 1)
     reference, finalists = (state_of(run).panel(name) for name in PANELS[:2])
     assert reference is not None
     assert finalists is not None
     assert finalists.closed
-    assert reference.open_tries()
+    assert reference.running_attempts()
     shutil.rmtree(run / "eval")  # so that they are owed again
 
     search(place)
@@ -242,11 +246,13 @@ def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
     assert found(run) == found(finished)
     assert verify(run).divergence is None
     told = events_of(run)
-    closed = max(n for n, e in enumerate(told) if isinstance(e, Settled) and e.panel == "reference")
-    assert isinstance(told[closed + 1], PanelAsked)
+    closed = max(
+        n for n, e in enumerate(told) if isinstance(e, Settled) and e.comparison == "reference"
+    )
+    assert isinstance(told[closed + 1], ComparisonAsked)
 
 
 def test_a_generation_is_never_asked_once_finalists_are(finished: Path) -> None:
-    kinds = [e for e in events_of(finished) if isinstance(e, GenerationAsked | PanelAsked)]
-    names = [e.panel if isinstance(e, PanelAsked) else None for e in kinds]
+    kinds = [e for e in events_of(finished) if isinstance(e, GenerationAsked | ComparisonAsked)]
+    names = [e.comparison if isinstance(e, ComparisonAsked) else None for e in kinds]
     assert names == ["reference", None, None, "finalists", "winner", "rung"]

@@ -20,7 +20,7 @@ import pytest
 from budgets.events import GenerationTold, Reserved, Settled, Status
 from budgets.ledger import HEAD, LEDGER, Clock, read
 from budgets.plan import SearchTerms
-from budgets.state import Generation, Try
+from budgets.state import Batch, Try
 from objectives import registry
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
 from orchestrator.execution.engine import Engine

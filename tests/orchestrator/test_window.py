@@ -123,10 +123,10 @@ def test_a_window_that_fit_says_suffices_does_and_a_shorter_one_does_not(
     enough = needed_seconds(asked) + MARGIN
     whole = search(named(asked, "enough", enough + 1))
     assert whole.ruling.decision == "done"
-    assert len(whole.state.told) == whole.state.plan.resolved.generations
+    assert len(whole.state.completed) == whole.state.plan.resolved.generations
     clock.advance_to(clock.seconds + 1)
     short = search(named(asked, "short", enough - 1))
-    assert len(short.state.told) == whole.state.plan.resolved.generations - 1
+    assert len(short.state.completed) == whole.state.plan.resolved.generations - 1
     assert any(fired.rule == "budget" for fired in short.state.fired)
 
 
@@ -134,7 +134,7 @@ def test_a_window_that_is_too_short_ends_the_run_in_time_with_everything_saved(
     search: Search, tmp_path: Path
 ) -> None:
     result = search(request(window=within(780)))  # one generation of 240 s, not two and 240 more
-    assert (result.ruling.decision, len(result.state.told)) == ("stop", 1)
+    assert (result.ruling.decision, len(result.state.completed)) == ("stop", 1)
     assert last_end(result.directory) <= timedelta(seconds=780 - MARGIN)
     for name in ("run.json", "progress.csv", "best.json", "summary.md", "reports/gen_0000.md"):
         assert (result.directory / name).stat().st_size > 0
@@ -154,7 +154,7 @@ def test_a_later_window_lets_it_go_on(search: Search, clock: SimulatedClock) -> 
     amend(stopped.directory, Amendment("more time", window=within(5000)), clock.clock)
     result = search(asked)
     assert result.ruling.decision == "done"
-    assert len(result.state.told) == 2
+    assert len(result.state.completed) == 2
     assert result.state.accounts.evaluations == 16
 
 

@@ -132,7 +132,7 @@ Bug = Callable[[World, pytest.MonkeyPatch], object]
 def never_blamed(_: World, patch: pytest.MonkeyPatch) -> None:
     def judged(state: RunState, end: Settled) -> Settled:
         own = tries.judged(state, end)
-        return replace(own, again="elsewhere") if own.status is Status.ERROR else own
+        return replace(own, retry=True) if own.status is Status.ERROR else own
 
     patch.setattr(run_module, "judged", judged)
 
@@ -147,7 +147,7 @@ def blamed_on_resume(world: World, patch: pytest.MonkeyPatch) -> None:
 
 def goes_on_unready(_: World, patch: pytest.MonkeyPatch) -> None:
     def quiet(state: RunState) -> Reading:
-        return Reading("setup_failed", state.asked, 0, 0, "never mind")
+        return Reading("setup_failed", state.begun, 0, 0, "never mind")
 
     patch.setattr(rules, "setup_failed", quiet)
 

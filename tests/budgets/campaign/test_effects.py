@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from budgets.campaign.matrix import Matrix
+from budgets.matrix import Matrix
 from budgets.effects import CampaignReport, Effect, campaign_report
 from budgets.events import Status
 from budgets.plan import CampaignTerms

@@ -3,7 +3,7 @@
 from itertools import product
 from random import Random
 
-from budgets.campaign.matrix import Cell, Matrix
+from budgets.matrix import Cell, Matrix
 from budgets.effects import CampaignReport, campaign_report
 from budgets.plan import CampaignTerms, Condition, Factor
 

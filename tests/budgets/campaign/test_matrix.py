@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from budgets.campaign.matrix import Cell, matrix_of
+from budgets.matrix import Cell, matrix_of
 from budgets.events import GenerationAsked, Status
 from budgets.plan import CampaignTerms, Caps, Condition, Envelope
 

@@ -6,7 +6,7 @@ import pytest
 
 from budgets.events import Decided, Fired, Status
 from budgets.plan import Calibration, Caps, Envelope, Plan
-from budgets.verdict.decision import decide
+from budgets.verdict import decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from budgets.events import Grade, NoGo, Status
-from budgets.verdict.decision import decide
-from budgets.verdict.findings import NAMES, TITLES, Findings, findings, is_settled, title
+from budgets.verdict import decide
+from budgets.verdict import NAMES, TITLES, Findings, findings, is_settled, title
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from budgets.events import Reserved, Settled, Status
-from budgets.state import Generation, Try
+from budgets.state import Batch, Try
 from orchestrator.look.learned import Effect, effects
 
 Array = npt.NDArray[np.float64]
@@ -42,7 +42,7 @@ def searched(
     population: int = 8,
     noise: float = 0.0,
     seed: int = 1,
-) -> list[Generation]:
+) -> list[Batch]:
     """Generations around a mean that wanders, each with an offset of its own."""
     rng, found = np.random.default_rng(seed), []
     for number in range(generations):
@@ -57,7 +57,7 @@ def linear(x: Array) -> float:
     return float(2.0 * x[0] - 1.0 * x[1])
 
 
-def known(generations: Sequence[Generation]) -> list[Effect]:
+def known(generations: Sequence[Batch]) -> list[Effect]:
     found = effects(generations, CENTRE, 0.05)
     assert found is not None
     return found

@@ -27,9 +27,7 @@ def settled(candidate: int, seconds: float, generation: int = 0) -> Settled:
 
 
 def told(generation: int) -> GenerationTold:
-    return GenerationTold(
-        generation=generation, digest="d", favourite=(0.5,), sigma=0.1, axis_ratio=1.0
-    )
+    return GenerationTold(generation=generation, digest="d", mean=(0.5,), sigma=0.1, axis_ratio=1.0)
 
 
 def ledger(*events: tuple[int, Event]) -> list[Record]:

@@ -11,9 +11,9 @@ from budgets.accounts import Accounts
 from budgets.events import Reserved, Settled, Status
 from budgets.ledger import LEDGER, read
 from budgets.plan import Arm, Calibration, Devices, Plan
-from budgets.state import Panel, RunState, Try, apply, fold
-from budgets.verdict.decision import conditions
-from budgets.verdict.finalists import BASELINE, recommendation, winner
+from budgets.state import Batch, RunState, Try, apply, fold
+from budgets.verdict import conditions
+from budgets.verdict import BASELINE, recommendation, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.cli import conducting, terminal
@@ -80,12 +80,17 @@ def test_a_gain_that_is_there_is_a_go_that_persists(go: Result) -> None:
     assert decided.gain > 0.05
     assert all(c.met for c in conditions(go.state))
     assert (go.ruling.decision, go.state.fired) == ("done", [])
-    assert [name for name, _ in go.state.panels] == ["reference", "finalists", "winner", "rung"]
+    assert [name for name, _ in go.state.comparisons] == [
+        "reference",
+        "finalists",
+        "winner",
+        "rung",
+    ]
 
 
 def test_every_evaluation_apart_was_planned(go: Result) -> None:
     accounts = go.state.accounts
-    assert accounts.apart <= accounts.apart_cap == go.state.plan.apart
+    assert accounts.comparisons <= accounts.apart_cap == go.state.plan.comparison_evaluations
     assert accounts.evaluations == 24
 
 
@@ -98,14 +103,14 @@ def test_nobody_is_judged_on_a_seed_that_was_looked_at(go: Result) -> None:
     fresh = (*seeds.picking, *seeds.verdict, *seeds.rung)
     assert len(set(fresh)) == 3 + 5 + 2
     assert not known & set(fresh)
-    assert set(state.panels["finalists", 0].seeds) == {seeds.picking}
-    assert state.panels["winner", 0].seeds == (seeds.verdict,)
-    assert state.panels["reference", 0].seeds == ((*seeds.picking, *seeds.verdict),)
-    assert set(state.panels["rung", 0].seeds) == {seeds.rung}
+    assert set(state.comparisons["finalists", 0].seeds) == {seeds.picking}
+    assert state.comparisons["winner", 0].seeds == (seeds.verdict,)
+    assert state.comparisons["reference", 0].seeds == ((*seeds.picking, *seeds.verdict),)
+    assert set(state.comparisons["rung", 0].seeds) == {seeds.rung}
 
 
 def test_the_verdict_is_of_the_finalist_that_won_and_no_other(go: Result) -> None:
-    best, panels = winner(go.state), go.state.panels
+    best, panels = winner(go.state), go.state.comparisons
     assert best is not None
     assert panels["winner", 0].arms == (best,)
     baseline, longer = panels["rung", 0].arms
@@ -127,14 +132,14 @@ def test_a_gain_that_more_flops_undo_does_not_persist(judged: Callable[..., Resu
     result = judged(persists=-1.0)
     assert result.state.decided is not None
     assert result.state.decided.no_go == "does_not_persist"
-    assert result.state.panel("rung") is not None
+    assert result.state.comparison("rung") is not None
 
 
 def test_without_a_rung_a_go_is_one_at_this_budget(judged: Callable[..., Result]) -> None:
     result = judged(rung=0.0)
     assert result.state.decided is not None
     assert result.state.decided.grade == "go"
-    assert result.state.panel("rung") is None
+    assert result.state.comparison("rung") is None
 
 
 def test_pure_noise_is_no_go_and_the_rung_is_not_paid(no_go: Result) -> None:
@@ -143,7 +148,7 @@ def test_pure_noise_is_no_go_and_the_rung_is_not_paid(no_go: Result) -> None:
     assert (decided.grade, decided.arm, decided.point) == ("no_go", "", None)
     assert decided.no_go in ("dead_space", "below_noise")
     assert [fired.rule for fired in result.state.fired] in (["flat"], ["seed_luck"])
-    assert result.state.panel("rung") is None
+    assert result.state.comparison("rung") is None
     assert recommendation(result.state) is None
 
 
@@ -200,12 +205,14 @@ def nanochat(devices: Devices = CPU, **confirm: Any) -> Plan:
 
 
 def state_of(plan: Plan) -> RunState:
-    return RunState(plan, plan, "g", 0, "h", 1, Accounts(plan.caps, apart_cap=plan.apart))
+    return RunState(
+        plan, plan, "g", 0, "h", 1, Accounts(plan.caps, apart_cap=plan.comparison_evaluations)
+    )
 
 
-def settle(own: Panel, place: int, score: float | None, **fields: Any) -> None:
+def settle(own: Batch, place: int, score: float | None, **fields: Any) -> None:
     """All evaluations of the arm, alike."""
-    for seed in own.seeds_of(place):
+    for seed in own.seeds[place]:
         key: dict[str, Any] = {
             "panel": own.name,
             "generation": 0,
@@ -221,16 +228,16 @@ def settle(own: Panel, place: int, score: float | None, **fields: Any) -> None:
             seconds=10.0,
             **fields,
         )
-        own.tries[place, seed] = (Try(0, Reserved(**key, reserve_ms=1000), result),)
+        own.attempts[place, seed] = (Try(0, Reserved(**key, reserve_ms=1000), result),)
 
 
 def ask(state: RunState, name: Any) -> Panel:
     """The panel as it would be asked now."""
     assert state.plan.confirmation is not None
     event = panel(state, name, state.plan.confirmation)
-    points = tuple(arm.point for arm in event.arms)
-    own = Panel(0, points, name=name, arms=event.arms, seeds=event.seeds)
-    state.panels[name, 0] = own
+    points = tuple(arm.point for arm in event.configurations)
+    own = Panel(0, points, name=name, arms=event.configurations, seeds=event.seeds)
+    state.comparisons[name, 0] = own
     return own
 
 
@@ -240,11 +247,11 @@ def compared(plan: Plan, *arms: dict[str, Any]) -> tuple[Arm, ...]:
     reference = ask(state, "reference")
     for place, fields in enumerate(arms):
         settle(reference, place, **{"score": 3.0, **fields})
-    best = Arm(name="average", point=reference.arms[0].point)
+    best = Arm(name="average", point=reference.configurations[0].point)
     seeds = confirmation_seeds(plan).picking
-    finalists = Panel(0, (best.point,), name="finalists", arms=(best,), seeds=(seeds,))
+    finalists = Panel(0, (best.point,), name="finalists", configurations=(best,), seeds=(seeds,))
     settle(finalists, 0, 2.9)
-    state.panels["finalists", 0] = finalists
+    state.comparisons["finalists", 0] = finalists
     return ask(state, "winner").arms
 
 

@@ -51,7 +51,7 @@ def scripted(ends: Ends) -> Engine:
 
 def tries_of(state: RunState, candidate: int = 3) -> tuple[Try, ...]:
     generation = state.generations[0]
-    return generation.tries[candidate, generation.seeds[0]]
+    return generation.attempts[candidate, generation.seeds[0]]
 
 
 def told(state: RunState) -> list[tuple[Status, str | None]]:

@@ -297,14 +297,14 @@ def test_a_deadline_that_passes_in_mid_generation_ends_a_search_that_found_somet
     clock, one = SimulatedClock(), Engine(kind="inline", workers=1)
 
     def pass_it(state: RunState, event: Event) -> None:
-        if isinstance(event, Settled) and len(state.told) == 1 and event.panel is None:
+        if isinstance(event, Settled) and len(state.completed) == 1 and event.comparison is None:
             clock.advance_to(7200.0)
 
     window = Window(hours=1.0, margin_seconds=30.0)
     result = search(tmp_path, one, observe=pass_it, clock=clock.clock, window=window, **CONFIRMED)
 
     assert result.ruling.decision == "stop"
-    assert len(result.state.told) == 1
+    assert len(result.state.completed) == 1
     assert {fired.rule for fired in every(Fired, result.directory)} == {"budget"}
 
 

@@ -7,11 +7,11 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from budgets.events import Reserved, Settled, Status
-from budgets.state import Generation, Try
+from budgets.state import Batch, Try
 from orchestrator.search import Point, Search
 
-Scored = Callable[..., Generation]
-Evaluated = Callable[..., Generation]
+Scored = Callable[..., Batch]
+Evaluated = Callable[..., Batch]
 
 
 def closed(

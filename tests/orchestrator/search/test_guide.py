@@ -9,7 +9,7 @@ import pytest
 
 from budgets.events import GenerationTold, Guided
 from budgets.plan import SearchTerms
-from budgets.state import Generation
+from budgets.state import Batch
 from orchestrator.search import Point, Search
 from orchestrator.search.directions import Chained
 from orchestrator.search.guide import LARGEST_HELD, MOST_POINTS, REACH, TRUSTED, guided
@@ -41,7 +41,7 @@ class Drawing:
         self._scored, self._dimension = scored, dimension
         self._rng = np.random.default_rng(7)
 
-    def __call__(self, count: int, score: Score = bowl, **more: Any) -> list[Generation]:
+    def __call__(self, count: int, score: Score = bowl, **more: Any) -> list[Batch]:
         found = []
         for number in range(count):
             drawn = 0.5 + SIGMA * self._rng.standard_normal((6, self._dimension))
@@ -62,7 +62,7 @@ def whitened(point: Sequence[float], strategy: Strategy) -> float:
     return float(np.sqrt(step @ np.linalg.solve(strategy.covariance, step)))
 
 
-def advised(generations: Sequence[Generation], strategy: Strategy, before: float = SIGMA) -> Guided:
+def advised(generations: Sequence[Batch], strategy: Strategy, before: float = SIGMA) -> Guided:
     advice = guided(generations, 6, strategy, before)
     assert advice is not None
     return advice

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Decided, PanelAsked
+from budgets.events import Decided, ComparisonAsked
 from budgets.ledger import LEDGER, read
 from budgets.plan import Sample
 from orchestrator.records.recorded import Result
@@ -211,7 +211,7 @@ def test_a_score_that_changes_who_wins_is_found_by_the_panel_that_follows(
 
 def test_evaluations_beside_the_search_are_added_up_apart(run: Path, tamper: Tamper) -> None:
     records = read(run / LEDGER).records
-    number = next(r.seq for r in records if isinstance(r.event, PanelAsked))
+    number = next(r.seq for r in records if isinstance(r.event, ComparisonAsked))
 
     def change(lines: Lines) -> Lines:
         return [*lines[:number], *lines[number + 1 :]]
