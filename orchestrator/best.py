@@ -13,11 +13,11 @@ from objectives import registry
 from objectives.api import Objective, SetupError, Variant
 from objectives.space import Knob
 from orchestrator.config import RUNG_FACTOR, Config, to_toml
+from orchestrator.look.document import best_document
 from orchestrator.look.evidence import gain_in_words
 from orchestrator.look.next_step import widening
-from orchestrator.look.reports import best_document
 from orchestrator.look.run import Run
-from orchestrator.matrix.campaign import CONTROL, DEFAULT, CampaignRequest
+from orchestrator.matrix.campaign import CONTROL, DEFAULT
 from orchestrator.plan.resolve import RUN_ID, check_run_id, found_as, short_hash
 from orchestrator.plan.seeds import training_seeds
 from orchestrator.records.cautions import cautions
@@ -232,8 +232,8 @@ def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
 # One longer training of it
 
 
-def training_of(best: Best, config: Config, times: float | None, seeds: int) -> CampaignRequest:
-    """A campaign of the search's best and its baseline, so many times as long, on fresh seeds.
+def training_of(best: Best, config: Config, times: float | None, seeds: int) -> CampaignTerms:
+    """The campaign of the search's best and its baseline, so many times as long, on fresh seeds.
 
     Its name has a hash of the point: a search that has gone on since is trained as another run.
     """
@@ -244,12 +244,11 @@ def training_of(best: Best, config: Config, times: float | None, seeds: int) -> 
         _condition(objective, variant, name, best.candidate),
         _condition(objective, variant, f"{DEFAULT}{CONTROL}"),
     )
-    terms = CampaignTerms(
+    return CampaignTerms(
         name=training_name(run_id, variant.length, best.candidate),
         conditions=conditions,
         seeds=training_seeds(best.state, seeds),
     )
-    return CampaignRequest(config, terms)
 
 
 def training_name(run_id: str, factor: float, point: Point) -> str:

@@ -32,7 +32,7 @@ from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.execution.occupancy import look_at_gpus
 from orchestrator.execution.server import EngineError
-from orchestrator.matrix.campaign import CampaignRequest, cells_of, terms_of
+from orchestrator.matrix.campaign import campaign_matrix, cells_of, terms_of
 from orchestrator.plan.resolve import engine_of, search_plan
 from orchestrator.plan.times import bytes_of_evaluations, free_bytes, known_time, room
 from orchestrator.running.place import check_place
@@ -281,7 +281,7 @@ def _needed_bytes(resolved: Config, devices: Devices) -> dict[str, int]:
     measured = known_time(root, resolved.tuned, devices).measured
     each = None if measured is None else bytes_of_evaluations(measured)
     if resolved.campaign is not None:
-        plan = CampaignRequest(resolved, terms_of(resolved)).plan(devices, None)
+        plan = campaign_matrix(resolved, terms_of(resolved)).plan(devices, None)
         return {f"campaign {plan.run_id}": room(plan, root, each).needed}
     tier = resolved.search.tier
     tiers: tuple[Tier, ...] = get_args(Tier) if tier is None else (tier,)

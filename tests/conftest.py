@@ -25,7 +25,7 @@ from objectives.files import cache_directory
 from orchestrator.cli import entry as command_line
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.knobs import KnobCheck
+from orchestrator.matrix.checks import knob_check
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import Result
@@ -144,7 +144,7 @@ def run_check() -> Callable[..., Result]:
         usual = {} if objective == "nanochat" else {"dimension": 2}
         spec = ObjectiveSpec(name=objective, settings={**usual, **(settings or {})})
         request = config_for("check", "min", registry.load(spec), **terms)
-        asked = KnobCheck(request, seeds, knobs)
+        asked = knob_check(request, seeds, knobs)
         with make_session(root, engine) as session:
             return carry_out(asked, session, session.engine.slots())
 

@@ -26,7 +26,7 @@ from budgets.plan import Limits
 from objectives import registry, secrets
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob
-from orchestrator.cli.output import Output
+from orchestrator.cli.session import Output
 from orchestrator.execution import attempts, processes
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
@@ -34,9 +34,9 @@ from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.launch import Launch, Program
 from orchestrator.execution.logs import CappedLog
-from orchestrator.look.reports import rebuild, report_markdown
+from orchestrator.look.page import page_of
+from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
-from orchestrator.look.sections import sections
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.session import system_clock
 from orchestrator.running.settle import attempt_id
@@ -323,9 +323,8 @@ def test_somebody_elses_ledger_does_not_steer_the_terminal(
 
     assert [answer.code for answer in answers] == [0, 0, 0]
     assert not steering("".join(answer.out + answer.err for answer in answers))
-    page = report_markdown(
-        run := Run(load_state(tmp_path), datetime.now(UTC), tmp_path), sections(run)
-    )
+    run = Run(load_state(tmp_path), datetime.now(UTC), tmp_path)
+    page = page_of(run, with_svg=False).markdown()
     assert "<script" not in page.replace(r"\<script", "")
 
 

@@ -10,7 +10,6 @@ from typer import Context, Option
 from budgets.formatting import printable
 from budgets.plan import Phase
 from orchestrator.best import as_dict, configuration_of, to_lines, training_of
-from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.options import (
     BESIDE,
     BESIDE_TABLES,
@@ -21,8 +20,10 @@ from orchestrator.cli.options import (
     resolved_of,
     taking,
 )
+from orchestrator.cli.session import conducting, finish
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import MOST_SEEDS, Config
+from orchestrator.matrix.campaign import campaign_matrix
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.plan.resolve import slots_of
 from orchestrator.records.planned import same_objective
@@ -126,8 +127,8 @@ def _train(found: Best, config: Config, times: float | None, seeds: int, *, as_j
             "evaluation.stall_seconds": own.stall_seconds or plan.limits.stall_seconds,
         }
     )
-    request, slots = training_of(found, config, times, seeds), slots_of(config)
-    slots = replace(slots, count=request.campaign.workers(slots.count))
+    terms, slots = training_of(found, config, times, seeds), slots_of(config)
+    slots = replace(slots, count=terms.workers(slots.count))
     with conducting(config, as_json=as_json) as (session, live):
-        result = carry_out(request, session, slots)
-        finish(result, session.stop, live, as_json)
+        result = carry_out(campaign_matrix(config, terms), session, slots)
+        finish(result, session.stop, live, as_json=as_json)

@@ -9,7 +9,7 @@ from typer import Option
 from budgets.formatting import counted, printable, shell_word
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line
-from orchestrator.look.optuna import LUCK, export
+from orchestrator.look.optuna import BEST_TRIAL, export
 from orchestrator.look.run import Run
 from orchestrator.records.recorded import find_run, load_state
 
@@ -31,4 +31,4 @@ def as_study(
         print_json({"file": str(out), "trials": trials, "view": look})
         return
     print_line(printable(f"{counted(trials, 'trial')} written to {out}. Look: {look}"))
-    print_line(LUCK)
+    print_line(BEST_TRIAL)

@@ -1,32 +1,24 @@
 """`report`: what runs came to, on a terminal, as a page, as Markdown, as JSON."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
-from budgets.formatting import plain, printable
+from budgets.formatting import printable
 from budgets.storage import write_aside
-from orchestrator.cli.board import show_result
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
 from orchestrator.cli.terminal import print_json, print_line, print_markdown, write_bytes
-from orchestrator.look.blocks import headline, markdown
-from orchestrator.look.board import Board, collect_runs, find_board
+from orchestrator.look.campaign import Exported, collect, exported
+from orchestrator.look.compare import Comparison, compared
 from orchestrator.look.document import document
-from orchestrator.look.page import STDOUT, named_place, own_place
+from orchestrator.look.page import STDOUT, html, named_place, own_place, page_of
 from orchestrator.look.reports import rebuild as rebuild_files
-from orchestrator.look.reports import report_markdown
 from orchestrator.look.run import Run
-from orchestrator.look.sections import sections
 from orchestrator.look.terminal import tell
 from orchestrator.records.recorded import find_run, load_state
 from orchestrator.running.session import system_clock
-
-if TYPE_CHECKING:
-    from orchestrator.look.compare import Comparison
-
 
 EVERY = "all"
 
@@ -79,34 +71,32 @@ def report(
     form = _form(out, html=as_html, md=as_md, is_drawn=any(drawn.values()))
     if form is not None and out not in (None, STDOUT):
         named_place(out, form)  # before the time it takes to fill it
+    now = system_clock().now()
     if runs is not None and len(runs) > 1:
         if rebuild or any(drawn.values()):
             raise ValueError("--rebuild, --png, --pdf: expected one RUN, got several")
-        compare(runs, root, form, out, as_json=as_json)
+        directories = compared(runs, root)
+        found = Comparison([Run(load_state(own), now, own) for own in directories])
+        _show(found, directories[0], f"compare.{form}", form, out, as_json=as_json)
         return
     run = runs[0] if runs else None
-    board = find_board(run, root, system_clock().now())
-    if board is not None and board.is_of_runs:
+    view: Run | Exported | None = exported(run, root, now)
+    if isinstance(view, Exported):
+        directory = view.directory
         if rebuild:
-            board = collect_runs(board.directory, system_clock().now())
-        if any(drawn.values()):
-            _draw(board, board.directory, drawn, out, as_json=as_json)
-        else:
-            _of_runs(board, form, out, as_json=as_json)
-        return
-    directory = find_run(run, root)
-    if rebuild:
-        load_state(directory)  # a ledger that cannot be read leaves every file as it is
-        rebuild_files(directory, system_clock().now())
-    view = Run(load_state(directory), system_clock().now(), directory)
+            collect(view)
+    else:
+        directory = find_run(run, root)
+        state = load_state(directory)  # a ledger that cannot be read leaves every file as it is
+        if rebuild:
+            rebuild_files(directory, now)
+        view = Run(state, now, directory)
     if any(drawn.values()):
         _draw(view, directory, drawn, out, as_json=as_json)
-    elif form is not None:
-        deliver(_text_of(view, form), directory, f"report.{form}", out, as_json=as_json)
-    elif as_json:
-        print_json(document(view))
-    else:
+    elif isinstance(view, Run) and form is None and not as_json:
         tell(view, print_markdown, lambda line: print_line(printable(line)))
+    else:
+        _show(view, directory, f"report.{form}", form, out, as_json=as_json)
 
 
 def _form(out: Path | None, *, html: bool, md: bool, is_drawn: bool) -> str | None:
@@ -118,27 +108,38 @@ def _form(out: Path | None, *, html: bool, md: bool, is_drawn: bool) -> str | No
     return "html" if html else "md" if md else None
 
 
-def _of_runs(board: Board, form: str | None, out: Path | None, *, as_json: bool) -> None:
-    """A campaign whose cells are runs, with ledgers of their own."""
-    if form is None:
-        show_result(board, as_json=as_json)
+def _show(
+    view: "Run | Exported | Comparison",
+    directory: Path,
+    name: str,
+    form: str | None,
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """As a file of that name in `form`; without one on the terminal."""
+    if form is None and as_json:
+        print_json(document(view) if isinstance(view, Run) else view.document())
         return
-    text = board.page() if form == "html" else board.markdown()
-    deliver(text, board.directory, f"report.{form}", out, as_json=as_json)
+    if isinstance(view, Run):
+        page = page_of(view, with_svg=form == "html")
+    elif isinstance(view, Exported):
+        from orchestrator.look import draw
+        from orchestrator.look.plots import campaign
 
-
-def _text_of(view: Run, form: str) -> str:
-    from orchestrator.look.plots import figures
-
-    if form == "md":
-        return report_markdown(view, sections(view, figures(view, with_svg=False)))
-    from orchestrator.look.page import page_of
-
-    return page_of(view)
+        drawing = campaign(view.report)
+        page = view.page(draw.figure("effects", drawing, with_svg=form == "html"))
+    else:
+        page = view.page()
+    if form is None:
+        print_markdown(page.markdown())
+    else:
+        text = html(page) if form == "html" else page.markdown()
+        deliver(text, directory, name, out, as_json=as_json)
 
 
 def _draw(
-    view: Run | Board,
+    view: Run | Exported,
     directory: Path,
     drawn: Mapping[str, Sequence[str]],
     out: Path | None,
@@ -181,40 +182,6 @@ def _place(directory: Path, name: str, out: Path | None) -> Path:
         raise ValueError(f"--out: {out.parent} is no directory: make it, or name another place")
     out.mkdir(mode=0o700, exist_ok=True)
     return named_place(out / name, form)
-
-
-def compare(
-    runs: Sequence[str], root: Path, form: str | None, out: Path | None, *, as_json: bool
-) -> None:
-    """Whether the runs' scores compare, gains, costs, what differs, knobs; as a file in `form`."""
-    from orchestrator.look.compare import Comparison, document, places
-
-    directories = places(runs, root)
-    now = datetime.now(UTC)
-    found = Comparison([Run(load_state(own), now, own) for own in directories])
-    if form is not None:
-        page = _html(found) if form == "html" else _markdown(found)
-        deliver(page, directories[0], f"compare.{form}", out, as_json=as_json)
-    elif as_json:
-        print_json(document(found))
-    else:
-        print_markdown(_markdown(found))
-
-
-def _markdown(found: "Comparison") -> str:
-    from orchestrator.look.compare import sections
-
-    names = " · ".join(map(plain, found.names))
-    lead = f"# {names}: {found.heading}\n\n{plain(found.sentence)}\n\n"
-    return printable(lead) + markdown(sections(found))
-
-
-def _html(found: "Comparison") -> str:
-    from orchestrator.look.compare import sections
-    from orchestrator.look.page import Header, page
-
-    header = Header(" · ".join(found.names), f"{len(found.runs)} runs side by side")
-    return page(header, headline(found.heading, found.sentence), sections(found))
 
 
 def deliver(

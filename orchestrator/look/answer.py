@@ -81,7 +81,7 @@ def _going_on(run: Run) -> Answer:
         return _answer(run, "Interrupted", "trouble", again, sentence=sentence)
     watch = (f"{command('status', named(run))} --watch",)
     way = NextStep(f"Watch it. If it was interrupted, {AGAIN}.", watch)
-    sentence = f"{sentence} {text.pace_line(run.ledger_pace, run.last)}"
+    sentence = f"{sentence} {text.pace_line(run)}"
     return _answer(run, "In progress", "open", way, sentence=sentence)
 
 
@@ -213,7 +213,7 @@ def _checked(run: Run) -> Answer:
         way = NextStep(said, (of_objective(run, "check", "knobs", *seeds),))
     sure = (
         f"Measured on {counted(own.seeds, 'seed')}. Of the knobs said to move the score "
-        f"{percent(run.plan.thresholds.alive_level)} at most are expected to be luck."
+        f"{percent(run.plan.thresholds.alive_level)} at most are expected to be chance."
     )
     found = f"Yes, the largest first: {listed(alive, 5)}." if alive else "No."
     mood: Mood = "good" if alive else "bad"
@@ -231,12 +231,12 @@ def _campaign(run: Run, own: CampaignReport) -> Answer:
         way = NextStep(f"Some conditions are not settled: {AGAIN}.", beginning(run))
     sure = (
         f"{1 - own.level:.0%} sure of each range, on {len(own.seeds)} seeds. Of all that is called "
-        f"an effect {own.rate:.0%} at most are expected to be luck."
+        f"an effect {own.rate:.0%} at most are expected to be chance."
     )
     if len(own.seeds) == 1:
-        sure = "Not at all: with one seed nothing can be told from luck."
+        sure = "Not at all: with one seed nothing can be told from chance."
     if shown:
-        found = f"Yes: {shown} of {count} differences are beyond luck."
+        found = f"Yes: {shown} of {count} differences are beyond chance."
         return _answer(run, "Effects found", "good", way, found=found, sure=sure)
-    found = f"No: of {count} differences none is beyond luck; more seeds would show smaller ones."
+    found = f"No: of {count} differences none is beyond chance; more seeds would show smaller ones."
     return _answer(run, "No effect found", "open", way, found=found, sure=sure)

@@ -6,7 +6,7 @@ and commands are as they are.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from budgets.formatting import plain, printable, sentence_case, table
 
@@ -147,6 +147,20 @@ def headline(title: str, sentence: str, mood: Mood = "open") -> Answer:
     return Answer(title=title, sentence=sentence, mood=mood, found="", sure="", cost="", next="")
 
 
+class Page(NamedTuple):
+    """What is shown of a run, of several, or of a campaign of jobs."""
+
+    name: str
+    about: str  # what that is, in a few words
+    answer: Answer
+    sections: Sequence[Section]
+
+    def markdown(self) -> str:
+        """The page as Markdown."""
+        head = f"# {plain(self.name)}: {plain(self.answer.title)}\n\n{plain(self.about)}\n\n"
+        return f"{printable(head)}{_answer(self.answer)}\n{markdown(self.sections)}"
+
+
 def table_of(caption: str, rows: Iterable[Mapping[str, object]]) -> list[Table]:
     """A table of rows that all have the same columns; none where there are no rows."""
     own = list(rows)
@@ -176,11 +190,12 @@ def markdown(sections: Iterable[Section]) -> str:
     return printable("\n".join(line for part in parts for line in part))
 
 
-def answer_in_markdown(answer: Answer) -> str:
+def _answer(answer: Answer) -> str:
     """The four answers as Markdown, the first part of a page."""
     blocks: list[Block] = [Text(f"**{plain(answer.sentence)}**")]
     blocks += [Text(plain(answer.meaning))] if answer.meaning else []
-    blocks += [Items([f"**{name}**: {plain(said)}" for name, said in answer.parts.items()])]
+    if answer.found:
+        blocks += [Items([f"**{name}**: {plain(said)}" for name, said in answer.parts.items()])]
     blocks += [Commands(answer.commands[:1])] if answer.commands else []
     if answer.commands[1:]:
         blocks += [Text(plain(answer.otherwise or "Or:")), Commands(answer.commands[1:])]

@@ -1,17 +1,55 @@
-"""What a campaign found, in words and as blocks: its conditions, and the effects of its factors."""
+"""A campaign: what its conditions and factors do to the score, and how each of its cells stands."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from math import floor, log10
+from pathlib import Path
+from statistics import fmean
+from typing import Any
 
-from budgets.effects import CampaignReport, Comparison, ConditionRow, Difference, Effect, telling
-from budgets.formatting import first_few, number, plain
-from orchestrator.look.blocks import Block, Heading, Items, Table, Text
+from budgets.effects import (
+    CampaignReport,
+    Comparison,
+    ConditionRow,
+    Difference,
+    Effect,
+    campaign_report,
+    telling,
+)
+from budgets.formatting import first_few, number, plain, shortened
+from budgets.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix
+from budgets.plan import Thresholds
+from budgets.storage import document, write_aside
+from orchestrator.look.blocks import (
+    Block,
+    Figure,
+    Heading,
+    Items,
+    Page,
+    Section,
+    Table,
+    Text,
+    headline,
+    table_of,
+)
+from orchestrator.matrix.campaign_status import matrix_of_runs
+from orchestrator.records import manifest as manifests
 
 MOST_INTERACTIONS = 20
 """Those found are shown however many they are; of the rest the least likely by chance."""
 
 MOST_CLAUSES = 3
 """Of the sentence."""
+
+WIDTH, MEAN_WIDTH = 110, 10
+"""Characters of a line, and of its last column."""
+
+LEAST_NAME, MOST_NAME, MOST_NOTES = 16, 44, 8
+"""Characters of a condition's name; cells that are said to need looking at."""
+
+SIGNS = {"ok": "+", RUNNING: ">", PENDING: ".", PAUSED: "="}
+"""Where a cell has one character; others have their status' first letter, large."""
 
 
 # A difference, an effect
@@ -226,3 +264,164 @@ def _notes(found: CampaignReport) -> Iterator[str]:
             "Where two factors act together, read the effect of either as an average: it differs "
             "with the other's level."
         )
+
+
+# The matrix on a terminal
+
+
+def matrix_lines(matrix: Matrix, width: int = WIDTH) -> list[str]:
+    """A line for each condition, a column for each seed; how far it is; what needs looking at."""
+    heads = [f"s{seed}" for seed in matrix.terms.seeds]
+    cell_width = max(map(len, (*map(_cell, matrix.cells), *heads)))
+    room = width - (cell_width + 2) * len(heads) - MEAN_WIDTH
+    longest = max(len(condition.name) for condition in matrix.terms.conditions)
+    if room < min(LEAST_NAME, longest):
+        return [*_with_signs(matrix, width), "", *_ends(matrix)]
+    lines = [("", heads, "mean")]
+    lines += [(name, list(map(_cell, row)), _mean(row)) for name, row in _rows(matrix, room)]
+    widest = max(len(name) for name, _, _ in lines)
+    return [
+        f"{name:{widest}}{''.join(f'  {it:>{cell_width}}' for it in cells)}{mean:>{MEAN_WIDTH}}"
+        for name, cells, mean in lines
+    ] + ["", *_ends(matrix)]
+
+
+def _rows(matrix: Matrix, room: int) -> list[tuple[str, Sequence[Cell]]]:
+    names = [condition.name for condition in matrix.terms.conditions]
+    return list(zip(shortened(names, min(room, MOST_NAME)), matrix.rows, strict=True))
+
+
+def _with_signs(matrix: Matrix, width: int) -> Iterator[str]:
+    """One character a cell, as many lines a condition as it takes."""
+    rows = _rows(matrix, MOST_NAME)
+    widest = max(len(name) for name, _ in rows)
+    room = width - widest - 2 - MEAN_WIDTH
+    for name, row in rows:
+        signs = "".join(SIGNS.get(cell.status, cell.status[:1].upper()) for cell in row)
+        for start in range(0, len(signs), room):
+            head, mean = (name, _mean(row)) if start == 0 else ("", "")
+            shown = signs[start : start + room]
+            yield f"{head:{widest}}  {shown:{room}}{mean:>{MEAN_WIDTH}}".rstrip()
+    seen = dict.fromkeys(cell.status for cell in matrix.cells)
+    said = ", ".join(f"{SIGNS.get(status, status[:1].upper())} {status}" for status in seen)
+    yield f"A character for each of {len(matrix.terms.seeds)} seeds: {said}."
+
+
+def _cell(cell: Cell) -> str:
+    """`3.1385`, `oom`, `> 3m20`, `> 7/16`, `.`."""
+    share = f" {cell.settled}/{cell.planned}"
+    if cell.status == "ok":
+        return number(cell.score, none="ok")
+    if cell.status == PENDING:
+        return f".{share}" if cell.planned > 1 and cell.settled else "."
+    if cell.status == RUNNING and cell.planned > 1:
+        return f">{share}"
+    if cell.status == RUNNING and cell.seconds is not None:
+        minutes, seconds = divmod(max(0, round(cell.seconds)), 60)
+        hours, rest = divmod(minutes, 60)
+        short = f"{minutes}m{seconds:02d}" if minutes else f"{seconds}s"
+        return f"> {hours}h{rest:02d}" if hours else f"> {short}"
+    return ">" if cell.status == RUNNING else cell.status
+
+
+def _mean(row: Sequence[Cell]) -> str:
+    healthy = [cell.score for cell in row if cell.score is not None]
+    return f"{fmean(healthy):.5g}" if healthy else "-"
+
+
+def _ends(matrix: Matrix) -> Iterator[str]:
+    """How many cells stand where, and what is wrong with which."""
+    counts = ", ".join(f"{count} {status}" for status, count in matrix.counts.items())
+    settled = len(matrix.cells) - matrix.unsettled
+    yield f"{settled} of {len(matrix.cells)} settled: {counts}."
+    noted = [
+        f"  {condition.name}, seed {seed}: {cell.status}: {cell.note}"
+        for condition, row in zip(matrix.terms.conditions, matrix.rows, strict=True)
+        for seed, cell in zip(matrix.terms.seeds, row, strict=True)
+        if cell.note
+    ]
+    yield from noted[:MOST_NOTES]
+    if len(noted) > MOST_NOTES:
+        yield f"  and {len(noted) - MOST_NOTES} more; --json has them all."
+
+
+# A campaign whose cells are runs of their own, as `export slurm` makes them
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A campaign of jobs as it stands: each cell is a run with a ledger of its own."""
+
+    directory: Path
+    matrix: Matrix
+    report: CampaignReport
+
+    @property
+    def whose(self) -> str:
+        """`finished`, `3 of 8 runs running`."""
+        running = self.matrix.counts.get(RUNNING, 0)
+        return "finished" if self.is_over else f"{running} of {self.size} runs running"
+
+    @property
+    def is_over(self) -> bool:
+        return self.report.is_over
+
+    @property
+    def size(self) -> int:
+        return len(self.matrix.cells)
+
+    @property
+    def sentence(self) -> str:
+        return campaign_sentence(self.report, "runs")
+
+    def lines(self, width: int = WIDTH) -> list[str]:
+        """For a terminal of that width."""
+        lines = [f"{self.directory}: {self.whose}", "", *matrix_lines(self.matrix, width)]
+        return [*lines, self.sentence] if self.is_over else lines
+
+    def document(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "directory": str(self.directory),
+            "whose": self.whose,
+            "sentence": self.sentence,
+            "statuses": self.matrix.counts,
+            "matrix": self.matrix.model_dump(mode="json"),
+            "campaign": self.report.model_dump(mode="json"),
+        }
+
+    def page(self, *figures: Figure) -> Page:
+        """What it found, and how each run stands."""
+        heads = [f">seed {seed}" for seed in self.matrix.terms.seeds]
+        rows = []
+        for condition, cells in zip(self.matrix.terms.conditions, self.matrix.rows, strict=True):
+            said = (f"{cell.status} {number(cell.score, none='')}" for cell in cells)
+            rows.append({"condition": plain(condition.name), **dict(zip(heads, said, strict=True))})
+        title = "Effects found" if self.report.found else "No effect found"
+        sections = (
+            Section("effects", "Effects", [*figures, *campaign_blocks(self.report)]),
+            Section("runs", "Runs", table_of("How each run stands, and its score", rows)),
+        )
+        own = headline(title if self.is_over else "In progress", self.sentence)
+        return Page(self.report.name, f"a campaign of {self.size} runs", own, sections)
+
+
+def exported(run: str | None, root: Path, now: datetime) -> Exported | None:
+    """The campaign of jobs of that name or in that directory; None where there is no manifest.
+
+    Raises ValueError where the manifest cannot be read.
+    """
+    if run is None or (found := manifests.campaign_of_runs(run, root)) is None:
+        return None
+    matrix = matrix_of_runs(*found, now)
+    level, is_over = Thresholds().alive_level, not matrix.unsettled
+    return Exported(found[0], matrix, campaign_report(matrix, level, is_over=is_over))
+
+
+def collect(own: Exported) -> None:
+    """Write what the runs of a campaign came to into its `effects.json` and its manifest."""
+    manifest = manifests.read_manifest(own.directory)
+    assert manifest is not None, "it was read before"
+    manifests.write_manifest(own.directory, manifests.with_statuses(manifest, own.matrix))
+    effects = {"sentence": own.sentence, "campaign": own.report.model_dump()}
+    write_aside(own.directory / "effects.json", document(effects))

@@ -5,22 +5,21 @@ run's own baseline.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from budgets.formatting import listed, number, plain, precise_duration, shortened
 from budgets.stats import Gain, gain
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Block, Items, Section, Table, Text, table_of
+from orchestrator.look.blocks import Block, Items, Page, Section, Table, Text, headline, table_of
 from orchestrator.look.document import plain_values
 from orchestrator.look.evidence import gain_in_words
 from orchestrator.look.run import Run
-from orchestrator.look.sections import CURRENCIES, amount, facts
+from orchestrator.look.sections import facts
 from orchestrator.records.recorded import find_run
 
 FEWEST, MOST = 2, 20
@@ -29,26 +28,18 @@ FEWEST, MOST = 2, 20
 NAME_WIDTH, VALUE_WIDTH, CELL_WIDTH, MOST_NAMED = 68, 24, 40, 6
 """Characters of a name, of a value in a sentence and in a table; how many a sentence has."""
 
-DECIDE = ("Objective", "Data", "Space")
-"""What a fingerprint is of, as far as it is on record."""
+DECIDE = ("objective.", "data.", "space.")
+"""What the names of that begin with which a fingerprint is of, as far as it is on record."""
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """Something on record that is not the same in all runs; None: it is not on record of one."""
 
-    part: str
     name: str
     values: tuple[str | None, ...]
 
-    def __str__(self) -> str:
-        """`persists (none and 0.2)`: its different values in the order of the runs."""
-        values = ("none" if value is None else cut(value, VALUE_WIDTH) for value in self.values)
-        return f"{self.name} ({listed(dict.fromkeys(values), MOST_NAMED)})"
 
-
-@dataclass(frozen=True)
-class Duel:
+class Duel(NamedTuple):
     """One run's winner against another's, on fresh seeds that both were evaluated on."""
 
     run: int
@@ -82,21 +73,21 @@ class Comparison:
     @cached_property
     def differences(self) -> tuple[Fact, ...]:
         """Every fact on record that is not the same in all of them, what decides scores first."""
-        known = [
-            {(part, name): said for part, own in facts(run).items() for name, said in own.items()}
-            for run in self.runs
-        ]
-        keys = dict.fromkeys(key for own in known for key in own)
-        found = [Fact(*key, tuple(own.get(key) for own in known)) for key in keys]
+        known = list(map(facts, self.runs))
+        names = dict.fromkeys(name for own in known for name in own)
+        found = [Fact(name, tuple(own.get(name) for own in known)) for name in names]
         differing = [fact for fact in found if len(set(fact.values)) > 1]
-        return tuple(sorted(differing, key=lambda fact: fact.part not in DECIDE))
+        return tuple(sorted(differing, key=lambda fact: not fact.name.startswith(DECIDE)))
 
     @property
     def why_not(self) -> tuple[str, ...]:
-        """What sets the groups apart; empty where there is one."""
+        """What sets the groups apart, as `persists (none and 0.2)`; empty where there is one."""
         if self.is_comparable:
             return ()
-        found = [str(fact) for fact in self.differences if fact.part in DECIDE]
+        found = []
+        for fact in (fact for fact in self.differences if fact.name.startswith(DECIDE)):
+            values = ("none" if one is None else cut(one, VALUE_WIDTH) for one in fact.values)
+            found.append(f"{fact.name} ({listed(dict.fromkeys(values), MOST_NAMED)})")
         return tuple(found or ["the objective's code: nothing else on record differs"])
 
     @cached_property
@@ -109,58 +100,10 @@ class Comparison:
         duels = (Duel(a, b, gain(scores[a], scores[b], level)) for a, b in pairs)
         return tuple(duel for duel in duels if duel.gain.mean is not None)
 
-    @property
-    def heading(self) -> str:
-        if self.is_comparable:
-            return "These scores can be compared"
-        if len(self.groups) < len(self.runs):
-            return "Only some of these scores can be compared"
-        return "These scores cannot be compared"
-
-    @property
-    def sentence(self) -> str:
-        """Which runs gained more than chance, each over its own baseline."""
-        gains = ((name, decisive(run)) for name, run in zip(self.names, self.runs, strict=True))
-        shown = [f"{name} {gain_in_words(own)}" for name, own in gains if own and own.is_shown]
-        if not shown:
-            return "None of these runs shows a gain on fresh seeds."
-        return (
-            f"More than chance, over its own baseline on fresh seeds: {listed(shown, MOST_NAMED)}."
-        )
-
-
-def decisive(run: Run) -> Gain | None:
-    """The winner's gain, which the verdict rests on; None: not compared yet, or never."""
-    return next((own.gain for own in run.gains if own.is_decisive), None)
-
-
-# As sections, and as JSON
-
-
-def sections(own: Comparison) -> tuple[Section, ...]:
-    """What people are shown of them; no section where there is nothing to show."""
-    differing = [
-        {
-            f"{fact.part}: {fact.name}": cut(fact.values[place] or "-", CELL_WIDTH)
-            for fact in own.differences
-        }
-        for place in range(len(own.runs))
-    ]
-    found = (
-        Section("scores", "Can the scores be compared?", list(_scores(own))),
-        Section("runs", "What each run found, and its cost", _table(own, map(_told, own.runs))),
-        Section("differences", "What differs", _table(own, differing)),
-        Section("knobs", "What each run recommends", _table(own, map(_knobs, own.runs))),
-    )
-    return tuple(section for section in found if section.blocks)
-
-
-def document(own: Comparison) -> dict[str, Any]:
-    """The same as plain JSON values. Runs are referred to by their place in the list."""
-    of_a_run = ("evaluations_by_status", "balances", "timing", "knobs")
-    of_all = ("groups", "why_not", "differences")
-    return {
-        "runs": [
+    def document(self) -> dict[str, Any]:
+        """Plain JSON values. Runs are referred to by their place in the list."""
+        of_a_run = ("evaluations_by_status", "balances", "timing", "knobs")
+        runs = [
             {
                 "run_id": run.plan.run_id,
                 "directory": str(run.directory),
@@ -171,42 +114,77 @@ def document(own: Comparison) -> dict[str, Any]:
                 "gain": plain_values(decisive(run)),
                 **{name: plain_values(getattr(run, name)) for name in of_a_run},
             }
-            for run in own.runs
-        ],
-        "comparable": own.is_comparable,
-        "winner_against_winner": plain_values(own.duels),
-        **{name: plain_values(getattr(own, name)) for name in of_all},
-    }
+            for run in self.runs
+        ]
+        return {
+            "runs": runs,
+            "comparable": self.is_comparable,
+            "winner_against_winner": [one._asdict() | {"gain": plain_values(one.gain)}
+                                      for one in self.duels],
+            "groups": self.groups,
+            "why_not": self.why_not,
+            "differences": [one._asdict() for one in self.differences],
+        }  # fmt: skip
 
-
-def _table(own: Comparison, told: Iterable[Mapping[str, str]]) -> list[Table]:
-    """A column for each run, a row for each name of what any of them tells."""
-    columns = dict(zip(map(plain, own.names), told, strict=True))
-    names = dict.fromkeys(name for column in columns.values() for name in column)
-    rows = [
-        {"what": plain(name)}
-        | {run: plain(column.get(name, "-")) for run, column in columns.items()}
-        for name in names
-    ]
-    return table_of("", rows)
-
-
-def _scores(own: Comparison) -> Iterator[Block]:
-    yield Text("Scores and gains measure the same where the objective's fingerprint is the same.")
-    groups = (listed(plain(own.names[place]) for place in group) for group in own.groups)
-    said = [f"Comparable with each other: {names}." for names in groups]
-    if own.why_not:
-        said.append(f"What differs: {plain(listed(own.why_not, MOST_NAMED))}.")
-    for duel in own.duels:
-        one, other = (plain(own.names[place]) for place in (duel.run, duel.against))
-        shared = "on fresh seeds that both have"
-        said.append(
-            f"The winner of {one} over that of {other}, {shared}: {gain_in_words(duel.gain)}."
+    def page(self) -> Page:
+        """What people are shown of them; no section where there is nothing to show."""
+        heading = "These scores cannot be compared"
+        if self.is_comparable:
+            heading = "These scores can be compared"
+        elif len(self.groups) < len(self.runs):
+            heading = "Only some of these scores can be compared"
+        gains = ((name, decisive(run)) for name, run in zip(self.names, self.runs, strict=True))
+        shown = [f"{name} {gain_in_words(own)}" for name, own in gains if own and own.is_shown]
+        sentence = "None of these runs shows a gain on fresh seeds."
+        if shown:
+            begins = "More than chance, over its own baseline on fresh seeds"
+            sentence = f"{begins}: {listed(shown, MOST_NAMED)}."
+        differing = [
+            {fact.name: cut(fact.values[place] or "-", CELL_WIDTH)
+             for fact in self.differences} for place in range(len(self.runs))
+        ]  # fmt: skip
+        sections = (
+            Section("scores", "Can the scores be compared?", list(self._scores())),
+            Section("runs", "What each run found, and its cost", self._table(map(_run, self.runs))),
+            Section("differences", "What differs", self._table(differing)),
+            Section("knobs", "What each run recommends", self._table(map(_knobs, self.runs))),
         )
-    yield Items(said)
+        about = f"{len(self.runs)} runs side by side"
+        own = headline(heading, sentence)
+        return Page(" · ".join(self.names), about, own, [one for one in sections if one.blocks])
+
+    def _scores(self) -> Iterator[Block]:
+        yield Text(
+            "Scores and gains measure the same where the objective's fingerprint is the same."
+        )
+        groups = (listed(plain(self.names[place]) for place in group) for group in self.groups)
+        said = [f"Comparable with each other: {names}." for names in groups]
+        if self.why_not:
+            said.append(f"What differs: {plain(listed(self.why_not, MOST_NAMED))}.")
+        for duel in self.duels:
+            one, other = (plain(self.names[place]) for place in (duel.run, duel.against))
+            over = f"The winner of {one} over that of {other}, on fresh seeds of both"
+            said.append(f"{over}: {gain_in_words(duel.gain)}.")
+        yield Items(said)
+
+    def _table(self, told: Iterable[Mapping[str, str]]) -> list[Table]:
+        """A column for each run, a row for each name of what any of them tells."""
+        columns = dict(zip(map(plain, self.names), told, strict=True))
+        names = dict.fromkeys(name for column in columns.values() for name in column)
+        rows = [
+            {"what": plain(name)}
+            | {run: plain(column.get(name, "-")) for run, column in columns.items()}
+            for name in names
+        ]
+        return table_of("", rows)
 
 
-def _told(run: Run) -> dict[str, str]:
+def decisive(run: Run) -> Gain | None:
+    """The winner's gain, which the verdict rests on; None: not compared yet, or never."""
+    return next((own.gain for own in run.gains if own.is_decisive), None)
+
+
+def _run(run: Run) -> dict[str, str]:
     gain, timing, baseline = decisive(run), run.timing, run.baseline
     told = {
         "phase and tier": f"{run.plan.phase} {run.plan.tier or ''}",
@@ -219,8 +197,8 @@ def _told(run: Run) -> dict[str, str]:
     }
     for own in run.balances:
         if own.counts:
-            of = "" if own.cap is None else f" of {amount(own, own.cap)}"
-            told[CURRENCIES.get(own.currency, own.currency)] = f"{amount(own, own.spent)}{of}"
+            of = "" if own.cap is None else f" of {text.amount(own, own.cap)}"
+            told[text.currency(own)] = f"{text.amount(own, own.spent)}{of}"
     if timing is not None:
         told["estimated"] = precise_duration(3600 * timing.estimated_hours)
         told["it took"] = precise_duration(3600 * timing.actual_hours)
@@ -235,7 +213,7 @@ def _knobs(run: Run) -> dict[str, str]:
     }
 
 
-def places(names: Sequence[str], root: Path) -> list[Path]:
+def compared(names: Sequence[str], root: Path) -> list[Path]:
     """The directories of those runs, each once, in their order.
 
     Raises ValueError on what is no run, on too few of them and on too many.

@@ -1,14 +1,19 @@
-"""A run as one JSON document: the public facts of `Run`, the same from every command.
+"""A run as JSON: the document that every command prints, and what `best.json` has.
 
-`tests/approved/keys.txt` lists its keys. What is only there to be drawn (marginals, the replayed
-distribution, loss curves) is left out: `orchestrator.load` has it.
+`tests/approved/keys.txt` lists the keys. What is only there to be drawn (the replayed distribution,
+loss curves) is left out: `orchestrator.load` has it.
 """
 
+import os
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from budgets.verdict import recommendation
+from budgets.formatting import one_line
+from budgets.verdict import Point, recommendation, winner
+from objectives.secrets import redacted
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.files import measured_in
@@ -25,8 +30,8 @@ FACTS = (
     *("slot_hours", "idle_hours", "wasted_hours", "usage"),
     *("pace", "timing", "eval_seconds", "expected_seconds"),
     *("generations", "attempts", "slots", "failures"),
-    *("baseline", "noise_band", "best_so_far", "luck_so_far", "knobs"),
-    *("findings", "cautions", "arms", "gains", "check", "proxy", "campaign"),
+    *("baseline", "noise_band", "best_so_far", "best_by_chance", "knobs"),
+    *("findings", "cautions", "arms", "gains", "check", "proxy", "campaign", "matrix"),
 )
 """Properties of `Run` under their own names."""
 
@@ -34,7 +39,6 @@ FACTS = (
 def document(run: Run) -> dict[str, Any]:
     """Plain JSON values."""
     plan, state, point = run.plan, run.state, recommendation(run.state)
-    fired, overridden = state.fired, state.overridden
     return {
         "schema": SCHEMA,
         "run_id": plan.run_id,
@@ -44,20 +48,73 @@ def document(run: Run) -> dict[str, Any]:
         "standing": run.standing.kind,
         "whose": run.standing.whose,
         "way_on": run.standing.way_on,
-        "sentence": text.sentence(run),
         "answer": plain_values(answer(run)),
         "score": measured_in(state),
         "devices": text.devices(run),
         "generations_finished": state.finished,
         "generations_planned": plan.resolved.generations,
-        "recommendation": point and {"point": point, "knobs": run.space.decode(point)},
+        "recommendation": point and _place(run, point),
         "at_range_ends": [end._asdict() for end in run.range_ends],
-        "triggers": [f"{one.rule}, generation {one.generation}: {one.evidence}" for one in fired],
-        "overrides": [
-            f"{one.rule}, generation {one.generation}: {one.reason}" for one in overridden
-        ],
+        "triggers": text.rules(state.fired),
+        "overrides": text.rules(state.overridden),
         "amendments": [text.amended(one) for one in state.amended],
-        "withdrawn": [f"{one.device}: {one.why}" for one in state.withdrawn],
-        "ledger": {"records": state.records, "head": state.head},
-        **{name: plain_values(getattr(run, name)) for name in FACTS},
+        **result(run, *FACTS),
     }
+
+
+def result(run: Run, *facts: str) -> dict[str, Any]:
+    """Those facts of the run, in words where it stands, and the record that they are as of."""
+    found = {name: plain_values(getattr(run, name)) for name in facts}
+    ledger = {"records": run.state.records, "head": run.state.head}
+    return {"sentence": text.sentence(run), **found, "ledger": ledger}
+
+
+def best_document(run: Run) -> dict[str, Any]:
+    """The recommendation with its evidence, or that there is none; and the baseline."""
+    point, found, best = recommendation(run.state), run.findings, winner(run.state)
+    compared = None
+    if best is not None and found is not None and found.gain is not None:
+        compared = {"arm": best.name, **_place(run, best.point), "gain": plain_values(found.gain)}
+    measured = None
+    if (own := run.baseline) is not None:
+        measured = {"mean": own.mean, "sd": own.sd, "seeds": len(own.scores)}
+    is_confirmed = found is not None and found.arm is not None  # by a Go
+    return {
+        "recommendation": point and {**_place(run, point), "is_confirmed": is_confirmed},
+        "winner": compared,
+        "at_range_ends": [end._asdict() for end in run.range_ends],
+        "verdict": found and {"grade": found.grade, "no_go": found.no_go},
+        "baseline": {**_place(run, run.space.baseline), "score": measured},
+        **result(run),
+    }
+
+
+def _place(run: Run, point: Point) -> dict[str, Any]:
+    return {"point": point, "knobs": run.space.decode(point)}
+
+
+# As flat values
+
+
+def flat(fields: Mapping[str, Any]) -> dict[str, str | float]:
+    """Return the fields as `objective/settings/n_layer`, without secrets and what is empty.
+
+    Entries of a list go by their names, `space/knobs/lr/low`; those without one are left out.
+    """
+    found: dict[str, str | float] = {}
+    for key, value in fields.items():
+        name, inner = plain_name(key), value
+        if isinstance(value, list | tuple) and any(isinstance(one, dict) for one in value):
+            inner = {one["name"]: one for one in value if "name" in one}
+        if isinstance(inner, dict):
+            found |= {f"{name}/{part}": leaf for part, leaf in flat(inner).items()}
+        elif inner not in (None, "", [], ()):
+            said = redacted(f"{key}={value}", os.environ).removeprefix(f"{key}=")
+            is_number = isinstance(value, int | float) and said == str(value)
+            found[name] = value if is_number else one_line(said, most=500)
+    return found
+
+
+def plain_name(said: str) -> str:
+    """Return it as one part of a name that every tracker takes, and no part of a path."""
+    return re.sub(r"^\.+|[^A-Za-z0-9_.-]+", "_", said)[:50]

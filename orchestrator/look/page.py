@@ -7,19 +7,19 @@ markup from elsewhere is a figure's SVG, which `orchestrator.look.plots` draws a
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 
 from budgets.formatting import printable
 from objectives.settings import cut
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Answer, Section
+from orchestrator.look.blocks import Page
 from orchestrator.look.run import Run
+from orchestrator.look.sections import sections
 from orchestrator.running.place import make_directory
 
 MOST_CHARACTERS = 4000  # of one text: nobody reads more, and a browser would choke on it
@@ -29,38 +29,27 @@ ENDINGS |= {"png": (".png",), "pdf": (".pdf",)}
 """How the name of a file ends that a page may be written to, or replace."""
 
 
-class Header(NamedTuple):
-    """The line above a page's title."""
-
-    name: str  # of what the page is about: a run's id
-    about: str = ""  # what that is, in a few words
-
-
-def header(run: Run) -> Header:
-    """Which run it is, and as of when."""
-    tier = "" if run.plan.tier is None else f", tier {run.plan.tier}"
-    as_of = f"as of {run.last:%Y-%m-%d %H:%M} UTC"
-    return Header(run.plan.run_id, f"{run.objective}, {run.plan.phase}{tier}, {as_of}")
-
-
-def sections_of(run: Run) -> tuple[Section, ...]:
-    """Everything a page shows of a run, its plots drawn: takes seconds."""
+def page_of(run: Run, *, with_svg: bool = True) -> Page:
+    """Everything there is to show of a run; its plots drawn, which takes seconds."""
     from orchestrator.look.plots import figures
-    from orchestrator.look.sections import sections
 
-    return sections(run, figures(run))
-
-
-def page_of(run: Run) -> str:
-    """A run's page, the whole document."""
-    return page(header(run), answer(run), sections_of(run))
+    return Page(
+        run.plan.run_id, about(run), answer(run), sections(run, figures(run, with_svg=with_svg))
+    )
 
 
-def page(head: Header, own: Answer, sections: Sequence[Section]) -> str:
+def about(run: Run) -> str:
+    """Which run it is, and as of which record."""
+    tier = "" if run.plan.tier is None else f", tier {run.plan.tier}"
+    as_of = f"as of {run.last:%Y-%m-%d %H:%M} UTC, record {run.state.records}"
+    return f"{run.objective}, {run.plan.phase}{tier}, {as_of}"
+
+
+def html(page: Page) -> str:
     """The whole document: what is known, in a screen, and everything behind it."""
-    main = filled("answer.html.j2", header=head, answer=own)
-    main += filled("sections.html.j2", sections=sections)
-    return document(f"{own.title}: {head.name}", main)
+    main = filled("answer.html.j2", page=page)
+    main += filled("sections.html.j2", sections=page.sections)
+    return document(f"{page.answer.title}: {page.name}", main)
 
 
 def document(title: str, main: Markup, tag: str = "") -> str:

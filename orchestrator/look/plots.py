@@ -7,8 +7,8 @@ which takes time, when somebody wants to see it.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from math import ceil, inf
-from statistics import fmean
+from math import ceil, inf, sqrt
+from statistics import fmean, stdev
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from budgets.events import Status
 from budgets.failures import is_lost
 from budgets.formatting import counted, listed, number, percent, sentence_case, shortened
 from budgets.stats import interval
-from budgets.verdict import BASELINE
+from budgets.verdict import BASELINE, mean_score
 from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.campaign import name_of
@@ -27,6 +27,7 @@ from orchestrator.look.rows import Attempt, Knob
 from orchestrator.look.run import Run
 
 MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs, lines of a forest: others are not shown
+MOST_BINS, LEAST_IN_A_BIN = 8, 4  # of fewer candidates a standard error says little
 
 
 def drawings(run: Run) -> dict[str, Drawing]:
@@ -54,8 +55,8 @@ def _scores(run: Run) -> Drawing | None:
     fresh = [(one, scores) for one in arms if (scores := draw.known(one.scores.values()))]
     band = draw.known(run.noise_band or ())
     best = [one.best_so_far for one in generations]
-    luck = [one.luck_so_far for one in generations]
-    must = [*band, *best, *luck, *(fmean(scores) for _, scores in fresh)]
+    chance = [one.best_by_chance for one in generations]
+    must = [*band, *best, *chance, *(fmean(scores) for _, scores in fresh)]
     low, high = draw.limits([one.score for one in own], must)
 
     def paint(canvas: Any) -> None:
@@ -72,8 +73,9 @@ def _scores(run: Run) -> Drawing | None:
         numbers = [one.number for one in generations]
         draw.course(axes, numbers, [one.mean for one in generations], "mean")
         axes.step(numbers, best, where="mid", color=draw.GREEN, lw=2, label="best so far")
-        if draw.known(luck):
-            axes.step(numbers, luck, "--", where="mid", c=draw.PURPLE, lw=2, label="best by luck")
+        if draw.known(chance):
+            look = {"c": draw.PURPLE, "lw": 2, "label": "best by chance"}
+            axes.step(numbers, chance, "--", where="mid", **look)
         axes.set(ylim=(low, high), xlabel="generation", ylabel="score (lower is better)")
         if not draw.known(y):
             axes.set_yticks([])  # no score yet
@@ -91,11 +93,11 @@ def _scores(run: Run) -> Drawing | None:
     means = listed(f"{one.name} {number(fmean(scores))}" for one, scores in fresh)
     return Drawing(
         "Score over generations",
-        "A search that finds something leaves the noise and goes below the best by luck alone, "
-        "which so many candidates equal to the baseline would show. How good a configuration is, "
-        "only its mean on fresh seeds says (right, 95 % interval; the winner is a diamond).",
+        "A search that finds something leaves the noise and goes below the best by chance, which "
+        "so many candidates equal to the baseline would show. How good a configuration is, only "
+        "its mean on fresh seeds says (right, 95 % interval; the winner is a diamond).",
         f"{counted(len(own), 'evaluation')}; noise {ends}; best so far {number(run.best_so_far)}, "
-        f"by luck alone {number(run.luck_so_far)}; on fresh seeds: {means or 'nothing yet'}.",
+        f"by chance {number(run.best_by_chance)}; on fresh seeds: {means or 'nothing yet'}.",
         3.5,
         paint,
     )
@@ -262,34 +264,55 @@ def _paths(run: Run) -> Drawing | None:
 
 
 def _marginals(run: Run) -> Drawing | None:
-    own = run.marginals
-    if not own or not own[0].units:
+    samples = [
+        (point, score - mean)
+        for generation in (run.state.completed if run.is_search else ())
+        if (mean := mean_score(generation)) is not None
+        for point, score in zip(generation.points, generation.scores(), strict=True)
+        if score is not None
+    ]
+    if not samples:
         return None
-    means = (value for one in own for value in one.bin_means)
-    high = max(map(abs, draw.limits((value for one in own for value in one.excess), means)))
+    count = max(1, min(MOST_BINS, len(samples) // LEAST_IN_A_BIN))
+    own = [sorted((point[place], excess) for point, excess in samples)
+           for place in range(len(run.knobs))]  # fmt: skip
+    binned = [[_bin(one[at * len(one) // count : (at + 1) * len(one) // count])
+               for at in range(count)] for one in own]  # fmt: skip
+    means = [mean for bins in binned for _, mean, _ in bins]
+    high = max(map(abs, draw.limits((excess for _, excess in samples), means)))
 
     def paint(axes: Any, knob: Knob, place: int) -> None:
-        one = own[place]
-        draw.dots(axes, one.units, [min(max(value, -high), high) for value in one.excess])
+        units, excess = zip(*own[place], strict=True)
+        draw.dots(axes, units, [min(max(value, -high), high) for value in excess])
         axes.axhline(0, color=draw.INK, lw=0.8)
         axes.axvline(knob.baseline_unit, color=draw.INK, lw=1, ls="--", label="baseline")
         if knob.recommended_unit is not None:
             axes.axvline(knob.recommended_unit, color=draw.ORANGE, ls="-.", label="recommended")
         looks = {"fmt": "D", "ms": 4, "lw": 1.4, "color": draw.BLUE, "label": "mean ± error"}
-        axes.errorbar(one.bin_units, one.bin_means, one.bin_errors, **looks)
+        axes.errorbar(*zip(*binned[place], strict=True), **looks)
         axes.set(xlim=(-0.04, 1.04), ylim=(-high, high))
         axes.set_xticks(*draw.knob_ticks(run.space.knobs[place]))
-        axes.set_title("stands" * bool(one.stands), loc="right", fontstyle="italic")
 
+    ranges = [max(mean for _, mean, _ in bins) - min(mean for _, mean, _ in bins)
+              for bins in binned]  # fmt: skip
+    said = listed(f"{knob.name} {number(size, 3)}"
+                  for knob, size in zip(run.knobs, ranges, strict=True))  # fmt: skip
     return _of_knobs(
         run,
-        [abs(one.slope or 0.0) for one in own],
+        ranges,
         paint,
-        "Each knob's marginal effect",
-        "Scores less their generation's mean, lower is better. No experiment: knobs move together. "
-        "What stands is above its error in a regression on all knobs.",
-        f"What stands: {listed(one.knob for one in own if one.stands) or 'nothing'}.",
+        "Each knob's marginal scores",
+        "Scores less their generation's mean, lower is better; a diamond is the mean of as many "
+        "candidates as the others. No experiment: knobs move together (`check knobs` is one).",
+        f"From the lowest mean to the highest: {said}.",
     )
+
+
+def _bin(own: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Return the mean place, the mean score and its standard error."""
+    units, excess = zip(*own, strict=True)
+    error = stdev(excess) / sqrt(len(excess)) if len(excess) > 1 else 0.0
+    return fmean(units), fmean(excess), error
 
 
 def _step_size(run: Run) -> Drawing | None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
 from pathlib import Path
-from typing import Any
 
 from budgets.events import GenerationTold
 from budgets.formatting import number, plain
@@ -17,12 +16,11 @@ from budgets.ledger import LEDGER, Clock, read
 from budgets.state import RunState, apply, begin
 from budgets.storage import document as as_json
 from budgets.storage import write_aside
-from budgets.verdict import Point, recommendation, winner
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Block, Section, Text, answer_in_markdown, markdown
-from orchestrator.look.document import SCHEMA, plain_values
-from orchestrator.look.page import header
+from orchestrator.look.blocks import Block, Page, Section, Text, markdown
+from orchestrator.look.document import SCHEMA, best_document, plain_values, result
+from orchestrator.look.page import about
 from orchestrator.look.run import Run
 from orchestrator.look.sections import balances, summary
 from orchestrator.records import manifest, metrics
@@ -91,21 +89,23 @@ def write_generation(run: Run, directory: Path) -> None:
     state, last = run.state, run.state.completed[-1]
     best, healthy, of = min(last.healthy, default=None), len(last.healthy), len(last.points)
     said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
-    ledger = {"records": state.records, "head": state.head}
-    head = Text(f"Ledger: {state.records} records, head `{state.head}`.")
-    blocks: list[Block] = [Text(plain(f"{text.progress(run)} {said}")), balances(run), head]
+    blocks: list[Block] = [Text(plain(f"{text.progress(run)} {said}")), balances(run), _ledger(run)]
     title = f"{plain(run.plan.run_id)}: budget after generation {last.number}"
     content = {
         "schema": SCHEMA,
         "run_id": run.plan.run_id,
         "generation": {"number": last.number, "best": best, "healthy": healthy, "candidates": of},
         "balances": plain_values(run.balances),
-        "ledger": ledger,
+        "ledger": {"records": state.records, "head": state.head},
     }
     place = directory / f"reports/gen_{state.finished - 1:04d}.md"
     place.parent.mkdir(mode=0o700, exist_ok=True)
     write_aside(place, markdown([Section("budget", title, blocks)]).encode())
     write_aside(place.with_suffix(".json"), as_json(content))
+
+
+def _ledger(run: Run) -> Text:
+    return Text(f"Ledger: {run.state.records} records, head `{run.state.head}`.")
 
 
 def write_run(run: Run, directory: Path) -> None:
@@ -118,50 +118,13 @@ def write_run(run: Run, directory: Path) -> None:
     metrics.complete(directory, state)
     write_aside(directory / "run.json", as_json(state.plan.model_dump(mode="json")))
     write_aside(directory / "progress.csv", to_csv(progress_rows(state), COLUMNS).encode())
-    write_aside(directory / "summary.md", report_markdown(run, summary(run)).encode())
+    sections = (*summary(run), Section("ledger", "Ledger", [_ledger(run)]))
+    page = Page(run.plan.run_id, about(run), answer(run), sections)
+    write_aside(directory / "summary.md", page.markdown().encode())
     if run.is_search:
         write_aside(directory / "best.json", as_json(best_document(run)))
     if state.plan.phase == "check":
-        write_aside(directory / "check.json", as_json(_result(run, "check", "proxy")))
+        write_aside(directory / "check.json", as_json(result(run, "check", "proxy")))
     if state.plan.campaign is not None:
         manifest.refresh(directory, state)
-        write_aside(directory / "effects.json", as_json(_result(run, "campaign")))
-
-
-def report_markdown(run: Run, sections: tuple[Section, ...]) -> str:
-    """The four answers and these sections, as one document."""
-    own = answer(run)
-    about = f"{plain(header(run).about)}; {run.state.records} records, head `{run.state.head}`."
-    head = [f"# {plain(run.plan.run_id)}: {plain(own.title)}", "", about, ""]
-    return "\n".join([*head, answer_in_markdown(own), markdown(sections)])
-
-
-def best_document(run: Run) -> dict[str, Any]:
-    """The recommendation with its evidence, or that there is none; and the baseline."""
-    point, found, best = recommendation(run.state), run.findings, winner(run.state)
-    compared = None
-    if best is not None and found is not None and found.gain is not None:
-        compared = {"arm": best.name, **_place(run, best.point), "gain": plain_values(found.gain)}
-    measured = None
-    if (own := run.baseline) is not None:
-        measured = {"mean": own.mean, "sd": own.sd, "seeds": len(own.scores)}
-    is_confirmed = found is not None and found.arm is not None  # by a Go
-    return {
-        "recommendation": point and {**_place(run, point), "is_confirmed": is_confirmed},
-        "winner": compared,
-        "at_range_ends": [end._asdict() for end in run.range_ends],
-        "verdict": found and {"grade": found.grade, "no_go": found.no_go},
-        "baseline": {**_place(run, run.space.baseline), "score": measured},
-        **_result(run),
-    }
-
-
-def _place(run: Run, point: Point) -> dict[str, Any]:
-    return {"point": point, "knobs": run.space.decode(point)}
-
-
-def _result(run: Run, *facts: str) -> dict[str, Any]:
-    """Those facts of the run, with the record that they are as of."""
-    found = {name: plain_values(getattr(run, name)) for name in facts}
-    ledger = {"records": run.state.records, "head": run.state.head}
-    return {"sentence": text.sentence(run), **found, "ledger": ledger}
+        write_aside(directory / "effects.json", as_json(result(run, "campaign")))

@@ -117,7 +117,7 @@ class Counts(Frozen):
     settled: int  # for good
     ok: int
     failed: dict[str, int]  # by status
-    lost: int  # attempts that were lost, cancelled or are made again: no evaluation is used up
+    lost: int  # attempts that were lost or cancelled and are retried: no evaluation is used up
     in_flight: int
     to_come: int  # neither settled nor in flight, at most
     planned: int
@@ -140,7 +140,7 @@ class Generation:
     mean: float | None
     sd: float | None
     best_so_far: float | None  # of full generations up to this one
-    luck_so_far: float | None  # expected best of as many candidates that equal the baseline
+    best_by_chance: float | None  # expected of as many candidates that equal the baseline
     outside: Literal["better", "worse"] | None  # of the noise band, its mean
     eval_seconds: float | None  # median
     step_size: float | None  # of the search once it has learned the generation, as are the next
@@ -212,16 +212,6 @@ class FailureKind(Frozen):
     places: tuple[str, ...]  # directories of the first few
 
 
-class Failures(Frozen):
-    """How many evaluations failed by their configuration, how many attempts were lost, and why."""
-
-    evaluations: int  # that are over
-    failed: int  # of these
-    attempts: int  # that ended other than by a person's order
-    lost: int  # of these, by the infrastructure
-    kinds: tuple[FailureKind, ...]  # the most frequent first
-
-
 class Spread(NamedTuple):
     """The search's distribution after one generation, replayed from the ledger."""
 
@@ -239,23 +229,6 @@ class Distribution(NamedTuple):
     correlations: Matrix
     correlation_by_chance: float | None  # the strongest that one search in 20 has on pure noise
     condition_by_chance: float | None
-
-
-class Marginal(NamedTuple):
-    """What the search's evaluations say of one knob, all else aside: no experiment.
-
-    `excess` is a candidate's score less its generation's mean; bins hold as many candidates each.
-    """
-
-    knob: str
-    units: Point
-    excess: Point
-    bin_units: Point
-    bin_means: Point
-    bin_errors: Point  # standard errors
-    slope: float | None  # by regression, per standard deviation of the candidates
-    slope_error: float | None
-    stands: bool | None  # above its error; None: too few evaluations to say
 
 
 class Curve(NamedTuple):

@@ -8,8 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
+from math import sqrt
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any, Literal
@@ -19,9 +20,10 @@ from budgets import pace as paces
 from budgets.accounts import MS_PER_HOUR
 from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
-from budgets.failures import cause_of, is_lost
+from budgets.failures import cause_of
 from budgets.liveness import Liveness, label, liveness
-from budgets.plan import Calibration, ComparisonName, Plan
+from budgets.matrix import Matrix, matrix_of
+from budgets.plan import Calibration, ComparisonName, Plan, SearchTerms
 from budgets.proxy import Certificate, certificate
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
@@ -29,16 +31,19 @@ from budgets.state import Attempt, Batch, Moment, RunState
 from budgets.state import Batch as Asked
 from budgets.verdict import BASELINE, INCUMBENT, Findings, findings, recommendation
 from objectives.space import SearchSpace
-from orchestrator.look import learned, rows
+from orchestrator.look import rows
 from orchestrator.look.usage import slots, usage
+from orchestrator.matrix.campaign_status import in_flight
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.cautions import cautions
+from orchestrator.records.diverged import ReplayError
 from orchestrator.records.export import arm_of
 from orchestrator.records.planned import knobs_of, space_of
 from orchestrator.records.range_ends import RangeEnd, range_ends
 from orchestrator.records.standing import OVER, Standing, standing_of
 
 MOST_PLACES = 5  # directories that are named of attempts that failed alike
+NOISE_SEARCHES = 19  # one search in twenty exceeds all of them by chance
 
 _NAMES: dict[ComparisonName, str] = {"rung": "long run", "proxy": "short evaluations"}
 _OF_RESERVED = ("generation", "candidate", "seed", "attempt", "slot")
@@ -164,8 +169,8 @@ class Run:
     @property
     def wasted_hours(self) -> float:
         """Device-hours of attempts that gave no score."""
-        failed = sum(end.charged_ms for end in self.state.ends() if end.status is not Status.OK)
-        return failed / MS_PER_HOUR
+        failed = (end.charged_ms for end in self.state.ends() if end.status is not Status.OK)
+        return sum(failed) / MS_PER_HOUR
 
     @cached_property
     def usage(self) -> tuple[rows.Usage, ...]:
@@ -175,14 +180,9 @@ class Run:
     # Time
 
     @cached_property
-    def ledger_pace(self) -> paces.Pace:
-        """Where it stood in time at its last record."""
-        return paces.pace(self.state)
-
-    @cached_property
     def pace(self) -> paces.Pace:
         """Where it stands in time now: what runs has come so much nearer to its end."""
-        state, now, found = self.state, self.now, self.ledger_pace
+        state, now, found = self.state, self.now, paces.pace(self.state)
         if self.is_over:
             return found.model_copy(update={"eta": None})
         if self.standing.kind != "running":
@@ -295,19 +295,24 @@ class Run:
         return tuple(slots(self))
 
     @cached_property
-    def failures(self) -> rows.Failures | None:
-        """None: nothing has ended."""
-        ended = [one for one in self.attempts if one.status not in (None, Status.CANCELLED)]
-        final = [one.status is Status.OK for one in ended if one.is_final]
-        if not ended:
-            return None
-        return rows.Failures(
-            evaluations=len(final),
-            failed=final.count(False),
-            attempts=len(ended),
-            lost=sum(one.status is not None and is_lost(one.status, one.cause) for one in ended),
-            kinds=tuple(sorted(_kinds(ended), key=lambda kind: -kind.attempts)),
+    def failures(self) -> tuple[rows.FailureKind, ...]:
+        """Attempts that failed, by what failed and whose fault it is, the most frequent first."""
+        by_kind: dict[tuple[str, str], list[rows.Attempt]] = defaultdict(list)
+        for one in self.attempts:
+            if one.status and (cause := cause_of(one.status, one.cause)) is not None:
+                by_kind[cause.whose, cause.what].append(one)
+        kinds = (
+            rows.FailureKind(
+                whose=whose,
+                what=what,
+                attempts=len(own),
+                final=sum(one.is_final for one in own),
+                example=own[0].cause,
+                places=tuple(one.place for one in own[:MOST_PLACES]),
+            )
+            for (whose, what), own in by_kind.items()
         )
+        return tuple(sorted(kinds, key=lambda kind: -kind.attempts))
 
     # What the search has learned
 
@@ -334,7 +339,7 @@ class Run:
         """Where a candidate's score lies if it equals the baseline: its mean -+ 2 sd."""
         return calibrations.noise_band(self._calibration, _seeds_each(self.plan))
 
-    def _by_luck(self, candidates: int) -> float | None:
+    def _by_chance(self, candidates: int) -> float | None:
         """The expected best score of so many candidates that all equal the baseline."""
         if not self.is_search and self.plan.phase != "calibration":
             return None
@@ -363,7 +368,7 @@ class Run:
                 mean=mean,
                 sd=stdev(scores) if len(scores) > 1 else None,
                 best_so_far=min(so_far, default=None),
-                luck_so_far=self._by_luck(len(so_far)),
+                best_by_chance=self._by_chance(len(so_far)),
                 outside=outside,
                 eval_seconds=median(seconds) if seconds else None,
                 step_size=told.sigma if told else None,
@@ -388,13 +393,13 @@ class Run:
 
     @cached_property
     def best_so_far(self) -> float | None:
-        """The lowest of `scores`: the luckiest, which is evidence of luck."""
+        """The lowest of `scores`, which is selected for its noise: no evidence."""
         return min(self.scores, default=None)
 
     @cached_property
-    def luck_so_far(self) -> float | None:
-        """What it would be expected to be if every candidate equalled the baseline."""
-        return self._by_luck(len(self.scores))
+    def best_by_chance(self) -> float | None:
+        """What the lowest would be expected to be if every candidate equalled the baseline."""
+        return self._by_chance(len(self.scores))
 
     @cached_property
     def knobs(self) -> tuple[rows.Knob, ...]:
@@ -423,14 +428,9 @@ class Run:
         return range_ends(self.state) if self.is_search else ()
 
     @cached_property
-    def marginals(self) -> tuple[rows.Marginal, ...]:
-        """One a knob; none before a generation is told."""
-        return tuple(learned.marginals(self)) if self.is_search else ()
-
-    @cached_property
     def replayed(self) -> tuple[rows.Distribution | None, str]:
         """The search's distribution after each generation; or None, and why there is none."""
-        return learned.replayed(self.state)
+        return replayed(self.state)
 
     # Verdicts
 
@@ -482,6 +482,13 @@ class Run:
     def campaign(self) -> CampaignReport | None:
         return campaign_of(self.state, is_over=self.decision in ("done", "stop"))
 
+    @cached_property
+    def matrix(self) -> Matrix | None:
+        """Of a campaign its cells, condition by seed, as they stand now."""
+        if self.plan.campaign is None:
+            return None
+        return in_flight(matrix_of(self.state), self.state, self.standing, self.now)
+
     # The run's clock
 
     @cached_property
@@ -521,22 +528,6 @@ def _to_come(state: RunState) -> int:
     return max(0, of_search + left_for_the_verdict(state).evaluations - len(accounts.holds))
 
 
-def _kinds(ended: list[rows.Attempt]) -> Iterator[rows.FailureKind]:
-    by_kind: dict[tuple[str, str], list[rows.Attempt]] = defaultdict(list)
-    for one in ended:
-        if one.status and (cause := cause_of(one.status, one.cause)) is not None:
-            by_kind[cause.whose, cause.what].append(one)
-    for (whose, what), own in by_kind.items():
-        yield rows.FailureKind(
-            whose=whose,
-            what=what,
-            attempts=len(own),
-            final=sum(one.is_final for one in own),
-            example=own[0].cause,
-            places=tuple(one.place for one in own[:MOST_PLACES]),
-        )
-
-
 def _gains(found: Findings) -> Iterator[rows.NamedGain]:
     before = f"{INCUMBENT} of the run before"
     named = [
@@ -554,3 +545,48 @@ def _gains(found: Findings) -> Iterator[rows.NamedGain]:
         if gain is not None:
             decisive = gain is found.gain
             yield rows.NamedGain(name=name, against=against, gain=gain, is_decisive=decisive)
+
+
+def replayed(state: RunState) -> tuple[rows.Distribution | None, str]:
+    """The search's distribution after each generation; or None, and why there is none."""
+    plan = state.plan
+    if plan.search is None:
+        return None, f"a {plan.phase} run searches nothing"
+    if not state.completed:
+        return None, "no generation is finished yet"
+    try:
+        from orchestrator.warm_start import landscapes
+
+        seen = landscapes(state, accept_drift=True)
+        correlation, condition = by_chance(plan.search, plan.resolved.population, state.finished)
+    except (ImportError, ReplayError, ValueError, ArithmeticError) as error:
+        return None, f"the search cannot be replayed here: {error}"
+    history = []
+    for generation, here in zip(state.completed, seen[1:], strict=True):
+        told = generation.told
+        assert told is not None, "it is among those told"
+        ratio = sqrt(here.condition)  # that on record is of a decomposition before it
+        spread = rows.Spread(generation.number, told.sigma, ratio, here.deviations, told.mean)
+        history.append(spread)
+    return rows.Distribution(tuple(history), seen[-1].correlations, correlation, condition), ""
+
+
+@lru_cache(maxsize=8)
+def by_chance(terms: SearchTerms, population: int, generations: int) -> tuple[float, float]:
+    """Return what one search in twenty of that size exceeds where no knob does anything.
+
+    That is its strongest correlation, whatever its sign, and its covariance's condition number.
+    """
+    import numpy as np
+    from threadpoolctl import threadpool_limits
+
+    from orchestrator.search import landscape_of_noise
+
+    with threadpool_limits(1):  # in 40 knobs threads waiting for each other take six times as long
+        seen = [
+            landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
+            for seed in range(1, NOISE_SEARCHES + 1)
+        ]
+    rest = (np.array(one.correlations) - np.eye(len(terms.start)) for one in seen)
+    strongest = max(float(np.abs(matrix).max()) for matrix in rest)
+    return strongest, max(one.condition for one in seen)

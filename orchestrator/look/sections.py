@@ -4,12 +4,8 @@ A terminal shows the first `ON_A_TERMINAL` of them. A section with nothing to sh
 few readers want is in `Details`, which a page shows folded.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import sqrt
-from typing import Any
-
-import orjson
 
 from budgets.following import beginning as begins_with
 from budgets.formatting import (
@@ -23,7 +19,6 @@ from budgets.formatting import (
     sentence_case,
 )
 from budgets.verdict import IN_WORDS
-from objectives import secrets
 from orchestrator.look import text
 from orchestrator.look.blocks import (
     Block,
@@ -40,16 +35,14 @@ from orchestrator.look.blocks import (
     table_of,
 )
 from orchestrator.look.campaign import campaign_blocks
+from orchestrator.look.document import flat
 from orchestrator.look.evidence import check_blocks, gain_lines, proxy_blocks, verdict_tables
 from orchestrator.look.files import log_end, measured_in
 from orchestrator.look.next_step import beginning, named
-from orchestrator.look.rows import Balance, Generation, Knob
+from orchestrator.look.rows import Generation, Knob
 from orchestrator.look.run import Run
 
 ON_A_TERMINAL = 5
-
-CURRENCIES = {"device-hours": "device time", "hours open": "wall clock"}
-"""Those that are shown as time, and what people call them."""
 
 Figures = Mapping[str, Figure]
 
@@ -118,23 +111,21 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     yield from _shown(figures, "scores")
     if run.is_search and run.generations:
         yield from _folded("Every generation", [generations_table(run.generations)])
-    if run.best_so_far is not None and run.luck_so_far is not None:
-        best, luck = number(run.best_so_far), number(run.luck_so_far)
-        yield Text(
-            f"Best score: {best}. By luck alone the best of as many baselines would be near {luck}."
-        )
+    if run.best_so_far is not None and run.best_by_chance is not None:
+        best, chance = number(run.best_so_far), number(run.best_by_chance)
+        yield Text(f"Best score: {best}. By chance the best of as many baselines is near {chance}.")
 
 
 def generations_table(generations: Sequence[Generation]) -> Table:
     """The scores of those generations, at least one, a row each."""
-    caption = "By luck alone: the best score to expect of as many candidates like the baseline"
+    caption = "By chance: the best score to expect of as many candidates like the baseline"
     return table_of(caption, map(_generation, generations))[0]
 
 
 def _generation(one: Generation) -> dict[str, object]:
     marks = "" if one.is_told else ", unfinished"
     scores = {"best": one.best, "mean": one.mean, "sd": one.sd, "best so far": one.best_so_far}
-    scores |= {"by luck alone": one.luck_so_far, "step size": one.step_size}
+    scores |= {"best by chance": one.best_by_chance, "step size": one.step_size}
     return {
         ">generation": f"{one.number}{marks}",
         **{f">{name}": number(value) for name, value in scores.items()},
@@ -150,8 +141,6 @@ def _generation(one: Generation) -> dict[str, object]:
 def _budget(run: Run, figures: Figures) -> Iterator[Block]:
     yield balances(run)
     said = [f"Evaluations: {text.statuses(run)}."]
-    if run.failures is not None:
-        said += text.failure_rates(run.failures)
     if run.slot_hours:
         idle, wasted = (hours / run.slot_hours for hours in (run.idle_hours, run.wasted_hours))
         said.append(f"Slots: {idle:.0%} of their time passed idle, {wasted:.0%} gave no score.")
@@ -169,21 +158,12 @@ def balances(run: Run) -> Table:
     return table_of(
         "Spent, reserved for what is in flight, and left",
         (
-            {"currency": CURRENCIES.get(own.currency, own.currency)}
-            | {f">{name}": amount(own, getattr(own, name)) for name in columns}
+            {"currency": text.currency(own)}
+            | {f">{name}": text.amount(own, getattr(own, name)) for name in columns}
             for own in run.balances
             if own.counts
         ),
     )[0]
-
-
-def amount(own: Balance, value: float | None) -> str:
-    """A number of that currency: `120`, `2 h 05 min`, `12.34`."""
-    if value is None:
-        return "no cap"
-    if own.currency in CURRENCIES:
-        return precise_duration(3600 * value)
-    return f"{value:,.2f}" if own.currency == "cost" else f"{value:,.0f}"
 
 
 # The knobs, and the search
@@ -250,9 +230,9 @@ def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
 
 def _failures(run: Run, _: Figures) -> Iterator[Block]:
     """What failed, why, and what rules and people decided."""
-    kinds, state = () if run.failures is None else run.failures.kinds, run.state
+    kinds, state = run.failures, run.state
     yield from table_of(
-        "Attempts that failed; final: not tried again",
+        "Attempts that failed; final: not retried",
         (
             {
                 "cause": plain(kind.what),
@@ -270,13 +250,10 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
         if end is not None and end.lines:
             blocks.append(Log(end.place, end.lines))
         yield Details(plain(f"Where: {kind.what}"), blocks)
-    fired = [(one.rule, one.generation, one.evidence) for one in state.fired]
-    overridden = [(one.rule, one.generation, one.reason) for one in state.overridden]
     parts = {
-        "Rules that fired": [f"{rule}, generation {at}: {why}" for rule, at, why in fired],
-        "Overrides": [f"{rule}, generation {at}: {why}" for rule, at, why in overridden],
+        "Rules that fired": text.rules(state.fired),
+        "Overrides": text.rules(state.overridden),
         "Amendments": [text.amended(one) for one in state.amended],
-        "Devices withdrawn": [f"{one.device}: {one.why}" for one in state.withdrawn],
     }
     for title, entries in parts.items():
         if entries:
@@ -293,67 +270,45 @@ def _provenance(run: Run, _: Figures) -> Iterator[Block]:
         f"`{run.plan.objective_fingerprint}`."
     )
     yield Commands([command("verify", named(run)), *beginning(run)])
-    rows = (
-        {"of": part, "what": plain(name), "value": plain(one_line(value, 400))}
-        for part, pairs in facts(run).items()
-        for name, value in pairs.items()
-    )
+    rows = ({"what": plain(name), "value": plain(said)} for name, said in facts(run).items())
     yield from _folded("Everything that decides the scores", table_of("", rows))
 
 
-def facts(run: Run) -> dict[str, dict[str, str]]:
-    """What decides the scores, by its part and its name, without secrets."""
-    plan, opened, calibration = run.plan, run.state.opened, run.plan.calibration
-    search = {"phase": plan.phase, "tier": plan.tier, **plan.resolved.model_dump()}
-    search |= {"evaluation seed": plan.evaluation_seed}
-    if plan.search is not None:
-        search |= plan.search.model_dump(include={"method", "seed", "sigma0"})
-        if plan.search.inherited is not None:
-            search["warm start"] = plan.search.inherited.run_id
-    if plan.source is not None:
-        search["follows"] = plan.source.run_id
+def facts(run: Run) -> dict[str, str]:
+    """What decides the scores and the search, by its dotted name, without secrets."""
+    plan, opened, search = run.plan, run.state.opened, run.plan.search
     versions = dict.fromkeys(name for one in opened for name in one.versions)
+    found = flat(
+        {
+            "objective": plan.objective,
+            "data": plan.provenance,
+            "space": {
+                knob.name: f"{knob.kind}, {number(knob.low)} to {number(knob.high)}, "
+                f"baseline {number(knob.baseline)}"
+                for knob in run.knobs
+            },
+            "search": {
+                **plan.model_dump(include={"phase", "tier", "evaluation_seed"}),
+                **plan.resolved.model_dump(),
+                **(search.model_dump(include={"method", "seed", "sigma0"}) if search else {}),
+                "follows": plan.source and plan.source.run_id,
+            },
+            "machine": {
+                "devices": text.devices(run),
+                "time_limit": precise_duration(plan.limits.wall_seconds),
+                "memory": in_bytes(plan.devices.memory_bytes),
+                "calibration": plan.calibration and plan.calibration.ledger,
+            },
+            "versions": {
+                name: ", ".join(dict.fromkeys(one.versions.get(name, "none") for one in opened))
+                for name in versions
+            },
+        }
+    )
     return {
-        "Objective": {"name": run.objective, **dict(_settings(plan.objective["settings"]))},
-        "Data": {name: _said(name, value) for name, value in plan.provenance.items()},
-        "Space": {
-            knob.name: f"{knob.kind}, {number(knob.low)} to {number(knob.high)}, "
-            f"baseline {number(knob.baseline)}"
-            for knob in run.knobs
-        },
-        "Search": {name.replace("_", " "): _said(name, value) for name, value in search.items()},
-        "Machine": {
-            "devices": text.devices(run),
-            "time limit": precise_duration(plan.limits.wall_seconds),
-            "memory": in_bytes(plan.devices.memory_bytes),
-            "calibration": (calibration and calibration.ledger) or "none",
-        },
-        "Versions": {
-            name: ", ".join(dict.fromkeys(one.versions.get(name, "none") for one in opened))
-            for name in versions
-        },
+        name.replace("/", "."): said if isinstance(said, str) else f"{said:.15g}"
+        for name, said in found.items()
     }
-
-
-def _settings(settings: Mapping[str, Any], table: str = "") -> Iterator[tuple[str, str]]:
-    """By dotted name, without secrets."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping) and value and not table:
-            yield from _settings(value, f"{name}.")
-        elif table == "environment." and secrets.is_secret_name(name):
-            yield f"{table}{name}", secrets.HIDDEN
-        else:
-            line = secrets.redacted(f"{name}={_said(name, value)}", os.environ)
-            yield f"{table}{name}", line.removeprefix(f"{name}=")
-
-
-def _said(name: str, value: Any) -> str:
-    """A setting's value, to the last digit: `10,000,000,000`, `0.003`; a seed as it is typed."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and "seed" not in name:
-        return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e18 else str(value)
-    return "none" if value is None else orjson.dumps(value).decode()
 
 
 SECTIONS: tuple[tuple[str, str, Callable[[Run, Figures], Iterator[Block]]], ...] = (

@@ -57,7 +57,8 @@ class Entry(NamedTuple):
     id: str
     place: str  # its directory, from the one that is listed
     changed: float  # the ledger: as long as it is the same, so is what it says
-    header: page.Header
+    name: str  # of the run
+    about: str
     answer: Answer
     stands: str = "unreadable"
     spent: str = ""
@@ -103,12 +104,13 @@ class Site:
         )
         try:
             run = Run(load_state(directory), datetime.now(UTC), directory)
-            head, own, standing = page.header(run), answer(run), run.standing
+            said, own, standing = page.about(run), answer(run), run.standing
         except UNREADABLE as error:
             own = headline("Cannot be read", one_line(str(error), 2000), "trouble")
-            return Entry(*about, page.Header(directory.name), own), None
+            return Entry(*about, directory.name, "", own), None
         progress = run.pace.progress if standing.goes_on else None
-        return Entry(*about, head, own, standing.kind, text.spent(run), progress), run
+        name, spent = run.plan.run_id, text.spent(run)
+        return Entry(*about, name, said, own, standing.kind, spent, progress), run
 
     def _main(self, name: str) -> tuple[str, Markup]:
         """The title and the content of the run of that id, or of the list, if there is one."""
@@ -120,16 +122,16 @@ class Site:
             shown = {"root": str(self.root), "entries": self.entries(), "home": self.home}
             return self.root.name, page.filled("list.html.j2", **shown)
         one, run = self._read(directory)
-        lines = [] if run is None or one.progress is None else list(status_lines(directory, run))
+        lines = [] if run is None or one.progress is None else list(status_lines(run))
         main = page.filled("live.html.j2", one=one, home=self.home, lines=lines)
-        main += page.filled("answer.html.j2", header=one.header, answer=one.answer)
+        main += page.filled("answer.html.j2", page=one)
         if run is not None:
             shows = one.id, one.stands, run.state.head
             if self._sections[0] != shows:
-                sections = page.sections_of(run)
+                sections = page.page_of(run).sections
                 self._sections = shows, page.filled("sections.html.j2", sections=sections)
             main += self._sections[1]
-        return one.header.name, main
+        return one.name, main
 
     async def _answer(self, request: Request) -> Response:
         token, name = request.path_params["token"], request.path_params["name"]

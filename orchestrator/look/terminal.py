@@ -1,8 +1,7 @@
-"""A run on a terminal: the picture of a live view, and the lines of `status`."""
+"""A run on a terminal: the rows of `status` and of the live picture, and a line for each record."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, Group
@@ -11,12 +10,24 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from budgets.formatting import duration, plain, precise_duration, printable
+from budgets.events import (
+    ComparisonAsked,
+    Decided,
+    Event,
+    Fired,
+    GenerationTold,
+    Opened,
+    Overridden,
+    Settled,
+)
+from budgets.formatting import duration, number, plain, precise_duration, printable
+from budgets.verdict import title
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import answer_in_lines, markdown
+from orchestrator.look.campaign import matrix_lines
 from orchestrator.look.rows import Slot
-from orchestrator.look.run import Run
+from orchestrator.look.run import Run, comparison_name
 from orchestrator.look.sections import summary
 
 STRONG, BAD, ODD, FAINT = "bold", "bold red", "yellow", "dim"
@@ -26,7 +37,7 @@ WIDEST = (16, 24, 40, 40)
 """Columns at most of a device's name, how long it has been busy, with what, how far it is."""
 
 MOST_NOTES, MOST_SLOTS = 3, 16
-"""Lines of rules, withdrawn devices and overrides in the picture; of devices in `status`."""
+"""Lines of rules and overrides; of devices in `status`."""
 
 
 class Picture:
@@ -36,12 +47,11 @@ class Picture:
         self._run, self._height = run, height
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        grid, before = Table.grid(padding=(0, 2, 0, 0)), ""
+        grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(style=FAINT, no_wrap=True)
         grid.add_column(overflow="fold")
         for about, said, style in _rows(self._run):
-            grid.add_row("" if about == before else about, harmless(said, style))
-            before = about
+            grid.add_row(about, harmless(said, style))
         grid.add_row("done", ProgressBar(total=1.0, completed=self._run.pace.progress, width=40))
         head = console.render_lines(grid, options, pad=False)
         devices = device_lines(self._run.slots, max(4, self._height - len(head)))
@@ -53,17 +63,13 @@ class Picture:
             yield Segment.line()
 
 
-def status_lines(directory: Path, run: Run) -> Iterator[str]:
-    """Once: how it stands, what it has spent, when it ends, what each device does, what to do."""
-    yield f"{directory}: {run.standing.whose}"
-    yield text.sentence(run)
-    yield from (f"  {line}" for line in _balances(run))
-    if not run.is_over:
-        yield _pace(run)
+def status_lines(run: Run) -> Iterator[str]:
+    """The rows of the picture once, and what each device does."""
+    yield from (f"{about:11s}  {said}" for about, said, _ in _rows(run))
     if run.standing.kind == "running":
         yield from (f"  {line.plain}" for line in device_lines(run.slots, MOST_SLOTS))
-    if run.standing.way_on:
-        yield run.standing.way_on
+    if run.matrix is not None:
+        yield from ("", *matrix_lines(run.matrix))
 
 
 def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None]) -> None:
@@ -88,32 +94,31 @@ def _rows(run: Run) -> Iterator[tuple[str, str, str]]:
     yield "run", name, STRONG
     yield "now", text.sentence(run), ""
     if standing.way_on:
-        yield "now", standing.way_on, ODD
-    yield "time", _pace(run), ""
+        yield "", standing.way_on, ODD
+    if not run.is_over:
+        yield "time", text.pace_line(run), ""
     notes = [
         *(("overridden", f"{one.rule}: {one.reason}", "") for one in state.overridden),
-        *(("withdrawn", f"{gone.device}: {gone.why}", ODD) for gone in state.withdrawn),
         *(("rule", f"{fired.rule}: {fired.evidence}", BAD) for fired in state.fired),
     ]
     yield from notes[-MOST_NOTES:]
     failed = "".join(f", {number} {status}" for status, number in counts.failed.items())
     left = f"{counts.lost} lost, {counts.in_flight} in flight, {counts.to_come} left"
     yield "evaluations", f"{counts.ok} ok{failed}, {left}", ODD if failed else ""
-    yield from (("score", said, "") for said in _scores(run))
-    yield from (("budget", said, "") for said in _balances(run))
+    for place, said in enumerate(_scores(run)):
+        yield "" if place else "score", said, ""
+    for place, own in enumerate(balance for balance in run.balances if balance.counts):
+        spent, reserved, free = (text.amount(own, of) for of in (own.spent, own.reserved, own.free))
+        left = free if own.free is None else f"{free} free"
+        said = f"{text.currency(own)}: {spent} spent, {reserved} reserved, {left}"
+        yield "" if place else "budget", said, ""
     for arm in (one for one in run.arms if one.settled < len(one.scores)):
         mean = "" if arm.mean is None else f", mean {arm.mean:.5g}"
         yield "comparison", f"{arm.name}: {arm.settled} of {len(arm.scores)}{mean}", ""
 
 
-def _pace(run: Run) -> str:
-    """Where nobody carries it out it ends at no time."""
-    eta = {"eta": None} if run.standing.way_on else {}
-    return text.pace_line(run.pace.model_copy(update=eta), run.now)
-
-
 def _scores(run: Run) -> Iterator[str]:
-    """The last mean beside the baseline and its noise; the best beside what luck gives."""
+    """The last mean beside the baseline and its noise; the best beside what chance gives."""
     baseline, band = run.baseline, run.noise_band
     last = [one for one in run.generations if one.mean is not None][-1:]
     parts = []
@@ -127,18 +132,12 @@ def _scores(run: Run) -> Iterator[str]:
     if parts:
         yield "; ".join(parts)
     if run.best_so_far is not None and run.is_search:
-        luck = "" if run.luck_so_far is None else f"; luck alone would give {run.luck_so_far:.5g}"
-        yield f"best {run.best_so_far:.5g}{luck}"
+        chance = run.best_by_chance
+        beside = "" if chance is None else f"; by chance the best would be {chance:.5g}"
+        yield f"best {run.best_so_far:.5g}{beside}"
 
 
-def _balances(run: Run) -> Iterator[str]:
-    """A line a currency."""
-    balances = [balance for balance in run.balances if balance.counts]
-    width = max(len(balance.currency) for balance in balances)
-    for one in balances:
-        spent, reserved, free = (text.amount(one, of) for of in (one.spent, one.reserved, one.free))
-        left = free if one.free is None else f"{free} free"
-        yield f"{one.currency:{width}s}  {spent} spent, {reserved} reserved, {left}"
+# Devices
 
 
 def device_lines(slots: tuple[Slot, ...], most: int) -> list[Text]:
@@ -182,3 +181,71 @@ def _cells(slot: Slot) -> tuple[str, str, str, str]:
     }
     notes = ", ".join(part for part, is_said in parts.items() if is_said)
     return f"{device}{on}{host}", took, slot.what, notes
+
+
+# A line for each record
+
+
+def line_of(run: Run, event: Event, *, brief: bool = False) -> str | None:
+    """What a record says, the run being as of it; None of one that says nothing new.
+
+    In `brief` without what a picture shows: healthy evaluations, what is spent, the pace.
+    """
+    said: str | None = None  # said by the commands that write it, or by the next record
+    match event:
+        case Settled():
+            said = None if brief and event.score is not None else _evaluation(run, event)
+        case GenerationTold():
+            also = "" if brief else f"\n  Spent: {text.spent(run)}.\n  {text.pace_line(run)}"
+            said = f"{_generation(run, event)}{also}"
+        case ComparisonAsked():
+            names = [arm.name for arm in event.configurations]
+            named = ", ".join(names) if len(names) < 7 else f"{len(names)} configurations"
+            count = sum(map(len, event.seeds))
+            said = (
+                f"Comparison ({comparison_name(event.comparison)}): {named} ({count} evaluations)."
+            )
+        case Opened():
+            done, planned = run.state.accounts.evaluations, run.plan.resolved.evaluations
+            verb = "Starting" if len(run.state.opened) == 1 else "Resuming"
+            said = f"{verb} {run.plan.phase} {run.plan.run_id}: {done} of {planned} settled."
+        case Fired():
+            said = f"Rule {event.rule}: {event.evidence}."
+        case Decided():
+            said = f"{title(event.grade, event.no_go)}: {event.evidence}."
+        case Overridden():
+            said = f"Rule {event.rule} is overridden: {event.reason}"
+    return said
+
+
+def _evaluation(run: Run, event: Settled) -> str:
+    plan, accounts, pace = run.plan, run.state.accounts, run.pace
+    done, planned = accounts.evaluations, plan.resolved.evaluations
+    if event.comparison is not None:
+        done, planned = accounts.comparisons, plan.comparison_evaluations
+    seed = "" if run.is_search and event.comparison is None else f", seed {event.seed}"
+    off = text.on_track(pace).removeprefix("on track")
+    left = 3600 * (pace.remaining_hours or 0.0)
+    parts = {
+        f"[{done:{len(str(planned))}d}/{planned}]": True,
+        f"{'baseline' if plan.phase == 'calibration' else run.which(event)}{seed}": True,
+        event.status if event.score is None else f"{event.status} {event.score:.5g}": True,
+        f"in {precise_duration(event.seconds)}": True,
+        "recovered": event.recovered and event.final,
+        f"({event.cause})": bool(event.cause),
+        "to be retried elsewhere": event.retry,
+        f"{duration(left)} left{', ' * bool(off)}{off}": pace.remaining_hours is not None,
+    }
+    return "  ".join(part for part, is_said in parts.items() if is_said)
+
+
+def _generation(run: Run, event: GenerationTold) -> str:
+    generation = run.state.generations[event.generation]
+    scores, baseline = run.healthy(generation), run.baseline
+    against = "" if baseline is None else f", baseline {baseline.mean:.5g}"
+    count = f"{event.generation + 1} of {run.plan.resolved.generations}"
+    best, mean = (min(scores), sum(scores) / len(scores)) if scores else (None, None)
+    return (
+        f"Generation {event.generation} ({count}): best {number(best)}, mean "
+        f"{number(mean)}{against}, {len(generation.failed)} failed, step size {event.sigma:.3g}."
+    )

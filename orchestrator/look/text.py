@@ -1,11 +1,19 @@
 """Each fact of a run worded once: plain text, made of the numbers of `Run`, without any marks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from statistics import fmean
 
-from budgets.events import Amended, Decided
-from budgets.formatting import about, counted, duration, listed, one_line, percent, sentence_case
+from budgets.events import Amended, Decided, Fired, Overridden
+from budgets.formatting import (
+    counted,
+    duration,
+    listed,
+    one_line,
+    percent,
+    precise_duration,
+    sentence_case,
+)
 from budgets.pace import GOOD_ACCURACY, Pace, Timing
 from budgets.plan import Caps
 from budgets.schedule import next_action
@@ -14,48 +22,50 @@ from orchestrator.look.campaign import campaign_sentence
 from orchestrator.look.evidence import check_sentence, incumbent_line, proxy_sentence
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import way_on
-from orchestrator.look.rows import Balance, Failures, Knob
+from orchestrator.look.rows import Balance, Knob
 from orchestrator.look.run import Run
 from orchestrator.records.cautions import kept
 
 BESIDE = "The evaluations took what was estimated: the rest is the machine or the orchestrator."
+CURRENCIES = {"device-hours": "device time", "hours open": "wall clock"}
+"""Those that are shown as time, and what people call them."""
+
 RECALIBRATE = "The calibration is out of date: calibrate with --again before the next run."
 COMPARING = {
     "reference": "evaluating the baseline on fresh seeds",
     "finalists": "comparing the finalists on fresh seeds",
     "winner": "comparing the winner with the baseline on further fresh seeds",
-    "rung": "trying the winner with more training",
+    "rung": "measuring the winner with more training",
 }
 
 
 # What was spent
 
 
-def amount(balance: Balance, value: float | None) -> str:
-    """A number of that currency: whole evaluations, hours to a third of a second."""
+def currency(own: Balance) -> str:
+    """What people call it: `device time`, `wall clock`, `evaluations`."""
+    return CURRENCIES.get(own.currency, own.currency)
+
+
+def amount(own: Balance, value: float | None) -> str:
+    """A number of that currency: `120`, `2 h 05 min`, `12.34`."""
     if value is None:
         return "no cap"
-    return f"{value:.0f}" if "evaluations" in balance.currency else f"{value:.4f}"
+    if own.currency in CURRENCIES:
+        return precise_duration(3600 * value)
+    return f"{value:,.2f}" if own.currency == "cost" else f"{value:,.0f}"
 
 
 def spent(run: Run) -> str:
     """`8 of 16 evaluations; 12 s of device time on 2 x AMD EPYC`, of every currency that counts."""
-    named = {
-        "device-hours": f"of device time on {devices(run)}",
-        "hours open": "of wall clock",
-        "cost": "in money",
-    }
     parts = []
     for own in filter(lambda balance: balance.counts, run.balances):
         cap = run.plan.resolved.evaluations if own.currency == "evaluations" else own.cap
-        both = (_short(own.spent, own.currency), "" if cap is None else _short(cap, own.currency))
-        said = " of ".join(dict.fromkeys(filter(None, both)))
-        parts.append(f"{said} {named.get(own.currency, own.currency)}")
+        both = [amount(own, own.spent), *([] if cap is None else [amount(own, cap)])]
+        name = f"of {currency(own)}" if own.currency in CURRENCIES else own.currency
+        where = f" on {devices(run)}" if own.currency == "device-hours" else ""
+        parts.append(f"{' of '.join(dict.fromkeys(both))} {name}{where}")
     return "; ".join(parts)
-
-
-def _short(value: float, currency: str) -> str:
-    return about(3600 * value) if "hours" in currency else f"{value:.6g}"
 
 
 def cost(run: Run) -> str:
@@ -103,15 +113,25 @@ def amended(event: Amended) -> str:
     return f"{event.generations} generations, {', '.join(said)}: {event.reason}"
 
 
+def rules(events: Iterable[Fired | Overridden]) -> list[str]:
+    """Which rules fired or were overridden, at which generation, and why."""
+    return [
+        f"{one.rule}, generation {one.generation}: "
+        f"{one.evidence if isinstance(one, Fired) else one.reason}"
+        for one in events
+    ]
+
+
 # Time
 
 
-def pace_line(found: Pace, now: datetime) -> str:
+def pace_line(run: Run) -> str:
     """On track or not, elapsed, left, when it ends, progress, evaluations an hour."""
+    found, now = run.pace, run.now
     parts = [f"{duration(3600 * found.elapsed_hours)} open"]
     if found.remaining_hours is not None:
         parts.append(f"{duration(3600 * found.remaining_hours)} left")
-    if found.remaining_hours and found.eta is not None:
+    if found.remaining_hours and found.eta is not None and run.standing.goes_on:
         parts.append(f"ends at {clock(found.eta, now)}")
     parts.append(f"{per_cent(found.progress)} done")
     if found.evals_per_hour is not None:
@@ -163,15 +183,6 @@ def statuses(run: Run) -> str:
     """`7 ok, 1 oom`."""
     found = run.evaluations_by_status.items()
     return ", ".join(f"{n} {status}" for status, n in found) or "none settled"
-
-
-def failure_rates(found: Failures) -> Iterator[str]:
-    """How many evaluations failed, how many attempts were lost, and what was tried again."""
-    for failed, of, what, whose in (
-        (found.failed, found.evaluations, "evaluations", "configuration"),
-        (found.lost, found.attempts, "attempts", "infrastructure"),
-    ):
-        yield f"{failed} of {of} {what} failed by the {whose} ({failed / max(1, of):.1%})."
 
 
 # What was found
@@ -266,7 +277,7 @@ def _settled(run: Run) -> str:
         said = f"{said} Rule {state.ended.rule} ended the search: {one_line(state.ended.evidence)}."
     no_go = "Nothing was compared with the baseline on fresh seeds, so this is no Go yet."
     if run.plan.tier == "min":
-        no_go = "Tier min only tries out whether everything works: no Go can come of it."
+        no_go = "Tier min only tests whether everything works: it cannot end in a Go."
     return " ".join(filter(None, [said, works, no_go]))
 
 

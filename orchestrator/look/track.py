@@ -35,7 +35,7 @@ from budgets.state import Batch, RunState
 from objectives.programs.kernel import die_with_parent
 from objectives.secrets import redacted
 from orchestrator.config import Tracker, is_installed
-from orchestrator.look.document import document, plain_values
+from orchestrator.look.document import document, flat, plain_name, plain_values
 from orchestrator.look.files import read_end
 from orchestrator.look.run import Run, comparison_name
 from orchestrator.records.export import arm_of
@@ -87,30 +87,6 @@ def _kind(batch: Batch, event: Settled) -> str:
     if arm := arm_of(batch, event.candidate):
         return f"{plain_name(comparison_name(event.comparison) or 'condition')}/{plain_name(arm)}/"
     return ""
-
-
-def flat(fields: Mapping[str, Any]) -> dict[str, str | float]:
-    """Return the fields as `objective/settings/n_layer`, without secrets and what is empty.
-
-    Entries of a list go by their names, `space/knobs/lr/low`; those without one are left out.
-    """
-    found: dict[str, str | float] = {}
-    for key, value in fields.items():
-        name, inner = plain_name(key), value
-        if isinstance(value, list | tuple) and any(isinstance(one, dict) for one in value):
-            inner = {one["name"]: one for one in value if "name" in one}
-        if isinstance(inner, dict):
-            found |= {f"{name}/{part}": leaf for part, leaf in flat(inner).items()}
-        elif inner not in (None, "", [], ()):
-            said = redacted(f"{key}={value}", os.environ).removeprefix(f"{key}=")
-            is_number = isinstance(value, int | float) and said == str(value)
-            found[name] = value if is_number else one_line(said, most=500)
-    return found
-
-
-def plain_name(said: str) -> str:
-    """Return it as one part of a name that every tracker takes, and no part of a path."""
-    return re.sub(r"^\.+|[^A-Za-z0-9_.-]+", "_", said)[:50]
 
 
 # Where it is sent: files below one directory, without an account or a network. Only a child imports

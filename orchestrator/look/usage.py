@@ -113,7 +113,7 @@ def slots(run: "Run") -> Iterator[Slot]:
     ends = {one.slot: one.ended for one in run.ended if one.session == session}
     workers = state.opened[-1].workers if goes_on and state.opened else 0
     idle = [slot for slot in range(workers) if slot not in rows]
-    for slot in idle[: max(0, workers - len(rows) - len(state.withdrawn))]:
+    for slot in idle:
         ended = ends.get(slot)
         seconds = None if ended is None else max(0.0, now - ended)
         rows[slot] = Slot(slot=slot, device=device, seconds=seconds)

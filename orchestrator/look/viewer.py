@@ -18,25 +18,12 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from budgets.events import (
-    ComparisonAsked,
-    Decided,
-    Event,
-    Fired,
-    GenerationTold,
-    Opened,
-    Overridden,
-    Settled,
-    Withdrawn,
-)
-from budgets.formatting import duration, number, precise_duration, printable
+from budgets.formatting import printable
 from budgets.ledger import LEDGER
-from budgets.verdict import title
 from objectives.programs.kernel import libc
-from orchestrator.look import text
-from orchestrator.look.board import Board
-from orchestrator.look.run import Run, comparison_name
-from orchestrator.look.terminal import Picture, harmless
+from orchestrator.look.campaign import Exported
+from orchestrator.look.run import Run
+from orchestrator.look.terminal import Picture, harmless, line_of
 from orchestrator.records.tail import Tail
 
 LOOK_SECONDS, LOOK_SHARE = 1.0, 0.005
@@ -51,7 +38,7 @@ SHOW = "\0"
 PIPE_BYTES = 1 << 16
 PR_SET_PDEATHSIG = 1
 
-Seen = Run | Board
+Seen = Run | Exported
 
 
 def can_paint(console: Console) -> bool:
@@ -86,79 +73,6 @@ def looks(directory: Path, *, brief: bool = False) -> Iterator[tuple[list[str], 
 def pause(began: float) -> float:
     """Seconds until the next look; `began` is the process's CPU time when the last one began."""
     return max(LOOK_SECONDS, (time.process_time() - began) / LOOK_SHARE)
-
-
-def line_of(  # noqa: PLR0911 - a kind of record each
-    run: Run, event: Event, *, brief: bool = False
-) -> str | None:
-    """What a record says, the run being as of it; None of one that says nothing new.
-
-    In `brief` without what a picture shows: healthy evaluations, what is spent, the pace.
-    """
-    match event:
-        case Settled():
-            return None if brief and event.score is not None else _evaluation(run, event)
-        case GenerationTold():
-            pace = text.pace_line(run.pace, run.now)
-            also = "" if brief else f"\n  Spent: {text.spent(run)}.\n  {pace}"
-            return f"{_generation(run, event)}{also}"
-        case ComparisonAsked():
-            names = [arm.name for arm in event.configurations]
-            said = ", ".join(names) if len(names) < 7 else f"{len(names)} configurations"
-            count = sum(map(len, event.seeds))
-            return (
-                f"Comparison ({comparison_name(event.comparison)}): {said} ({count} evaluations)."
-            )
-        case Opened():
-            done, planned = run.state.accounts.evaluations, run.plan.resolved.evaluations
-            verb = "Starting" if len(run.state.opened) == 1 else "Resuming"
-            return f"{verb} {run.plan.phase} {run.plan.run_id}: {done} of {planned} settled."
-        case Fired():
-            return f"Rule {event.rule}: {event.evidence}."
-        case Decided():
-            return f"{title(event.grade, event.no_go)}: {event.evidence}."
-        case Overridden():
-            return f"Rule {event.rule} is overridden: {event.reason}"
-        case Withdrawn():
-            return f"Device {event.device} gets no more work: {event.why}."
-        case _:  # said by the commands that write it, or by the next record
-            return None
-
-
-def _evaluation(run: Run, event: Settled) -> str:
-    plan, accounts, pace = run.plan, run.state.accounts, run.pace
-    done, planned = accounts.evaluations, plan.resolved.evaluations
-    if event.comparison is not None:
-        done, planned = accounts.comparisons, plan.comparison_evaluations
-    seed = "" if run.is_search and event.comparison is None else f", seed {event.seed}"
-    parts = [
-        f"[{done:{len(str(planned))}d}/{planned}]",
-        f"{'baseline' if plan.phase == 'calibration' else run.which(event)}{seed}",
-        event.status if event.score is None else f"{event.status} {event.score:.5g}",
-        f"in {precise_duration(event.seconds)}",
-    ]
-    if event.recovered and event.final:
-        parts.append("recovered")
-    if event.cause:
-        parts.append(f"({event.cause})")
-    if event.retry:
-        parts.append("to be retried elsewhere")
-    if pace.remaining_hours is not None:
-        off = text.on_track(pace).removeprefix("on track")
-        parts.append(f"{duration(3600 * pace.remaining_hours)} left{', ' * bool(off)}{off}")
-    return "  ".join(parts)
-
-
-def _generation(run: Run, event: GenerationTold) -> str:
-    generation = run.state.generations[event.generation]
-    scores, baseline = run.healthy(generation), run.baseline
-    against = "" if baseline is None else f", baseline {baseline.mean:.5g}"
-    count = f"{event.generation + 1} of {run.plan.resolved.generations}"
-    best, mean = (min(scores), sum(scores) / len(scores)) if scores else (None, None)
-    return (
-        f"Generation {event.generation} ({count}): best {number(best)}, mean "
-        f"{number(mean)}{against}, {len(generation.failed)} failed, step size {event.sigma:.3g}."
-    )
 
 
 class Canvas(Console):

@@ -10,17 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import floor, prod
-from typing import Any, ClassVar
+from typing import Any
 
 from budgets.plan import (
-    Calibration,
     CampaignTerms,
     Condition,
-    Devices,
     Envelope,
     Factor,
-    Phase,
-    Plan,
 )
 from budgets.state import RunState
 from objectives import registry
@@ -37,7 +33,8 @@ from orchestrator.config import (
     each_once,
     flattened,
 )
-from orchestrator.plan.resolve import check_run_id, plan_of
+from orchestrator.matrix.matrix import Matrix
+from orchestrator.plan.resolve import check_run_id
 from orchestrator.records.recommended import Point
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
@@ -319,62 +316,33 @@ def _without_twins(config: Config, cells: Sequence[Cell]) -> tuple[Cell, ...]:
     return tuple(kept.values())
 
 
-@dataclass(frozen=True)
-class CampaignRequest:
-    """The conditions to compare; `config` says on which objective and within which limits."""
+def campaign_matrix(config: Config, terms: CampaignTerms) -> Matrix:
+    """A campaign as one generation whose candidates are the conditions.
 
-    config: Config
-    campaign: CampaignTerms
-    phase: ClassVar[Phase] = "campaign"
-
-    def points(self) -> tuple[Point, ...]:
-        """One for each condition."""
-        return points_of(self.campaign, self.config.tuned.space.baseline)
-
-    def name(self, kind: str) -> str:  # noqa: ARG002 - the same on every kind of device
-        """The run's id: the campaign's name. Raises ValueError where that is no run's."""
-        check_run_id(self.campaign.name)
-        return self.campaign.name
-
-    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
-        """One generation whose candidates are the conditions.
-
-        Raises ValueError where a cap on evaluations does not pay for all of them: a campaign that
-        is cut short compares nothing.
-        """
-        shape = Envelope(
-            population=len(self.campaign.conditions),
-            generations=1,
-            seeds_per_candidate=len(self.campaign.seeds),
+    Raises ValueError where a cap on evaluations does not pay for all of them: a campaign that is
+    cut short compares nothing.
+    """
+    check_run_id(terms.name)
+    conditions, seeds = len(terms.conditions), len(terms.seeds)
+    shape = Envelope(population=conditions, generations=1, seeds_per_candidate=seeds)
+    most = config.budget.max_evals
+    if most is not None and most < shape.evaluations:
+        raise ValueError(
+            f"--max-evals {most} does not pay for the campaign's {shape.evaluations} evaluations: "
+            "take fewer conditions or seeds"
         )
-        most, wanted = self.config.budget.max_evals, shape.evaluations
-        if most is not None and most < wanted:
-            raise ValueError(
-                f"--max-evals {most} does not pay for the campaign's {wanted} "
-                "evaluations: take fewer conditions or seeds"
-            )
-        return plan_of(
-            self.config,
-            devices,
-            calibration,
-            shape,
-            self.phase,
-            run_id=self.name(devices.kind),
-            thresholds=self.config.thresholds,
-            campaign=self.campaign,
-        )
-
-    def in_words(self, plan: Plan) -> str:
-        shape = plan.resolved
-        return (
-            f"Campaign {self.campaign.name}: {shape.population} conditions on "
-            f"{shape.seeds_per_candidate} seeds, {shape.evaluations} evaluations."
-        )
+    title = (
+        f"Campaign {terms.name}: {conditions} conditions on {seeds} seeds, "
+        f"{shape.evaluations} evaluations."
+    )
+    own = {"thresholds": config.thresholds, "campaign": terms}
+    points = points_of(terms, config.tuned.space.baseline)
+    return Matrix(config, "campaign", points, shape, title, terms.name, own=lambda _: own)
 
 
-def points_of(campaign: CampaignTerms, baseline: Point) -> tuple[Point, ...]:
+def points_of(terms: CampaignTerms, baseline: Point) -> tuple[Point, ...]:
     """The point of each condition: its own, or `baseline` where its settings tell it apart."""
-    return tuple(baseline if c.point is None else c.point for c in campaign.conditions)
+    return tuple(baseline if c.point is None else c.point for c in terms.conditions)
 
 
 class Staggered(Pace):

@@ -16,7 +16,7 @@ from objectives.api import Objective
 from orchestrator.config import Config, as_shown
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.campaign import (
-    CampaignRequest,
+    campaign_matrix,
     campaign_name,
     campaign_of,
     cells_of,
@@ -114,7 +114,7 @@ def campaign_plan(config: Config, now: datetime) -> tuple[Document, list[str]]:
     price = config.budget.price_per_device_hour
     takes = forecast(terms, [one.seconds for one in expected], at_once, price)
     times = times_here(root, objective, devices, assumed)
-    plan = CampaignRequest(config, terms).plan(devices, times.calibration)
+    plan = campaign_matrix(config, terms).plan(devices, times.calibration)
     items = _checklist(plan, times, takes, at_once, root, now)
     document = {
         "total_runs": terms.evaluations,

@@ -4,41 +4,69 @@ A calibration, a check of knobs, of a proxy, of workers or of memory, and a camp
 differ in their points, and in what is read from them.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from budgets.plan import Calibration, Devices, Phase, Plan
+from budgets.plan import Calibration, Devices, Envelope, Parent, Phase, Plan
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.evaluate import Slots
 from orchestrator.plan.history import calibration_here
-from orchestrator.plan.resolve import Overrides, run_directory, window_of
+from orchestrator.plan.resolve import (
+    Overrides,
+    caps_for,
+    family_of,
+    plan_of,
+    run_directory,
+    short_hash,
+)
 from orchestrator.records.recommended import Point
 from orchestrator.records.recorded import Result, recorded_plan
 from orchestrator.running.session import Session
 from orchestrator.running.walk import Given
 
+Own = Callable[[Calibration | None], Mapping[str, Any]]
+"""Fields of the plan that only this kind of run has, given the calibration of its objective."""
 
-class Matrix(Protocol):
-    """Points on seeds, not yet planned."""
 
-    @property
-    def config(self) -> Config:
-        """On which objective, and within what."""
+@dataclass(frozen=True)
+class Matrix:
+    """Points on seeds that are not yet planned."""
 
-    @property
-    def phase(self) -> Phase: ...
+    config: Config  # the objective, and the limits and caps to keep within
+    phase: Phase
+    points: tuple[Point, ...]
+    shape: Envelope
+    title: str  # what is about to be evaluated, for people
+    name: str = ""  # the run's id; "": made from what is asked
+    prefix: str = ""  # of such a made id
+    parent: Parent | None = None  # the run that the points follow from
+    own: Own = lambda calibration: {}  # noqa: ARG005
 
-    def points(self) -> tuple[Point, ...]: ...
+    def run_id(self, kind: str) -> str:
+        """The run's id on that kind of device: the same request finds the same run."""
+        if self.name:
+            return self.name
+        evaluation, budget = self.config.evaluation, self.config.budget
+        asked = (
+            self.points,
+            self.shape.seeds_per_candidate,
+            self.own(None),
+            evaluation.seed,
+            evaluation.limit_seconds,
+            evaluation.stall_seconds,
+            caps_for(self.config, budget.max_evals or 1),
+            budget.price_per_device_hour,
+        )
+        family = family_of(self.config.tuned, kind)
+        return f"{self.prefix}{family}-{short_hash(repr(asked))}"
 
-    def name(self, kind: str) -> str:
-        """The run's id on that kind of device: what was asked decides it."""
-
-    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan: ...
-
-    def in_words(self, plan: Plan) -> str:
-        """What is about to be evaluated."""
+    def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
+        """One generation, every point on the same seeds. Raises ValueError on what cannot be."""
+        own = {"run_id": self.run_id(devices.kind), "parent": self.parent, **self.own(calibration)}
+        return plan_of(self.config, devices, calibration, self.shape, self.phase, **own)
 
 
 def carry_out(
@@ -48,22 +76,21 @@ def carry_out(
     pace: Pace | None = None,
     calibration: Calibration | None = None,
 ) -> Result:
-    """Begin or take up the matrix's run, at its own `pace`.
+    """Begin or resume the matrix's run, at its own `pace`.
 
-    A calibration there is gives it limits and the unit of noise, unless whoever asks has a
-    `calibration`, or somebody's word for a time. Raises ValueError on what cannot be planned.
+    Its limits and its unit of noise are from `calibration`, or else from one that was made on such
+    devices. Raises ValueError on what cannot be planned.
     """
-    name = matrix.name(slots.device)
-    recorded = recorded_plan(run_directory(session.root, matrix.phase, name))
-    if recorded is not None:
+    directory = run_directory(session.root, matrix.phase, matrix.run_id(slots.device))
+    if (recorded := recorded_plan(directory)) is not None:
         plan = _planned_again(matrix, recorded)
     else:
         devices = devices_of(slots)
         if calibration is None:
             calibration = calibration_here(session.root, matrix.config.tuned, devices)
         plan = matrix.plan(devices, calibration)
-        session.say(matrix.in_words(plan))
-    return evaluate(session, plan, slots, matrix.points(), pace=pace)
+        session.say(matrix.title)
+    return evaluate(session, plan, slots, matrix.points, pace=pace)
 
 
 def evaluate(  # noqa: PLR0913 - what is run, on what, and how
@@ -76,7 +103,7 @@ def evaluate(  # noqa: PLR0913 - what is run, on what, and how
     pace: Pace | None = None,
     why: str = "",
 ) -> Result:
-    """The run of a plan with these points, begun or taken up."""
+    """Begin or resume the run of a plan with these points."""
     directory = run_directory(session.root, plan.phase, plan.run_id)
     proposer = Given(tuple(points))
     return session.carry_out(
@@ -85,25 +112,9 @@ def evaluate(  # noqa: PLR0913 - what is run, on what, and how
 
 
 def _planned_again(matrix: Matrix, recorded: Plan) -> Plan:
-    """What it amounts to under the recorded thresholds, whatever the defaults are now."""
+    """The matrix's plan under the recorded thresholds, whatever the defaults are now."""
     plan, limits = matrix.plan(recorded.devices, recorded.calibration), recorded.thresholds
     if plan.campaign is not None:
         named = matrix.config.thresholds.model_dump(exclude_unset=True)
         limits = limits.model_copy(update=named)
     return plan.model_copy(update={"thresholds": limits, "parent": recorded.parent})
-
-
-def within(config: Config) -> tuple[object, ...]:
-    """What a check keeps within: part of its name, so never in another order."""
-    evaluation, budget = config.evaluation, config.budget
-    return (
-        evaluation.seed,
-        evaluation.limit_seconds,
-        evaluation.stall_seconds,
-        budget.max_evals,
-        budget.max_device_hours,
-        budget.max_hours,
-        budget.max_cost,
-        window_of(budget),
-        budget.price_per_device_hour,
-    )

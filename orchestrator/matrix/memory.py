@@ -119,10 +119,60 @@ class Memory:
     peak_bytes: dict[int, float]  # by micro-batch size
     seconds: dict[int, float]  # of an evaluation, by micro-batch size
     line: MemoryLine
-    memory_bytes: float
+    memory_bytes: float  # that an evaluation has
     effective_batch: int
     largest: int | None  # safe micro-batch, a power of two; 0: not even 1; None: nothing says
     why_not: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        by_size = {
+            name: {str(size): value for size, value in getattr(self, name).items()}
+            for name in ("peak_bytes", "seconds")
+        }
+        return {**asdict(self), **by_size, "safe_share": self.line.safe_share}
+
+    def to_markdown(self) -> str:
+        """For people."""
+        line, gib = self.line, 2**30
+        rows = (
+            (
+                size,
+                f"{peak / gib:.3f}",
+                f"{self.seconds[size]:.1f} s" if size in self.seconds else "-",
+            )
+            for size, peak in sorted(self.peak_bytes.items())
+        )
+        how = (
+            f"peak = {line.base_bytes / gib:.3f} + {line.bytes_each / gib:.4f} x micro-batch GiB"
+            if len(line.sizes) > 1
+            else f"peak = {line.bytes_each / gib:.4f} x micro-batch GiB, from one size"
+        )
+        return "\n".join(
+            [
+                "# Memory by micro-batch size",
+                "",
+                *table((">micro-batch", ">peak GiB", ">seconds"), rows),
+                "",
+                f"{how}; {line.safe_share:g} of the {self.memory_bytes / gib:.1f} GiB that an "
+                "evaluation has may be used.",
+                "",
+                f"**{plain(self._conclusion())}**",
+            ]
+        )
+
+    def _conclusion(self) -> str:
+        if self.largest is None:
+            return f"No largest micro-batch: {self.why_not}."
+        if self.largest == 0:
+            return "Not even a micro-batch of 1 is safe: a smaller model, or shorter sequences."
+        said = f"The largest safe micro-batch is {self.largest}."
+        if self.largest > self.effective_batch:
+            said += (
+                f" The effective batch is {self.effective_batch}: all of it fits at once, and a "
+                "larger one is another training."
+            )
+        return said
 
 
 def memory_of(
@@ -137,55 +187,3 @@ def memory_of(
     except ValueError as error:
         largest, why_not = None, str(error)
     return Memory(peaks, seconds, line, memory_bytes, effective, largest, why_not)
-
-
-def to_markdown(found: Memory) -> str:
-    """For a person."""
-    line, gib = found.line, 2**30
-    rows = (
-        (size, f"{peak / gib:.3f}", _seconds(found.seconds.get(size)))
-        for size, peak in sorted(found.peak_bytes.items())
-    )
-    how = (
-        f"peak = {line.base_bytes / gib:.3f} + {line.bytes_each / gib:.4f} x micro-batch GiB"
-        if len(line.sizes) > 1
-        else f"peak = {line.bytes_each / gib:.4f} x micro-batch GiB, from one size"
-    )
-    return "\n".join(
-        [
-            "# Memory by micro-batch size",
-            "",
-            *table((">micro-batch", ">peak GiB", ">evaluation"), rows),
-            "",
-            f"{how}; {line.safe_share:g} of the {found.memory_bytes / gib:.1f} GiB that an "
-            "evaluation has may be used.",
-            "",
-            f"**{plain(_verdict(found))}**",
-        ]
-    )
-
-
-def _seconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds:.1f} s"
-
-
-def _verdict(found: Memory) -> str:
-    if found.largest is None:
-        return f"No largest micro-batch: {found.why_not}."
-    if found.largest == 0:
-        return "Not even a micro-batch of 1 is safe: a smaller model, or shorter sequences."
-    said = f"The largest safe micro-batch is {found.largest}."
-    if found.largest > found.effective_batch:
-        said += (
-            f" The effective batch is {found.effective_batch}: all of it fits at once, and a "
-            "larger one is another training."
-        )
-    return said
-
-
-def as_dict(found: Memory) -> dict[str, Any]:
-    """The same for a program."""
-    document = asdict(found)
-    for name in ("peak_bytes", "seconds"):
-        document[name] = {str(size): value for size, value in document[name].items()}
-    return {**document, "safe_share": found.line.safe_share}

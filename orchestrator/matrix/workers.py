@@ -1,22 +1,21 @@
 """`check workers`: the baseline's throughput at 1, 2, 4 ... workers, a run of its own at each.
 
-They are calibration runs in all but name, so each resumes and none is paid twice. The name begins
-with `sweep-`: a calibration is found by a name that begins with its objective's, and a sweep,
-whose evaluations are fewer and whose machine is loaded on purpose, must never be taken for one.
-Nor is a calibration taken for a level: all levels are measured in one go, under like conditions.
+Each is a calibration run in all but name, so it resumes and is not paid twice. Its name begins with
+`sweep-`, so that it is never used as a calibration: its evaluations are fewer, and its machine is
+loaded on purpose. All levels are measured in one go, under like conditions.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import ceil, fsum, isinf, sqrt
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from math import ceil, isinf, sqrt
 from pathlib import Path
-from statistics import median, stdev
+from statistics import fmean, median, stdev
 from typing import Any
 
-from budgets.events import Opened, Planned, Reserved, Settled, Status
+from budgets.events import Status
 from budgets.formatting import figure, table
-from budgets.ledger import LEDGER, Record, read
 from budgets.plan import Plan
+from budgets.state import RunState, Attempt
 from orchestrator.capacity import AtMost
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
@@ -27,30 +26,25 @@ from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.running.session import Session
 from orchestrator.scalability import Fit, Level
 
-SWEEP = "sweep"
 LEAST_EVALUATIONS, LEAST_ROUNDS = 4, 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Swept:
-    """What so many workers did, as a sweep's ledger has it."""
+    """What a number of workers did, as a sweep's ledger has it."""
 
     workers: int
     evaluations: int  # healthy ones that count
     left_out: int  # failed, or taken up from a process that died
-    span_seconds: float  # from the first reservation to the last settlement, sessions added up
+    evaluations_per_hour: float
     median_seconds: float  # of one evaluation
-    spread: float  # relative standard deviation of that; 0 of one evaluation
+    noise: float  # relative standard error of the throughput; 0 of one evaluation
     directory: Path
-
-    @property
-    def per_hour(self) -> float:
-        return 3600 * self.evaluations / self.span_seconds
 
     @property
     def level(self) -> Level:
         """As the law is fitted to it."""
-        return Level(self.workers, self.per_hour, self.spread / sqrt(self.evaluations))
+        return Level(self.workers, self.evaluations_per_hour, self.noise)
 
 
 def worker_counts(devices: int) -> tuple[int, ...]:
@@ -60,7 +54,7 @@ def worker_counts(devices: int) -> tuple[int, ...]:
 
 
 def evaluations_at(workers: int, least: int = LEAST_EVALUATIONS) -> int:
-    """Whole rounds, so that no worker idles at the end: two at least, and `least` evaluations."""
+    """Whole rounds, so that no worker is idle at the end: two at least, and `least` evaluations."""
     return workers * max(LEAST_ROUNDS, ceil(least / workers))
 
 
@@ -76,9 +70,9 @@ class Sweep:
     overrides: Overrides = ()  # of the level that a rule holds up
 
     def carry_out(self, session: Session) -> Iterator[Result]:
-        """How each level ended, fewest workers first: measured, or what was begun taken up.
+        """Measure each level, fewest workers first; one that was begun is resumed.
 
-        Every level has the threads that all slots together have: they would decide the score.
+        Every level has the threads that all slots together have, because they decide the score.
         """
         baseline = (self.config.tuned.space.baseline,)
         for workers in self.counts:
@@ -98,145 +92,70 @@ class Sweep:
         devices = devices_of(replace(self.slots, count=workers))
         evaluations = evaluations_at(workers, self.least)
         plan = calibration_plan(self.config, devices, evaluations)
-        name, reasons = f"{SWEEP}-{plan.run_id}", tuple[str, ...]()
+        name, reasons = f"sweep-{plan.run_id}", tuple[str, ...]()
         if reason := self.reason.strip():
             name, reasons = f"{name}-{short_hash(reason)}", (f"swept again: {reason}",)
         return plan.model_copy(update={"run_id": name, "reasons": reasons})
 
 
-def swept(directory: Path) -> Swept:
-    """What the finished level in `directory` measured.
+def swept(state: RunState, directory: Path) -> Swept:
+    """What a finished level measured: its healthy evaluations, over the time of its sessions.
 
-    Raises ValueError where not one evaluation was healthy and heard of by who began it, or where
-    they took no time.
+    Raises ValueError where no evaluation was healthy and seen to its end by the session that
+    started it, or where they took no time.
     """
-    records = read(directory / LEDGER).records
-    settled = [record.event for record in records if isinstance(record.event, Settled)]
-    healthy = [event for event in settled if event.status is Status.OK and not event.recovered]
-    span_ms = sum(_span_ms(session) for session in _sessions(records))
+    tries = [one for tries in state.generations[0].attempts.values() for one in tries]
+    ends = [one.settled for one in tries if one.settled is not None]
+    healthy = [end for end in ends if end.status is Status.OK and not end.recovered]
+    span_ms = sum(_span_ms(tries, session) for session in range(len(state.opened)))
     if not healthy or span_ms <= 0:
-        cause = settled[-1].cause if settled else "nothing was evaluated"
+        cause = ends[-1].cause if ends else "nothing was evaluated"
         raise ValueError(
             f"{directory} measured no throughput ({len(healthy)} healthy evaluations in "
             f"{span_ms / 1000:g} s; {cause or 'too quick to measure'}). Sweep again with: "
             "check workers --again --reason WHY"
         )
-    workers = next(
-        record.event.plan.devices.count for record in records if isinstance(record.event, Planned)
-    )
-    seconds = [event.seconds for event in healthy]
-    mean = fsum(seconds) / len(seconds)
+    seconds = [end.seconds for end in healthy]
+    mean = fmean(seconds)
+    spread = stdev(seconds) / mean if len(seconds) > 1 and mean > 0 else 0.0
     return Swept(
-        workers=workers,
+        workers=state.plan.devices.count,
         evaluations=len(healthy),
-        left_out=len(settled) - len(healthy),
-        span_seconds=span_ms / 1000,
+        left_out=len(ends) - len(healthy),
+        evaluations_per_hour=3.6e6 * len(healthy) / span_ms,
         median_seconds=median(seconds),
-        spread=stdev(seconds) / mean if len(seconds) > 1 and mean > 0 else 0.0,
+        noise=spread / sqrt(len(healthy)),
         directory=directory,
     )
 
 
-def _sessions(records: Iterable[Record]) -> list[list[Record]]:
-    """Records by the process that wrote them: their clocks have nothing to do with each other."""
-    sessions: list[list[Record]] = []
-    for record in records:
-        if isinstance(record.event, Opened):
-            sessions.append([])
-        if sessions:
-            sessions[-1].append(record)
-    return sessions
-
-
-def _span_ms(session: Sequence[Record]) -> int:
-    """From the first reservation to the last settlement of an attempt that it heard of itself."""
-    reserved = [r.elapsed_ms for r in session if isinstance(r.event, Reserved)]
-    heard = [
-        r.elapsed_ms for r in session if isinstance(r.event, Settled) and not r.event.recovered
+def _span_ms(tries: list[Attempt], session: int) -> int:
+    """From a session's first reservation to the last settlement of an attempt that it watched."""
+    own = [one for one in tries if one.session == session]
+    ends = [
+        one.settled_at.ms
+        for one in own
+        if one.settled is not None and one.settled_at is not None and not one.settled.recovered
     ]
-    return max(heard) - reserved[0] if reserved and heard else 0
-
-
-_COLUMNS = (">workers", ">evaluations/hour", ">seconds each", ">efficiency", ">fitted", "regime")
-
-
-def to_markdown(name: str, levels: list[Swept], fit: Fit, devices: int) -> str:
-    """The table, the law, and what to do about it."""
-    lines = [
-        f"# Throughput of {name}",
-        "",
-        *table(_COLUMNS, (_row(level, levels[0], fit) for level in levels)),
-        "",
-        *_in_words(fit),
-        "",
-        f"Recommended: `--workers {fit.recommended(devices)}`.",
-    ]
-    return "\n".join([*lines, *_warnings(levels, fit), ""])
-
-
-def _row(level: Swept, first: Swept, fit: Fit) -> tuple[object, ...]:
-    noise = figure(level.level.noise * level.per_hour)
-    return (
-        level.workers,
-        f"{figure(level.per_hour)} ± {noise}",
-        f"{level.median_seconds:.3g}",
-        f"{efficiency(level, first, fit):.0%}",
-        figure(fit.law.throughput(level.workers)),
-        fit.regime(level.workers),
-    )
-
-
-def efficiency(level: Swept, first: Swept, fit: Fit) -> float:
-    """Throughput per worker, of that of one worker: measured, or else by the law."""
-    one = first.per_hour if first.workers == 1 else fit.law.one
-    return level.per_hour / level.workers / one
-
-
-def _in_words(fit: Fit) -> list[str]:
-    law = fit.law
-    said = (
-        f"X(N) = {figure(law.one)} N / (1 + {law.contention:.3g} (N-1) + "
-        f"{law.coherency:.3g} N (N-1)) an hour: contention sigma = "
-        f"{law.contention:.3g}, coherency kappa = {law.coherency:.3g}, residual {fit.residual:.1%}."
-    )
-    if fit.optimum is None:
-        return [said, f"Untold: {'; '.join(fit.untold)}."]
-    peak = "none: more workers always do more" if isinf(fit.optimum) else f"{fit.optimum:.3g}"
-    return [said, f"Optimum N* = {peak}.", *(f"Untold: {one}." for one in fit.untold)]
-
-
-def _warnings(levels: list[Swept], fit: Fit) -> list[str]:
-    lines = []
-    worse = [level.workers for level in levels if fit.regime(level.workers) == "retrograde"]
-    if worse:
-        lines.append(
-            f"\nRetrograde from {worse[0]} workers on: they do less together than fewer would."
-        )
-    left_out = sum(level.left_out for level in levels)
-    if left_out:
-        lines.append(f"\n{left_out} evaluations failed or were interrupted: they do not count.")
-    return lines
+    return max(ends) - min(one.reserved_ms for one in own) if ends else 0
 
 
 def as_document(levels: list[Swept], fit: Fit, devices: int) -> dict[str, Any]:
-    """The same as one document. What cannot be told, or is infinite, is null."""
+    """The levels, the fitted law and the recommendation as JSON; what cannot be told is null."""
     law, optimum = fit.law, fit.optimum
+    one = levels[0].evaluations_per_hour if levels[0].workers == 1 else law.one
+    rows = [
+        {
+            **asdict(level),
+            "efficiency": level.evaluations_per_hour / level.workers / one,
+            "fitted_per_hour": law.throughput(level.workers),
+            "regime": fit.regime(level.workers),
+            "directory": str(level.directory),
+        }
+        for level in levels
+    ]
     return {
-        "levels": [
-            {
-                "workers": level.workers,
-                "evaluations": level.evaluations,
-                "left_out": level.left_out,
-                "evaluations_per_hour": level.per_hour,
-                "noise": level.level.noise,
-                "median_seconds": level.median_seconds,
-                "efficiency": efficiency(level, levels[0], fit),
-                "fitted_per_hour": law.throughput(level.workers),
-                "regime": fit.regime(level.workers),
-                "directory": str(level.directory),
-            }
-            for level in levels
-        ],
+        "levels": rows,
         "law": {"lambda": law.one, "sigma": law.contention, "kappa": law.coherency},
         "residual": fit.residual,
         "optimum": None if optimum is None or isinf(optimum) else optimum,
@@ -244,5 +163,42 @@ def as_document(levels: list[Swept], fit: Fit, devices: int) -> dict[str, Any]:
         "untold": list(fit.untold),
         "noise": fit.noise,
         "recommended_workers": fit.recommended(devices),
-        "retrograde": [x.workers for x in levels if fit.regime(x.workers) == "retrograde"],
+        "retrograde": [row["workers"] for row in rows if row["regime"] == "retrograde"],
     }
+
+
+def to_markdown(name: str, found: dict[str, Any]) -> str:
+    """The same document for people: the table, the law, and what to do about it."""
+    columns = (">workers", ">evaluations/hour", ">seconds each", ">efficiency", ">fitted", "regime")
+    rows = (
+        (
+            level["workers"],
+            f"{figure(level['evaluations_per_hour'])} ± "
+            f"{figure(level['noise'] * level['evaluations_per_hour'])}",
+            f"{level['median_seconds']:.3g}",
+            f"{level['efficiency']:.0%}",
+            figure(level["fitted_per_hour"]),
+            level["regime"],
+        )
+        for level in found["levels"]
+    )
+    law, optimum = found["law"], found["optimum"]
+    lines = [
+        f"# Throughput of {name}",
+        "",
+        *table(columns, rows),
+        "",
+        f"X(N) = {figure(law['lambda'])} N / (1 + {law['sigma']:.3g} (N-1) + "
+        f"{law['kappa']:.3g} N (N-1)) an hour: contention sigma = {law['sigma']:.3g}, coherency "
+        f"kappa = {law['kappa']:.3g}, residual {found['residual']:.1%}.",
+    ]
+    if found["optimum_is_told"]:
+        peak = "none: more workers always do more" if optimum is None else f"{optimum:.3g}"
+        lines.append(f"Optimum N* = {peak}.")
+    lines += [f"Unknown: {what}." for what in found["untold"]]
+    lines += ["", f"Recommended: `--workers {found['recommended_workers']}`."]
+    if worse := found["retrograde"]:
+        lines.append(f"\nRetrograde from {worse[0]} workers on: fewer would do more together.")
+    if left_out := sum(level["left_out"] for level in found["levels"]):
+        lines.append(f"\n{left_out} evaluations failed or were interrupted: they do not count.")
+    return "\n".join([*lines, ""])

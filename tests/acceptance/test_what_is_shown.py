@@ -112,13 +112,13 @@ def test_every_command_on_a_page_can_be_pasted(ended: Ended) -> None:
             ended(*(["plan", *words[1:]] if is_search else words))  # what it would do
 
 
-def test_best_so_far_luck_and_noise_are_of_candidates_in_every_view(looker: Product) -> None:
+def test_best_so_far_chance_and_noise_are_of_candidates_in_every_view(looker: Product) -> None:
     run = "no_go_noise"  # of three seeds a candidate
     best = min(Books.of(looker.run_directory(run)).candidate_means.values())
     report = looker.json("report", run)
     last, baseline = report["generations"][-1], report["baseline"]
     assert [last["best_so_far"], report["best_so_far"]] == pytest.approx([best] * 2)
-    assert last["luck_so_far"] == report["luck_so_far"]
+    assert last["best_by_chance"] == report["best_by_chance"]
     band = [baseline["mean"] + sds * baseline["sd"] / 3**0.5 for sds in (-2, 2)]
     assert report["noise_band"] == pytest.approx(band)
 

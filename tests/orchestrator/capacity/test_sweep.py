@@ -19,7 +19,7 @@ from orchestrator.plan.history import find_calibration
 from orchestrator.records.recorded import Result
 from orchestrator.scalability import Law, fit
 from tests.asking import config_for
-from tests.ledgers import cut
+from tests.ledgers import cut, state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -44,7 +44,7 @@ def measure(world: "World", wanted: Sweep, **options: Any) -> list[Result]:
 
 
 def document(results: list[Result]) -> Any:
-    levels = [swept(result.directory) for result in results]
+    levels = [swept(result.state, result.directory) for result in results]
     return as_document(levels, fit([level.level for level in levels]), 8)
 
 
@@ -116,7 +116,7 @@ def test_a_level_measured_on_failures_alone_is_refused(
     [result] = measure(world, Sweep(of(sphere), world.slots, (1,)))
     cut(result.directory, 4, keep_head=True)
     with pytest.raises(ValueError, match="measured no throughput"):
-        swept(result.directory)
+        swept(state_of(result.directory), result.directory)
 
 
 def test_levels_are_powers_of_two_and_all_devices_in_whole_rounds() -> None:

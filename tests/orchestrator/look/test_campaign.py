@@ -7,8 +7,12 @@ import pytest
 from budgets.effects import Difference, campaign_report
 from budgets.events import Status
 from orchestrator.look.blocks import Section, markdown
-from orchestrator.look.board import matrix_lines
-from orchestrator.look.campaign import campaign_blocks, campaign_sentence, difference_in_words
+from orchestrator.look.campaign import (
+    campaign_blocks,
+    campaign_sentence,
+    difference_in_words,
+    matrix_lines,
+)
 from tests.budgets.campaign.conftest import Campaigns
 
 NOISE = (0.0, 0.01, -0.02, 0.015, 0.02)

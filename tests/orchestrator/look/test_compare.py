@@ -14,7 +14,7 @@ from budgets.events import Settled
 from budgets.ledger import LEDGER, read
 from budgets.state import fold
 from orchestrator.look.blocks import Table, markdown
-from orchestrator.look.compare import Comparison, document, sections
+from orchestrator.look.compare import Comparison
 from orchestrator.look.run import Run
 from tests.orchestrator.look.golden import GOLDEN, NOW, RUNS, golden
 
@@ -67,13 +67,13 @@ def test_what_differs_is_named_with_its_values() -> None:
         (why,) = Comparison([go, other]).why_not
         assert said in why
     (seed,) = Comparison([go, golden("go", evaluation_seed=77)]).differences
-    assert (seed.name, seed.values[1]) == ("evaluation seed", "77")
+    assert (seed.name, seed.values[1]) == ("search.evaluation_seed", "77")
 
 
 @pytest.mark.parametrize(("one", "other"), list(combinations(RUNS, 2))[::9])
 def test_any_two_runs_can_stand_side_by_side(one: str, other: str) -> None:
     own = compared(one, other)
-    shown, found = sections(own), document(own)
+    shown, found = own.page().sections, own.document()
     assert json.loads(json.dumps(found))["groups"] == [list(group) for group in own.groups]
     for run, row in zip(own.runs, found["runs"], strict=True):
         decisive = [each.gain.mean for each in run.gains if each.is_decisive]

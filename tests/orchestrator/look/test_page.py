@@ -13,7 +13,7 @@ from markupsafe import escape
 
 from budgets.formatting import printable
 from orchestrator.look import page
-from orchestrator.look.blocks import Block, Section
+from orchestrator.look.blocks import Block, Page, Section
 from tests.orchestrator.look.pages import FIELDS, HOSTILE, SVG, every_section, hostile_answer
 
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -21,7 +21,7 @@ STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 @pytest.fixture(scope="module")
 def report() -> str:
-    return page.page(page.Header(HOSTILE, HOSTILE), hostile_answer(), every_section())
+    return page.html(Page(HOSTILE, HOSTILE, hostile_answer(), every_section()))
 
 
 def test_every_block_is_shown(report: str) -> None:
@@ -64,14 +64,14 @@ def test_a_block_or_a_field_that_nothing_shows_is_an_error() -> None:
 
     odd = Section("odd", "Odd", [cast("Block", Quote("important"))])
     with pytest.raises(TypeError, match="Quote"):
-        page.page(page.Header("run"), hostile_answer(), [odd])
+        page.html(Page("run", "", hostile_answer(), [odd]))
     with pytest.raises(Exception, match="undefined"):
         page.filled("live.html.j2", home="/")
 
 
 def test_text_is_cut_where_nobody_would_read_on() -> None:
     long = Section("s", "y" * 10**6, [])
-    assert len(page.page(page.Header("x" * 10**6), hostile_answer(), [long])) < 100_000
+    assert len(page.html(Page("x" * 10**6, "", hostile_answer(), [long]))) < 100_000
 
 
 def test_a_page_is_never_written_through_a_link(tmp_path: Path) -> None:

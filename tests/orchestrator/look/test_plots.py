@@ -111,7 +111,7 @@ def test_every_beginning_of_a_run_is_drawn(name: str) -> None:
 def test_what_plots_say_is_what_the_run_says() -> None:
     run = run_of("go")
     found = {figure.name: figure.description for figure in figures(run, with_svg=False)}
-    for value in (run.best_so_far, run.luck_so_far, *(run.noise_band or ())):
+    for value in (run.best_so_far, run.best_by_chance, *(run.noise_band or ())):
         assert number(value) in found["scores"]
     for one in run.gains:
         assert number(100 * (one.gain.mean or 0), 3) in found["gains"]

@@ -21,22 +21,23 @@ from starlette.testclient import TestClient
 from budgets.ledger import LEDGER
 from orchestrator.cli.serve import listening, served
 from orchestrator.look import page
-from orchestrator.look.blocks import Details, Section, Text
+from orchestrator.look.blocks import Details, Page, Section, Text, headline
 from orchestrator.look.run import Run
 from orchestrator.look.serve import HOST, Site, directories, identifier
 
 GOLDEN = Path(__file__).parents[2] / "golden/runs"
 
 
-def sections(run: Run) -> tuple[Section, ...]:
-    """Stands in for those of a run, which take seconds."""
+def pages(run: Run) -> Page:
+    """Stands in for that of a run, which takes seconds."""
     more = Details(f"{run.state.records} records", [Text("inside")])
-    return (Section("counted", "Counted", [more, Details("Other", [])]),)
+    sections = (Section("counted", "Counted", [more, Details("Other", [])]),)
+    return Page("run", "", headline("", ""), sections)
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(page, "sections_of", sections)
+    monkeypatch.setattr(page, "page_of", pages)
     for name in ("go", "statuses", "calibration"):
         shutil.copytree(GOLDEN / name, tmp_path / "runs/phase1" / name)
     return tmp_path / "runs"
@@ -77,7 +78,7 @@ def test_the_list_and_a_page_say_the_same_of_each_run(
     assert {one.place for one in entries} == {"phase1/go", "phase1/statuses", "phase1/calibration"}
     for one in entries:
         shown = client.get(one.id).text
-        assert f'href="{site.home}{one.id}"><bdi>{one.header.name}</bdi>' in listed
+        assert f'href="{site.home}{one.id}"><bdi>{one.name}</bdi>' in listed
         for text in (one.answer.title, one.answer.sentence, one.stands, f"mood-{one.answer.mood}"):
             assert escape(text) in listed
             assert escape(text) in shown

@@ -23,7 +23,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from budgets.ledger import LEDGER, LedgerCorruptError
-from orchestrator.cli import output
+from orchestrator.cli import session as output
 from orchestrator.look import viewer
 from orchestrator.look.rows import Slot
 from orchestrator.look.run import Run
@@ -63,7 +63,7 @@ def test_every_prefix_of_a_ledger_fits_every_terminal(
             lines = drawn(run, width, height)
             assert 0 < len(lines) <= height
             assert max(map(cell_len, lines)) <= width
-        assert list(status_lines(RUNS / name, run))
+        assert list(status_lines(run))
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES[:3])

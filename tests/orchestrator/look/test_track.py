@@ -16,8 +16,9 @@ from unittest.mock import Mock
 import pytest
 
 from budgets.ledger import LEDGER
+from orchestrator.look.document import flat
 from orchestrator.look.run import Run
-from orchestrator.look.track import Trackers, figures, flat, follow
+from orchestrator.look.track import Trackers, figures, follow
 from orchestrator.records.recorded import load_state
 from orchestrator.records.tail import Tail
 from tests.conftest import REPOSITORY
@@ -69,7 +70,7 @@ def test_figures_are_the_numbers_of_the_run(name: str) -> None:
     assert {key: last[f"status/{key}"] for key in run.counts.failed} == run.counts.failed
     for row in [row for row in run.generations if row.is_told]:
         (sent,) = [one for one in found if one.get("generation/number") == row.number]
-        for key in ("best", "mean", "best_so_far", "luck_so_far", "step_size"):
+        for key in ("best", "mean", "best_so_far", "best_by_chance", "step_size"):
             assert sent.get(f"generation/{key}") == getattr(row, key)
 
 

@@ -14,7 +14,6 @@ from orchestrator.matrix.memory import (
     measured_peaks,
     memory_line,
     memory_of,
-    to_markdown,
     with_micro_batch,
 )
 from orchestrator.plan.history import find_calibration
@@ -119,7 +118,7 @@ def test_a_batch_that_fits_whole_is_said_to(make_entry: "MakeEntry") -> None:
     ]
     found = memory_of(objective, DEVICES, entries, {1: 2.0})
     assert found.largest == 32  # (560 - 90) / 10
-    text = to_markdown(found)
+    text = found.to_markdown()
     assert "The largest safe micro-batch is 32. The effective batch is 4: all of it fits" in text
 
 

@@ -10,8 +10,8 @@ import pytest
 from budgets.plan import Calibration, Devices, Sample
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.matrix.proxy import ProxyCheck, near
-from orchestrator.plan.resolve import proxy_terms
+from orchestrator.matrix.checks import near, proxy_check, proxy_terms
+from orchestrator.matrix.matrix import Matrix
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.verification.verify import verify
 from tests import ledgers
@@ -60,23 +60,23 @@ def test_only_the_training_is_expected_to_shrink(
     assert proxy_terms(sphere(), 0.25, calibration).variant.cost_factor == length
 
 
-def asked(candidates: int = 8, seeds: int = 1, **terms: Any) -> ProxyCheck:
+def asked(candidates: int = 8, seeds: int = 1, **terms: Any) -> Matrix:
     fraction = terms.pop("proxy", 0.25)
     config = config_for("check", "min", sphere(), **terms)
-    return ProxyCheck(config, fraction, candidates, seeds)
+    return proxy_check(config, fraction, candidates, seeds)
 
 
 def test_a_check_compares_candidates_around_the_baseline() -> None:
     request = asked(candidates=200)
-    points = request.points()
-    assert points == asked(candidates=200).points()
+    points = request.points
+    assert points == asked(candidates=200).points
     assert len(set(points)) == 200
     for place in range(4):
         units = [point[place] for point in points]
         assert all(0 <= unit <= 1 for unit in units)
         assert sum(units) / 200 == pytest.approx(0.5, abs=0.03)
         assert 0.08 < (sum((u - 0.5) ** 2 for u in units) / 200) ** 0.5 < 0.12
-    assert asked(evaluation_seed=5).points() != asked().points()
+    assert asked(evaluation_seed=5).points != asked().points
 
 
 def test_a_check_of_a_run_is_around_what_it_recommends(
@@ -88,12 +88,12 @@ def test_a_check_of_a_run_is_around_what_it_recommends(
     told = state.completed[-1].told
     assert told is not None
     assert (where.sigma, where.run_id, where.head) == (told.sigma, state.plan.run_id, state.head)
-    request = ProxyCheck(asked().config, 0.25, 8, 1, where)
-    assert request.points() != asked().points()
+    request = proxy_check(asked().config, 0.25, 8, 1, where)
+    assert request.points != asked().points
     plan = request.plan(DEVICES, None)
     assert plan.parent is not None
     assert (plan.parent.head, plan.parent.device_ms) == (state.head, 0)
-    assert request.name("cpu") != asked().name("cpu")
+    assert request.run_id("cpu") != asked().run_id("cpu")
 
 
 def test_a_check_pays_for_both_lengths_or_is_refused() -> None:
@@ -105,7 +105,7 @@ def test_a_check_pays_for_both_lengths_or_is_refused() -> None:
 
 def test_the_name_of_a_check_follows_from_what_was_asked() -> None:
     others = [asked(9), asked(seeds=2), asked(proxy=0.5), asked(max_hours=1.0)]
-    names = {request.name("cpu") for request in (*others, asked(), asked())}
+    names = {request.run_id("cpu") for request in (*others, asked(), asked())}
     assert len(names) == 5
     assert all(name.startswith("proxy-sphere-") for name in names)
 

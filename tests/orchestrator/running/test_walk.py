@@ -27,7 +27,7 @@ from orchestrator.capacity import Pace
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.knobs import KnobCheck
+from orchestrator.matrix.checks import knob_check
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import Result
@@ -229,7 +229,7 @@ def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> No
     with Session(
         tmp_path, engine, lambda state, event: None, lambda text: None, stop=Person()
     ) as session:
-        asked = KnobCheck(config_for("check", "min", objective), 2)
+        asked = knob_check(config_for("check", "min", objective), 2)
         carry_out(asked, session, engine.slots(), pace)
 
     assert pace.looks == [*range(1, 11), 10]

@@ -11,7 +11,7 @@ from budgets.ledger import HEAD, LEDGER, read
 from orchestrator.config import Layers, resolve
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.campaign import CampaignRequest, terms_of
+from orchestrator.matrix.campaign import campaign_matrix, terms_of
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.records.recorded import Result
 from orchestrator.running.session import Session
@@ -59,7 +59,7 @@ def trained(
     )
     if owner is not None:
         session.owner = lambda: owner
-    request = CampaignRequest(config_for("campaign", "min", config.tuned), terms)
+    request = campaign_matrix(config_for("campaign", "min", config.tuned), terms)
     with session:
         return carry_out(request, session, session.engine.slots())
 

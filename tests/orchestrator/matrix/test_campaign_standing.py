@@ -7,10 +7,13 @@ from pathlib import Path
 import orjson
 import pytest
 
+from budgets.campaign.matrix import Matrix
 from budgets.events import Owner
 from budgets.ledger import LEDGER, read
-from orchestrator.look.board import Board, find_board
-from orchestrator.records.recorded import Result
+from orchestrator.look.campaign import Exported, exported
+from orchestrator.look.run import Run
+from orchestrator.look.terminal import status_lines
+from orchestrator.records.recorded import Result, load_state
 
 Train = Callable[..., Result]
 Cut = Callable[[Path, int], None]
@@ -18,32 +21,32 @@ Cut = Callable[[Path, int], None]
 DEAD = Owner(boot_id="another boot", pid=1, start_ticks=1)
 
 
-def board_of(directory: Path, root: Path, now: datetime) -> Board:
-    board = find_board(str(directory), root, now)
-    assert board is not None
-    return board
-
-
 # In one ledger
 
 
-def board_at(directory: Path, seconds: float) -> Board:
+def run_at(directory: Path, seconds: float) -> Run:
     """So long after its last record."""
     last = datetime.fromisoformat(read(directory / LEDGER).records[-1].at)
-    return board_of(directory, directory.parent.parent, last + timedelta(seconds=seconds))
+    return Run(load_state(directory), last + timedelta(seconds=seconds), directory)
+
+
+def matrix_at(directory: Path, seconds: float) -> Matrix:
+    matrix = run_at(directory, seconds).matrix
+    assert matrix is not None
+    return matrix
 
 
 def test_a_campaign_that_is_over_shows_every_score_and_changes_no_file(
     made: Path,
 ) -> None:
     before = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
-    board = board_at(made, 1)
-    rows = {line.split()[0]: line.split()[1:] for line in board.lines() if line.strip()}
-    matrix = board.matrix
+    run, matrix = run_at(made, 1), matrix_at(made, 1)
+    rows = {line.split()[0]: line.split()[1:] for line in status_lines(run) if line.strip()}
     assert matrix.counts == {"ok": 6}
     for condition, cells in zip(matrix.terms.conditions, matrix.rows, strict=True):
         assert rows[condition.name][:2] == [f"{cell.score:.5g}" for cell in cells]
-    assert board.report.is_over
+    assert run.campaign is not None
+    assert run.campaign.is_over
     assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
 
 
@@ -52,12 +55,13 @@ def test_one_that_runs_shows_what_is_in_flight_and_since_when(
 ) -> None:
     directory = train(tmp_path).directory
     cut(directory, 4)
-    board = board_at(directory, 41)
-    cell = board.matrix.rows[1][1]
+    run, matrix = run_at(directory, 41), matrix_at(directory, 41)
+    cell = matrix.rows[1][1]
     assert cell.status == "running"
     assert cell.seconds == pytest.approx(41, abs=0.01)
-    assert board.matrix.counts == {"ok": 4, "running": 1, "pending": 10}
-    assert not board.report.is_over
+    assert matrix.counts == {"ok": 4, "running": 1, "pending": 10}
+    assert run.campaign is not None
+    assert not run.campaign.is_over
 
 
 def test_one_whose_machine_is_elsewhere_runs_as_long_as_it_may(
@@ -65,7 +69,7 @@ def test_one_whose_machine_is_elsewhere_runs_as_long_as_it_may(
 ) -> None:
     directory = train(tmp_path, owner=DEAD).directory
     cut(directory, 4)
-    soon, late = (board_at(directory, seconds).matrix.rows[1][1] for seconds in (5, 100_000))
+    soon, late = (matrix_at(directory, seconds).rows[1][1] for seconds in (5, 100_000))
     assert (soon.status, late.status) == ("running", "pending")
     assert (soon.note[:3], late.note) == ("on ", "interrupted")
 
@@ -76,21 +80,7 @@ def test_one_whose_process_is_gone_has_nothing_in_flight(
     directory = train(tmp_path).directory
     cut(directory, 4)
     monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: True)
-    assert board_at(directory, 1).matrix.counts == {"ok": 4, "pending": 11}
-
-
-def test_a_campaign_is_found_by_its_name_and_as_the_latest_run(
-    train: Train, run_search: Callable[..., Result], tmp_path: Path
-) -> None:
-    directory, now = train(tmp_path).directory, datetime.now(UTC)
-    for run in ("toy", None):
-        board = find_board(run, tmp_path, now)
-        assert board is not None
-        assert board.directory == directory
-    search = run_search(tmp_path, assumed_seconds=1.0).directory
-    assert find_board(str(search), tmp_path, now) is None
-    with pytest.raises(ValueError, match="'nothing'"):
-        find_board("nothing", tmp_path, now)
+    assert matrix_at(directory, 1).counts == {"ok": 4, "pending": 11}
 
 
 # Each cell a run of its own
@@ -124,8 +114,10 @@ def ranks(tmp_path: Path) -> Path:
     return tmp_path / "ranks"
 
 
-def now_of(ranks: Path, seconds: float = 0.0) -> Board:
-    return board_of(ranks, ranks.parent, datetime.now(UTC) + timedelta(seconds=seconds))
+def now_of(ranks: Path) -> Exported:
+    found = exported(str(ranks), ranks.parent, datetime.now(UTC))
+    assert found is not None
+    return found
 
 
 def test_runs_that_nobody_has_begun_are_pending(ranks: Path) -> None:

@@ -38,23 +38,6 @@ def test_a_campaign_leaves_a_manifest_of_all_its_runs(train: Train, tmp_path: Pa
     assert all((result.directory / run.directory).is_dir() for run in found.runs)
 
 
-def test_the_manifest_is_there_while_the_campaign_runs(train: Train, tmp_path: Path) -> None:
-    from budgets.ledger import Ledger
-
-    seen: list[dict[str, int]] = []
-    append = Ledger.append
-
-    def spy(ledger: Ledger, record: Any) -> None:
-        if record.event.kind == "generation_asked":
-            seen.append(manifest_in(tmp_path / "campaign/toy").statuses)
-        append(ledger, record)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Ledger, "append", spy)
-        train(tmp_path)
-    assert seen == [{"pending": 15}]
-
-
 def test_the_file_it_came_from_outlives_a_rebuild(train: Train, tmp_path: Path) -> None:
     result = train(tmp_path)
     file = tmp_path / "toy.toml"
@@ -64,16 +47,6 @@ def test_the_file_it_came_from_outlives_a_rebuild(train: Train, tmp_path: Path) 
     found = manifest_in(result.directory)
     assert found.file == str(file)
     assert found.sha256 == hashlib.sha256(b"[campaign]\n").hexdigest()
-
-
-def test_a_rebuild_makes_the_same_files_again(train: Train, tmp_path: Path) -> None:
-    directory = train(tmp_path).directory
-    names = ("manifest.json", "metrics.jsonl", "effects.json", "summary.md")
-    before = {name: (directory / name).read_bytes() for name in names}
-    for name in names:
-        (directory / name).unlink()
-    rebuild(directory, datetime.now(UTC))
-    assert {name: (directory / name).read_bytes() for name in names} == before
 
 
 @pytest.mark.parametrize(
@@ -91,7 +64,3 @@ def test_a_manifest_that_makes_no_sense_is_refused_by_name(
     (tmp_path / "manifest.json").write_bytes(orjson.dumps(document))
     with pytest.raises(ValueError, match=rf"manifest.json is no campaign's manifest: .*{why}"):
         read_manifest(tmp_path)
-
-
-def test_a_directory_without_one_has_none(tmp_path: Path) -> None:
-    assert read_manifest(tmp_path) is None

@@ -141,13 +141,6 @@ def test_a_factor_may_say_its_table_and_a_level_its_name(
     assert {cell.name: cell.settings for cell in cells_of(config)} == cells
 
 
-def test_an_assignment_takes_the_place_of_a_factor_of_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "c.toml"
-    file.write_text(f"{SPHERE}[factors]\ntraining.noise = [0.01, 0.02]\n")
-    config = resolve(Layers(file, assignments=["factors.training.noise=[0.03]"]))
-    assert [cell.name for cell in cells_of(config)] == ["noise0.03", "default_base"]
-
-
 # Together
 
 
@@ -202,14 +195,6 @@ def test_one_of_the_objectives_own_controls_may_be_a_cell_too(describe: Describe
 
 
 # What is refused
-
-
-@pytest.mark.parametrize(
-    ("stem", "name"),
-    [("My Campaign", "my-campaign"), ("..x..", "x"), ("\u00e4", "campaign"), ("x" * 64, "x" * 64)],
-)
-def test_a_campaign_is_called_after_its_file(stem: str, name: str, describe: Describe) -> None:
-    assert campaign_name(describe("[factors]\nnoise = [0.01]\n", name=f"{stem}.toml")) == name
 
 
 HOSTILE = ["", ".", "..", "../up", "a/b", "/etc/passwd", "a b", "a\\nb", "caf\\u00e9", "-x"]
