@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from budgets.proxy import LEAST_CANDIDATES
 from typer import Context, Option
 
 from budgets.calibration import measure
 from budgets.formatting import command
 from budgets.plan import Calibration
+from budgets.proxy import LEAST_CANDIDATES
 from orchestrator.cli.options import (
     BESIDE,
     FILE,

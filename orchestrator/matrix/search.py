@@ -9,8 +9,8 @@ from budgets.plan import Calibration, Plan
 from budgets.state import ImpossibleEventError, RunState
 from objectives.api import Objective
 from orchestrator.config import Config, Verdict
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.execution.evaluate import Slots
 from orchestrator.matrix.calibrate import calibrated_for
 from orchestrator.plan.history import calibration_here, known_knobs
 from orchestrator.plan.resolve import (
@@ -95,7 +95,7 @@ class Searching:
 
 
 def planned_again(config: Config, recorded: Plan) -> Plan:
-    """What is configured, with what the recorded plan has found out .
+    """What is configured, with what the recorded plan has found out or inherited.
 
     A search method, a first step, thresholds and a verdict that it does not name are the recorded
     ones, whatever the defaults have become.
@@ -115,8 +115,8 @@ def _as_begun(config: Config, recorded: Plan) -> Config:
     search, asked = recorded.search, config.search
     if search is None or (asked.method or search.method) != search.method:
         return config
-    is_its_own = asked.sigma0 is None and recorded.source is None
-    sigma0 = search.sigma0 if is_its_own else asked.sigma0
+    is_inherited = recorded.source is not None or search.inherited is not None
+    sigma0 = search.sigma0 if asked.sigma0 is None and not is_inherited else asked.sigma0
     return config.having({"search.method": search.method, "search.sigma0": sigma0})
 
 

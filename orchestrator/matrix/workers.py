@@ -15,7 +15,7 @@ from typing import Any
 from budgets.events import Status
 from budgets.formatting import figure, table
 from budgets.plan import Plan
-from budgets.state import RunState, Attempt
+from budgets.state import Attempt, RunState
 from orchestrator.capacity import AtMost
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of

@@ -285,7 +285,7 @@ def _beginning(plan: Plan) -> list[str]:
     if said is None:
         return []
     search = plan.search
-    if plan.source is None:
+    if plan.source is None and (search is None or search.inherited is None):
         return [said]
     learned = (
         "It begins at that one's recommendation, or where its search stood if it has none, with "

@@ -69,9 +69,9 @@ def _searched(plan: Plan) -> set[int]:
 
 def _stream(plan: Plan) -> str:
     stream, search = f"{plan.evaluation_seed}/{plan.phase}", plan.search
-    if search is None or not search.known:
+    if search is None or not (search.inherited or search.known):
         return stream
-    head = ""
+    head = "" if search.inherited is None else search.inherited.head
     return f"{stream}/after {head}{search.known}"
 
 
