@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from budgets.formatting import PROGRAM, printable
 from orchestrator.cli.errors import EXIT_SIGNAL, exit_code, in_words
 from orchestrator.cli.program import Group, Program, examples
-from orchestrator.execution.insistence import Insisted
+from orchestrator.execution.signals import Insisted
 from orchestrator.version import version
 
 BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"

@@ -25,7 +25,7 @@ from objectives.secrets import redacted
 from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
 from orchestrator.cli.terminal import console, print_json, print_markdown, silence
 from orchestrator.config import Config
-from orchestrator.execution.insistence import INTERRUPTS
+from orchestrator.execution.signals import INTERRUPTS, SignalStop, at_once
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import answer_in_lines
 from orchestrator.look.document import document
@@ -38,7 +38,6 @@ from orchestrator.plan.resolve import engine_of, pacing_of
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import Run as RunInHand
 from orchestrator.running.session import Session
-from orchestrator.running.signals import SignalStop, at_once
 from orchestrator.running.walk import Stop
 
 VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.viewer")

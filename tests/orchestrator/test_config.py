@@ -169,7 +169,6 @@ rung_seeds = 1
 go_seeds = 3
 [backend]
 executor = "inline"
-launcher = "exec"
 device = "cpu"
 workers = 1
 threads = 1
@@ -226,7 +225,7 @@ IN_THE_PLAN: dict[str, Callable[[Plan], Any]] = {
 ELSEWHERE = {
     *("search.from", "search.variant", "search.known", "search.proxy"),
     "search.generations",  # the most there may be
-    *("backend.executor", "backend.launcher", "backend.address", "backend.drain_seconds"),
+    *("backend.executor", "backend.address", "backend.drain_seconds"),
     *("backend.allow_network_fs", "backend.max_concurrent", "backend.slots_dir"),
 }
 

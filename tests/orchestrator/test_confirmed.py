@@ -17,8 +17,8 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.plan import ComparisonName
-from orchestrator.execution.evaluate import Outcome
+from budgets.plan import PanelName
+from orchestrator.execution.api import Outcome
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import rebuild
 from orchestrator.records.attempts import attempt_place

@@ -10,12 +10,12 @@ from budgets.events import Owner
 from budgets.ledger import HEAD, LEDGER, read
 from orchestrator.config import Layers, resolve
 from orchestrator.execution.engine import Engine
+from orchestrator.execution.signals import SignalStop
 from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.campaign import campaign_matrix, terms_of
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.records.recorded import Result
 from orchestrator.running.session import Session
-from orchestrator.running.signals import SignalStop
 from tests.asking import config_for
 
 FACTORS: dict[str, Any] = {"noise": [0.01, 0.02], "dimension": [2, 3]}

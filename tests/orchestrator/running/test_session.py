@@ -25,8 +25,8 @@ from orchestrator.cli import session as conducting
 from orchestrator.cli import terminal
 from orchestrator.cli.errors import EXIT_STORAGE
 from orchestrator.execution import devices
+from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look import text
 from orchestrator.look.run import Run

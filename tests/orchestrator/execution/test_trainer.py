@@ -3,8 +3,6 @@ import importlib
 import json
 import math
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,12 +19,12 @@ from objectives.api import (
     ProgramFailedError,
     SetupError,
 )
-from orchestrator.execution import attempts, child
-from orchestrator.execution.evaluate import Attempt
+from orchestrator.execution import files, trainer
+from orchestrator.execution.api import Attempt
 
 Make = Callable[..., Attempt]
-Edited = type("EditedError", (SetupError,), {"__module__": "test_child"})
-Torch = type("OutOfMemoryError", (RuntimeError,), {"__module__": "test_child"})
+Edited = type("EditedError", (SetupError,), {"__module__": "test_trainer"})
+Torch = type("OutOfMemoryError", (RuntimeError,), {"__module__": "test_trainer"})
 
 
 class Scripted:
@@ -41,9 +39,9 @@ class Scripted:
 
 def reported(
     monkeypatch: pytest.MonkeyPatch, attempt: Attempt, evaluate: Callable[[Context], Any]
-) -> attempts.Report:
+) -> files.Report:
     monkeypatch.setattr(registry, "load", lambda _spec: Scripted(evaluate))
-    return child.evaluate(attempt, "cpu", 1)
+    return trainer.evaluate(attempt, "cpu", 1)
 
 
 def raising(error: BaseException) -> Callable[[Context], Any]:
@@ -66,7 +64,7 @@ def raising(error: BaseException) -> Callable[[Context], Any]:
             "error ProgramFailedError: exited with status 1: a: b",
         ),
         (MemoryError(), "oom MemoryError"),
-        (Torch("CUDA out of memory"), "oom test_child.OutOfMemoryError: CUDA out of memory"),
+        (Torch("CUDA out of memory"), "oom test_trainer.OutOfMemoryError: CUDA out of memory"),
         (RuntimeError("CUDA error: out of memory"), "oom RuntimeError: CUDA error: out of memory"),
         (RuntimeError("can't allocate memory"), "oom RuntimeError: can't allocate memory"),
         (ValueError("first\nlast"), "error ValueError: first"),
@@ -82,7 +80,7 @@ def test_what_an_objective_raises_becomes_a_status_and_a_traceback(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     report = reported(monkeypatch, make_attempt(), raising(error))
-    cause = report.cause.partition(" at test_child.py:")[0]
+    cause = report.cause.partition(" at test_trainer.py:")[0]
     assert f"{report.status.value} {cause}" == expected
     assert report.measurement is None
     is_a_programs = isinstance(error, ProgramFailedError)  # whose own last words end the log
@@ -95,8 +93,8 @@ def test_a_score_that_is_not_finite_survives_the_file_as_nan_status(
 ) -> None:
     attempt = make_attempt()
     report = reported(monkeypatch, attempt, lambda _context: Measurement(score=score))
-    attempts.write_model(attempt.directory / attempts.MEASUREMENT, report)
-    read = attempts.read_report(attempt.directory, attempt.attempt_id)
+    files.write_model(attempt.directory / files.MEASUREMENT, report)
+    read = files.read_report(attempt.directory, attempt.attempt_id)
     assert (read.status, read.cause) == (Status.NAN, f"the score is {score}")
     assert read.measurement is not None
     assert str(read.measurement.score) == str(score)
@@ -111,7 +109,7 @@ def test_anything_but_a_measurement_is_an_error(
 
 def test_a_setting_the_objective_refuses_is_an_error(make_attempt: Make) -> None:
     attempt = make_attempt("nothing that the registry knows")
-    report = child.evaluate(attempt, "cpu", 1)
+    report = trainer.evaluate(attempt, "cpu", 1)
     assert report.status is Status.ERROR
     assert "unknown objective 'nasty'" in report.cause
     assert report.called_at is None
@@ -128,7 +126,7 @@ def test_heartbeats_are_lines_of_metrics(
         return Measurement(score=2.0)
 
     reported(monkeypatch, attempt, evaluate)
-    text = (attempt.directory / attempts.METRICS).read_text()
+    text = (attempt.directory / files.METRICS).read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     assert [line["loss"] for line in lines] == [2.5, 2.0]
     assert all("t" in line for line in lines)
@@ -137,8 +135,8 @@ def test_heartbeats_are_lines_of_metrics(
 def test_a_full_disk_is_no_end_of_an_evaluation_that_lives(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    path = tmp_path / attempts.METRICS
-    beat = child.heartbeat_into(path)
+    path = tmp_path / files.METRICS
+    beat = trainer.heartbeat_into(path)
     beat({"step": 1})
     os.utime(path, (1, 1))
 
@@ -157,8 +155,8 @@ def test_a_full_disk_is_no_end_of_an_evaluation_that_lives(
 def test_a_line_that_the_disk_took_a_part_of_spoils_no_other(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    path = tmp_path / attempts.METRICS
-    beat, write = child.heartbeat_into(path), os.write
+    path = tmp_path / files.METRICS
+    beat, write = trainer.heartbeat_into(path), os.write
     with monkeypatch.context() as full:
         full.setattr(os, "write", lambda descriptor, line: write(descriptor, line[:9]))
         beat({"step": 1})
@@ -169,15 +167,6 @@ def test_a_line_that_the_disk_took_a_part_of_spoils_no_other(
     assert [json.loads(line)["step"] for line in whole] == [2, 3]
 
 
-def test_the_module_runs_as_a_program(make_attempt: Make, tmp_path: Path) -> None:
-    attempt = make_attempt()
-    config = attempts.write_config(attempt)
-    subprocess.run([sys.executable, "-m", "orchestrator.execution.child", str(config)], check=True)
-    report = attempts.read_report(attempt.directory, attempt.attempt_id)
-    assert report.status is Status.OK
-    assert report.called_at is not None
-
-
 def test_what_pauses_a_run_is_told_to_its_end(
     make_attempt: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,7 +174,7 @@ def test_what_pauses_a_run_is_told_to_its_end(
     pausing = reported(monkeypatch, make_attempt(), raising(SetupError(advice)))
     assert pausing.cause.endswith("mend it so")
     failing = reported(monkeypatch, make_attempt(), raising(ValueError(advice)))
-    assert len(failing.cause) == child.MOST_CHARACTERS
+    assert len(failing.cause) == trainer.MOST_CHARACTERS
 
 
 def test_an_exception_says_the_innermost_line_that_is_the_users(

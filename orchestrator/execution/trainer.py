@@ -1,16 +1,19 @@
-"""The evaluation itself, in a process of its own: from the attempt to `measurement.json`.
+"""The process that evaluates: forked from its supervisor, it writes `measurement.json` and exits.
 
 The one broad `except` of the project is here: whatever an objective raises is a result.
 """
 
 import json
 import os
+import signal
 import sys
 import sysconfig
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from budgets.events import Status
@@ -24,12 +27,100 @@ from objectives.api import (
     ProgramFailedError,
     SetupError,
 )
+from objectives.programs import kernel
 from objectives.secrets import redacted
-from orchestrator.execution.attempts import MEASUREMENT, METRICS, Report, write_model
-from orchestrator.execution.evaluate import Attempt, no_score
-from orchestrator.execution.insistence import Insisted
+from orchestrator.execution import processes
+from orchestrator.execution.api import Attempt, no_score
+from orchestrator.execution.files import MEASUREMENT, METRICS, Report, write_model
+from orchestrator.execution.signals import Insisted
+
+MAIN = "orchestrator.execution.trainer:main"
+"""What runs in the process: a function of the attempt, the device's kind and the threads. It
+answers with `measurement.json` in its working directory and returns 0."""
 
 MOST_CHARACTERS, MOST_SETUP_CHARACTERS = 300, 1000
+
+
+@dataclass(frozen=True)
+class Launch:
+    """An attempt and what it runs on."""
+
+    attempt: Attempt
+    entry: str  # see `MAIN`
+    gpu_id: str | None  # None: on the CPU
+    threads: int
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """A started trainer: its pid and the read ends of its output pipes."""
+
+    pid: int
+    stdout: int
+    stderr: int
+
+
+def environment_on(gpu_id: str | None, threads: int) -> dict[str, str]:
+    """Added for an evaluation. A fork keeps the thread counts its libraries started with."""
+    return {
+        "CUDA_VISIBLE_DEVICES": gpu_id or "",
+        "OMP_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def fork_trainer(launch: Launch) -> Trainer:
+    """Fork the process that evaluates."""
+    supervisor = os.getpid()
+    (out, stdout), (err, stderr) = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _prepare(supervisor, launch, stdout, stderr)
+            os._exit(_call(launch))
+        finally:  # never back into the supervisor's code
+            traceback.print_exc()
+            os._exit(127)
+    with suppress(PermissionError, ProcessLookupError):  # it does the same: whoever is first
+        os.setpgid(pid, pid)
+    os.close(stdout)
+    os.close(stderr)
+    return Trainer(pid, out, err)
+
+
+def _prepare(supervisor: int, launch: Launch, stdout: int, stderr: int) -> None:
+    os.setpgid(0, 0)
+    kernel.die_with_parent(supervisor)
+    processes.volunteer_for_the_oom_killer()
+    for signum in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        with suppress(OSError, ValueError):
+            signal.signal(signum, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
+        os.dup2(source, target)
+    for name in os.listdir("/proc/self/fd" if kernel.LINUX else "/dev/fd"):
+        if int(name) > 2:
+            with suppress(OSError):
+                os.close(int(name))
+    os.chdir(launch.attempt.directory)
+    os.environ.update(environment_on(launch.gpu_id, launch.threads))
+    processes.mark_this_process(launch.attempt.attempt_id)
+
+
+def _call(launch: Launch) -> int:
+    module, _, name = launch.entry.partition(":")
+    device = "cpu" if launch.gpu_id is None else "cuda"
+    try:
+        entry = getattr(import_module(module), name)
+        return int(entry(launch.attempt, device, launch.threads) or 0)
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
 
 
 def main(attempt: Attempt, device: str, threads: int) -> int:
@@ -160,15 +251,3 @@ def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:
                 os.utime(path)
 
     return beat
-
-
-def _run(config: str, device: str = "cpu", threads: str = "1") -> None:
-    attempt = Attempt.model_validate_json(Path(config).read_bytes())
-    status = main(attempt, device, int(threads))
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)  # a crash while libraries are torn down would discredit a finished result
-
-
-if __name__ == "__main__":
-    _run(*sys.argv[1:])
