@@ -170,7 +170,7 @@ def essence(state: RunState) -> dict[str, Any]:
         ],
         "panels": [
             {
-                "name": panel.name,
+                "name": panel.comparison,
                 "arms": panel.configurations,
                 "seeds": panel.seeds,
                 "results": [(r.candidate, r.seed, r.status, r.score) for r in panel.results()],

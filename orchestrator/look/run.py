@@ -346,9 +346,9 @@ class Run:
         return calibrations.luck(self._calibration, candidates, _seeds_each(self.plan))
 
     @cached_property
-    def generations(self) -> tuple[rows.Batch, ...]:
+    def generations(self) -> tuple[rows.Generation, ...]:
         """Every generation, in order; a check, a calibration or a campaign is one of them."""
-        so_far, band, found = list[float](), self.noise_band, list[rows.Batch]()
+        so_far, band, found = list[float](), self.noise_band, list[rows.Generation]()
         for generation in self.state.generations:
             scores, told = self.healthy(generation), generation.told
             seconds = [end.seconds for end in generation.results()]

@@ -302,7 +302,7 @@ class _Devices:
         return end
 
     def fill(self, filling: _Filling, *, to_the_end: bool = False) -> None:
-        """Begin what fits in before the run's wait is over; `to_the_end` all of it, blocking_batches."""
+        """Begin what fits in before the run's wait is over; `to_the_end` all of it, awaited."""
         most = filling.seconds.shape[1]
         while True:
             start = np.maximum(self._free.min(axis=1), self.now)

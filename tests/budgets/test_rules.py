@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from budgets.events import Overridden, ComparisonAsked, Reserved, Settled, Status
+from budgets import verdict as decision
+from budgets.events import ComparisonAsked, Overridden, Reserved, Settled, Status
 from budgets.plan import (
-    Arm,
     Calibration,
     Caps,
+    Configuration,
     Devices,
     Envelope,
     SearchTerms,
     Thresholds,
 )
 from budgets.rules import RULES, TABLE, Reading, disk_full, judge, readings
-from budgets.verdict import decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def ask(story: "Story", *outcomes: Any, at: tuple[float, ...] = MIDDLE, **fields
 
 
 def close(story: "Story") -> None:
-    for candidate, _ in story.current.owed():
+    for candidate, _ in story.current.pending:
         story.evaluate(candidate)
     story.tell()
 
@@ -399,7 +399,9 @@ def test_a_comparison_is_held_up_too(tell: "Callable[..., Story]") -> None:
     story = tell()
     story.say(
         ComparisonAsked(
-            comparison="winner", configurations=(Arm(name="a", point=(0.4, 0.6)),), seeds=((7,),)
+            comparison="winner",
+            configurations=(Configuration(name="a", point=(0.4, 0.6)),),
+            seeds=((7,),),
         )
     )
     reserved = Reserved(

@@ -33,7 +33,8 @@ from budgets.events import (
 )
 from budgets.ledger import read
 from budgets.plan import Caps, Envelope, Window
-from budgets.state import Batch, ImpossibleEventError, Try, apply, begin, fold, ticked
+from budgets.state import Attempt, Batch, ImpossibleEventError, apply, begin, fold, ticked
+from tests.ledgers import closed_batch
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import Disk, MakePlan, MakeStory, Story
@@ -126,12 +127,12 @@ def test_the_accounts_of_a_moment_are_those_that_a_record_of_it_finds(
 
 def test_a_generation_in_progress_knows_what_it_owes(story: "Story") -> None:
     story.ask()
-    assert story.current.owed() == [(0, 5), (1, 5), (2, 5), (3, 5)]
+    assert story.current.pending == [(0, 5), (1, 5), (2, 5), (3, 5)]
     first, second = story.reserve(0), story.reserve(2)
-    assert story.current.owed() == [(1, 5), (3, 5)]
-    assert story.state.running_attempts() == [Try(0, first), Try(0, second)]
+    assert story.current.pending == [(1, 5), (3, 5)]
+    assert story.state.running_attempts() == [Attempt(0, first), Attempt(0, second)]
     story.say(settlement(second, Status.LOST), settlement(first, Status.TIMEOUT))
-    assert story.current.owed() == [(1, 5), (2, 5), (3, 5)]
+    assert story.current.pending == [(1, 5), (2, 5), (3, 5)]
     assert not story.current.closed
     assert story.state.running_attempts() == []
 
@@ -141,7 +142,7 @@ def test_only_a_lost_or_cancelled_evaluation_is_owed_again(story: "Story", statu
     story.ask()
     story.say(settlement(story.reserve(0), status))
     again = status in (Status.LOST, Status.CANCELLED)
-    assert ((0, 5) in story.current.owed()) == again
+    assert ((0, 5) in story.current.pending) == again
     assert (story.current.result(0, 5) is None) == again
     assert story.state.accounts.evaluations == (0 if again else 1)
     assert len(story.current.failed) == (not again and status is not Status.OK)
@@ -359,14 +360,14 @@ outcomes = st.lists(
 ).filter(lambda drawn: any(not isinstance(o, Status) for o in drawn))
 
 
-def generation_of(drawn: list[Any]) -> Generation:
-    tries: dict[tuple[int, int], tuple[Try, ...]] = {}
+def generation_of(drawn: list[Any]) -> Batch:
+    ends = []
     for candidate, outcome in enumerate(drawn):
         status = outcome if isinstance(outcome, Status) else Status.OK
         score = None if isinstance(outcome, Status) else outcome
         held = reservation(candidate=candidate)
-        tries[candidate, 5] = (Try(0, held, settlement(held, status, score=score)),)
-    return Generation(0, tuple((0.5,) for _ in drawn), tries, seeds=(5,))
+        ends.append(settlement(held, status, score=score))
+    return closed_batch(0, [(0.5,) for _ in drawn], ends)
 
 
 @given(outcomes)
@@ -440,7 +441,7 @@ class AnyInterleaving(RuleBasedStateMachine):
         self.finals: dict[tuple[int, int, int], Settled] = {}
 
     @property
-    def open(self) -> list[Try]:
+    def open(self) -> list[Attempt]:
         return self.story.state.running_attempts()
 
     @rule()
@@ -454,14 +455,14 @@ class AnyInterleaving(RuleBasedStateMachine):
     @precondition(lambda self: self.story.state.current is not None)
     @rule()
     def dispatch(self) -> None:
-        state, owed = self.story.state, self.story.current.owed()
+        state, owed = self.story.state, self.story.current.pending
         reserve_ms = state.plan.limits.reserve_ms
         accounts = state.accounts.tick(self.story.elapsed_ms)
         if owed and len(self.open) < 2 and accounts.refusal(reserve_ms) is None:
             assert (self.story.current.number, *owed[0]) not in self.finals
             self.story.reserve(*owed[0])
 
-    def settle(self, attempt: Try, status: Status, charged_ms: int) -> None:
+    def settle(self, attempt: Attempt, status: Status, charged_ms: int) -> None:
         event = settlement(attempt.reserved, status, charged_ms=charged_ms)
         if status.final:
             key = (event.generation, event.candidate, event.seed)

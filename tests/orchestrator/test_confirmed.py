@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from budgets.events import (
+    ComparisonAsked,
     Decided,
     GenerationAsked,
     GenerationTold,
-    ComparisonAsked,
     Reserved,
     Settled,
     Status,
 )
-from budgets.plan import PanelName
+from budgets.plan import ComparisonName
 from orchestrator.execution.api import Outcome
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import rebuild
@@ -65,7 +65,7 @@ def test_a_search_of_two_generations_is_compared_in_four_panels(finished: Path) 
     assert state.records == RECORDS
     assert state.decided is not None
     assert state.decided.grade == "go"  # one seed on the rung shows nothing
-    assert tuple(name for name, _ in state.comparisons) == PANELS
+    assert tuple(state.comparisons) == PANELS
 
 
 def test_the_reference_fills_slots_that_a_generation_leaves_idle(finished: Path) -> None:
@@ -84,10 +84,8 @@ def test_evaluations_beside_the_search_are_counted_apart_and_on_seeds_of_their_o
     state = state_of(finished)
     assert (state.accounts.evaluations, state.accounts.comparisons) == (8, 5 + 9 + 2 + 2)
     assert state.plan.comparison_evaluations == 5 + 12 + 2 + 2  # two finalists may be one
-    searched = {seed for g in state.generations for seed in g.seeds}
-    seeds = {
-        name: {s for own in p.seeds for s in own} for (name, _), p in state.comparisons.items()
-    }
+    searched = {seed for g in state.generations for seed in g.seeds[0]}
+    seeds = {name: {s for own in p.seeds for s in own} for name, p in state.comparisons.items()}
     assert not searched & set().union(*seeds.values())
     assert not seeds["finalists"] & seeds["winner"]
     assert seeds["reference"] == seeds["finalists"] | seeds["winner"]
@@ -234,7 +232,7 @@ def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
         if isinstance(e, Settled) and e.comparison == "finalists"
     )
     cut(run, number + 1)
-    reference, finalists = (state_of(run).panel(name) for name in PANELS[:2])
+    reference, finalists = (state_of(run).comparison(name) for name in PANELS[:2])
     assert reference is not None
     assert finalists is not None
     assert finalists.closed

@@ -15,7 +15,7 @@ from typing import Literal, Self, TypeVar, get_args
 import numpy as np
 
 from budgets.events import Status
-from budgets.plan import PanelName
+from budgets.plan import ComparisonName
 from objectives import registry
 from objectives.api import Context
 from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots

@@ -13,13 +13,13 @@ from math import ceil, inf
 from pathlib import Path
 
 from budgets.events import (
+    ComparisonAsked,
     Decided,
     Event,
     Fired,
     GenerationAsked,
     GenerationTold,
     Opened,
-    ComparisonAsked,
     Reserved,
     Settled,
     Status,
@@ -246,7 +246,7 @@ class Judge:
                 self._check_seeds()
             case ComparisonAsked():
                 self._check_seeds()
-                self._check_panel(self.state.comparisons[event.comparison, event.number])
+                self._check_panel(self.state.comparisons[event.comparison])
             case Reserved():
                 needs = left_for_the_verdict(self.state)
                 aside = (0.0, 0.0) if event.comparison else (needs.device_hours, needs.hours)
@@ -294,7 +294,7 @@ class Judge:
             self.reference = None  # another search from here on
         if is_blamed or not event.status.final:
             self.lost.add(place)
-        if event.again == "elsewhere":
+        if event.retry:
             must(evaluation not in self.avoided, f"{evaluation} is tried elsewhere again")
             self.avoided[evaluation] = event.device
         if not event.final:
@@ -388,8 +388,8 @@ class Judge:
             must(state.decided is not None, "the run is concluded, and nothing is decided")
             self._check_decision()
         beside = {
-            (panel.name, panel.number, *key)
-            for panel in state.comparisons.values()
+            (name, 0, *key)
+            for name, panel in state.comparisons.items()
             for key in panel.evaluations()
         }
         found = {evaluation for evaluation in self.final if evaluation[0] is not None}
@@ -398,37 +398,37 @@ class Judge:
     def _check_seeds(self) -> None:
         """No seed that the search scored on decides anything, nor one a finalist was picked on."""
         state = self.state
-        searched = {seed for generation in state.generations for seed in generation.seeds}
-        seeds = {
-            name: {s for own in p.seeds for s in own} for (name, _), p in state.comparisons.items()
-        }
+        searched = {seed for generation in state.generations for seed in generation.seeds[0]}
+        seeds = {name: {s for own in p.seeds for s in own} for name, p in state.comparisons.items()}
         for name, own in seeds.items():
-            must(not own & searched, f"the {name} panel has a seed of the search's")
+            must(not own & searched, f"the comparison {name} has a seed of the search's")
         picked = seeds.get("finalists", set()) & seeds.get("winner", set())
         must(not picked, "the winner is judged on seeds that it was picked on")
 
     def _is_comparable(self, panel: ComparisonName | None) -> bool:
         """Whether the reference did the same there: no cap ended the search early."""
         assert self.reference is not None
-        whole = len(self.state.completed) == len(self.reference.told)
+        whole = len(self.state.completed) == len(self.reference.completed)
         return panel in (None, "reference") or whole
 
     def _check_panel(self, panel: Batch) -> None:
-        if self.reference is not None and self._is_comparable(panel.name):
-            expected = self.reference.comparisons[panel.name, panel.number]
-            must(
-                panel.configurations == expected.arms, f"the {panel.name} panel compares other arms"
-            )
-            must(panel.seeds == expected.seeds, f"the {panel.name} panel has other seeds")
+        name = panel.comparison
+        if self.reference is not None and name is not None and self._is_comparable(name):
+            expected = self.reference.comparisons[name]
+            same = panel.configurations == expected.configurations
+            must(same, f"the comparison {name} has other configurations")
+            must(panel.seeds == expected.seeds, f"the comparison {name} has other seeds")
 
     def _check_decision(self) -> None:
         state, reference = self.state, self.reference
         for panel in state.comparisons.values():
-            must(panel.closed, f"the {panel.name} panel is not closed, and it is decided")
+            must(
+                panel.closed, f"the comparison {panel.comparison} is not closed, and it is decided"
+            )
         if reference is None or not self._is_comparable("winner"):
             return
         own, other = state.decided, reference.decided
-        left_out = reference.panel("rung") is not None and state.comparison("rung") is None
+        left_out = reference.comparison("rung") is not None and state.comparison("rung") is None
         if own is not None and other is not None and left_out:  # a cap had no room for the rung
             must(own.grade == "go", f"{own.grade} without the rung that {other.grade} had")
             must((own.gain, own.lower) == (other.gain, other.lower), f"a gain of {own.gain}")

@@ -60,6 +60,6 @@ def test_a_cap_reached_in_a_comparison_once_raised_leaves_no_trace(place: Path) 
     assert [fired.rule for fired in state.fired][-1] == "budget"
     assert len(state.amended) == 1
     assert state.decided == whole.decided
-    assert [p.arms for p in state.comparisons.values()] == [
-        p.arms for p in whole.comparisons.values()
+    assert [p.configurations for p in state.comparisons.values()] == [
+        p.configurations for p in whole.comparisons.values()
     ]

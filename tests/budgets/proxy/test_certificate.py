@@ -11,7 +11,7 @@ from budgets.events import ComparisonAsked, Reserved, Settled, Status
 from budgets.plan import Caps, Envelope, Plan, ProxyTerms, Variant
 from budgets.proxy import Certificate, certificate
 from budgets.rules import judge, refusal_of
-from budgets.schedule import open_batches, blocking_batches, can_ask, next_action
+from budgets.schedule import blocking_batches, can_ask, next_action, open_batches
 from budgets.state import ImpossibleEventError, short_evaluations
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ SHORT = {"effort": 0.25}
 def plan(make_plan: "MakePlan", agreement: float = 0.5, **fields: Any) -> Plan:
     """Eight candidates on one seed; short is expected to take a quarter of the calibrated 2 s."""
     shape = Envelope(population=8, generations=1, seeds_per_candidate=1)
-    varied = Variant(label="a quarter", settings=SHORT, length=0.25)
+    varied = Variant(label="a quarter", settings=SHORT, cost_factor=0.25)
     values = {
         "phase": "check",
         "tier": None,
@@ -40,7 +40,7 @@ def plan(make_plan: "MakePlan", agreement: float = 0.5, **fields: Any) -> Plan:
         "nominal": shape,
         "resolved": shape,
         "caps": Caps(evaluations=8),
-        "proxy": ProxyTerms(varied=varied, agreement=agreement),
+        "proxy": ProxyTerms(variant=varied, agreement=agreement),
         **fields,
     }
     return make_plan(**values)
@@ -138,7 +138,7 @@ def test_short_evaluations_follow_the_full_ones(check: Check) -> None:
     run = check()
     assert can_ask(run.story.state)
     run.story.say(run.ask())
-    panel, state = run.story.state.comparisons["proxy", 0], run.story.state
+    panel, state = run.story.state.comparisons["proxy"], run.story.state
     assert open_batches(state) == [run.story.current, panel]
     assert blocking_batches(state) == [run.story.current]
     run.evaluate(RISING, 2.0)
@@ -162,7 +162,7 @@ def test_a_cap_refuses_a_short_evaluation_too(check: Check) -> None:
     run = check(caps=Caps(evaluations=8, device_hours=32.0 / 3600))
     run.story.say(run.ask())
     run.evaluate(RISING, 2.3)
-    panel = run.story.state.comparisons["proxy", 0]
+    panel = run.story.state.comparisons["proxy"]
     assert refusal_of(run.story.state, panel, 0) is None
     run.evaluate(RISING[:2], 1.0, comparison="proxy")
     assert refusal_of(run.story.state, panel, 2) is not None
@@ -172,7 +172,7 @@ def test_a_cap_refuses_a_short_evaluation_too(check: Check) -> None:
     ("changed", "why"),
     [
         (
-            lambda event: replace(event, arms=event.configurations[::-1]),
+            lambda event: replace(event, configurations=event.configurations[::-1]),
             "not generation 0 evaluated short",
         ),
         (lambda event: replace(event, seeds=8 * ((6,),)), "not generation 0 evaluated short"),

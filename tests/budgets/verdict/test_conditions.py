@@ -16,8 +16,8 @@ from budgets.verdict import (
     sanity,
     signal,
     stability,
+    winner_gain,
 )
-from budgets.verdict import winner_gain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -257,7 +257,7 @@ def test_one_in_five_runs_may_be_sick(
     story = tell(finalists={"average": 0.98})
     story.compare(
         "winner",
-        [story.state.comparisons["finalists", 0].arms[0]],
+        [story.state.comparisons["finalists"].configurations[0]],
         [{seed: NAN if seed < failed else 0.98 for seed in range(planned)}],
     )
     found = sanity(story.state)

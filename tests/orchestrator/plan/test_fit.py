@@ -160,7 +160,7 @@ def test_nothing_is_kept_of_a_phase_1s_seeds() -> None:
 def test_less_training_takes_less_by_its_flops_and_seven_tenths_of_the_throughput() -> None:
     found = choices(wanted(21.0, measured()))[-1]
     assert found.idea.varied is not None
-    assert found.idea.variant.settings == {"effort": 0.3}
+    assert found.idea.varied.settings == {"effort": 0.3}
     assert found.is_assumed
     seconds = 6 + 54 * 0.3 / 0.7
     assert found.plan.calibration is not None
@@ -205,7 +205,7 @@ def test_nanochat_gives_up_exact_flops() -> None:
     )
     less = found[-1]
     assert less.idea.varied is not None
-    factor = less.idea.variant.settings["target_flops"] / 3e10
+    factor = less.idea.varied.settings["target_flops"] / 3e10
     whole, part = objective.flops(), less.idea.config.tuned.flops()
     assert whole is not None
     assert part is not None

@@ -10,10 +10,9 @@ import typer
 from budgets.accounts import Accounts
 from budgets.events import Reserved, Settled, Status
 from budgets.ledger import LEDGER, read
-from budgets.plan import Arm, Calibration, Devices, Plan
-from budgets.state import Batch, RunState, Try, apply, fold
-from budgets.verdict import conditions
-from budgets.verdict import BASELINE, recommendation, winner
+from budgets.plan import Calibration, Configuration, Devices, Plan
+from budgets.state import Attempt, Batch, RunState, apply, fold
+from budgets.verdict import BASELINE, conditions, recommendation, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.cli import session as conducting
@@ -81,7 +80,7 @@ def test_a_gain_that_is_there_is_a_go_that_persists(go: Result) -> None:
     assert decided.gain > 0.05
     assert all(c.met for c in conditions(go.state))
     assert (go.ruling.decision, go.state.fired) == ("done", [])
-    assert [name for name, _ in go.state.comparisons] == [
+    assert list(go.state.comparisons) == [
         "reference",
         "finalists",
         "winner",
@@ -91,30 +90,30 @@ def test_a_gain_that_is_there_is_a_go_that_persists(go: Result) -> None:
 
 def test_every_evaluation_apart_was_planned(go: Result) -> None:
     accounts = go.state.accounts
-    assert accounts.comparisons <= accounts.apart_cap == go.state.plan.comparison_evaluations
+    assert accounts.comparisons <= accounts.comparison_cap == go.state.plan.comparison_evaluations
     assert accounts.evaluations == 24
 
 
 def test_nobody_is_judged_on_a_seed_that_was_looked_at(go: Result) -> None:
     state = go.state
     seeds = confirmation_seeds(state.plan)
-    searched = {seed for g in state.generations for seed in g.seeds}
+    searched = {seed for g in state.generations for seed in g.seeds[0]}
     assert state.plan.calibration is not None
     known = searched | {sample.seed for sample in state.plan.calibration.samples}
     fresh = (*seeds.picking, *seeds.verdict, *seeds.rung)
     assert len(set(fresh)) == 3 + 5 + 2
     assert not known & set(fresh)
-    assert set(state.comparisons["finalists", 0].seeds) == {seeds.picking}
-    assert state.comparisons["winner", 0].seeds == (seeds.verdict,)
-    assert state.comparisons["reference", 0].seeds == ((*seeds.picking, *seeds.verdict),)
-    assert set(state.comparisons["rung", 0].seeds) == {seeds.rung}
+    assert set(state.comparisons["finalists"].seeds) == {seeds.picking}
+    assert state.comparisons["winner"].seeds == (seeds.verdict,)
+    assert state.comparisons["reference"].seeds == ((*seeds.picking, *seeds.verdict),)
+    assert set(state.comparisons["rung"].seeds) == {seeds.rung}
 
 
 def test_the_verdict_is_of_the_finalist_that_won_and_no_other(go: Result) -> None:
     best, panels = winner(go.state), go.state.comparisons
     assert best is not None
-    assert panels["winner", 0].arms == (best,)
-    baseline, longer = panels["rung", 0].arms
+    assert panels["winner"].configurations == (best,)
+    baseline, longer = panels["rung"].configurations
     assert (baseline.name, longer.name) == (BASELINE, best.name)
     assert longer.point == best.point
     assert baseline.settings == longer.settings == {"effort": 4.0}
@@ -146,7 +145,7 @@ def test_without_a_rung_a_go_is_one_at_this_budget(judged: Callable[..., Result]
 def test_pure_noise_is_no_go_and_the_rung_is_not_paid(no_go: Result) -> None:
     result, decided = no_go, no_go.state.decided
     assert decided is not None
-    assert (decided.grade, decided.arm, decided.point) == ("no_go", "", None)
+    assert (decided.grade, decided.configuration, decided.point) == ("no_go", "", None)
     assert decided.no_go in ("dead_space", "below_noise")
     assert [fired.rule for fired in result.state.fired] in (["flat"], ["seed_luck"])
     assert result.state.comparison("rung") is None
@@ -181,7 +180,7 @@ def test_a_go_leaves_with_0_and_a_no_go_with_4(
 def test_a_panel_is_due_once_and_the_same_whenever_it_is_asked(go: Result) -> None:
     records = read(go.directory / LEDGER).records
     for number, record in enumerate(records):
-        if record.event.kind == "panel_asked":
+        if record.event.kind == "comparison_asked":
             state = fold(records[:number])
             assert due(state) == record.event
             apply(state, record)
@@ -207,7 +206,7 @@ def nanochat(devices: Devices = CPU, **confirm: Any) -> Plan:
 
 def state_of(plan: Plan) -> RunState:
     return RunState(
-        plan, plan, "g", 0, "h", 1, Accounts(plan.caps, apart_cap=plan.comparison_evaluations)
+        plan, plan, "g", 0, "h", 1, Accounts(plan.caps, comparison_cap=plan.comparison_evaluations)
     )
 
 
@@ -215,7 +214,7 @@ def settle(own: Batch, place: int, score: float | None, **fields: Any) -> None:
     """All evaluations of the arm, alike."""
     for seed in own.seeds[place]:
         key: dict[str, Any] = {
-            "panel": own.name,
+            "comparison": own.comparison,
             "generation": 0,
             "candidate": place,
             "seed": seed,
@@ -229,37 +228,37 @@ def settle(own: Batch, place: int, score: float | None, **fields: Any) -> None:
             seconds=10.0,
             **fields,
         )
-        own.attempts[place, seed] = (Try(0, Reserved(**key, reserve_ms=1000), result),)
+        own.attempts[place, seed] = (Attempt(0, Reserved(**key, reserve_ms=1000), result),)
+        own.pending.remove((place, seed))
 
 
-def ask(state: RunState, name: Any) -> Panel:
+def ask(state: RunState, name: Any) -> Batch:
     """The panel as it would be asked now."""
     assert state.plan.confirmation is not None
     event = panel(state, name, state.plan.confirmation)
-    points = tuple(arm.point for arm in event.configurations)
-    own = Panel(0, points, name=name, arms=event.configurations, seeds=event.seeds)
-    state.comparisons[name, 0] = own
+    own = Batch(name, 0, event.configurations, event.seeds)
+    state.comparisons[name] = own
     return own
 
 
-def compared(plan: Plan, *arms: dict[str, Any]) -> tuple[Arm, ...]:
+def compared(plan: Plan, *arms: dict[str, Any]) -> tuple[Configuration, ...]:
     """The winner's panel, when the reference's arms took what these say."""
     state = state_of(plan)
     reference = ask(state, "reference")
     for place, fields in enumerate(arms):
         settle(reference, place, **{"score": 3.0, **fields})
-    best = Arm(name="average", point=reference.configurations[0].point)
+    best = Configuration(name="average", point=reference.configurations[0].point)
     seeds = confirmation_seeds(plan).picking
-    finalists = Panel(0, (best.point,), name="finalists", configurations=(best,), seeds=(seeds,))
+    finalists = Batch("finalists", 0, (best,), (seeds,))
     settle(finalists, 0, 2.9)
-    state.comparisons["finalists", 0] = finalists
-    return ask(state, "winner").arms
+    state.comparisons["finalists"] = finalists
+    return ask(state, "winner").configurations
 
 
 def test_the_reference_is_known_before_the_search() -> None:
     plan = nanochat()
     own, seeds = ask(state_of(plan), "reference"), confirmation_seeds(plan)
-    baseline, control = own.arms
+    baseline, control = own.configurations
     assert (baseline.name, baseline.settings) == ("baseline", {})
     assert own.seeds[0] == (*seeds.picking, *seeds.verdict)
     assert (control.name, control.settings["model"]) == ("synapses off", "gpt")
@@ -319,8 +318,8 @@ def test_an_earlier_winner_is_compared_on_the_seeds_of_the_new_one() -> None:
     point = tuple(0.4 for _ in plan.space["knobs"])
     earlier = plan.confirmation.model_copy(update={"incumbent": point})
     own = ask(state_of(plan.model_copy(update={"confirmation": earlier})), "reference")
-    assert [arm.name for arm in own.arms] == ["baseline", "incumbent", "synapses off"]
-    assert (own.arms[1].point, own.seeds[1]) == (point, confirmation_seeds(plan).verdict)
+    assert [arm.name for arm in own.configurations] == ["baseline", "incumbent", "synapses off"]
+    assert (own.configurations[1].point, own.seeds[1]) == (point, confirmation_seeds(plan).verdict)
 
 
 def test_a_model_without_synapses_has_no_control() -> None:
@@ -332,7 +331,7 @@ def test_a_model_without_synapses_has_no_control() -> None:
         ),
     )
     plan = search_plan(request, CPU, Calibration(assumed_seconds=4.0))
-    assert len(ask(state_of(plan), "reference").arms) == 1
+    assert len(ask(state_of(plan), "reference").configurations) == 1
 
 
 # Seeds

@@ -162,7 +162,7 @@ def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(tmp_p
 
     assert (result.ruling.decision, result.ruling.reason) == ("continue", "interrupted")
     ends = every(Settled, result.directory)
-    assert (ends[-1].panel, ends[-1].status) == ("reference", Status.CANCELLED)
+    assert (ends[-1].comparison, ends[-1].status) == ("reference", Status.CANCELLED)
     assert [t.rule for t in judge(result.state).triggers] == ["patience"]
 
 

@@ -229,8 +229,8 @@ def test_a_search_goes_where_the_model_puts_it(evaluated: "Evaluated") -> None:
     assert [record.guided is not None for record in records] == [False, *[True] * 5]
     for record in records:
         if record.guided is not None:
-            assert record.favourite == pytest.approx(record.guided.centre, abs=1e-8)
-    assert records[-1].favourite == pytest.approx([0.6] * 4, abs=0.005)
+            assert record.mean == pytest.approx(record.guided.centre, abs=1e-8)
+    assert records[-1].mean == pytest.approx([0.6] * 4, abs=0.005)
 
 
 def test_a_search_in_nothing_but_noise_keeps_its_step_and_one_without_any_does_not(

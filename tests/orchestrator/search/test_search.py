@@ -91,8 +91,11 @@ def test_a_replay_keeps_a_generation_that_was_asked_but_not_told(evaluated: "Eva
 
 def test_a_replay_names_the_generation_whose_points_differ(run: Run) -> None:
     done = run(4)
-    moved = tuple((point[0] + 1e-6, *point[1:]) for point in done[2].points)
-    done[2] = replace(done[2], points=moved)
+    moved = tuple(
+        one.model_copy(update={"point": (one.point[0] + 1e-6, *one.point[1:])})
+        for one in done[2].configurations
+    )
+    done[2].configurations = moved
     with pytest.raises(ReplayError, match="generation 2: candidate"):
         Search(TERMS, 8).replay(done)
 

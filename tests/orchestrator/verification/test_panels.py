@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Decided, ComparisonAsked
+from budgets.events import ComparisonAsked, Decided
 from budgets.ledger import LEDGER, read
 from budgets.plan import Sample
 from orchestrator.records.recorded import Result

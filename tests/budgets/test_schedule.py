@@ -4,17 +4,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Concluded, Fired, ComparisonAsked, Status
-from budgets.plan import Arm, Calibration, Caps
+from budgets.events import ComparisonAsked, Concluded, Fired, Status
+from budgets.plan import Calibration, Caps, Configuration
 from budgets.schedule import (
     NOTHING,
-    open_batches,
     blocking_batches,
+    cost_of_the_verdict,
     expected,
-    length_apart,
-    next_action,
-    search_is_over,
     left_for_the_verdict,
+    next_action,
+    open_batches,
+    search_is_over,
 )
 from budgets.verdict import decide
 
@@ -121,7 +121,7 @@ def test_a_reference_that_is_late_is_waited_for(
     story = make_story(make_confirmed_plan())
     story.say(panel("reference"))
     story.finish()
-    story.compare("finalists", [Arm(name="average", point=(0.4, 0.6))], [{11: 0.98}])
+    story.compare("finalists", [Configuration(name="average", point=(0.4, 0.6))], [{11: 0.98}])
     assert next_action(story.state) == "reference"
 
 
@@ -167,7 +167,7 @@ def test_what_searches_nothing_is_never_over_by_that(make_story: "MakeStory") ->
 
 def panel(name: Any, count: int = 8) -> ComparisonAsked:
     """So many evaluations of one arm."""
-    arm = Arm(name="average", point=(0.4, 0.6))
+    arm = Configuration(name="average", point=(0.4, 0.6))
     return ComparisonAsked(
         comparison=name, configurations=(arm,), seeds=(tuple(range(50, 50 + count)),)
     )
@@ -235,14 +235,14 @@ def test_the_verdict_is_set_aside_from_the_start(
     story = make_story(make_confirmed_plan())
     needs = left_for_the_verdict(story.state)
     assert needs.evaluations == 16 + 12 + 13 + 4
-    assert length_apart(story.state) == 16 + 12 + 13 + 16
+    assert cost_of_the_verdict(story.state) == 16 + 12 + 13 + 16
     assert needs.device_hours == pytest.approx((57 * 2 + 12) / 3600)  # and a last reservation
     assert needs.hours == pytest.approx(((8 + 6 + 7) * 2 + 2 * 8 + 12) / 3600)
 
 
 def test_what_is_settled_is_needed_no_more(tell: "Tell") -> None:
-    assert length_apart(tell(generations=()).state) == 12 + 13 + 16
-    assert length_apart(tell(winner=GAIN).state) == 16
+    assert cost_of_the_verdict(tell(generations=()).state) == 12 + 13 + 16
+    assert cost_of_the_verdict(tell(winner=GAIN).state) == 16
     assert left_for_the_verdict(tell(winner=GAIN).state).evaluations == 4
 
 
@@ -251,7 +251,7 @@ def test_a_decided_run_needs_nothing(tell: "Tell") -> None:
     fired, decided = decide(story.state)
     story.say(*fired, decided)
     assert left_for_the_verdict(story.state) == NOTHING
-    assert length_apart(story.state) == 0
+    assert cost_of_the_verdict(story.state) == 0
 
 
 def test_without_any_time_nothing_is_set_aside(
