@@ -243,7 +243,7 @@ def crash_rate(state: RunState, generation: Batch) -> Reading:
 
 def _share(generation: Batch, count: int) -> tuple[str, float]:
     """So many of all evaluations that the generation will have: `2 of 8 evaluations of ...`."""
-    planned = len(generation.points) * len(generation.seeds)
+    planned = generation.planned
     return f"{count} of {planned} evaluations of generation {generation.number}", count / planned
 
 

@@ -50,7 +50,7 @@ def ask(story: "Story", *outcomes: Any, at: tuple[float, ...] = MIDDLE, **fields
 
 
 def close(story: "Story") -> None:
-    for candidate, _ in story.current.pending:
+    for candidate, _ in list(story.current.pending):
         story.evaluate(candidate)
     story.tell()
 

@@ -228,11 +228,11 @@ def reservation(**fields: Any) -> Reserved:
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        (settlement(reservation()), r"attempt 1 of \(2, 5\) is not open"),
-        (settlement(reservation(candidate=1)), r"attempt 1 of \(1, 5\) is not open"),
-        (settlement(reservation(candidate=0)), r"attempt 1 of \(0, 5\) is not open"),
-        (settlement(reservation(candidate=0, attempt=3)), r"attempt 3 of \(0, 5\) is not open"),
-        (settlement(reservation(candidate=0, attempt=2, seed=6)), r"\(0, 6\) is not open"),
+        (settlement(reservation()), r"attempt 1 of \(2, 5\) is not running"),
+        (settlement(reservation(candidate=1)), r"attempt 1 of \(1, 5\) is not running"),
+        (settlement(reservation(candidate=0)), r"attempt 1 of \(0, 5\) is not running"),
+        (settlement(reservation(candidate=0, attempt=3)), r"attempt 3 of \(0, 5\) is not running"),
+        (settlement(reservation(candidate=0, attempt=2, seed=6)), r"\(0, 6\) is not running"),
         (settlement(reservation(candidate=0, attempt=2, generation=1)), "generation 1 is not the"),
         (settlement(reservation(candidate=0, attempt=2), Status.NAN, score=1.0), "nan with score"),
         (settlement(reservation(candidate=0, attempt=2), score=None), "ok with score None"),
@@ -252,7 +252,7 @@ def reservation(**fields: Any) -> Reserved:
         (TOLD, "told before every evaluation is settled"),
         (replace(TOLD, generation=1), "generation 1 is not the one in progress"),
         (ASKED, "generation 0 is not told yet"),
-        (DONE, "attempts are still open"),
+        (DONE, "attempts are still running"),
     ],
 )
 def test_an_event_that_cannot_follow_is_refused_by_record(
