@@ -174,15 +174,6 @@ class Settled(_OfAnAttempt):
         return self.status.final and not self.retry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Withdrawn:
-    """A device gets no more work in this session: it is not really free."""
-
-    kind: Literal["withdrawn"] = "withdrawn"
-    device: str  # a GPU's id or a slot, and its node
-    why: str
-
-
 class Guided(Terms):
     """What a model of the scores advised the search after a generation, and it did."""
 
@@ -267,7 +258,6 @@ Event = (
     | ComparisonAsked
     | Reserved
     | Settled
-    | Withdrawn
     | GenerationTold
     | Fired
     | Decided

@@ -32,7 +32,6 @@ from budgets.events import (
     Reserved,
     Settled,
     Status,
-    Withdrawn,
 )
 from budgets.failures import is_lost, is_setup
 from budgets.formatting import counted
@@ -218,7 +217,6 @@ class RunState:
     fired: list[Fired] = field(default_factory=list)
     overridden: list[Overridden] = field(default_factory=list)
     amended: list[Amended] = field(default_factory=list)
-    withdrawn: list[Withdrawn] = field(default_factory=list)
     wall_offset_ms: int = 0  # of the wall's clock against the session's own, when last compared
     clock_jumps_ms: list[int] = field(default_factory=list)
     starts_ms: dict[int, int] = field(default_factory=dict)  # by session: to its first attempt
@@ -408,8 +406,6 @@ def _apply(  # noqa: PLR0912 - a case for each kind of event
             state.decided = event
         case Overridden():
             state.overridden.append(event)
-        case Withdrawn():
-            state.withdrawn.append(event)
         case Amended():
             _amended(state, event, at_ms)
         case Concluded():

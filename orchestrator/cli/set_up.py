@@ -44,6 +44,7 @@ from orchestrator.cli.options import (
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
 from orchestrator.look.page import named_file
+from orchestrator.plan.history import BUDGET
 from orchestrator.plan.resolve import check_beginning
 from orchestrator.records.recorded import find_run, load_state
 
@@ -186,6 +187,8 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
 def _tables(config: Config, values: Mapping[str, Any]) -> Iterator[str]:
     """A table for each table of the file; of a long table as a value, a row for each part."""
     tables: dict[str, list[tuple[str, ...]]] = {}
+    settings = config.tuned.spec.settings
+    used, *unused_budgets = [one for one in BUDGET if settings.get(one) is not None] or [""]
     for key, value in values.items():
         section, dot, _ = key.partition(".")
         name = key.rpartition(".")[2] if key.count(".") == 1 else key
@@ -195,6 +198,8 @@ def _tables(config: Config, values: Mapping[str, Any]) -> Iterator[str]:
         source = plain(config.source(key))
         if section == "training" and name in config.alone:
             source += ", for a training by itself"
+        elif section == "training" and name in unused_budgets:
+            source += f", not used: {used} comes first"
         elif source != "default" and (unused := config.unused(key)):
             source += f", {unused}"
         rows = ((plain(own), plain(as_shown(part)), source) for own, part in parts.items())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Concluded, Reserved, Settled, Status, Withdrawn
+from budgets.events import Concluded, Reserved, Settled, Status
 from budgets.ledger import LEDGER, Ledger
 from budgets.state import ImpossibleEventError
 from orchestrator.execution.api import Attempt, EngineError
@@ -381,5 +381,5 @@ def test_who_watches_a_run_hears_of_a_record_after_who_did_before() -> None:
     unused: Any = None
     run = Run(unused, unused, unused, lambda state, event: heard.append("first"))
     run.watch(lambda state, event: heard.append("second"))
-    run.observe(unused, Withdrawn(device="gpu 1", why="it is used"))
+    run.observe(unused, Concluded(reason="so"))
     assert heard == ["first", "second"]

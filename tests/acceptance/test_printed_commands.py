@@ -36,12 +36,10 @@ def ways_to_call(place: Path) -> dict[str, str]:
     scripts = place / "my checkout/scripts"
     scripts.mkdir(parents=True)
     (scripts / "run").symlink_to(REPOSITORY / "scripts/run")
-    (scripts / "_venv.sh").write_text(
-        f"ensure_venv() {{ VENV={Path(sys.executable).parents[1]}; }}"
-    )
+    venv = f"ensure_venv() {{ VENV={Path(sys.executable).parents[1]}; }}"
+    (scripts / "_venv.sh").write_text(venv)
     return {
         f"{sys.executable} -m orchestrator": os.defpath,
-        "python -m orchestrator": f"{Path(sys.executable).parent}:{os.defpath}",
         "orchestrator": f"{place}:{os.defpath}",
         "'../my checkout/scripts/run'": os.defpath,
     }
@@ -55,19 +53,15 @@ def shell(product: Product, line: str, path: str) -> str:
 
 def test_the_program_is_named_as_it_was_called(product: Product) -> None:
     for called, path in ways_to_call(product.folder.parent).items():
-        refused = shell(product, f"{called} status --no-such-option", path)
-        (see,) = re.findall(r"See: (.*)", refused)
+        (see,) = re.findall(r"See: (.*)", shell(product, f"{called} status --no-such-option", path))
         words = [*shlex.split(called), "status"]
         assert shlex.split(see)[: len(words)] == words
-    examples = shell(product, see, path).partition("Examples:")[2]
-    assert shlex.split(examples)[: len(words)] == words
 
 
 def test_a_python_without_the_product_says_so_in_one_line(product: Product) -> None:
     line = f"{sys.executable} -S -m orchestrator doctor || echo $?"
     error, code = shell(product, line, os.defpath).splitlines()
-    assert "scripts/run" in error
-    assert code == "2"
+    assert ("scripts/run" in error, code) == (True, "2")
 
 
 def test_what_a_session_prints_can_be_pasted(product: Product) -> None:
@@ -78,15 +72,3 @@ def test_what_a_session_prints_can_be_pasted(product: Product) -> None:
     for line in sorted(found):
         product(*shlex.split(line), *([] if READS.match(line) else ["--help"]))
     product.verify("one")
-
-
-def test_the_examples_in_help_have_options_that_there_are(product: Product) -> None:
-    names = [""]
-    for name in names:
-        page, _, examples = product(*name.split(), "--help").out.partition("Examples:")
-        if re.search(r"─ (Commands|Run) ─", page):
-            listed = re.findall(r"^│ ([a-z][\w-]*)  ", page, re.MULTILINE)
-            names += [f"{name} {one}".strip() for one in listed]
-        else:
-            assert all(option in page for option in re.findall(r"--[a-z-]+", examples)), examples
-    assert len(names) > 15
