@@ -61,7 +61,7 @@ def test_evaluations_beside_the_search_are_told_apart(confirmed_run: Path) -> No
     state = load_state(confirmed_run)
     lines = lines_of(confirmed_run)
     assert len(lines) == state.accounts.evaluations + state.accounts.comparisons
-    assert {line["panel"] for line in lines if "panel" in line} == {
+    assert {line["comparison"] for line in lines if "comparison" in line} == {
         "reference",
         "finalists",
         "winner",
