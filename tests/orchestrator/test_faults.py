@@ -26,7 +26,7 @@ from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.records.recorded import Result
 from orchestrator.search import Search
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.ledgers import closed_batch
 from tests.orchestrator.rude import misuse
 
