@@ -21,6 +21,7 @@ from budgets.failures import was_given_up
 from budgets.formatting import PROGRAM
 from budgets.ledger import LEDGER, LedgerCorruptError, Record, check_mark, read, read_mark
 from budgets.liveness import moved
+from budgets.schedule import next_action
 from budgets.state import Batch, ImpossibleEventError, RunState, apply, begin
 from budgets.verdict import decide, title
 from objectives import registry
