@@ -184,8 +184,18 @@ def test_a_forged_record_is_found(
 OF_A_VERDICT: list[tuple[str, int, Forge, str]] = [
     ("decided", 0, put(grade="go_persists"), "decides grade"),
     ("decided", 0, put(lower=0.5), "decides lower"),
-    ("comparison_asked", 0, other("seeds", lambda seeds: [[7] for _ in seeds]), "comparison with seeds"),
-    ("comparison_asked", 1, other("configurations", lambda arms: arms[::-1]), "comparison with configurations"),
+    (
+        "comparison_asked",
+        0,
+        other("seeds", lambda seeds: [[7] for _ in seeds]),
+        "comparison with seeds",
+    ),
+    (
+        "comparison_asked",
+        1,
+        other("configurations", lambda arms: arms[::-1]),
+        "comparison with configurations",
+    ),
     ("generation_told", 1, lambda event: event["guided"].update(noise=9.0), "at generation 1"),
 ]
 

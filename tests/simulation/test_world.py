@@ -62,10 +62,14 @@ def test_one_seed_is_one_run_byte_for_byte(world: World) -> None:
 
 def test_storms_bring_every_fault_and_what_follows_of_it(world: World) -> None:
     world.disturb = storm
-    met = {name for seed in range(26) for name in world.simulate(seed).counts}
-    assert {"lost", "unborn", "silent", "duplicate", "delayed", "killed", "broken"} <= met
-    assert {"error", "crash", "nan", "oom", "stall", "hang", "unkillable", "unready"} <= met
-    assert {"paused: crash_rate", "paused: setup_failed"} <= met
+    wanted = {"lost", "unborn", "silent", "duplicate", "delayed", "killed", "broken"}
+    wanted |= {"error", "crash", "nan", "oom", "stall", "hang", "unkillable", "unready"}
+    wanted |= {"paused: crash_rate", "paused: setup_failed"}
+    for seed in range(80):
+        wanted -= set(world.simulate(seed).counts)
+        if not wanted:
+            return
+    raise AssertionError(f"no storm brings {wanted}")
 
 
 def storm(rng: np.random.Generator) -> Disturbance:
