@@ -120,7 +120,8 @@ class Accounts(NamedTuple):
             None if hours is None else hours * MS_PER_HOUR
             for hours in (caps.hours, caps.device_hours)
         )
-        committed_ms, per_cost = self.committed_wall_ms - wall_ms, MS_PER_HOUR / (price or inf)
+        committed_ms = self.committed_wall_ms - wall_ms
+        per_cost = MS_PER_HOUR / price if price else inf
         rows = (
             Account("evaluations", "evaluations", "--max-evals",
                     self.evaluations, searching, caps.evaluations),
@@ -128,10 +129,10 @@ class Accounts(NamedTuple):
                     self.comparisons, comparing, self.comparison_cap),
             Account("device time", "device-hours", "--max-device-hours",
                     self.device_ms, reserved_ms, device_ms, MS_PER_HOUR),
-            Account("money", "of money", "--max-cost",
-                    self.device_ms, reserved_ms, cost_ms, per_cost or 1.0),
             Account("wall clock", "hours", "--max-hours",
                     wall_ms, committed_ms, hours_ms, MS_PER_HOUR),
+            Account("money", "of money", "--max-cost",
+                    self.device_ms, reserved_ms, cost_ms, per_cost),
         )  # fmt: skip
         return {account.name: account for account in rows}
 
