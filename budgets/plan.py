@@ -232,20 +232,6 @@ SearchMethod = Literal["guided", "mirrored-orthogonal", "plain"]
 of all scores is lowest, `mirrored-orthogonal` around CMA-ES's own mean, `plain` is pycma's own."""
 
 
-class Inherited(Terms):
-    """The run whose end a search begins at, though it follows no verdict of it."""
-
-    run_id: str
-    head: str  # of its ledger, then
-    new: tuple[str, ...] = ()  # knobs that it did not search
-    moved: tuple[str, ...] = ()  # knobs that had another range: the value is kept, not the step
-
-    @property
-    def unlearned(self) -> tuple[str, ...]:
-        """The knobs that begin with the first step."""
-        return (*self.new, *self.moved)
-
-
 class SearchTerms(Terms):
     """How candidates are proposed, in the unit cube."""
 
@@ -255,7 +241,6 @@ class SearchTerms(Terms):
     start: tuple[float, ...]  # a point of the unit cube
     shape: tuple[tuple[float, ...], ...] | None = None  # covariance matrix, of mean diagonal 1
     known: tuple[tuple[float, ...], ...] = ()  # good points: the first candidates there are
-    inherited: Inherited | None = None  # where start, sigma0 and shape come from
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -201,7 +201,7 @@ def to_lines(best: Best, directory: Path, candidate: Configuration) -> Iterator[
     forms += ["--flags"] if candidate.arguments else []
     yield f"Other forms: {own} {' | '.join(forms)}"
     yield f"Train it and the baseline longer: {own} --train"
-    if (wider := widening(plan, run, range_ends(best.state))) is not None:
+    if (wider := widening(plan, range_ends(best.state))) is not None:
         yield f"{wider.said.rstrip('.')}: {wider.commands[0]}"
 
 

@@ -29,7 +29,7 @@ from orchestrator.matrix.checks import knob_check
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import Result
-from orchestrator.running.session import Session, system_clock
+from orchestrator.run.session import Session, system_clock
 from tests.asking import config_for
 from tests.ledgers import state_of, wait_for_records
 from tests.simulation.session import Person
@@ -243,7 +243,7 @@ def nanochat_home(
 ) -> Path:
     """The home of somebody with a nanochat (that trains nothing), its data and its tokenizer."""
     home = tmp_path_factory.mktemp("home")
-    shutil.copytree(REPOSITORY / "tests/objectives/checkout/fake", home / "nanochat")
+    shutil.copytree(REPOSITORY / "tests/objectives/fake_nanochat", home / "nanochat")
     python = home / "nanochat/.venv/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')

@@ -23,6 +23,7 @@ from budgets.formatting import plain, printable
 from budgets.ledger import HEAD, LEDGER, Ledger, read
 from budgets.plan import Limits
 from objectives import registry, secrets
+from objectives.analytic import AnalyticObjective
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob
 from orchestrator.cli.session import Output
@@ -37,8 +38,8 @@ from orchestrator.look.page import page_of
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
 from orchestrator.records.recorded import Result, load_state
-from orchestrator.running.session import system_clock
-from orchestrator.running.settle import attempt_id
+from orchestrator.run.attempts import attempt_id
+from orchestrator.run.session import system_clock
 from orchestrator.verify import verify
 from tests.simulation.session import SimulatedEngine
 
@@ -446,7 +447,7 @@ def test_secrets_of_the_environment_are_in_no_record_and_no_file_for_people(
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     (tmp_path / ".env").write_text(f"WANDB_API_KEY={TOKEN}\n")
     leaking = Leaking()
-    monkeypatch.setitem(registry._BUILDERS, "sphere", lambda settings: leaking)
+    monkeypatch.setattr(AnalyticObjective, "from_settings", lambda *_: leaking)
 
     answer = command(*SPHERE)
 

@@ -298,8 +298,7 @@ def _longer_evaluations(run: Run, step: Step, best: str) -> tuple[str, str]:
     is_known = set(settings) <= set(plan.objective.get("settings", {}))
     if longer is not None and settings and is_known and not is_kept_uncertain(run.state):
         times = longer.variant.cost_factor
-        there = assign("search.warm_start", named(run)) if plan.phase == "phase2" else ()
-        words = ("--tier", str(plan.tier), *there)
+        words = ("--tier", str(plan.tier))
         said = f"Search again with {times:g} times the training, at that cost: {step.why}."
         return said, _another(run, f"x{times:g}", *words, settings=settings)
     anyway = "" if run.state.decided and run.state.decided.grade == "go" else " --anyway"
@@ -312,14 +311,14 @@ def _longer_evaluations(run: Run, step: Step, best: str) -> tuple[str, str]:
 
 def wider(run: Run, after: NextStep) -> NextStep:
     """What to do where the best lies at the end of a range; else what there was to do anyway."""
-    found = widening(run.plan, named(run), run.range_ends)
+    found = widening(run.plan, run.range_ends)
     if found is None:
         return after
     commands = (*found.commands, *after.commands[:1])
     return NextStep(found.said, commands, f"Or {uncapitalized(after.said)}")
 
 
-def widening(plan: Plan, run: str, ends: Sequence[RangeEnd]) -> NextStep | None:
+def widening(plan: Plan, ends: Sequence[RangeEnd]) -> NextStep | None:
     """The way on from a run, as a command finds it; None without knobs at an end.
 
     None too where no setting changes the ranges, or the ledger does not tell what was tuned.
@@ -331,11 +330,11 @@ def widening(plan: Plan, run: str, ends: Sequence[RangeEnd]) -> NextStep | None:
     settings.pop("space", None)  # of ready knobs: all of them are declared now
     tuned = plan.model_copy(update={"objective": {**plan.objective, "settings": settings}})
     tier = str(plan.tier) if plan.phase == "phase1" and plan.tier != "min" else "target"
-    own = ("--run-id", _id(plan, "wider"), *assign("search.warm_start", run))
+    own = ("--run-id", _id(plan, "wider"))
     words = ("phase1", "--tier", tier, *own)
     with suppress(UntoldError, SetupError, ValueError):
         line = command(*words, *objective_words(tuned))
-        return NextStep(f"Widen {widened_in_words(ends)}, then continue from this run.", (line,))
+        return NextStep(f"Widen {widened_in_words(ends)}, then search again.", (line,))
     return None
 
 

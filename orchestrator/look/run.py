@@ -555,7 +555,7 @@ def replayed(state: RunState) -> tuple[rows.Distribution | None, str]:
     if not state.completed:
         return None, "no generation is finished yet"
     try:
-        from orchestrator.warm_start import landscapes
+        from orchestrator.plan.phase2 import landscapes
 
         seen = landscapes(state, accept_drift=True)
         correlation, condition = by_chance(plan.search, plan.resolved.population, state.finished)

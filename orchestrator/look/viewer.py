@@ -20,7 +20,7 @@ from rich.text import Text
 
 from budgets.formatting import printable
 from budgets.ledger import LEDGER
-from objectives.programs.kernel import libc
+from objectives.process import libc
 from orchestrator.look.campaign import Exported
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import Picture, harmless, line_of

@@ -75,7 +75,7 @@ def test_a_winner_at_the_end_of_a_range_is_said_on_every_surface(ended: Ended) -
 
 def test_the_way_on_from_the_end_of_a_range_can_be_pasted(ended: Ended) -> None:
     every = commands_in(ended.printed)
-    (words,) = (words for words in every if "search.warm_start=slope" in words)
+    (words,) = (words for words in every if "slope-wider" in words)
     ended(*words, "--set", "search.generations=2", *INLINE)
     runs = map(ended.run_directory, (words[words.index("--run-id") + 1], "slope"))
     wide, narrow = ({knob["name"]: knob for knob in Books.of(run).knobs} for run in runs)

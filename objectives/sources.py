@@ -1,0 +1,137 @@
+"""The source files that decide a program's score: found and hashed when a run is planned.
+
+Every evaluation compares those files, and no others: a program may write new ones beside them,
+copies of itself among them, without becoming another program.
+"""
+
+import ast
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from glob import iglob
+from hashlib import sha256
+from pathlib import Path, PurePath
+
+from objectives.api import SetupError
+
+MOST_FILES, MOST_BYTES = 1000, 64 << 20
+IGNORED = frozenset({"__pycache__", "node_modules", "site-packages", "wandb", "venv"})
+"""Directories that hold nobody's own source, beside those whose names begin with a dot."""
+
+MOST_NAMED = 3
+"""Of the files that a message speaks of."""
+
+
+def matching(directory: Path, patterns: Iterable[str]) -> set[Path]:
+    """The files below `directory` that the patterns find, as `glob` reads them: `**` is any depth.
+
+    Hidden files and `IGNORED` directories are passed over. Raises SetupError on too many.
+    """
+    found = set[Path]()
+    for pattern in patterns:
+        for name in iglob(pattern.lstrip("/"), root_dir=directory, recursive=True):
+            if IGNORED.isdisjoint(PurePath(name).parts) and os.path.isfile(directory / name):
+                found.add(directory / name)
+                _require_few(found, directory)
+    return found
+
+
+def with_imports(files: Iterable[Path], places: Collection[Path]) -> set[Path]:
+    """The files, and the modules below `places` that they import, directly or through each other.
+
+    They are read, not run: what is imported by a name made at run time is not seen. Raises
+    SetupError on too many.
+    """
+    found, pending = set[Path](), list(files)
+    while pending:
+        file = pending.pop()
+        if file not in found:
+            found.add(file)
+            _require_few(found, file.parent)
+            pending.extend(_imported_by(file, places) if file.suffix == ".py" else ())
+    return found
+
+
+def files_of_module(name: str, places: Iterable[Path]) -> Iterator[Path]:
+    """What importing `a.b` below the places reads: `a/__init__.py` and `a/b.py`, as far as there.
+
+    A name that ends in a function's or a class's is that of its module.
+    """
+    for place in places:
+        folder = place
+        for part in name.split("."):
+            for file in (folder / f"{part}.py", folder / part / "__init__.py"):
+                if os.path.isfile(file):
+                    yield file
+            folder /= part
+
+
+def _imported_by(file: Path, places: Collection[Path]) -> Iterator[Path]:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):  # running it will say what is wrong
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from files_of_module(alias.name, places)
+        elif isinstance(node, ast.ImportFrom):
+            within = (file.parents[node.level - 1],) if node.level else places
+            for alias in node.names:
+                yield from files_of_module(f"{node.module or ''}.{alias.name}".strip("."), within)
+
+
+def _require_few(found: Collection[Path], directory: Path) -> None:
+    if len(found) > MOST_FILES:
+        raise SetupError(
+            f"sources: more than {MOST_FILES} files in {directory} would be pinned: name fewer"
+        )
+
+
+def hashes(directory: Path, files: Iterable[Path]) -> dict[str, str]:
+    """SHA-256 (hex) by the name of each file: below `directory`, or the whole path of another.
+
+    Raises SetupError on a file that cannot be read, and on too much.
+    """
+    found, size = {}, 0
+    for file in files:
+        try:
+            size += file.stat().st_size
+            if size > MOST_BYTES:  # before it is read: it may be a data set
+                raise SetupError(
+                    f"{file} is too large to be pinned, with the other sources more than "
+                    f"{MOST_BYTES >> 20} MiB. Data that argv names can be a placeholder: "
+                    'fixed = { data = "PATH" } and "{data}" in argv'
+                )
+            found[_name(file, directory)] = sha256(file.read_bytes()).hexdigest()
+        except OSError as error:
+            raise SetupError(f"cannot read the source {file}: {error.strerror}") from error
+    return dict(sorted(found.items()))
+
+
+def _name(file: Path, directory: Path) -> str:
+    name = file.relative_to(directory) if file.is_relative_to(directory) else file
+    return os.fsencode(name.as_posix()).decode(errors="replace")
+
+
+def require_same(pinned: Mapping[str, str], directory: Path) -> None:
+    """Raises SetupError, naming them, if files are not those that a run was planned with."""
+    changed = [name for name, digest in pinned.items() if _digest(directory / name) != digest]
+    if changed:
+        raise SetupError(
+            f"the sources in {directory} have changed since the run was planned: "
+            f"{in_short(changed)}. Put them back and repeat the command, or begin another run with "
+            "--run-id"
+        )
+
+
+def _digest(file: Path) -> str:
+    try:
+        return sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return "gone"
+
+
+def in_short(names: Collection[str]) -> str:
+    """The first few names, and how many more."""
+    first = ", ".join(sorted(names)[:MOST_NAMED])
+    return first + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")

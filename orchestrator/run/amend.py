@@ -1,0 +1,122 @@
+"""What a person changes of a run, for the record: its caps, and a rule that holds it up."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from budgets.events import Amended, Overridden
+from budgets.ledger import Clock, Ledger
+from budgets.plan import Caps, Plan, Window
+from budgets.rules import held_up_by
+from budgets.state import ImpossibleEventError, RunState, apply, fold
+from orchestrator.plan.resolve import Overrides
+from orchestrator.records.recorded import load_state
+from orchestrator.run.attempts import Run
+
+
+@dataclass(frozen=True)
+class Amendment:
+    """Caps to put in the place of a run's own; `None` leaves one as it is."""
+
+    reason: str
+    evaluations: int | None = None
+    device_hours: float | None = None
+    hours: float | None = None
+    cost: float | None = None
+    window: Window | None = None
+
+    def caps(self, before: Caps) -> Caps:
+        """Raises ValueError when nothing would change."""
+        names = ("evaluations", "device_hours", "hours", "cost", "window")
+        asked: dict[str, Any] = {name: getattr(self, name) for name in names}
+        changed = {name: value for name, value in asked.items() if value is not None}
+        after = Caps.model_validate({**dict(before), **changed})
+        if after == before:
+            raise ValueError("amend: expected a cap other than the run's own, e.g. --max-evals 480")
+        return after
+
+
+def amend(directory: Path, amendment: Amendment, clock: Clock) -> RunState:
+    """Record the amendment in the ledger in `directory`; returns the state it leads to.
+
+    Raises ValueError when it cannot be: more is spent already, or the tier allows no more.
+    """
+    if not amendment.reason.strip():
+        raise ValueError("amend needs --reason: why may the run spend that?")
+    load_state(directory)  # nothing is touched where there is nothing to amend
+    with Ledger(directory, clock) as ledger:
+        state = fold(ledger.replay())
+        try:
+            record = ledger.seal(_amended(state.plan, amendment))
+            apply(state, record)
+        except (ValueError, ImpossibleEventError) as error:
+            if isinstance(error, ValueError):
+                raise
+            raise ValueError(f"amend: {error.why}") from error
+        ledger.append(record)
+        return state
+
+
+def _amended(plan: Plan, amendment: Amendment) -> Amended:
+    caps = amendment.caps(plan.caps)
+    generations = affordable_generations(plan, caps)
+    return Amended(caps=caps, generations=generations, reason=amendment.reason)
+
+
+def affordable_generations(plan: Plan, caps: Caps) -> int:
+    """G under other caps. Raises ValueError beyond the tier's own number of evaluations."""
+    most = plan.nominal.evaluations
+    if caps.evaluations > most:
+        where = plan.phase if plan.tier is None else f"tier {plan.tier}"
+        raise ValueError(
+            f"--max-evals: expected at most the {most} evaluations of {where}, got "
+            f"{caps.evaluations}; begin a run of a larger tier for more"
+        )
+    if plan.search is None or caps.evaluations == plan.caps.evaluations:
+        return plan.resolved.generations
+    return max(1, caps.evaluations // plan.resolved.per_generation)
+
+
+def override(run: Run, rule: str, reason: str) -> None:
+    """Let the run go on although `rule` fired; where it fires no longer, repeating is harmless.
+
+    Raises ValueError as `refuse_override` does.
+    """
+    refuse_override(run.state, rule, reason)
+    for trigger in held_up_by(run.state, rule):
+        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))
+
+
+def refuse_override(state: RunState, rule: str, reason: str) -> None:
+    """Raises ValueError unless that rule is what holds the run up.
+
+    Also where the reason was given for an earlier generation: it lets through only what somebody
+    had looked at.
+    """
+    passed = [o for o in state.overridden if (o.rule, o.reason) == (rule, reason)]
+    triggers = held_up_by(state, rule)
+    if not triggers and not passed:
+        raise ValueError(f"--override {rule}: that rule does not hold this run up")
+    for trigger in triggers:
+        if not trigger.overridable:
+            way_on = " Repeat the command without it: that tries again"
+            tries_again = rule in ("infrastructure", "setup_failed")
+            raise ValueError(
+                f"--override {rule}: this rule cannot be overridden.{way_on if tries_again else ''}"
+            )
+        if passed:
+            raise ValueError(
+                f"--override {rule}: this reason let generation {passed[-1].generation} through; "
+                f"the rule fires again in generation {trigger.generation}: look, and give another "
+                "--reason"
+            )
+
+
+def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
+    """Raises ValueError on one that is not on record: nothing holds up a run that is over."""
+    known = {(overridden.rule, overridden.reason) for overridden in state.overridden}
+    for rule, reason in overrides:
+        if (rule, reason) not in known:
+            raise ValueError(
+                f"--override {rule}: {state.plan.run_id} is over, and no rule holds it up"
+            )

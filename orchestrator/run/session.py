@@ -1,0 +1,307 @@
+"""One process's work on runs: devices and executor on one side, ledger and reports on the other."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from budgets.events import Owner
+from budgets.formatting import counted
+from budgets.ledger import LEDGER, Clock, Ledger, read
+from budgets.plan import Plan, Variant
+from budgets.rules import Ruling, ruling_of
+from budgets.state import Batch, Observer, RunState
+from budgets.storage import DISK, Storage, read_plain
+from objectives import registry
+from objectives.api import Objective, SetupError
+from orchestrator.capacity import Controlled, HostSlots, Pace, Pacing, Together
+from orchestrator.execution.api import Executor, Slots
+from orchestrator.execution.engine import Engine, opened
+from orchestrator.execution.processes import this_owner
+from orchestrator.execution.signals import SignalStop
+from orchestrator.plan.history import keep
+from orchestrator.plan.resolve import Overrides
+from orchestrator.records import metrics
+from orchestrator.records.planned import objective_of
+from orchestrator.records.recorded import Result, recorded_state
+from orchestrator.run.amend import override, refuse_late_overrides, refuse_override
+from orchestrator.run.attempts import Run, settle_abandoned
+from orchestrator.run.files import check_place, check_same_plan, make_directory, open_run
+from orchestrator.run.loop import Loop, Proposer, Stop, conclude, judge_on_record
+
+MEASURES = ("calibration",)
+"""Phases whose evaluations are timed: back-pressure would change what they measure."""
+
+
+class Reports:
+    """Who writes the files that people read beside a ledger. This one writes none."""
+
+    def taken_up(
+        self, directory: Path, state: RunState, source: Mapping[str, str] | None = None
+    ) -> None:
+        """A session begins: what an earlier one died before writing."""
+
+    def closed(self, directory: Path, state: RunState, *, is_generation: bool) -> None:
+        """A generation was closed, or a comparison."""
+
+    def ended(self, directory: Path, state: RunState) -> None:
+        """The session leaves the run."""
+
+    def finished(self, directory: Path, state: RunState) -> None:
+        """The run was over already."""
+
+
+def system_clock() -> Clock:
+    return Clock(monotonic=time.monotonic, now=lambda: datetime.now(UTC))
+
+
+@dataclass
+class Session:
+    """One command's work: where runs live, how evaluations are run, and whom to tell.
+
+    A context manager: the executor is started when first needed and serves every run of the
+    session.
+    """
+
+    root: Path
+    engine: Engine
+    observe: Observer
+    say: Callable[[str], None]
+    clock: Clock = field(default_factory=system_clock)
+    stop: Stop = field(default_factory=SignalStop)
+    storage: Storage = DISK
+    owner: Callable[[], Owner] = this_owner
+    allow_network_fs: bool = False
+    source: Mapping[str, str] | None = None  # the file that describes a campaign
+    pacing: Pacing = field(default_factory=Pacing)
+    look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - whenever a run waits
+    track: Callable[[Path], None] = lambda run: None  # noqa: ARG005 - once a run is open
+    reports: Reports = field(default_factory=Reports)
+    command: tuple[str, ...] = ()  # the words that began it, without secrets
+    _executor: Executor | None = None
+    _warnings_said: int = 0
+    _paces: "Paces" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._paces = Paces(self.pacing, self.say)
+
+    def __enter__(self) -> Self:
+        self.stop.install()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_executor()
+        self._paces.close()
+
+    def carry_out(  # noqa: PLR0913 - what is run, on what, and how
+        self,
+        directory: Path,
+        plan: Plan,
+        slots: Slots,
+        proposer: Callable[[RunState], Proposer],
+        overrides: Overrides = (),
+        *,
+        pace: Pace | None = None,
+        why: str = "",
+    ) -> Result:
+        """Begin or take up the run of `plan` in `directory`, as far as it goes now.
+
+        `proposer` brings what proposes its points to where the recorded run stands. `pace` is its
+        own, beside the session's; `why` is said once all that it needs is here.
+        """
+        recorded = recorded_state(directory)
+        if recorded is not None and recorded.concluded is not None:
+            check_same_plan(directory, recorded, plan)
+            refuse_late_overrides(recorded, overrides)
+            self._finish_off(directory, recorded)
+            return self._kept(Result(directory, recorded, ruling_of(recorded)))
+        _refuse_other_devices(directory, plan, slots)
+        slots = self.engine.with_threads(slots, plan.devices.threads)  # for the same bits
+        objective = objective_of(plan)
+        self._prepare(directory, objective, plan, why)
+        with Ledger(directory, self.clock, self.storage) as ledger:
+            run = self._opened(directory, ledger, plan)
+            if run.state.concluded is None:
+                proposes = proposer(run.state)  # a search that diverges is refused before it writes
+                self._take_up(directory, run, slots, overrides)
+                start = partial(self._started, slots, objective, plan.run_id)
+                paced = self._paces.of(run, slots, pace)
+                ruling = self._carried_out(run, start, proposes, paced)
+                return self._kept(Result(directory, run.state, ruling))
+        # another process has concluded it since
+        return self.carry_out(directory, plan, slots, proposer, overrides, pace=pace)
+
+    def _carried_out(
+        self, run: Run, start: Callable[[], Executor], proposes: Proposer, pace: Pace
+    ) -> Ruling:
+        """What came of the run, as far as it goes now."""
+        ruling = judge_on_record(run)
+        if ruling.decision == "continue":
+            loop = Loop(run, proposes, start(), self.stop, self._closed, pace, self._looked)
+            ruling = loop.to_its_end()
+        if self.stop.now:  # what was in flight is killed here, so it can be settled
+            self._end_executor()
+            settle_abandoned(run)
+        pace.look(run.state)
+        conclude(run, ruling)
+        self.reports.ended(run.directory, run.state)
+        return ruling
+
+    def _finish_off(self, directory: Path, state: RunState) -> None:
+        """Do what the process that concluded the run may have died before."""
+        if not read_plain(directory / LEDGER).endswith(b"\n"):
+            with Ledger(directory, self.clock, self.storage) as ledger:
+                for _ in ledger.replay():
+                    pass
+                self._say_repairs(ledger)
+        with suppress(OSError):  # of a run that may only be read
+            self.reports.finished(directory, state)
+        self._track(directory, state)
+
+    def _prepare(self, directory: Path, objective: Objective, plan: Plan, why: str) -> None:
+        """A directory in a place that a run can have, once all that it needs is here."""
+        for warning in preflight(objective, plan):  # before there is anything to clean up
+            self.say(f"Warning: {warning}.")
+        if why:
+            self.say(why)
+        check_place(directory, allow_network=self.allow_network_fs)
+        self._paces.share()
+        make_directory(directory)
+
+    def _opened(self, directory: Path, ledger: Ledger, plan: Plan) -> Run:
+        observe = metrics.recording(directory, self.observe)
+        run = open_run(ledger, plan, self.owner(), observe)
+        self._say_repairs(ledger)
+        return run
+
+    def _take_up(self, directory: Path, run: Run, slots: Slots, overrides: Overrides) -> None:
+        """Put this session on record, and make good what earlier ones have left undone."""
+        if not run.state.running_attempts():  # whose ends may yet make a rule fire
+            for rule, reason in overrides[:1]:
+                refuse_override(run.state, rule, reason)  # before anything is written
+        run.record(opened(run.owner, slots, self.command))
+        self._track(directory, run.state)
+        settle_abandoned(run)
+        self.reports.taken_up(directory, run.state, self.source)
+        for rule, reason in overrides:
+            override(run, rule, reason)
+
+    def _say_repairs(self, ledger: Ledger) -> None:
+        for repair in ledger.repairs:
+            self.say(f"{ledger.path}: {repair}.")
+
+    def _track(self, directory: Path, state: RunState) -> None:
+        """Let trackers follow the run; none whose evaluations are there to be timed."""
+        if state.plan.phase not in MEASURES:
+            self.track(directory)
+
+    def _kept(self, result: Result) -> Result:
+        """The result, once the history has what the run took."""
+        keep(self.root, result.state, self.say)
+        return result
+
+    def _looked(self, run: Run) -> None:
+        self._say_new_warnings()
+        self.look(run)
+
+    def _closed(self, run: Run, generation: Batch | None) -> None:
+        self._say_new_warnings()
+        is_generation = run.state.plan.search is not None and generation is not None
+        self.reports.closed(run.directory, run.state, is_generation=is_generation)
+
+    def _started(self, slots: Slots, objective: Objective, name: str) -> Executor:
+        if self._executor is not None and self._executor.slots != slots:
+            self._end_executor()
+        if self._executor is None:
+            workers = f"{counted(slots.count, 'worker')} ({self.engine.kind})"
+            self.say(f"Starting {workers}{self.engine.patience} ...")
+            self._executor = self.engine.executor(slots, objective, name).__enter__()
+            self.stop.install()  # again: Ray has installed its own
+            self._say_new_warnings()
+        return self._executor
+
+    def _say_new_warnings(self) -> None:
+        warnings = () if self._executor is None else self._executor.warnings
+        for warning in warnings[self._warnings_said :]:
+            self.say(f"Warning: {warning}.")
+        self._warnings_said = len(warnings)
+
+    def _end_executor(self) -> None:
+        self._say_new_warnings()
+        executor, self._executor, self._warnings_said = self._executor, None, 0
+        if executor is not None:
+            executor.__exit__(None, None, None)
+
+
+def _refuse_other_devices(directory: Path, plan: Plan, slots: Slots) -> None:
+    """Raises ValueError on another kind of device: scores of both cannot be compared."""
+    kind = plan.devices.kind
+    if slots.device != kind:
+        raise ValueError(
+            f"{directory} was planned for {kind}, this machine offers {slots.device}: choose with "
+            f"--device {kind}"
+        )
+
+
+def preflight(objective: Objective, plan: Plan) -> Iterator[str]:
+    """Warnings of the objective, and of what else is evaluated: those name it.
+
+    Raises SetupError, likewise, where something cannot be evaluated at all.
+    """
+    yield from objective.preflight()
+    for varied in _varied(plan):
+        other = registry.load(registry.varied(objective.spec, varied.settings))
+        try:
+            yield from (f"{varied.label}: {warning}" for warning in other.preflight())
+        except SetupError as error:
+            raise SetupError(f"{varied.label}: {error}") from error
+
+
+def _varied(plan: Plan) -> Iterator[Variant]:
+    """What else than the objective itself the plan is sure to evaluate."""
+    if plan.proxy is not None:
+        yield plan.proxy.variant
+    for condition in () if plan.campaign is None else plan.campaign.conditions:
+        yield Variant(label=condition.name, settings=condition.settings)
+
+
+class Paces:
+    """Makes each run's pace. What all of them share is held until `close`."""
+
+    def __init__(self, pacing: Pacing, say: Callable[[str], None]) -> None:
+        self._pacing = pacing
+        self._say = say
+        self._slots: HostSlots | None = None
+
+    def of(self, run: Run, slots: Slots, own: Pace | None = None) -> Pace:
+        """The pace of an open run on these devices: its `own`, beside what was said."""
+        paces = [] if own is None else [own]
+        if self._pacing.backpressure.enabled and run.state.plan.phase not in MEASURES:
+            paces.append(self._controlled(run, slots))
+        self.share()
+        if self._slots is not None:
+            paces.append(self._slots)  # asked last: it takes a slot
+        return Together(paces)
+
+    def share(self) -> None:
+        """Share slots, if that was asked for. Raises ValueError where none can be."""
+        limit = self._pacing.max_concurrent
+        if self._slots is None and limit is not None:
+            self._slots = HostSlots(limit, self._say, self._pacing.slots_dir)
+
+    def _controlled(self, run: Run, slots: Slots) -> Pace:
+        terms = self._pacing.backpressure
+        controlled = Controlled(terms, slots.count, run.directory, self._say)
+        controlled.replay(read(run.ledger.path).records)
+        run.watch(controlled.follow)
+        return controlled
+
+    def close(self) -> None:
+        """Give back what is held. Nothing may be in flight any more."""
+        if self._slots is not None:
+            self._slots.close()
+            self._slots = None

@@ -1,0 +1,99 @@
+"""The files that a program is, and the hashes that say whether they are still the same."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from objectives import sources
+from objectives.api import SetupError
+from objectives.sources import hashes, matching, require_same, with_imports
+
+FILES = {
+    "train.py": "import model.gpt\nfrom model import deep\nimport numpy, absent",
+    "model/__init__.py": "",
+    "model/gpt.py": "from .deep.attention import heads",
+    "model/deep/__init__.py": "",
+    "model/deep/attention.py": "from ... import outside",
+    "model/unused.py": "",
+    "conf/base.yaml": "",
+    "runs/1/train.py": "",
+}
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / "code" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "code" / name).write_text(text)
+    return tmp_path / "code"
+
+
+def names(found: set[Path], code: Path) -> set[str]:
+    return {path.relative_to(code).as_posix() for path in found}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.py", {"train.py"}),
+        ("/train.py", {"train.py"}),
+        ("conf/*", {"conf/base.yaml"}),
+        ("model/**/*.py", set(FILES) - {"train.py", "conf/base.yaml", "runs/1/train.py"}),
+        ("none.py", set()),
+    ],
+)
+def test_patterns_find_files_as_glob_does(pattern: str, expected: set[str], code: Path) -> None:
+    hidden = ("__pycache__", ".git", "venv/lib", "lib/site-packages", "wandb/run")
+    for folder in hidden:
+        (code / folder).mkdir(parents=True, exist_ok=True)
+        (code / folder / "x.py").touch()
+    os.mkfifo(code / "pipe.py")  # would never end
+    assert names(matching(code, (pattern,)), code) == expected
+
+
+def test_a_program_is_what_it_imports_and_not_what_it_writes(code: Path) -> None:
+    expected = set(FILES) - {"model/unused.py", "conf/base.yaml", "runs/1/train.py"}
+    assert names(with_imports([code / "train.py"], (code,)), code) == expected
+    (code / "train.py").write_text("def (")
+    assert names(with_imports([code / "train.py"], (code,)), code) == {"train.py"}
+
+
+@pytest.mark.parametrize("change", ["edit", "remove", "rename", "swap", "add"])
+def test_any_change_of_a_pinned_file_is_refused_by_name_and_a_new_file_is_none(
+    change: str, code: Path, tmp_path: Path
+) -> None:
+    pinned = hashes(code, matching(code, ("**/*.py",)))
+    code = code.rename(tmp_path / "elsewhere")
+    train, unused = code / "train.py", code / "model/unused.py"
+    match change:
+        case "edit":
+            unused.write_text("x = 1")
+        case "remove":
+            unused.unlink()
+        case "rename":
+            unused.rename(code / "model/used.py")
+        case "swap":
+            train.rename(code / "t")
+            unused.rename(train)
+            (code / "t").rename(unused)
+        case "add":
+            (code / "new.py").touch()
+            require_same(pinned, code)
+            return
+    with pytest.raises(SetupError, match=r"model/unused\.py"):
+        require_same(pinned, code)
+
+
+def test_too_many_files_and_bytes_are_refused(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = matching(code, ("**/*.py",))
+    monkeypatch.setattr(sources, "MOST_BYTES", 10)
+    with pytest.raises(SetupError, match="too large"):
+        hashes(code, found)
+    monkeypatch.setattr(sources, "MOST_FILES", 3)
+    with pytest.raises(SetupError, match="more than 3 files"):
+        matching(code, ("**/*.py",))
+    with pytest.raises(SetupError, match="more than 3 files"):
+        with_imports(found, (code,))
+    with pytest.raises(SetupError, match=r"gone\.py"):
+        hashes(code, [code / "gone.py"])

@@ -1,0 +1,163 @@
+"""Windows as people write them, and the sizes that they ask for."""
+
+import time
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from budgets.plan import Devices
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator.plan.resolve import parse_hours, parse_window, search_plan
+from tests.asking import config_for
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [
+        ("90s", 0.025),
+        ("45m", 0.75),
+        ("12h", 12.0),
+        ("2d", 48.0),
+        ("1.5h", 1.5),
+        ("0s", 0.0),
+        (" 12h ", 12.0),
+    ],
+)
+def test_a_duration_has_a_number_and_a_unit(text: str, hours: float) -> None:
+    assert parse_hours("--window", text) == pytest.approx(hours)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "12",
+        "h",
+        "12 h",
+        "-1h",
+        "1e3s",
+        ".5h",
+        "1.h",
+        "12H",
+        "1h30m",
+        "nan",
+        "infh",
+        "1,5h",
+        "\u0661h",
+        "1w",
+    ],
+)
+def test_what_is_no_duration_is_refused_with_its_flag(text: str) -> None:
+    with pytest.raises(ValueError, match=r"budget\.safety_margin: expected a duration such as 45m"):
+        parse_hours("budget.safety_margin", text)
+
+
+def test_a_window_of_hours_keeps_its_margin_in_seconds() -> None:
+    window = parse_window("12h", "30m")
+    assert (window.hours, window.until, window.margin_seconds) == (12.0, None, 1800.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "until"),
+    [
+        ("2030-11-27T18:00+00:00", datetime(2030, 11, 27, 18, tzinfo=UTC)),
+        ("2030-11-27T18:00Z", datetime(2030, 11, 27, 18, tzinfo=UTC)),
+        (
+            "2030-11-27T18:00:30+02:00",
+            datetime(2030, 11, 27, 18, 0, 30, tzinfo=timezone(timedelta(hours=2))),
+        ),
+        (" 2030-11-27 18:00+00:00 ", datetime(2030, 11, 27, 18, tzinfo=UTC)),
+    ],
+)
+def test_a_moment_is_one_whatever_its_zone(text: str, until: datetime) -> None:
+    window = parse_window(text, "10m")
+    assert (window.hours, window.until, window.margin_seconds) == (None, until, 600.0)
+
+
+@pytest.mark.parametrize("text", ["2030-11-27T18:00", "2030-11-27 18:00:00", "2030-11-27"])
+def test_a_moment_without_a_zone_is_local_time(text: str) -> None:
+    until = parse_window(text, "10m").until
+    assert until is not None
+    assert until.utcoffset() is not None
+    assert until.replace(tzinfo=None) == datetime.fromisoformat(text)
+
+
+@pytest.mark.parametrize("text", ["soon", "", "27.11.2030", "2030-13-01", "18:00", "12", "-2h"])
+def test_what_is_neither_is_refused_with_both_ways_to_say_it(text: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"--window: expected a duration such as 12h, or a moment such as 20"
+    ):
+        parse_window(text, "30m")
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_the_last_moment_of_all_is_refused_where_it_is_none(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = {"America/New_York": "9999-12-31T23:59", "Asia/Tokyo": "0001-01-01T00:00"}[zone]
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", zone)
+        time.tzset()
+        with pytest.raises(ValueError, match="--window: expected a duration"):
+            parse_window(text, "10m")
+    time.tzset()
+
+
+def test_a_window_within_its_own_margin_is_refused() -> None:
+    with pytest.raises(
+        ValidationError, match=r"longer --window, or a shorter budget\.safety_margin"
+    ):
+        parse_window("30m", "30m")
+    assert parse_window("30m", "29m").hours == 0.5
+
+
+# Sizes
+
+
+DEVICES = Devices(count=4, kind="cpu", name="some processor", threads=1, memory_bytes=1 << 30)
+
+
+def plan_of(**fields: Any) -> Any:
+    objective = registry.load(ObjectiveSpec(name="sphere"))
+    values = {"phase": "phase1", "tier": "target", "objective": objective, **fields}
+    return search_plan(config_for(**values), DEVICES, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "generations", "evaluations"),
+    [
+        ({"generations": 5}, 5, 40),
+        ({"generations": 50}, 15, 120),
+        ({"generations": 5, "max_evals": 20}, 2, 20),
+        ({"seeds_per_candidate": 2}, 7, 120),
+    ],
+)
+def test_sizes_that_are_asked_for_are_caps_within_the_tiers_evaluations(
+    fields: dict[str, int], generations: int, evaluations: int
+) -> None:
+    plan = plan_of(**fields)
+    assert (plan.resolved.generations, plan.caps.evaluations) == (generations, evaluations)
+
+
+def test_fewer_seeds_are_fewer_evaluations_in_as_many_generations() -> None:
+    phase2 = {"phase": "phase2", "follows": "earlier", "variant": "robust"}
+    whole, plan = plan_of(**phase2), plan_of(**phase2, seeds_per_candidate=1)
+    assert plan.resolved.generations == whole.resolved.generations
+    assert plan.resolved.evaluations * 3 == whole.resolved.evaluations
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"seeds_per_candidate": 16}, r"search\.seeds_per_candidate: expected 1 to 15"),
+        ({"max_evals": 7}, "--max-evals 7 does not pay for one generation of 8"),
+    ],
+)
+def test_sizes_that_no_generation_can_pay_for_are_refused(
+    fields: dict[str, int], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        plan_of(**fields)

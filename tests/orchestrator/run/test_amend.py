@@ -1,0 +1,334 @@
+"""Caps change by `amend`, with a reason, and the run goes on under them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from budgets.events import Amended, ComparisonAsked
+from budgets.ledger import LEDGER, Ledger, read
+from budgets.plan import Caps, Window
+from orchestrator.run.amend import Amendment, affordable_generations
+from orchestrator.run.session import system_clock
+from tests.ledgers import every, state_of
+
+if TYPE_CHECKING:
+    from tests.conftest import Answer, Command
+
+Resume = Callable[..., "Answer"]
+Found = Callable[[Path], dict[str, Any]]
+WHY = ("--reason", "the reviewers want it")
+
+
+# What is asked for
+
+
+def test_what_is_not_named_stays() -> None:
+    before = Caps(evaluations=16, device_hours=2.0, window=Window(hours=5))
+    after = Amendment("so", hours=3.0, device_hours=1.0).caps(before)
+    assert after == Caps(evaluations=16, device_hours=1.0, hours=3.0, window=Window(hours=5))
+
+
+def test_a_cap_that_is_the_runs_own_is_no_change() -> None:
+    with pytest.raises(ValueError, match=r"a cap other than the run's own, e\.g\. --max-evals 480"):
+        Amendment("so", evaluations=16).caps(Caps(evaluations=16))
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan")])
+def test_a_cap_that_is_none_is_refused(wrong: float) -> None:
+    with pytest.raises(ValueError, match="hours"):
+        Amendment("so", hours=wrong).caps(Caps(evaluations=16))
+
+
+@pytest.mark.parametrize(("evaluations", "generations"), [(16, 2), (15, 1), (8, 1), (7, 1), (1, 1)])
+def test_generations_are_as_many_whole_ones_as_are_paid_for(
+    run: Path, evaluations: int, generations: int
+) -> None:
+    plan = state_of(run).plan
+    assert affordable_generations(plan, Caps(evaluations=evaluations)) == generations
+
+
+def test_a_tier_is_not_outgrown(run: Path) -> None:
+    plan = state_of(run).plan
+    with pytest.raises(ValueError, match="at most the 16 evaluations of tier min, got 17"):
+        affordable_generations(plan, Caps(evaluations=17))
+
+
+# By the command line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "named"),
+    [
+        (("--max-hours", "9"), 2, "amend needs --reason"),
+        (("--max-hours", "9", "--reason", "  "), 2, "amend needs --reason"),
+        (WHY, 2, "expected a cap other than the run's own"),
+        (("--max-evals", "16", *WHY), 2, "expected a cap other than the run's own"),
+        (("--max-evals", "17", *WHY), 2, "at most the 16 evaluations of tier min"),
+        (("--max-evals", "0", *WHY), 2, "--max-evals"),
+        (("--max-hours", "-1", *WHY), 2, "--max-hours: Input should be greater than 0, got -1.0"),
+        (("--max-hours", "nan", *WHY), 2, "--max-hours"),
+        (("--max-cost", "5", *WHY), 2, "the run began without a price"),
+        (("--window", "soon", *WHY), 2, "--window: expected a duration"),
+        (("--window", "20m", *WHY), 2, "nothing before its safety margin"),
+        (("--window", "2h", "--set", "budget.safety_margin=x", *WHY), 2, "budget.safety_margin"),
+    ],
+)
+def test_an_amendment_that_cannot_be_is_one_clear_error_and_changes_nothing(
+    run: Path,
+    command: "Command",
+    cut: Callable[..., None],
+    arguments: tuple[str, ...],
+    code: int,
+    named: str,
+) -> None:
+    cut(run, 20)  # a generation is told, nothing is in flight
+    before = (run / LEDGER).read_bytes()
+    answer = command("amend", run.name, *arguments)
+    assert (answer.code, named in answer.err) == (code, True), answer.err
+    assert "Traceback" not in answer.err
+    assert (run / LEDGER).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--max-evals", "8"), ("--max-device-hours", "1e-9"), ("--max-hours", "1e-9")],
+)
+def test_less_than_is_spent_is_refused_and_changes_nothing(
+    run: Path, command: "Command", cut: Callable[..., None], option: str, value: str
+) -> None:
+    cut(run, 30)  # in the second generation
+    before = (run / LEDGER).read_bytes()
+    answer = command("amend", run.name, option, value, *WHY)
+    assert answer.code == 2
+    assert "is spent or reserved than it would allow" in answer.err or "are begun" in answer.err
+    assert (run / LEDGER).read_bytes() == before
+
+
+def test_an_amendment_is_said_in_text_and_recorded_with_its_reason(
+    run: Path, command: "Command", cut: Callable[..., None]
+) -> None:
+    cut(run, 20)
+    answer = command("amend", run.name, "--max-hours", "9", "--window", "2d", *WHY)
+    assert answer.code == 0
+    assert answer.out.startswith("hours no cap -> 9, window no cap -> 48.0 hours")
+    assert "amended. Planned: 2 generations." in answer.out
+    assert "Repeat the command that began it to go on." in answer.out
+    (event,) = every(Amended, run)
+    assert event.reason == "the reviewers want it"
+    assert event.caps == Caps(evaluations=16, hours=9.0, window=Window(hours=48))
+    assert command("verify", run.name).code == 0
+
+
+def test_another_safety_margin_alone_is_said_and_nothing_is_where_none_is_named(
+    run: Path, command: "Command", cut: Callable[..., None]
+) -> None:
+    cut(run, 20)
+    for margin, first in (("30m", "window no cap -> "), ("10m", "window ")):
+        answer = command(
+            "amend", run.name, "--window", "20h", "--set", f"budget.safety_margin={margin}", *WHY
+        )
+        assert answer.out.startswith(first)
+    answer = command(
+        "amend", run.name, "--window", "20h", "--set", "budget.safety_margin=600.00000000001s", *WHY
+    )
+    assert answer.code == 0
+    assert not answer.out.startswith(".")
+
+
+def test_an_amendment_is_said_in_json(
+    run: Path, command: "Command", cut: Callable[..., None]
+) -> None:
+    cut(run, 20)
+    answer = command("amend", str(run), "--max-evals", "8", *WHY, "--json")
+    document = orjson.loads(answer.out)
+    assert answer.code == 0
+    assert document["generations_planned"] == 1
+    assert document["amendments"] == ["1 generations, evaluations 8: the reviewers want it"]
+
+
+def test_an_error_is_said_in_json(run: Path, command: "Command") -> None:
+    answer = command("amend", run.name, "--max-hours", "9", "--json")
+    assert orjson.loads(answer.out)["exit_code"] == answer.code == 2
+
+
+def test_an_unknown_run_is_not_amended(command: "Command") -> None:
+    answer = command("amend", "nowhere", "--max-hours", "9", *WHY)
+    assert (answer.code, "no run 'nowhere'" in answer.err) == (2, True)
+
+
+def test_a_run_in_use_is_not_amended(run: Path, command: "Command") -> None:
+    with Ledger(run, system_clock()):
+        answer = command("amend", run.name, "--max-hours", "9", *WHY)
+    assert (answer.code, "another orchestrator is running" in answer.err) == (5, True)
+
+
+def test_a_concluded_run_with_nothing_more_to_do_stays_as_it_is(
+    run: Path, command: "Command"
+) -> None:
+    before = {p.name for p in run.iterdir()}
+    answer = command("amend", run.name, "--max-hours", "9", *WHY)
+    assert answer.code == 2
+    assert "gives it nothing more to do" in answer.err
+    assert {p.name for p in run.iterdir()} == before
+
+
+# The same command goes on
+
+
+AMENDED = [
+    ("--max-evals", "8"),
+    ("--max-hours", "9"),
+    ("--window", "5d"),
+]
+
+
+@pytest.mark.parametrize("amended", AMENDED, ids=" ".join)
+@pytest.mark.parametrize("repeat_it", [False, True], ids=["original options", "amended options"])
+def test_the_same_command_goes_on_after_an_amendment(
+    run: Path,
+    command: "Command",
+    resume: Resume,
+    cut: Callable[..., None],
+    amended: tuple[str, ...],
+    repeat_it: bool,
+) -> None:
+    cut(run, 19)
+    assert command("amend", run.name, *amended, *WHY).code == 0
+    answer = resume(*(amended if repeat_it else ()))
+    assert answer.code == 0, answer.err
+    state = state_of(run)
+    assert state.concluded is not None
+    assert state.finished == (1 if "8" in amended else 2)
+    assert command("verify", run.name).code == 0
+
+
+@pytest.mark.parametrize("options", AMENDED, ids=" ".join)
+def test_caps_nobody_agreed_on_are_refused_and_name_amend(
+    run: Path, resume: Resume, cut: Callable[..., None], options: tuple[str, ...]
+) -> None:
+    cut(run, 19)
+    before = (run / LEDGER).read_bytes()
+    answer = resume(*options)
+    assert answer.code == 2
+    assert "Caps change by: python -m orchestrator amend" in answer.err
+    assert (run / LEDGER).read_bytes() == before
+
+
+def test_other_options_are_refused_and_name_other_ways(run: Path, resume: Resume) -> None:
+    answer = resume("--set", "search.sigma0=0.1")
+    assert answer.code == 2
+    assert "orchestrator amend" not in answer.err
+    assert "--run-id" in answer.err
+    assert "--run-id" in answer.err
+
+
+def test_a_run_cut_short_and_given_back_ends_like_one_that_never_was(
+    run: Path,
+    finished_run: Path,
+    command: "Command",
+    resume: Resume,
+    cut: Callable[..., None],
+    found: Found,
+) -> None:
+    cut(run, 19)
+    command("amend", run.name, "--max-evals", "8", *WHY)
+    assert resume().code == 0
+    assert state_of(run).accounts.evaluations == 8
+    command("amend", run.name, "--max-evals", "16", "--reason", "more after all")
+    assert resume().code == 0
+    assert found(run)["generations"] == found(finished_run)["generations"]
+    assert "more after all" in (run / "summary.md").read_text()
+    assert command("verify", run.name).code == 0
+
+
+# A search whose finds are compared
+
+
+CONFIRMED = (
+    *("phase1", "--tier", "target", "--set", "search.population=4", "--max-evals", "8"),
+    *("--objective", "sphere", "--set", "dimension=2", "--set", "noise=0.01"),
+    *("--set", "verdict.confirm_seeds=5", "--set", "verdict.rung_seeds=1", "--run-id", "confirmed"),
+    *("--executor", "inline", "--workers", "2", "--assume-eval-seconds", "1"),
+)
+
+
+@pytest.fixture
+def confirmed(command: "Command", tmp_path: Path) -> Path:
+    """A run that is decided."""
+    answer = command(*CONFIRMED)
+    assert answer.code == 0, answer.err
+    return tmp_path / "artifacts/cmaes/phase1/confirmed"
+
+
+def after(run: Path, panel: str) -> int:
+    """The number of records up to the one that asks for that panel."""
+    asked = (r for r in read(run / LEDGER).records if isinstance(r.event, ComparisonAsked))
+    return next(record.seq for record in asked if record.event.comparison == panel) + 1  # type: ignore[union-attr]
+
+
+def test_caps_too_small_for_the_verdict_start_nothing_and_an_amendment_helps(
+    command: "Command", tmp_path: Path
+) -> None:
+    answer = command(*CONFIRMED, "--max-device-hours", "0.01")
+    assert answer.code == 4
+    said = " ".join(answer.out.split())
+    assert "Stopped by rule budget: Generation 0 is expected to need " in said
+    assert "the verdict's 27" in said
+    assert "36 s are free (--max-device-hours)." in said
+    assert "python -m orchestrator amend confirmed --max-device-hours 0." in said
+    run = tmp_path / "artifacts/cmaes/phase1/confirmed"
+    assert not (run / "eval").exists()
+
+    assert command("amend", "confirmed", "--max-device-hours", "1", *WHY).code == 0
+    answer = command(*CONFIRMED, "--max-device-hours", "1")
+
+    assert answer.code == 0, answer.out
+    assert state_of(run).decided is not None
+    assert command("verify", "confirmed").code == 0
+
+
+def test_a_search_that_is_being_compared_gets_no_more_generations(
+    confirmed: Path, command: "Command", cut: Callable[..., None]
+) -> None:
+    whole = state_of(confirmed)
+    cut(confirmed, after(confirmed, "finalists"))
+    before = (confirmed / LEDGER).read_bytes()
+
+    answer = command("amend", "confirmed", "--max-evals", "12", *WHY)
+
+    assert answer.code == 2
+    assert "the search is over, what it found is being compared with the baseline" in answer.err
+    assert "its 2 generations stay, the other caps can change" in answer.err
+    assert (confirmed / LEDGER).read_bytes() == before
+
+    assert command("amend", "confirmed", "--max-hours", "9", *WHY).code == 0
+    assert command(*CONFIRMED).code == 0
+    assert state_of(confirmed).decided == whole.decided
+    assert command("verify", "confirmed").code == 0
+
+
+def test_a_search_that_is_not_compared_yet_gets_more_generations(
+    confirmed: Path, command: "Command", cut: Callable[..., None]
+) -> None:
+    cut(confirmed, after(confirmed, "finalists") - 1)
+    assert command("amend", "confirmed", "--max-evals", "12", *WHY).code == 0
+    answer = command(*CONFIRMED)
+    assert answer.code == 0, answer.err
+    state = state_of(confirmed)
+    assert (state.finished, state.decided is not None) == (3, True)
+    assert command("verify", "confirmed").code == 0
+
+
+@pytest.mark.parametrize("kept", [0, 1], ids=["concluded", "decided"])
+def test_a_run_that_is_decided_stays_so(
+    confirmed: Path, command: "Command", cut: Callable[..., None], kept: int
+) -> None:
+    if kept:
+        cut(confirmed, len(read(confirmed / LEDGER).records) - kept)
+    for caps in (("--max-evals", "12"), ("--max-hours", "9")):
+        answer = command("amend", "confirmed", *caps, *WHY)
+        assert answer.code == 2
+        assert "the run is concluded, and this gives it nothing more to do" in answer.err

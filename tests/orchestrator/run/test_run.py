@@ -1,0 +1,386 @@
+"""A run survives whatever happens to it: cut anywhere, it ends the same."""
+
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.events import Concluded, Reserved, Settled, Status
+from budgets.ledger import LEDGER, Ledger
+from budgets.state import ImpossibleEventError
+from orchestrator.execution.api import Attempt, EngineError
+from orchestrator.execution.engine import Engine
+from orchestrator.execution.processes import this_owner
+from orchestrator.look.reports import rebuild
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import Result
+from orchestrator.run.attempts import Run
+from orchestrator.run.files import PlanChangedError, open_run
+from orchestrator.run.session import system_clock
+from tests.executors import Which, ending, failing, is_first
+from tests.ledgers import cut, events_of, state_of
+from tests.orchestrator.conftest import NOISY
+
+RunSearch = Callable[..., Result]
+Found = Callable[[Path], dict[str, Any]]
+
+RECORDS = 39
+"""Of such a run of tier min: plan, session, 2 x (ask, 8 x (reserve, settle), tell), conclusion."""
+
+
+@pytest.fixture(scope="module")
+def finished(finished_run: Path) -> Path:
+    state = state_of(finished_run)
+    assert state.records == RECORDS
+    assert sum(len(g.failed) for g in state.generations) == 1
+    return finished_run
+
+
+def copy_run(run: Path, root: Path) -> Path:
+    """The run and its calibration in another place."""
+    shutil.copytree(run.parent.parent, root, dirs_exist_ok=True)
+    return root / run.relative_to(run.parent.parent)
+
+
+@pytest.mark.parametrize(
+    ("half_of_the_next", "evaluations_gone", "records"),
+    [
+        pytest.param(
+            *(torn, gone, records),
+            id=f"{records}-{'torn' if torn else 'clean'}{', evaluations gone' if gone else ''}",
+            marks=() if torn + gone == records % 3 else pytest.mark.slow,
+        )
+        for records in range(RECORDS)
+        for torn, gone in ((False, False), (False, True), (True, True))
+    ],
+)
+def test_a_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
+    half_of_the_next: bool,
+    evaluations_gone: bool,
+    records: int,
+    finished: Path,
+    tmp_path: Path,
+    run_search: RunSearch,
+    found: Found,
+) -> None:
+    run = copy_run(finished, tmp_path)
+    cut(run, records, half_of_the_next=half_of_the_next)
+    if evaluations_gone or records == 0:
+        shutil.rmtree(run / "eval")
+
+    result = run_search(tmp_path, **NOISY)
+
+    assert found(run) == found(finished)
+    assert result.ruling.decision == "done"
+    state = result.state
+    assert not state.accounts.holds
+    settled = [e for e in events_of(run) if isinstance(e, Settled) and e.status.final]
+    assert len({(e.generation, e.candidate, e.seed) for e in settled}) == len(settled) == 16
+
+
+def test_a_finished_run_is_only_read_when_the_command_is_repeated(
+    finished: Path, tmp_path: Path, run_search: RunSearch
+) -> None:
+    run = copy_run(finished, tmp_path)
+    before = (run / LEDGER).read_bytes()
+
+    result = run_search(tmp_path, **NOISY)
+
+    assert result.ruling.decision == "done"
+    assert (run / LEDGER).read_bytes() == before
+
+
+def test_every_derived_file_is_rebuilt_from_the_ledger_alone(
+    finished: Path, tmp_path: Path
+) -> None:
+    run = copy_run(finished, tmp_path)
+    derived = ["run.json", "best.json", "progress.csv", "reports"]  # a summary names its place
+    kept = {p: p.read_bytes() for name in derived for p in files(run / name)}
+    for name in derived:
+        shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()
+
+    rebuild(run, datetime.now(UTC))
+
+    assert {p: p.read_bytes() for name in derived for p in files(run / name)} == kept
+    assert len(kept) == 7
+
+
+def files(path: Path) -> list[Path]:
+    return sorted(path.rglob("*")) if path.is_dir() else [path]
+
+
+def test_an_evaluation_that_finished_unheard_is_adopted_not_paid_again(
+    finished: Path, tmp_path: Path, run_search: RunSearch
+) -> None:
+    run = copy_run(finished, tmp_path)
+    last_reservation = max(n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved))
+    cut(run, last_reservation + 1)
+
+    result = run_search(tmp_path, **NOISY)
+
+    last = result.state.generations[-1].results()[-1]
+    assert last.recovered
+    assert last.attempt == 1
+
+
+def test_an_older_copy_of_the_ledger_pays_for_nothing_that_is_still_on_disk(
+    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
+) -> None:
+    run = copy_run(finished, tmp_path)
+    cut(run, 12)  # four settled, the fifth reserved
+    before = {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")}
+
+    state = run_search(tmp_path, **NOISY).state
+
+    assert {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")} == before
+    assert len(before) == 16
+    assert found(run) == found(finished)
+    assert sum(r.recovered for g in state.generations for r in g.results()) == 12
+
+
+def test_an_evaluation_that_vanished_is_charged_in_full_and_run_again(
+    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
+) -> None:
+    run = copy_run(finished, tmp_path)
+    number = max(n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved))
+    reserved = events_of(run)[number]
+    assert isinstance(reserved, Reserved)
+    cut(run, number + 1)
+    shutil.rmtree(run / "eval" / attempt_place(reserved))
+
+    state = run_search(tmp_path, **NOISY).state
+
+    tries = state.generations[-1].attempts[reserved.candidate, reserved.seed]
+    assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
+    assert state.accounts.lost_ms == reserved.reserve_ms
+    assert found(run) == found(finished)
+
+
+@pytest.mark.parametrize("records", [12, RECORDS], ids=["begun", "concluded"])
+def test_another_plan_in_a_used_directory_is_refused_and_says_what_differs(
+    finished: Path, tmp_path: Path, run_search: RunSearch, records: int
+) -> None:
+    run = copy_run(finished, tmp_path)
+    cut(run, records)
+    before = (run / LEDGER).read_bytes()
+
+    with pytest.raises(PlanChangedError, match=r"search\.sigma0: 0\.15 -> 0\.1.*--run-id"):
+        run_search(tmp_path, **NOISY, sigma0=0.1)
+
+    assert (run / LEDGER).read_bytes() == before
+
+
+def test_an_event_that_cannot_follow_is_not_written(finished: Path, tmp_path: Path) -> None:
+    directory = copy_run(finished, tmp_path)
+    before, plan = (directory / LEDGER).read_bytes(), state_of(directory).plan
+    with Ledger(directory, system_clock()) as ledger:
+        run = open_run(ledger, plan, this_owner(), lambda state, event: None)
+        with pytest.raises(ImpossibleEventError):
+            run.record(Concluded(reason="once more"))
+    assert (directory / LEDGER).read_bytes() == before
+
+
+def losing(which: Which) -> Engine:
+    """Loses such attempts, as a dying node would."""
+    lost = (Status.LOST, "its node died")
+    return ending(lambda attempt: lost if which(attempt) else None, on_disk=False)
+
+
+def test_attempts_lost_to_the_infrastructure_are_tried_again_and_change_nothing(
+    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
+) -> None:
+    engine = losing(lambda attempt: attempt.seed % 2 == 0 and is_first(attempt))
+    state = run_search(tmp_path, **NOISY, engine=engine).state
+
+    lost = [
+        t
+        for g in state.generations
+        for tries in g.attempts.values()
+        for t in tries
+        if t.settled is not None and t.settled.status is Status.LOST
+    ]
+    assert lost
+    assert (
+        found(tmp_path / "phase1" / finished.name)["generations"] == found(finished)["generations"]
+    )
+    assert state.accounts.evaluations == 16
+
+
+def test_an_evaluation_lost_three_times_pauses_and_a_resume_tries_again(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    hopeless = losing(lambda attempt: "cand_0003" in str(attempt.directory))
+    paused = run_search(tmp_path, engine=hopeless, population=8)
+    resumed = run_search(tmp_path, population=8)
+
+    assert paused.ruling.decision == "pause"
+    assert [t.rule for t in paused.ruling.triggers] == ["infrastructure"]
+    assert resumed.ruling.decision == "done"
+
+
+def test_too_many_failures_pause_the_run_until_somebody_takes_the_blame(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    fragile: dict[str, Any] = {"engine": failing(3, 7), "population": 8, "assumed_seconds": 1.0}
+    paused = run_search(tmp_path, **fragile)
+    again = run_search(tmp_path, **fragile)
+
+    assert paused.ruling.decision == again.ruling.decision == "pause"
+    assert [t.rule for t in again.ruling.triggers] == ["crash_rate"]
+    assert len(again.state.fired) == 1
+    assert again.state.accounts.evaluations < 16
+
+
+def test_a_cap_on_device_time_stops_before_a_generation_it_cannot_pay(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    hours = 144 / 3600  # room for a reservation of 20 s, not for 8 evaluations of 20 s
+    result = run_search(tmp_path, assumed_seconds=20.0, limit_seconds=10.0, max_device_hours=hours)
+
+    assert result.ruling.decision == "stop"
+    assert "generation 0 is expected to need" in result.ruling.reason
+    assert not [e for e in events_of(result.directory) if isinstance(e, Reserved)]
+
+
+def test_a_cap_reached_in_mid_generation_stays_reached_and_says_so(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    capped = {
+        "settings": {"seconds": 0.2},
+        "assumed_seconds": 0.001,
+        "limit_seconds": 1.0,
+        "max_device_hours": 11.9 / 3600,  # a reservation is 11 s: four evaluations of 0.2 s fit
+    }
+    stopped = run_search(tmp_path, **capped)
+    again = run_search(tmp_path, **capped)
+
+    for result in (stopped, again):
+        assert result.ruling.decision == "stop"
+        assert "cannot be finished: device time" in result.ruling.reason
+    assert 0 < again.state.accounts.evaluations == stopped.state.accounts.evaluations < 8
+    assert not again.state.accounts.holds
+
+
+def test_the_calibration_made_for_a_run_is_part_of_its_price(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    slow = {"seconds": 0.02}
+    first = run_search(tmp_path, settings=slow)
+    second = run_search(tmp_path, settings=slow, run_id="second")
+
+    made = first.state.plan.calibration
+    assert made is not None
+    assert made.charged_ms >= 160
+    assert first.state.accounts.device_ms >= 160 + 320
+    assert second.state.plan.calibration == made.model_copy(update={"charged_ms": 0, "open_ms": 0})
+
+
+def test_a_calibration_made_for_a_run_keeps_within_its_caps(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    result = run_search(tmp_path, max_device_hours=1 / 60)
+
+    assert result.state.plan.phase == "calibration"
+    assert result.ruling.decision == "stop"
+    assert result.state.accounts.device_ms == 0
+
+
+def test_a_calibration_that_a_cap_stopped_does_not_stop_the_next_one(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    stopped = run_search(tmp_path, max_device_hours=1 / 60)
+    again = run_search(tmp_path, max_device_hours=1.0)
+
+    assert stopped.state.plan.phase == "calibration"
+    assert (again.state.plan.phase, again.ruling.decision) == ("phase1", "done")
+
+
+def test_searches_can_share_a_calibration_that_somebody_is_reading(
+    finished: Path, tmp_path: Path, run_search: RunSearch
+) -> None:
+    copy_run(finished, tmp_path)
+    calibration = next((tmp_path / "calibration").iterdir())
+    with Ledger(calibration, system_clock()):
+        result = run_search(tmp_path, **NOISY, run_id="other")
+
+    assert result.ruling.decision == "done"
+
+
+def test_an_override_repeated_with_the_command_is_no_second_override(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    fragile: dict[str, Any] = {"engine": failing(3, 7), "population": 8, "assumed_seconds": 1.0}
+    run_search(tmp_path, **fragile)
+    for _ in range(2):
+        result = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
+
+    assert [o.reason for o in result.state.overridden] == ["known"]
+
+
+def test_a_reason_lets_through_only_the_generation_it_was_given_for(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    engine = failing(3, 7, generations=2)
+    fragile: dict[str, Any] = {"engine": engine, "population": 8, "assumed_seconds": 1.0}
+    run_search(tmp_path, **fragile)
+    again = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
+    (trigger,) = again.ruling.triggers
+    assert (trigger.rule, trigger.generation) == ("crash_rate", 1)
+
+    refusal = (
+        "--override crash_rate: this reason let generation 0 through; the rule fires again in "
+        "generation 1: look, and give another --reason"
+    )
+    with pytest.raises(ValueError, match=f"^{refusal}$"):
+        run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
+
+
+def test_the_time_left_is_that_of_the_workers_in_use(tmp_path: Path, run_search: RunSearch) -> None:
+    paused: dict[str, Any] = {"population": 8, "assumed_seconds": 10.0}
+    run_search(tmp_path, **paused, engine=failing(3, 7, workers=2))
+    state = run_search(tmp_path, **paused, engine=failing(3, 7)).state
+
+    assert [opened.workers for opened in state.opened] == [2, 1]
+
+
+def test_a_cap_smaller_than_one_reservation_launches_nothing(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    result = run_search(tmp_path, max_device_hours=1 / 3600)
+
+    assert result.ruling.decision == "stop"
+    assert [t.rule for t in result.ruling.triggers] == ["budget"]
+    assert not [e for e in events_of(result.directory) if isinstance(e, Reserved)]
+
+
+def test_the_engine_failing_loses_nothing(
+    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
+) -> None:
+    def fail(attempt: Attempt) -> bool:
+        raise EngineError("the cluster is gone")
+
+    with pytest.raises(EngineError):
+        run_search(tmp_path, **NOISY, engine=losing(fail))
+    run_search(tmp_path, **NOISY)
+
+    assert (
+        found(tmp_path / "phase1" / finished.name)["generations"] == found(finished)["generations"]
+    )
+
+
+def test_the_state_in_memory_is_what_the_ledger_says(tmp_path: Path, run_search: RunSearch) -> None:
+    result = run_search(tmp_path, **NOISY)
+
+    assert result.state == state_of(result.directory)
+
+
+def test_who_watches_a_run_hears_of_a_record_after_who_did_before() -> None:
+    heard: list[str] = []
+    unused: Any = None
+    run = Run(unused, unused, unused, lambda state, event: heard.append("first"))
+    run.watch(lambda state, event: heard.append("second"))
+    run.observe(unused, Concluded(reason="so"))
+    assert heard == ["first", "second"]

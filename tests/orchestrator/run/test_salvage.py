@@ -1,0 +1,215 @@
+"""What can be kept of a damaged ledger is kept, elsewhere, and the run goes on with it."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from budgets.events import Reserved
+from budgets.ledger import HEAD, LEDGER, Ledger, Reader, Record, read
+from budgets.state import fold
+from orchestrator.records.attempts import attempt_place
+from orchestrator.run.salvage import salvage
+from orchestrator.run.session import system_clock
+from orchestrator.verify import verify
+from tests.ledgers import sealed
+
+if TYPE_CHECKING:
+    from tests.conftest import Answer, Command
+
+Resume = Callable[..., "Answer"]
+Found = Callable[[Path], dict[str, Any]]
+Harm = Callable[[Path], None]
+
+
+def lines(run: Path) -> list[bytes]:
+    return (run / LEDGER).read_bytes().splitlines(keepends=True)
+
+
+def flip(run: Path, record: int) -> None:
+    data = bytearray((run / LEDGER).read_bytes())
+    data[read(run / LEDGER).records[record].offset + 60] ^= 1
+    (run / LEDGER).write_bytes(data)
+
+
+def flipped_bit(run: Path) -> None:
+    flip(run, 25)
+
+
+def cut_tail(run: Path) -> None:
+    (run / LEDGER).write_bytes(b"".join(lines(run)[:24]))
+
+
+def older_copy(run: Path) -> None:
+    """As `cut_tail`, but in the middle of an attempt."""
+    (run / LEDGER).write_bytes(b"".join(lines(run)[:12]))
+
+
+def torn_tail(run: Path) -> None:
+    (run / LEDGER).write_bytes(b"".join(lines(run)[:30]) + lines(run)[30][:55])
+
+
+def impossible(run: Path) -> None:
+    """A settlement written twice, by somebody who knows the format."""
+    kept = [orjson.loads(line) for line in lines(run)]
+    number = next(n for n in range(24, 39) if kept[n]["event"]["kind"] == "settled")
+    kept.insert(number, kept[number])
+    (run / LEDGER).write_bytes(sealed({**line, "seq": seq} for seq, line in enumerate(kept)))
+
+
+HARMS = [
+    (flipped_bit, 25, 14),
+    (cut_tail, 24, 15),
+    (older_copy, 12, 27),
+    (torn_tail, 30, 9),
+    (impossible, 25, 15),
+]
+
+
+@pytest.mark.parametrize(
+    ("harm", "kept", "lost"), HARMS, ids=[harm.__name__ for harm, _, _ in HARMS]
+)
+def test_a_damaged_run_is_salvaged_and_ends_like_one_that_nobody_harmed(
+    run: Path,
+    finished_run: Path,
+    command: "Command",
+    resume: Resume,
+    found: Found,
+    harm: Harm,
+    kept: int,
+    lost: int,
+) -> None:
+    harm(run)
+    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file() and p.name != "ledger.lock"}
+    paid = {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")}
+    out = run.with_name(f"{run.name}.salvaged")
+
+    answer = command("verify", str(run), "--salvage", str(out))
+
+    assert answer.code == 0, answer.err
+    assert f"Kept {kept} records" in answer.out
+    assert f"Lost: {lost} known records" in answer.out
+    assert {p: p.read_bytes() for p in before} == before  # the source is left as it is
+    assert (out / LEDGER).read_bytes().startswith(b"".join(lines(run)[:kept]))
+
+    (move,) = (line for line in answer.out.splitlines() if line.startswith("  mv "))
+    subprocess.run(["/bin/sh", "-c", move], check=True)
+    assert not out.exists()
+    assert resume().code == 0
+    assert found(run)["generations"] == found(finished_run)["generations"]
+    assert command("verify", str(run)).code == 0
+    assert {p: p.stat().st_mtime_ns for p in paid} == paid  # nothing on disk is paid again
+
+
+def test_what_is_salvaged_is_said_in_json(run: Path, command: "Command", tmp_path: Path) -> None:
+    older_copy(run)
+    answer = command("verify", run.name, "--salvage", "saved", "--json")
+    document = orjson.loads(answer.out)
+    assert (document["records"], document["lost_records"], document["lost_bytes"]) == (12, 27, 0)
+    assert document["out"] == "saved"
+
+
+def test_a_ledger_longer_than_its_head_but_another_one_is_salvaged_too(
+    run: Path, command: "Command"
+) -> None:
+    (run / HEAD).write_bytes(orjson.dumps({"seq": 3, "h": "0" * 32}))
+    refused = command("amend", run.name, "--max-hours", "9", "--reason", "to open it")
+    assert (refused.code, "rolled back by 4 records" in refused.err) == (6, True)
+    answer = command("verify", run.name, "--salvage", "saved")
+    assert answer.code == 0, answer.err
+    assert "rolled back by 4 records" in answer.out
+
+
+def record_0(run: Path) -> None:
+    flip(run, 0)
+
+
+def nothing(run: Path) -> None:
+    pass
+
+
+def empty(run: Path) -> None:
+    (run / LEDGER).write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (record_0, "holds no whole record: nothing can be saved. Begin anew with: mv "),
+        (empty, "holds no whole record: nothing can be saved"),
+        (nothing, "is whole: there is nothing to salvage. Repeat the run's command"),
+    ],
+)
+def test_a_run_with_nothing_to_save_is_refused(
+    run: Path, command: "Command", tmp_path: Path, harm: Harm, why: str
+) -> None:
+    harm(run)
+    answer = command("verify", run.name, "--salvage", "saved")
+    assert (answer.code, why in answer.err) == (2, True), answer.err
+    assert not (tmp_path / "saved").exists()
+
+
+@pytest.mark.parametrize("kind", ["directory", "file"])
+def test_an_existing_out_is_refused(
+    run: Path, command: "Command", tmp_path: Path, kind: str
+) -> None:
+    cut_tail(run)
+    saved = tmp_path / "saved"
+    saved.mkdir() if kind == "directory" else saved.write_text("mine")
+    answer = command("verify", run.name, "--salvage", "saved")
+    assert answer.code == 2
+    assert "--salvage: expected a new directory outside of " in answer.err
+    assert not list(saved.iterdir()) if kind == "directory" else saved.read_text() == "mine"
+
+
+def test_a_run_in_use_is_refused(run: Path, command: "Command", tmp_path: Path) -> None:
+    with Ledger(run, system_clock()):
+        answer = command("verify", run.name, "--salvage", "saved")
+    assert (answer.code, "another orchestrator is running" in answer.err) == (5, True)
+    assert not (tmp_path / "saved").exists()
+
+
+# A search whose finds are compared
+
+
+@pytest.mark.parametrize("panel", ["finalists"])
+@pytest.mark.parametrize("on_disk", [True, False], ids=["finished", "gone"])
+def test_open_reservations_of_a_panel_are_adopted_or_charged_and_the_run_ends_as_if_unharmed(
+    confirmed_run: Path,
+    search_confirmed: Callable[..., Any],
+    place: Path,
+    found: Found,
+    panel: str,
+    on_disk: bool,
+) -> None:
+    run = Path(shutil.copytree(confirmed_run, place / "phase1" / confirmed_run.name))
+    reserved = [
+        r for r in read(run / LEDGER).records
+        if isinstance(r.event, Reserved) and r.event.comparison == panel
+    ]  # fmt: skip
+    last = reserved[-1]
+    (run / LEDGER).write_bytes(b"".join(lines(run)[: last.seq + 1]) + b"junk\n")
+    open_tries = fold(read_prefix(run)).running_attempts()
+    if not on_disk:
+        for attempt in open_tries:
+            shutil.rmtree(run / "eval" / attempt_place(attempt.reserved))
+    out = place / "saved"
+
+    saved = salvage(run, out)
+
+    assert saved.records == last.seq + 1
+    run.rename(f"{run}.damaged")
+    out.rename(run)
+    search_confirmed(place)
+    assert found(run) == found(confirmed_run)
+    assert verify(run).divergence is None
+
+
+def read_prefix(run: Path) -> list[Record]:
+    """The records before the damage."""
+    whole = b"".join(line for line in lines(run) if line != b"junk\n")
+    return list(Reader(run / LEDGER, whole))

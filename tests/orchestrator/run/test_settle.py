@@ -1,0 +1,72 @@
+"""What of an outcome goes on record, and in which words."""
+
+from math import inf, nan
+
+import pytest
+
+from budgets.events import Reserved, Status
+from objectives.api import Measurement
+from orchestrator.execution.api import Outcome
+from orchestrator.execution.trainer import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
+from orchestrator.run.attempts import settled
+
+RESERVED = Reserved(generation=1, candidate=2, seed=3, attempt=4, reserve_ms=20_000)
+
+
+def outcome(status: Status = Status.OK, score: float = 0.5) -> Outcome:
+    return Outcome(
+        attempt_id="a",
+        status=status,
+        cause="it broke\nin two",
+        seconds=1.0001,
+        startup_seconds=0.25,
+        cpu_seconds=3.0,
+        peak_memory_bytes=5000,
+        device="cpu",
+        measurement=Measurement(score=score, steps=7, metrics={"loss": 2.0, "gap": inf, "x": nan}),
+    )
+
+
+def test_all_that_was_measured_is_on_record_and_a_begun_millisecond_is_charged() -> None:
+    end = settled(RESERVED, outcome(), recovered=True)
+    assert (end.generation, end.candidate, end.seed, end.attempt) == (1, 2, 3, 4)
+    assert (end.status, end.score, end.steps, end.recovered) == (Status.OK, 0.5, 7, True)
+    assert (end.seconds, end.charged_ms, end.startup_seconds) == (1.0001, 1001, 0.25)
+    assert (end.cpu_seconds, end.peak_memory_bytes, end.device) == (3.0, 5000, "cpu")
+    assert "\n" not in end.cause
+
+
+@pytest.mark.parametrize("reserve_ms", [16_100, 16_400, 1])
+def test_a_lost_attempt_is_charged_its_reservation_to_the_millisecond(reserve_ms: int) -> None:
+    lost = Outcome(attempt_id="a", status=Status.LOST, seconds=reserve_ms / 1000)
+    assert settled(RESERVED, lost).charged_ms == reserve_ms
+
+
+def test_metrics_that_are_no_numbers_are_left_out() -> None:
+    assert settled(RESERVED, outcome()).metrics == {"loss": 2.0}
+
+
+@pytest.mark.parametrize("score", [nan, inf, -inf])
+def test_a_score_that_is_no_number_is_none_whatever_the_outcome_says(score: float) -> None:
+    end = settled(RESERVED, outcome(score=score))
+    assert (end.status, end.score) == (Status.NAN, None)
+
+
+def test_an_outcome_without_a_measurement_has_no_score_whatever_it_says() -> None:
+    end = settled(RESERVED, outcome().model_copy(update={"measurement": None}))
+    assert (end.status, end.score) == (Status.NAN, None)
+
+
+def test_an_evaluation_that_failed_has_no_score_though_it_measured_one() -> None:
+    assert settled(RESERVED, outcome(Status.NAN)).score is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [("SetupError", MOST_SETUP_CHARACTERS), ("ValueError", MOST_CHARACTERS)]
+)
+def test_the_advice_at_the_end_of_a_setup_error_is_kept(kind: str, most: int) -> None:
+    cause = f"{kind}: {'x' * 900} begin another run with --run-id"
+    kept = settled(
+        RESERVED, Outcome(attempt_id="1", status=Status.ERROR, cause=cause, seconds=1.0)
+    ).cause
+    assert kept == (cause if len(cause) <= most else f"{cause[: most - 3]}...")

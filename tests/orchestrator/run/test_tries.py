@@ -1,0 +1,215 @@
+"""What is tried again elsewhere, and whom a failure is blamed on in the end."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.events import Event, Reserved, Settled, Status
+from budgets.state import Attempt as Recorded
+from budgets.state import RunState
+from orchestrator.execution.api import Attempt, Slots
+from orchestrator.execution.engine import Engine
+from orchestrator.execution.files import CONFIG
+from orchestrator.execution.files import read as read_file
+from orchestrator.execution.local import LocalExecutor
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import Result
+from orchestrator.run.attempts import avoided, before
+from orchestrator.verify import verify
+from tests.executors import ending
+from tests.ledgers import cut, events_of, state_of
+from tests.simulation.session import SimulatedEngine
+
+RunSearch = Callable[..., Result]
+Found = Callable[[Path], dict[str, Any]]
+Rude = Callable[[str], Engine]
+Ends = Sequence[tuple[Status, str]]
+
+KILLED = (Status.ERROR, "killed by signal 9 SIGKILL")
+SEGFAULT = (Status.ERROR, "killed by signal 11 SIGSEGV")
+RAISED = (Status.ERROR, "ValueError: no")
+BROKEN = (Status.ERROR, "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered")
+FULL = (Status.OOM, "used 310 MiB of 300 MiB")
+CROWDED = (Status.OOM, "killed by signal 9 SIGKILL: the kernel ran out of memory")
+SLOW = (Status.TIMEOUT, "ran over 60 s")
+HURT = "gen_0000/cand_0003"
+QUICK: dict[str, Any] = {"assumed_seconds": 1.0, "population": 8}
+
+
+def scripted(ends: Ends) -> Engine:
+    """Ends the tries at candidate 3 of generation 0 as it is told, and all others well."""
+
+    def end(attempt: Attempt) -> tuple[Status, str] | None:
+        number = int(attempt.directory.name.partition(".")[2] or 1) - 1
+        return ends[number] if HURT in str(attempt.directory) and number < len(ends) else None
+
+    return ending(end, on_disk=True)
+
+
+def tries_of(state: RunState, candidate: int = 3) -> tuple[Recorded, ...]:
+    generation = state.generations[0]
+    return generation.attempts[candidate, generation.seeds[0][0]]
+
+
+def told(state: RunState) -> list[tuple[Status, bool]]:
+    """How the tries at candidate 3 were settled, and why each is not the last."""
+    ends = [attempt.settled for attempt in tries_of(state)]
+    return [(end.status, end.retry) for end in ends if end is not None]
+
+
+OK = (Status.OK, False)
+LOST = (Status.LOST, False)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ([KILLED], [(Status.ERROR, True), OK]),
+        ([KILLED, SEGFAULT], [(Status.ERROR, True), (Status.ERROR, False)]),
+        ([KILLED, SLOW], [(Status.ERROR, True), (Status.TIMEOUT, False)]),
+        ([RAISED], [(Status.ERROR, False)]),
+        ([SLOW], [(Status.TIMEOUT, False)]),
+        ([BROKEN], [LOST, OK]),
+        ([BROKEN, KILLED], [LOST, (Status.ERROR, True), OK]),
+        ([KILLED, BROKEN, KILLED], [(Status.ERROR, True), LOST, (Status.ERROR, False)]),
+        ([FULL], [(Status.OOM, False)]),
+        ([CROWDED], [(Status.OOM, True), OK]),
+        ([CROWDED, CROWDED], [(Status.OOM, True), (Status.OOM, False)]),
+        ([KILLED, CROWDED], [(Status.ERROR, True), (Status.OOM, False)]),
+    ],
+)
+def test_a_failure_is_tried_again_once_if_it_may_have_been_the_machines(
+    ends: Ends,
+    expected: list[tuple[Status, bool]],
+    tmp_path: Path,
+    run_search: RunSearch,
+) -> None:
+    result = run_search(tmp_path, engine=scripted(ends), **QUICK)
+
+    assert told(result.state) == expected
+    assert result.state.accounts.evaluations == 16
+    assert verify(result.directory).divergence is None
+
+
+def test_a_failure_that_was_excused_is_settled_once(tmp_path: Path, run_search: RunSearch) -> None:
+    run = run_search(tmp_path, engine=scripted([BROKEN]), **QUICK).directory
+    cut(run, len(events_of(run)) - 1)  # all but its conclusion
+
+    state = run_search(tmp_path, engine=scripted([BROKEN]), **QUICK).state
+
+    assert told(state) == [LOST, OK]
+
+
+# Cut anywhere
+
+EVENTFUL: Ends = [BROKEN, KILLED]
+NOISY: dict[str, Any] = {**QUICK, "settings": {"noise": 0.01}}
+
+
+@pytest.fixture(scope="module")
+def eventful(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
+    """A run one of whose evaluations is lost, and then tried elsewhere."""
+    root = tmp_path_factory.mktemp("run")
+    return run_search(root, engine=scripted(EVENTFUL), **NOISY).directory
+
+
+@pytest.mark.parametrize("evaluations_gone", [False, True])
+@pytest.mark.parametrize("share", [n / 8 for n in range(1, 8)])
+def test_a_run_cut_between_tries_ends_like_the_one_that_was_never_cut(
+    share: float,
+    evaluations_gone: bool,
+    eventful: Path,
+    tmp_path: Path,
+    run_search: RunSearch,
+    found: Found,
+) -> None:
+    run = tmp_path / eventful.relative_to(eventful.parent.parent)
+    shutil.copytree(eventful.parent.parent, tmp_path, dirs_exist_ok=True)
+    before = events_of(run)
+    cut(run, round(share * len(before)))
+    if evaluations_gone:
+        shutil.rmtree(run / "eval")
+
+    run_search(tmp_path, engine=scripted(EVENTFUL), **NOISY)
+
+    assert found(run) == found(eventful)
+    assert verify(run).divergence is None
+    if not evaluations_gone:  # nothing is paid again: what was tried is taken up as it was
+        assert tried(events_of(run)) == tried(before)
+
+
+def tried(recorded: list[Event]) -> list[tuple[Any, ...]]:
+    ends = [event for event in recorded if isinstance(event, Settled)]
+    return [(e.generation, e.candidate, e.attempt, e.status, e.retry, e.seconds) for e in ends]
+
+
+def test_what_a_try_is_of_and_avoids_follow_from_the_ledger(eventful: Path) -> None:
+    state = state_of(eventful)
+    reserved = [event for event in events_of(eventful) if isinstance(event, Reserved)]
+    assert len(reserved) == 18
+    for event in reserved:
+        config = read_file(Attempt, eventful / "eval" / attempt_place(event) / CONFIG)
+        assert config is not None
+        batch = state.batch(event)
+        earlier = before(batch, event)
+        assert config.avoid == avoided(earlier)
+
+
+# Devices
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("killed_once", [(Status.ERROR, True), OK]),
+        ("killed", [(Status.ERROR, True), (Status.ERROR, False)]),
+    ],
+)
+def test_an_evaluation_killed_from_outside_is_tried_again_once_and_then_blamed(
+    entry: str, expected: list[Any], tmp_path: Path, run_search: RunSearch, rude: Rude
+) -> None:
+    result = run_search(tmp_path, engine=rude(entry), **QUICK)
+
+    assert told(result.state) == expected
+    causes = [t.settled.cause for t in tries_of(result.state) if t.settled is not None]
+    assert causes == [KILLED[1] if s is Status.ERROR else "" for s, _ in expected]
+    scores = result.state.generations[0].scores()
+    assert (scores[3] is None) == (entry == "killed")
+    assert verify(result.directory).divergence is None
+
+
+class Gpus(SimulatedEngine):
+    """As if this machine had two."""
+
+    def slots(self) -> Slots:
+        return Slots(2, "cuda", "a device", 1)
+
+
+@pytest.mark.usefixtures("rude")
+def test_the_second_try_is_made_on_another_device(tmp_path: Path, run_search: RunSearch) -> None:
+    def make(slots: Slots) -> LocalExecutor:
+        entry = "rude:killed_once"
+        return LocalExecutor(slots, entry=entry, gpu_ids=("GPU-a", "GPU-b"))
+
+    result = run_search(
+        tmp_path, settings={"seconds": 0.25}, engine=Gpus("local", make=make), **QUICK
+    )
+
+    first, second = (attempt.settled for attempt in tries_of(result.state))
+    assert first is not None
+    assert second is not None
+    assert {first.device, second.device} == {"GPU-a", "GPU-b"}
+    assert verify(result.directory).divergence is None
+
+
+def test_an_objective_that_segfaults_is_tried_once_more_and_then_blamed(
+    tmp_path: Path, run_search: RunSearch, rude: Rude
+) -> None:
+    result = run_search(tmp_path, engine=rude("segfault"), **QUICK)
+
+    assert told(result.state) == [(Status.ERROR, True), (Status.ERROR, False)]
+    assert result.state.generations[0].failed[0].cause == SEGFAULT[1]
+    assert verify(result.directory).divergence is None

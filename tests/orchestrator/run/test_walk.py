@@ -1,0 +1,296 @@
+"""A walk as others meet it: signals, what stays in flight, devices given up, overrides."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.events import (
+    Decided,
+    Event,
+    Fired,
+    GenerationTold,
+    Reserved,
+    Settled,
+    Status,
+)
+from budgets.ledger import Clock
+from budgets.plan import Window
+from budgets.rules import judge
+from budgets.state import RunState
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator.capacity import Pace
+from orchestrator.execution.engine import Engine
+from orchestrator.look.reports import ReportFiles
+from orchestrator.matrix.checks import knob_check
+from orchestrator.matrix.matrix import carry_out
+from orchestrator.matrix.search import Searching
+from orchestrator.records.recorded import Result
+from orchestrator.run.amend import Amendment, amend
+from orchestrator.run.attempts import Run
+from orchestrator.run.session import Session, system_clock
+from orchestrator.verify import verify
+from tests.asking import config_for
+from tests.executors import failing
+from tests.ledgers import cut, events_of, every
+from tests.orchestrator.conftest import CONFIRMED
+from tests.simulation.session import Person, SimulatedClock
+
+Found = Callable[[Path], dict[str, Any]]
+Watch = Callable[[RunState, Event], None]
+
+TWO = Engine(kind="inline", workers=2)
+"""Two evaluations in flight; each look at the executor ends one of them."""
+
+
+@dataclass
+class Interrupting(Person):
+    """Interrupts, once or at once twice, when so many evaluations are settled."""
+
+    after: int = 1
+    insists: bool = False
+    settled: int = 0
+
+    def watch(self, state: RunState, event: Event) -> None:
+        self.settled += isinstance(event, Settled)
+        if self.settled == self.after:
+            self.requested, self.now = True, self.insists
+
+
+def search(
+    root: Path,
+    engine: Engine = TWO,
+    stop: Person | None = None,
+    observe: Watch = lambda state, event: None,
+    look: Callable[[Run], None] = lambda run: None,
+    overrides: Sequence[tuple[str, str]] = (),
+    clock: Clock | None = None,
+    settings: dict[str, Any] | None = None,
+    **request: Any,
+) -> Result:
+    """Runs, or resumes, a search of two generations of eight, or what is requested."""
+    objective = registry.load(ObjectiveSpec(name="sphere", settings=settings or {"noise": 0.01}))
+    request = {"phase": "phase1", "tier": "min", "population": 8, "assumed_seconds": 1.0, **request}
+    stops = stop or Person()
+    own = clock or system_clock()
+    files = ReportFiles()
+    with Session(
+        root, engine, observe, lambda text: None, own, stop=stops, look=look, reports=files
+    ) as session:
+        asked = config_for(objective=objective, **request)
+        return Searching(asked, engine.slots(), overrides).carry_out(session)
+
+
+# Signals
+
+
+def test_the_first_signal_starts_nothing_more_and_lets_what_is_in_flight_end(
+    tmp_path: Path, found: Found
+) -> None:
+    whole = search(tmp_path / "whole")
+    stop = Interrupting(after=3)
+
+    result = search(tmp_path / "run", stop=stop, observe=stop.watch)
+
+    assert (result.ruling.decision, result.ruling.reason) == ("continue", "interrupted")
+    events = events_of(result.directory)
+    assert sum(isinstance(event, Reserved) for event in events) == 4
+    assert [e.status for e in events if isinstance(e, Settled)] == [Status.OK] * 4
+    assert result.state.head in (result.directory / "summary.md").read_text()
+    search(tmp_path / "run")
+    assert found(result.directory) == found(whole.directory)
+
+
+def test_the_second_signal_ends_what_is_in_flight_and_settles_it_at_once(
+    tmp_path: Path, found: Found
+) -> None:
+    whole = search(tmp_path / "whole")
+    stop = Interrupting(after=3, insists=True)
+
+    result = search(tmp_path / "run", stop=stop, observe=stop.watch)
+
+    assert (result.ruling.decision, result.ruling.reason) == ("continue", "interrupted")
+    ends = every(Settled, result.directory)
+    assert [end.status for end in ends] == [Status.OK] * 3 + [Status.CANCELLED]
+    assert ends[-1].recovered
+    assert not result.state.accounts.holds
+    search(tmp_path / "run")
+    assert found(result.directory)["generations"] == found(whole.directory)["generations"]
+    assert verify(result.directory).divergence is None
+
+
+def test_a_run_that_is_interrupted_while_an_attempt_waits_for_room_under_a_cap_is_not_over(
+    tmp_path: Path,
+) -> None:
+    stop = Person()
+
+    def insist(state: RunState, event: Event) -> None:
+        if isinstance(event, Reserved):
+            stop.requested = stop.now = True
+
+    room_for_one: dict[str, Any] = {
+        "limit_seconds": 10.0,
+        "max_device_hours": 30 / 3600,
+        "assumed_seconds": 0.001,
+    }
+    result = search(tmp_path, stop=stop, observe=insist, **room_for_one)
+
+    assert (result.ruling.decision, result.ruling.reason) == ("continue", "interrupted")
+    assert not every(Fired, result.directory)
+
+
+def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(tmp_path: Path) -> None:
+    stop = Person()
+
+    def insist(state: RunState, event: Event) -> None:
+        if isinstance(event, GenerationTold) and event.generation == 1:
+            stop.requested = stop.now = True
+
+    impatient = {
+        **CONFIRMED,
+        "thresholds": {
+            **CONFIRMED["thresholds"],
+            "patience_generations": 1,
+            "patience_improve": 0.99,
+        },
+        "max_evals": 12,
+    }
+    result = search(tmp_path, stop=stop, observe=insist, **impatient)
+
+    assert (result.ruling.decision, result.ruling.reason) == ("continue", "interrupted")
+    ends = every(Settled, result.directory)
+    assert (ends[-1].comparison, ends[-1].status) == ("reference", Status.CANCELLED)
+    assert [t.rule for t in judge(result.state).triggers] == ["patience"]
+
+
+# What is on record
+
+
+def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_died_between(
+    tmp_path: Path, search_confirmed: Callable[..., Result], found: Found
+) -> None:
+    nothing = {"objective": "noise", "settings": {"dimension": 2, "noise": 0.0}}  # all is alike
+    run = search_confirmed(tmp_path, **nothing).directory
+    whole, events = found(run), events_of(run)
+    (fired,) = (n for n, event in enumerate(events) if isinstance(event, Fired))
+    assert isinstance(events[fired + 1], Decided)
+    cut(run, fired + 1)
+
+    search_confirmed(tmp_path, **nothing)
+
+    assert found(run) == whole
+    assert len(every(Fired, run)) == 1
+
+
+def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Path) -> None:
+    engine = failing(3, 7)  # one more than a generation may
+    run = search(tmp_path, engine).directory
+    last = max(n for n, event in enumerate(events_of(run)) if isinstance(event, Reserved))
+    cut(run, last)  # its reservation is lost, its result is not
+
+    result = search(tmp_path, engine)
+
+    assert [trigger.rule for trigger in result.ruling.triggers] == ["crash_rate"]
+    (generation,) = result.state.generations
+    assert generation.closed
+    assert generation.told is None
+
+
+# While it waits
+
+
+def test_whoever_looks_is_asked_whenever_the_run_waits(tmp_path: Path) -> None:
+    in_flight: list[int] = []
+
+    search(tmp_path, look=lambda run: in_flight.append(len(run.state.accounts.holds)))
+
+    assert len(in_flight) == 16
+    assert set(in_flight) == {1, 2}
+
+
+@dataclass
+class Counts(Pace):
+    """A pace that slows nothing down."""
+
+    looks: list[int] = field(default_factory=list)
+
+    def look(self, state: RunState) -> None:
+        self.looks.append(state.accounts.evaluations)
+
+
+def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> None:
+    objective = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 2}))
+    pace, engine = Counts(), Engine(kind="inline", workers=1)
+    with Session(
+        tmp_path, engine, lambda state, event: None, lambda text: None, stop=Person()
+    ) as session:
+        asked = knob_check(config_for("check", "min", objective), 2)
+        carry_out(asked, session, engine.slots(), pace)
+
+    assert pace.looks == [*range(1, 11), 10]
+
+
+# Overrides
+
+
+def test_a_rule_that_fires_in_a_later_generation_wants_another_reason(tmp_path: Path) -> None:
+    fragile = failing(3, 7, generations=2)
+    for reasons in ([], ["known"], ["known too"]):
+        overrides = [("crash_rate", reason) for reason in reasons]
+        result = search(tmp_path, fragile, overrides=overrides)
+
+    overridden = [(one.generation, one.reason) for one in result.state.overridden]
+    assert overridden == [(0, "known"), (1, "known too")]
+
+
+def test_a_cap_cannot_be_overridden(tmp_path: Path) -> None:
+    capped: dict[str, Any] = {"max_device_hours": 1 / 3600}
+    assert search(tmp_path, **capped).ruling.decision == "stop"
+
+    with pytest.raises(ValueError, match="--override budget: this rule cannot be overridden"):
+        search(tmp_path, **capped, overrides=[("budget", "but it must")])
+
+
+def test_nothing_of_a_run_that_is_over_is_overridden(tmp_path: Path) -> None:
+    fragile = failing(3, 7)
+    search(tmp_path, fragile)
+    known = [("crash_rate", "known")]
+    over = search(tmp_path, fragile, overrides=known)
+
+    with pytest.raises(ValueError, match="is over, and no rule holds it up"):
+        search(tmp_path, fragile, overrides=[("crash_rate", "another reason")])
+    again = search(tmp_path, fragile, overrides=known)
+    assert again.ruling.decision == over.ruling.decision == "done"
+
+
+def test_a_deadline_that_passes_in_mid_generation_ends_a_search_that_found_something(
+    tmp_path: Path,
+) -> None:
+    clock, one = SimulatedClock(), Engine(kind="inline", workers=1)
+
+    def pass_it(state: RunState, event: Event) -> None:
+        if isinstance(event, Settled) and len(state.completed) == 1 and event.comparison is None:
+            clock.advance_to(7200.0)
+
+    window = Window(hours=1.0, margin_seconds=30.0)
+    result = search(tmp_path, one, observe=pass_it, clock=clock.clock, window=window, **CONFIRMED)
+
+    assert result.ruling.decision == "stop"
+    assert len(result.state.completed) == 1
+    assert {fired.rule for fired in every(Fired, result.directory)} == {"budget"}
+
+
+def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(tmp_path: Path) -> None:
+    capped: dict[str, Any] = {"max_device_hours": 1 / 3600}
+    run = search(tmp_path, **capped).directory
+    search(tmp_path, **capped)
+    assert len(every(Fired, run)) == 1
+
+    amend(run, Amendment("a bit more", device_hours=2 / 3600), system_clock())
+    again = search(tmp_path, **capped)
+
+    assert again.ruling.decision == "stop"
+    assert len(every(Fired, run)) == 2
