@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from budgets.plan import SearchTerms
-from budgets.state import Generation
+from budgets.state import Batch
 from orchestrator.records.diverged import ReplayError
 from orchestrator.search import Search
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TERMS = SearchTerms(method="guided", seed=7, sigma0=0.15, start=(0.4,) * 3)
 
 
-def told(evaluated: "Evaluated") -> list[Generation]:
+def told(evaluated: "Evaluated") -> list[Batch]:
     """Of a search in noise, whose step is held."""
     rng = np.random.default_rng(5)
     search, done = Search(TERMS, 6), []
