@@ -152,7 +152,7 @@ def test_an_evaluation_that_vanished_is_charged_in_full_and_run_again(
 
     state = run_search(tmp_path, **NOISY).state
 
-    tries = state.generations[-1].tries[reserved.candidate, reserved.seed]
+    tries = state.generations[-1].attempts[reserved.candidate, reserved.seed]
     assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
     assert state.accounts.lost_ms == reserved.reserve_ms
     assert found(run) == found(finished)
@@ -197,7 +197,7 @@ def test_attempts_lost_to_the_infrastructure_are_tried_again_and_change_nothing(
     lost = [
         t
         for g in state.generations
-        for tries in g.tries.values()
+        for tries in g.attempts.values()
         for t in tries
         if t.settled is not None and t.settled.status is Status.LOST
     ]
