@@ -287,6 +287,6 @@ def _condition(
         settings=variant.settings,
         knobs=space.decode(space.baseline if point is None else point),
         point=point,
-        length=variant.length,
+        cost_factor=variant.length,
         control=point is None,
     )

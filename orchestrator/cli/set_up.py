@@ -24,7 +24,7 @@ from budgets.plan import Thresholds
 from budgets.rules import RULES, TABLE, Reading, is_overridden, readings
 from budgets.state import RunState
 from budgets.storage import write_aside
-from budgets.verdict.decision import Condition, conditions
+from budgets.verdict import Condition, conditions
 from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.cli.errors import EXIT_BAD_INPUT

@@ -27,11 +27,12 @@ from budgets.plan import (
     SearchTerms,
     Source,
     Thresholds,
-    Varied,
+    Variant,
     Window,
 )
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
+from objectives.api import Variant as ObjectiveVariant
 from objectives.registry import short_name
 from objectives.settings import shown
 from orchestrator.capacity import Pacing
@@ -454,7 +455,7 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
         raise ValueError(
             f"verdict.confirm_seeds: expected 2 or more (5 for a Go), or 0 for none, got {seeds}"
         )
-    controls = tuple(Varied.model_validate(c.model_dump()) for c in objective.controls())
+    controls = tuple(map(_variant, objective.controls()))
     return Confirmation(
         seeds=seeds,
         picking_seeds=PICKING_SEEDS,
@@ -464,6 +465,11 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
         incumbent=None if source is None else source.point,
         rung=_long_run(objective, verdict),
     )
+
+
+def _variant(own: ObjectiveVariant) -> Variant:
+    """An objective's variant as a plan holds it."""
+    return Variant(label=own.label, settings=own.settings, cost_factor=own.length)
 
 
 def _long_run(objective: Objective, verdict: Verdict) -> Rung | None:
@@ -476,8 +482,7 @@ def _long_run(objective: Objective, verdict: Verdict) -> Rung | None:
     varied = objective.rung(factor)
     if varied is None:
         return None
-    longer = Varied.model_validate(varied.model_dump())
-    return Rung(factor=factor, seeds=seeds, varied=longer)
+    return Rung(factor=factor, seeds=seeds, variant=_variant(varied))
 
 
 def caps_for(config: Config, evaluations: int) -> Caps:
