@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 from budgets.formatting import counted, number, percent, plain
 from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
-from budgets.proxy.certificate import LEAST_CANDIDATES, Certificate
+from budgets.proxy import LEAST_CANDIDATES, Certificate
 from budgets.stats import Gain, better, sd_interval
-from budgets.verdict.finalists import IN_WORDS
-from budgets.verdict.findings import Finalist, Findings, beating, unbeaten
+from budgets.verdict import IN_WORDS, Finalist, Findings, beating, unbeaten
 from orchestrator.look.blocks import Block, Heading, Items, Table, Text, yes_or_no
 
 # A search that is compared with the baseline

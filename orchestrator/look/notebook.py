@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from budgets.formatting import printable
-from budgets.verdict.finalists import recommendation
+from budgets.verdict import recommendation
 from orchestrator.look.answer import answer
 from orchestrator.look.document import plain_values
 from orchestrator.look.rows import Attempt, Generation

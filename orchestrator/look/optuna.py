@@ -61,7 +61,7 @@ def _trial(run: Run, number: int, candidate: int, own: list[Attempt]) -> "Frozen
     from optuna.trial import TrialState, create_trial
 
     generation, ends = run.state.generation(number), [one.status for one in own if one.is_final]
-    if len(ends) < len(generation.seeds_of(candidate)):
+    if len(ends) < len(generation.seeds[candidate]):
         return None
     score, knobs = generation.score(candidate), own[0].knobs
     distributions: dict[str, BaseDistribution] = {

@@ -18,7 +18,7 @@ from budgets.formatting import (
     precise_duration,
     sentence_case,
 )
-from budgets.verdict.finalists import IN_WORDS
+from budgets.verdict import IN_WORDS
 from orchestrator.look import text
 from orchestrator.look.blocks import (
     Block,
@@ -84,7 +84,7 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     if run.campaign is not None:
         yield from campaign_blocks(run.campaign)
     elif run.plan.proxy is not None:
-        yield from proxy_blocks(run.plan.proxy.varied.label, run.proxy)
+        yield from proxy_blocks(run.plan.proxy.variant.label, run.proxy)
     elif run.plan.phase == "check":
         yield from check_blocks(run.check)
     elif run.findings is not None:
@@ -178,7 +178,7 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
         yield Text("The baseline stays. What was compared with it, this shows:")
         yield Commands([command("best", named(run))])
     elif decided is not None:
-        won = IN_WORDS.get(decided.arm.split()[0], decided.arm)
+        won = IN_WORDS.get(decided.configuration.split()[0], decided.configuration)
         yield Text(f"What won on fresh seeds: {plain(won)}.")
     elif any(knob.recommended is not None for knob in run.knobs):
         yield Text("Recommended, not compared yet: the mean of the search over its last third.")
