@@ -63,7 +63,7 @@ phase1 --tier min --runs-dir notes.txt {RUN}            | notes.txt | 8
 phase2 --tier min --variant robust                      | --from
 phase2 --tier min --variant sturdy --from first         | sturdy
 phase2 --tier min --variant robust --from first {RUN}   | verdict
-run                                                     | FILE
+run                                                     | --tier
 run absent.toml                                         | absent.toml
 run folder                                              | folder
 run typo.toml                                           | tier
