@@ -35,7 +35,6 @@ from orchestrator.look.next_step import (
     named,
     of_objective,
     way_on,
-    wider,
 )
 from orchestrator.look.run import Run
 from orchestrator.plan.resolve import no_share
@@ -146,7 +145,6 @@ def _over(run: Run) -> Answer:
     compare = "Compare it with the baseline on 8 fresh seeds, in 16 evaluations."
     called, way = "Finished, no verdict", NextStep(compare, (command(*words),))
     if run.counts.ok:
-        way = wider(run, way)
         said["but"] = uncapitalized(" ".join(run.cautions))
         said["found"] = f"Not compared with the baseline yet. {text.moves(run.knobs)}".rstrip()
     if run.plan.phase == "phase1" and run.plan.tier == "min":

@@ -1,14 +1,11 @@
 """What a person does next, with the commands that do just that."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from math import ceil
 from typing import Any, Literal, NamedTuple
 
-from pydantic import ValidationError
-
 from budgets.accounts import MS_PER_HOUR
-from budgets.formatting import command, percent, quoted, rounded_up, sentence_case, uncapitalized
+from budgets.formatting import command, percent, quoted, rounded_up, sentence_case
 from budgets.plan import Plan, Thresholds
 from budgets.rules import Reading
 from budgets.state import RunState
@@ -19,12 +16,9 @@ from budgets.verdict.findings import Findings
 from budgets.verdict.gains import average_gain, control_gains, rung_gain, winner_gain
 from objectives import secrets
 from objectives.api import SetupError
-from objectives.space import Knob
 from orchestrator.config import UntoldError, assign, objective_words
 from orchestrator.look.run import Run
 from orchestrator.plan.resolve import found_as
-from orchestrator.records.planned import space_of
-from orchestrator.records.range_ends import RangeEnd, widened_in_words
 
 NAME_CHARACTERS = 48
 """Of a run's id that the id of another begins with."""
@@ -234,14 +228,11 @@ def enough_seeds(state: RunState) -> int | None:
 
 
 def after_the_verdict(run: Run, found: Findings) -> NextStep:
-    """What to do after the decision there is; a range that ends too early comes first."""
-    step = advised(run.state)
-    said, line = _after(run, step)
+    """What to do after the decision there is."""
+    said, line = _after(run, advised(run.state))
     best = command("best", named(run))
     others = (best,) if found.grade != "no_go" and line != best else ()
-    after = NextStep(said, (line, *others), "The configuration that it found:")
-    is_shown = found.gain is not None and found.gain.is_shown
-    return wider(run, after) if is_shown and step.kind not in ("control", "failures") else after
+    return NextStep(said, (line, *others), "The configuration that it found:")
 
 
 def _after(run: Run, step: Step) -> tuple[str, str]:
@@ -300,76 +291,9 @@ def _longer_evaluations(run: Run, step: Step, best: str) -> tuple[str, str]:
     is_known = set(settings) <= set(plan.objective.get("settings", {}))
     if longer is not None and settings and is_known and not is_kept_uncertain(run.state):
         times = longer.varied.length
-        there = assign("search.warm_start", named(run)) if plan.phase == "phase2" else ()
-        words = ("--tier", str(plan.tier), *there)
+        words = ("--tier", str(plan.tier))
         said = f"Search again with {times:g} times the training, at that cost: {step.why}."
         return said, _another(run, f"x{times:g}", *words, settings=settings)
     anyway = "" if run.state.decided and run.state.decided.grade == "go" else " --anyway"
     said = f"Train it and the baseline longer, on 8 fresh seeds, to compare them: {step.why}."
     return said, f"{best}{anyway} --train --seeds 8"
-
-
-# Where the best lies at the end of a range
-
-
-def wider(run: Run, after: NextStep) -> NextStep:
-    """What to do where the best lies at the end of a range; else what there was to do anyway."""
-    found = widening(run.plan, named(run), run.range_ends)
-    if found is None:
-        return after
-    commands = (*found.commands, *after.commands[:1])
-    return NextStep(found.said, commands, f"Or {uncapitalized(after.said)}")
-
-
-def widening(plan: Plan, run: str, ends: Sequence[RangeEnd]) -> NextStep | None:
-    """The way on from a run, as a command finds it; None without knobs at an end.
-
-    None too where no setting changes the ranges, or the ledger does not tell what was tuned.
-    """
-    ranges = _ranges(plan, ends) if ends else None
-    if ranges is None:
-        return None
-    settings = {**plan.objective["settings"], "knobs": ranges}
-    settings.pop("space", None)  # of ready knobs: all of them are declared now
-    tuned = plan.model_copy(update={"objective": {**plan.objective, "settings": settings}})
-    tier = str(plan.tier) if plan.phase == "phase1" and plan.tier != "min" else "target"
-    own = ("--run-id", _id(plan, "wider"), *assign("search.warm_start", run))
-    words = ("phase1", "--tier", tier, *own)
-    with suppress(UntoldError, SetupError, ValueError):
-        line = command(*words, *objective_words(tuned))
-        return NextStep(f"Widen {widened_in_words(ends)}, then continue from this run.", (line,))
-    return None
-
-
-def _ranges(plan: Plan, ends: Sequence[RangeEnd]) -> dict[str, Mapping[str, Any]] | None:
-    """All knobs as a setting declares them, those at an end wider; None where no setting does."""
-    name, settings = plan.objective["name"], plan.objective["settings"]
-    if not (name == "command" or name.startswith("python:") or "checkout" in settings):
-        return None
-    way = {end.knob: end.end for end in ends}
-    return {
-        knob.name: _declared(_wider(knob, way[knob.name]) if knob.name in way else knob)
-        for knob in space_of(plan).knobs
-    }
-
-
-def _wider(knob: Knob, end: str) -> Knob:
-    """By half of its range on that side; as it is where there are no values beyond."""
-    by = (knob.high - knob.low) / 2
-    if knob.kind == "int":
-        by = knob.step * ceil(by / knob.step)
-    side, edge = ("high", knob.high) if end == "upper" else ("low", knob.low)
-    beyond = edge + by if end == "upper" else edge - by
-    if knob.kind == "linear" and edge * beyond <= 0 and edge:  # values of one sign keep it
-        beyond = edge / 2
-    with suppress(ValidationError):
-        return Knob.model_validate({**knob.model_dump(), side: beyond})
-    return knob
-
-
-def _declared(knob: Knob) -> dict[str, Any]:
-    low, high, baseline = (
-        float(f"{value:.12g}") for value in (knob.decode(0.0), knob.decode(1.0), knob.baseline)
-    )
-    step = {"step": knob.step} if knob.step != 1 else {}
-    return {"kind": knob.kind, "min": low, "max": high, **step, "baseline": baseline}

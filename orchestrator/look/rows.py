@@ -21,7 +21,9 @@ Matrix = tuple[Point, ...]
 class Balance(Frozen):
     """One currency."""
 
-    currency: str  # `evaluations`, `comparison evaluations`, `device-hours`, `hours open`, `cost`
+    currency: (
+        str  # `evaluations`, `comparison evaluations`, `device-hours`, `wall-clock hours`, `cost`
+    )
     spent: float
     reserved: float
     free: float | None  # None without a cap
@@ -156,7 +158,6 @@ class Usage(Frozen):
     useful: float
     wasted: float
     idle: float
-    reserved: float  # in flight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,14 +136,21 @@ class Run:
         compared = sum(hold.apart for hold in own.holds.values())
         spent_hours = own.device_ms / MS_PER_HOUR
         reserved_hours = own.reserved_device_ms / MS_PER_HOUR
-        open_hours, committed_ms = own.wall_ms / MS_PER_HOUR, own.committed_wall_ms - own.wall_ms
+        open_hours = own.wall_ms / MS_PER_HOUR
+        to_come_hours = (own.committed_wall_ms - own.wall_ms) / MS_PER_HOUR
         reserved_cost = reserved_hours * own.price_per_device_hour
         searched = len(own.holds) - compared
         found = (
             ("evaluations", own.evaluations, searched, own.evaluations_free, caps.evaluations),
             ("comparison evaluations", own.apart, compared, own.apart_free, own.apart_cap),
             ("device-hours", spent_hours, reserved_hours, own.device_hours_free, caps.device_hours),
-            ("hours open", open_hours, committed_ms / MS_PER_HOUR, own.hours_free, caps.hours),
+            (
+                "wall-clock hours",
+                open_hours,
+                committed_ms / MS_PER_HOUR,
+                own.hours_free,
+                caps.hours,
+            ),
             ("cost", own.cost, reserved_cost, own.cost_free, caps.cost),
         )
         return tuple(

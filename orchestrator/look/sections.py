@@ -36,7 +36,13 @@ from orchestrator.look.blocks import (
 )
 from orchestrator.look.campaign import campaign_blocks
 from orchestrator.look.document import flat
-from orchestrator.look.evidence import check_blocks, gain_lines, proxy_blocks, verdict_tables
+from orchestrator.look.evidence import (
+    check_blocks,
+    conditions_table,
+    gain_lines,
+    gains_table,
+    proxy_blocks,
+)
 from orchestrator.look.files import log_end, measured_in
 from orchestrator.look.next_step import beginning, named
 from orchestrator.look.rows import Generation, Knob
@@ -89,10 +95,9 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
         yield from check_blocks(run.check)
     elif run.findings is not None:
         yield Items(list(gain_lines(run.findings)))
+        yield from gains_table(run.gains)
         yield from _shown(figures, "gains")
-        yield from _folded(
-            "What a Go needs, and what was compared", list(verdict_tables(run.findings))
-        )
+        yield from _folded("What a Go needs", conditions_table(run.findings))
     else:
         yield Text(
             "Nothing here is compared with the baseline on fresh seeds: there is no verdict."

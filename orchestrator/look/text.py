@@ -28,7 +28,7 @@ from orchestrator.look.run import Run
 from orchestrator.records.cautions import kept
 
 BESIDE = "The evaluations took what was estimated: the rest is the machine or the orchestrator."
-CURRENCIES = {"device-hours": "device time", "hours open": "wall clock"}
+CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
 """Those that are shown as time, and what people call them."""
 
 RECALIBRATE = "The calibration is out of date: calibrate with --again before the next run."
