@@ -21,9 +21,7 @@ Matrix = tuple[Point, ...]
 class Balance(Frozen):
     """One currency."""
 
-    currency: (
-        str  # `evaluations`, `comparison evaluations`, `device-hours`, `wall-clock hours`, `cost`
-    )
+    currency: str  # [comparison] evaluations, device-hours, wall-clock hours, cost
     spent: float
     reserved: float
     free: float | None  # None without a cap

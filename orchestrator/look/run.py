@@ -144,13 +144,7 @@ class Run:
             ("evaluations", own.evaluations, searched, own.evaluations_free, caps.evaluations),
             ("comparison evaluations", own.apart, compared, own.apart_free, own.apart_cap),
             ("device-hours", spent_hours, reserved_hours, own.device_hours_free, caps.device_hours),
-            (
-                "wall-clock hours",
-                open_hours,
-                committed_ms / MS_PER_HOUR,
-                own.hours_free,
-                caps.hours,
-            ),
+            ("wall-clock hours", open_hours, to_come_hours, own.hours_free, caps.hours),
             ("cost", own.cost, reserved_cost, own.cost_free, caps.cost),
         )
         return tuple(
