@@ -210,15 +210,15 @@ def _knob(knob: Knob) -> dict[str, object]:
 
 
 def _search(run: Run, figures: Figures) -> Iterator[Block]:
-    found, why = run.replayed
-    if found is None:
+    history, why = run.landscapes
+    if not history:
         yield Text(f"{sentence_case(plain(why)).rstrip('.')}.")
         return
-    last, limit = found.history[-1], found.condition_by_chance
-    chance = "" if limit is None else f" (above {sqrt(limit):.3g} in 1 of 20 searches on noise)"
+    last, limit = history[-1], sqrt(run.landscape_by_chance[1])
     yield Text(
-        f"After generation {last.generation} the step size is {last.step_size:.3g} and the axis "
-        f"ratio, of the longest axis to the shortest, {last.axis_ratio:.3g}{chance}."
+        f"After generation {run.state.told[-1].number} the step size is {last.sigma:.3g} and the "
+        f"axis ratio, of the longest axis to the shortest, {sqrt(last.condition):.3g} (above "
+        f"{limit:.3g} in 1 of 20 searches on noise)."
     )
     own = _shown(figures, "step_size", "correlations")
     yield from _folded("Step size, and which knobs go together", own)
