@@ -19,7 +19,7 @@ from budgets.events import Event, Key, Reserved, Settled, Status
 from budgets.ledger import Record
 from budgets.state import RunState, apply, begin
 from budgets.storage import write_aside
-from orchestrator.execution.server import EngineError
+from orchestrator.execution.api import EngineError
 from orchestrator.scalability import Controller, Observation
 
 SIGNALS = "backpressure.jsonl"

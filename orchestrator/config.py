@@ -204,9 +204,6 @@ class Backend(Table):
     executor: Literal["ray", "local", "inline"] = key(
         "ray", "What runs evaluations: ray, local or inline.", "-", "NAME"
     )
-    launcher: Literal["fork", "exec"] = key(
-        "fork", "Fork a warm process, or start a new interpreter."
-    )
     address: str | None = key(None, "Join this Ray cluster.", "-", "HOST:PORT")
     device: Literal["auto", "cpu", "cuda"] = key("auto", "What evaluations run on.", "-")
     workers: int | None = key(None, "Evaluations at once; default: GPUs, or CPUs.", "-", "N", ge=1)

@@ -27,11 +27,9 @@ from budgets.plan import Devices, Tier
 from objectives.api import SetupError
 from objectives.programs.kernel import memory_bytes
 from orchestrator.config import Config, is_installed, resolve
-from orchestrator.execution.devices import Offer, visible_gpus
+from orchestrator.execution.api import EngineError, Slots
+from orchestrator.execution.devices import Offer, look_at_gpus, visible_gpus
 from orchestrator.execution.engine import Engine, devices_of
-from orchestrator.execution.evaluate import Slots
-from orchestrator.execution.occupancy import look_at_gpus
-from orchestrator.execution.server import EngineError
 from orchestrator.matrix.campaign import campaign_matrix, cells_of, terms_of
 from orchestrator.plan.resolve import engine_of, search_plan
 from orchestrator.plan.times import bytes_of_evaluations, free_bytes, known_time, room

@@ -1,11 +1,11 @@
-"""Executors in this process that end attempts otherwise than they ended, or hear of it too late."""
+"""Executors in this process that end attempts otherwise than they ended."""
 
 from collections.abc import Callable
 
 from budgets.events import Status
-from orchestrator.execution.attempts import write_summary
+from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.files import write_summary
 from orchestrator.execution.inline import InlineExecutor
 from tests.simulation.session import SimulatedEngine
 
@@ -47,34 +47,6 @@ def failing(*candidates: int, generations: int = 1, workers: int = 1) -> Engine:
         return (Status.ERROR, "ValueError: no") if fails else None
 
     return ending(end, on_disk=True, workers=workers)
-
-
-class GivingUp(InlineExecutor):
-    """Gives such attempts up, and hears of each two outcomes later, twice."""
-
-    def __init__(self, slots: Slots, which: Which) -> None:
-        super().__init__(slots)
-        self._which = which
-        self._coming: list[Outcome] = []
-
-    def wait(self, timeout_seconds: float) -> list[Outcome]:
-        heard = super().wait(timeout_seconds)
-        if len(self._coming) > 2 or (self._coming and not heard):
-            heard += 2 * [self._coming.pop(0)]
-        return heard
-
-    def _evaluate(self, attempt: Attempt) -> Outcome:
-        outcome = super()._evaluate(attempt)
-        if not self._which(attempt):
-            return outcome
-        self._coming.append(outcome.model_copy(update={"seconds": outcome.seconds + 100.0}))
-        return Outcome(
-            attempt_id=attempt.attempt_id, status=Status.LOST, cause="no sign of life", seconds=7.0
-        )
-
-
-def giving_up(which: Which, workers: int) -> Engine:
-    return SimulatedEngine("inline", workers=workers, make=lambda slots: GivingUp(slots, which))
 
 
 def is_first(attempt: Attempt) -> bool:

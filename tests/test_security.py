@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import stat
-import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
@@ -26,14 +25,14 @@ from budgets.plan import Limits
 from objectives import registry, secrets
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob
-from orchestrator.cli.output import Output
-from orchestrator.execution import attempts, processes
+from orchestrator.cli.session import Output
+from orchestrator.execution import files, processes
+from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
-from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.execution.launch import Launch, Program
-from orchestrator.execution.logs import CappedLog
+from orchestrator.execution.local import LocalExecutor
+from orchestrator.execution.trainer import environment_on
+from orchestrator.execution.watch import CappedLog
 from orchestrator.look.page import page_of
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
@@ -186,14 +185,12 @@ def _rude_is_importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_rude_is_importable")
-@pytest.mark.parametrize("launcher", ["fork", "exec"])
-def test_hostile_values_arrive_as_one_literal_argument(launcher: Launcher, tmp_path: Path) -> None:
-    program = Program(entry="rude:literal", argv=(sys.executable, str(RUDE)))
+def test_hostile_values_arrive_as_one_literal_argument(tmp_path: Path) -> None:
     place = tmp_path / "; touch owned #$(touch owned)"
     place.mkdir()
     received = []
-    with LocalExecutor(Slots(1, "cpu", "", 1), launcher, program=program) as executor:
-        for number, value in enumerate(HOSTILE if launcher == "fork" else ["".join(HOSTILE)]):
+    with LocalExecutor(Slots(1, "cpu", "", 1), entry="rude:literal") as executor:
+        for number, value in enumerate(HOSTILE):
             attempt = attempt_in(place / f"{number} <&> 'x'", {"value": value})
             executor.submit(attempt)
             while not (done := executor.wait(5.0)):
@@ -201,7 +198,7 @@ def test_hostile_values_arrive_as_one_literal_argument(launcher: Launcher, tmp_p
             assert done[0].status is Status.OK, done
             received.append((attempt.directory / "received.txt").read_bytes().decode())
 
-    assert received == (HOSTILE if launcher == "fork" else ["".join(HOSTILE)])
+    assert received == HOSTILE
     assert not list(tmp_path.rglob("owned"))
 
 
@@ -492,22 +489,13 @@ def test_no_variable_of_the_environment_reaches_the_ledger(
     ]
 
 
-def test_four_variables_are_set_for_an_evaluation_and_no_more(tmp_path: Path) -> None:
-    launch = Launch(
-        attempt=attempt_in(tmp_path / "attempt", {}),
-        launcher="exec",
-        program=Program(),
-        gpu_id=None,
-        threads=2,
-    )
-
-    assert launch.environment == {
+def test_four_variables_are_set_for_an_evaluation_and_no_more() -> None:
+    assert environment_on(gpu_id=None, threads=2) == {
         "CUDA_VISIBLE_DEVICES": "",
         "OMP_NUM_THREADS": "2",
         "OPENBLAS_NUM_THREADS": "2",
         "PYTHONUNBUFFERED": "1",
     }
-    assert launch.arguments == [str(tmp_path / "attempt/config.json"), "cpu", "2"]
 
 
 @pytest.mark.xdist_group("ray")
@@ -598,10 +586,10 @@ ONE_MEASUREMENT = '{"attempt_id": "ID", "status": "ok", "measurement": MEASUREME
 )  # fmt: skip
 def test_a_forged_measurement_is_not_believed(content: str, cause: str, tmp_path: Path) -> None:
     text = content.replace("ID", "mine")
-    (tmp_path / attempts.MEASUREMENT).write_bytes(text.encode("latin-1"))
+    (tmp_path / files.MEASUREMENT).write_bytes(text.encode("latin-1"))
 
     with pytest.raises(ValueError, match=r"measurement\.json") as refused:
-        attempts.read_report(tmp_path, "mine")
+        files.read_report(tmp_path, "mine")
 
     assert cause in str(refused.value)
     assert len(str(refused.value)) < 300

@@ -10,7 +10,6 @@ from typer import Context, Option
 from budgets.formatting import printable
 from budgets.plan import Phase
 from orchestrator.best import as_dict, configuration_of, to_lines, training_of
-from orchestrator.cli.conducting import conducting, finish
 from orchestrator.cli.options import (
     BESIDE,
     BESIDE_TABLES,
@@ -21,6 +20,7 @@ from orchestrator.cli.options import (
     resolved_of,
     taking,
 )
+from orchestrator.cli.session import conducting, finish
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.matrix.campaign import campaign_matrix
@@ -131,4 +131,4 @@ def _train(found: Best, config: Config, times: float | None, seeds: int, *, as_j
     slots = replace(slots, count=terms.workers(slots.count))
     with conducting(config, as_json=as_json) as (session, live):
         result = carry_out(campaign_matrix(config, terms), session, slots)
-        finish(result, session.stop, live, as_json)
+        finish(result, session.stop, live, as_json=as_json)

@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from budgets.formatting import PROGRAM, printable
 from orchestrator.cli.errors import EXIT_SIGNAL, exit_code, in_words
 from orchestrator.cli.program import Group, Program, examples
-from orchestrator.execution.insistence import Insisted
+from orchestrator.execution.signals import Insisted
 from orchestrator.version import version
 
 BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"
@@ -39,9 +39,9 @@ COMMANDS = (
             ("init --template phase1", "init --template phase1 --out search.toml")),
     Command("explain", "set_up:explain", BEFORE, "Every value of a configuration, and the knobs.",
             ("explain", "explain min-nanochat-s1", "explain search.toml")),
-    Command("calibrate", "calibrate:calibrate", BEFORE, "Measure the baseline.",
+    Command("calibrate", "run:calibrate", BEFORE, "Measure the baseline.",
             ("calibrate", 'calibrate --again --reason "another driver"')),
-    Command("check", "check:checks", BEFORE, "What to search, how short, on how many workers."),
+    Command("check", "run:checks", BEFORE, "What to search, how short, on how many workers."),
     Command("plan", "plan:plan", BEFORE, "What a search or a campaign would cost, and could tell.",
             ("plan --tier target", "plan --fit --window 12h --assume-eval-seconds 30",
              "plan --from first --variant robust")),
@@ -55,7 +55,7 @@ COMMANDS = (
              "phase2 --from first --variant expanded --tier min")),
     Command("run", "run:run", RUN, "Run what a file describes; the same command resumes.",
             ("run search.toml", "run search.toml --seed 2 --max-hours 6")),
-    Command("export", "export:exports", RUN, "For other programs: SLURM, a table, Optuna, shards."),
+    Command("export", "ledger:exports", RUN, "For other programs: SLURM, a table, Optuna, shards."),
     Command("status", "status:status", LOOK, "How a run stands, also while it runs.",
             ("status", "status min-nanochat-s1 --watch")),
     Command("report", "report:report", LOOK, "What runs came to: found, how sure, cost, what next.",

@@ -1,6 +1,7 @@
-"""`verify` and `amend`: replay a run's ledger, salvage a damaged one, change a run's caps."""
+"""`verify`, `amend` and `export`: a run's ledger replayed, salvaged, amended, as a table."""
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from typer import Context, Option
 
 from budgets.formatting import counted, move_command, printable
 from budgets.ledger import damaged
+from objectives.nanochat.config import NanochatConfig
 from orchestrator.cli.errors import EXIT_CORRUPT
 from orchestrator.cli.options import (
     BUDGET,
@@ -24,28 +26,27 @@ from orchestrator.cli.options import (
     resolved_of,
     taking,
 )
-from orchestrator.cli.terminal import print_json, print_line
+from orchestrator.cli.optuna import as_study
+from orchestrator.cli.program import examples, group
+from orchestrator.cli.slurm import slurm
+from orchestrator.cli.terminal import print_json, print_line, write_bytes
 from orchestrator.look import text
 from orchestrator.look.document import document
-from orchestrator.look.reports import rebuild
+from orchestrator.look.page import named_file
 from orchestrator.look.run import Run
 from orchestrator.plan.resolve import window_of
-from orchestrator.records.recorded import find_run
-from orchestrator.running.amend import Amendment
-from orchestrator.running.amend import amend as amend_run
-from orchestrator.running.session import system_clock
-
-Salvage = Annotated[
-    Path | None,
-    Option("--salvage", metavar="DIR", help="Copy what is whole of a damaged ledger to DIR."),
-]
+from orchestrator.records.export import Format, export
+from orchestrator.records.recorded import find_run, load_state
 
 
 def verify(
     run: RunName = None,
     root: Root = DEFAULT_ROOT,
     accept_drift: AcceptDrift = False,
-    salvage: Salvage = None,
+    salvage: Annotated[
+        Path | None,
+        Option("--salvage", metavar="DIR", help="Copy what is whole of a damaged ledger to DIR."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Replay a run from its ledger and name the first divergence.
@@ -74,21 +75,22 @@ def verify(
 
 def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
     """Copy the whole records of a damaged or rolled back ledger to a new directory."""
-    from orchestrator.running.salvage import salvage as save
+    from orchestrator.look.reports import rebuild
+    from orchestrator.running.salvage import salvage
+    from orchestrator.running.session import system_clock
 
-    saved = save(source, out)
+    saved = salvage(source, out)
     rebuild(out, system_clock().now())
     if as_json:
         print_json({**asdict(saved), "out": str(out)})
         return
-    print_line(f"Kept {saved.records} records in {saved.out}.")
     print_line(
-        f"Lost: {saved.lost_records} known records, {saved.lost_bytes} bytes. Why: {saved.why}."
+        f"Kept {saved.records} records in {saved.out}.\n"
+        f"Lost: {saved.lost_records} known records, {saved.lost_bytes} bytes. Why: {saved.why}.\n"
+        "Its next session settles what is open, from the results in eval/ where they are.\n"
+        "To go on, put it in the old one's place and repeat the run's command:\n"
+        f"  {move_command(source, damaged(source))} && {move_command(saved.out, source)}"
     )
-    print_line("Its next session settles what is open, from the results in eval/ where they are.")
-    print_line("To go on, put it in the old one's place and repeat the run's command:")
-    aside = move_command(source, damaged(source))
-    print_line(f"  {aside} && {move_command(saved.out, source)}")
 
 
 @taking(BUDGET, SETTINGS)
@@ -103,6 +105,10 @@ def amend(
 
     Writes one record to the run's ledger.
     """
+    from orchestrator.running.amend import Amendment
+    from orchestrator.running.amend import amend as amend_run
+    from orchestrator.running.session import system_clock
+
     only_of({"budget"}, context)
     directory, caps = find_run(run, root), resolved_of(context).budget
     amendment = Amendment(
@@ -114,7 +120,7 @@ def amend(
         window=window_of(caps),
     )
     state = amend_run(directory, amendment, system_clock())
-    found = Run(state, system_clock().now(), directory)
+    found = Run(state, datetime.now(UTC), directory)
     if as_json:
         print_json(document(found))
         return
@@ -125,3 +131,68 @@ def amend(
     print_line(f"{directory}: amended. Planned: {planned}.")
     print_line(text.sentence(found))
     print_line("Repeat the command that began it to go on.")
+
+
+exports = group("For other programs.", "export slurm search.toml", "export table --out scores.csv")
+exports.command(
+    "slurm",
+    epilog=examples("export slurm search.toml", "export slurm campaign.toml --out jobs --write"),
+)(slurm)
+exports.command("optuna", epilog=examples("export optuna min-nanochat-s1 --out study.db"))(as_study)
+
+
+@exports.command(epilog=examples("export table", "export table min-nanochat-s1 --format json"))
+def table(
+    run: RunName = None,
+    root: Root = DEFAULT_ROOT,
+    kind: Annotated[Format, Option("--format", help="Of the table.")] = "csv",
+    out: Annotated[
+        Path | None, Option("--out", metavar="FILE", help="Where to; default: print it.")
+    ] = None,
+) -> None:
+    """Every evaluation as a row: place, status, score, cost, knobs, metrics.
+
+    Writes nothing but the file --out.
+    """
+    if kind == "parquet" and out is None:
+        raise ValueError("--format parquet: say which file with --out, it is not for terminals")
+    if out is not None:
+        named_file("--out", out)
+    data = export(load_state(find_run(run, root)), kind, out)
+    if out is None:
+        write_bytes(data)
+    else:
+        print_line(f"{out}: {len(data)} bytes")
+
+
+@exports.command(epilog=examples("export shards --out shards --shards 4"))
+def shards(
+    out: Annotated[Path, Option("--out", metavar="DIR", help="Where to; it must not exist.")],
+    data: Annotated[
+        str,
+        Option("--data", metavar="DATA", help="A file, a folder, hf:NAME, ..."),
+    ] = str(NanochatConfig.model_fields["data"].default),
+    count: Annotated[
+        int, Option("--shards", metavar="N", help="Files to train on; one more is held out.")
+    ] = 1,
+    as_json: Json = False,
+) -> None:
+    """A text as the Parquet shards karpathy/nanochat trains on: the same split, the last held out.
+
+    Writes the directory --out.
+    """
+    from objectives.nanochat.shards import write
+
+    if not out.name or not str(out).isprintable():
+        raise ValueError(f"--out: expected a directory's name, got {str(out)!r}")
+    written = write(data, out, count)
+    if as_json:
+        print_json(written)
+        return
+    files = written["files"]
+    said = (
+        "{directory}: {train_documents:,} documents of {train_bytes:,} bytes to train on in "
+        "{count}, {val_documents:,} of {val_bytes:,} held out in {last}."
+    )
+    line = said.format(count=counted(len(files) - 1, "file"), last=files[-1], **written)
+    print_line(printable(line))

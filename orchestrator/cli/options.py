@@ -8,8 +8,7 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
-from typer import Argument, BadParameter, Context, Option
+from typer import Argument, Context, Option
 
 from budgets.formatting import command
 from budgets.ledger import LedgerCorruptError
@@ -17,18 +16,16 @@ from budgets.plan import Plan
 from budgets.rules import RULES
 from budgets.state import ImpossibleEventError
 from objectives import registry, secrets
-from orchestrator.config import OPTIONS, RUNS_DIR, Config, Flags, Layers, parse_assignments, resolve
+from orchestrator.config import OPTIONS, RUNS_DIR, Config, Layers, parse_assignments, resolve
 from orchestrator.plan.resolve import Overrides, check_beginning
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import find_run, first_plan, ledgers, load_state
 
 Command = Callable[..., None]
 Options = tuple[Parameter, ...]
+PhaseName = Literal["phase1", "phase2"]
 
 DEFAULT_ROOT = Path(RUNS_DIR)
-
-PANELS = (*(None, "What is tuned", "Budget", "Rules", "Machine"),)
-"""What `--help` shows together, in this order."""
 
 
 def taking(*groups: Options) -> Callable[[Command], Command]:
@@ -43,17 +40,11 @@ def taking(*groups: Options) -> Callable[[Command], Command]:
 
         every = [*own.values(), *(option for group in groups for option in group)]
         options = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in every]
-        options.sort(key=_place)
+        options.sort(key=lambda option: option.name == "as_json")  # the last before --help
         taken.__signature__ = Signature(options)  # type: ignore[attr-defined]  # where typer looks
         return taken
 
     return of
-
-
-def _place(option: Parameter) -> tuple[int, bool]:
-    """Where `--help` has it, `--json` last of what has no title."""
-    info = getattr(option.annotation, "__metadata__", (None,))[0]
-    return PANELS.index(getattr(info, "rich_help_panel", None)), option.name == "as_json"
 
 
 def named(key: str) -> str:
@@ -69,13 +60,7 @@ def keys(*wanted: str, panel: str | None = None) -> Options:
 
 def _of_key(key: str, panel: str | None) -> Parameter:
     said = OPTIONS[key]
-    option = Option(
-        said.spelling,
-        metavar=said.metavar,
-        help=said.help,
-        show_default=said.type is not bool,
-        rich_help_panel=panel,
-    )
+    option = Option(said.spelling, metavar=said.metavar, help=said.help, rich_help_panel=panel)
     return _beside(named(key), Annotated[said.type, option], said.default or None)
 
 
@@ -83,65 +68,34 @@ def _beside(name: str, annotation: Any, default: Any = None) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _root(name: str | Path) -> Path:
-    """`--runs-dir`, checked as the key is."""
-    try:
-        return Path(Config(runs_dir=str(name)).runs_dir)
-    except ValidationError:
-        raise BadParameter(f"expected a directory's name, got {str(name)!r}") from None
-
-
-Root = Annotated[
-    Path,
-    Option("--runs-dir", parser=_root, metavar="DIR", help=OPTIONS["runs_dir"].help),
-]
+Root = Annotated[Path, Option("--runs-dir", metavar="DIR", help=OPTIONS["runs_dir"].help)]
 Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
 RunName = Annotated[
     str | None, Argument(metavar="RUN", help="Run id or directory; default: the latest.")
 ]
 GivenRun = Annotated[str, Argument(metavar="RUN", help="Run id or directory.")]
-ConfigurationFile = Annotated[Path, Argument(metavar="FILE", help="A configuration in TOML.")]
 Override = Annotated[
     list[str] | None,
-    Option(
-        "--override",
-        metavar="RULE",
-        help="Go on although this rule fired. Repeatable.",
-        rich_help_panel="Rules",
-    ),
+    Option("--override", metavar="RULE", help="Go on although this rule fired. Repeatable."),
 ]
-Reason = Annotated[
-    str, Option("--reason", metavar="TEXT", help="Why; goes on record.", rich_help_panel="Rules")
-]
+Reason = Annotated[str, Option("--reason", metavar="TEXT", help="Why; goes on record.")]
 AcceptDrift = Annotated[
-    bool,
-    Option(
-        "--accept-drift",
-        help="Go on where floating-point results differ in their last bits (another CPU).",
-        rich_help_panel="Rules",
-    ),
+    bool, Option("--accept-drift", help="Go on where another CPU rounds otherwise.")
 ]
 _File = Annotated[
     Path | None, Argument(metavar="FILE", help="A configuration in TOML; see: init, explain.")
 ]
 _Settings = Annotated[
     list[str] | None,
-    Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="A setting of what is tuned, or any other key of a configuration. Repeatable.",
-        rich_help_panel="What is tuned",
-    ),
+    Option("--set", metavar="KEY=VALUE", help="Any key of a configuration. Repeatable."),
 ]
 
 FILE = (_beside("config", _File),)
 PLACE = keys("runs_dir")
-TRACK = keys("track")
 SETTINGS = (_beside("settings", _Settings),)
-LAID_OVER = (*keys("preset", "profile", panel="What is tuned"), *SETTINGS)
-TUNED = (*keys("objective", panel="What is tuned"), *LAID_OVER)
+LAID_OVER = (*keys("preset", "profile"), *SETTINGS)
+TUNED = (*keys("objective"), *LAID_OVER)
 BUDGET = keys("budget", panel="Budget")
-OVERRIDES = (_beside("override", Override), _beside("reason", Reason, ""))
 MACHINE = keys("backend", panel="Machine")
 
 BESIDE = (*PLACE, *BUDGET, *MACHINE)
@@ -150,27 +104,25 @@ BESIDE = (*PLACE, *BUDGET, *MACHINE)
 FOLLOWING = keys("search.from", "search.variant")
 SEARCH = (
     *keys("search.tier", "search.run_id", "search.seed"),
-    *PLACE,
-    *TRACK,
     *TUNED,
-    *BUDGET,
-    *OVERRIDES,
+    *PLACE,
+    *keys("track"),
+    _beside("override", Override),
+    _beside("reason", Reason, ""),
     _beside("accept_drift", AcceptDrift, False),
+    *BUDGET,
     *MACHINE,
     *keys("evaluation", panel="Machine"),
 )
 """Of a search, or of what a file describes."""
-
-
-PhaseName = Literal["phase1", "phase2"]
 
 BESIDE_TABLES = ("budget", "evaluation", "backend", "backpressure")
 """Whose keys say how something is evaluated, and not what."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A command's options and file, parsed."""
+class Request:
+    """What the command line and its file ask for."""
 
     config: Config
     overrides: Overrides
@@ -178,52 +130,41 @@ class Asked:
     as_json: bool
 
 
-def asked_for_any(context: Context, *, as_json: bool) -> Asked:
-    """What the command line and its file ask for: a search of either phase, or a campaign.
+def requested(context: Context, phase: PhaseName | None = None) -> Request:
+    """What is asked for: a search of that phase, or whatever the file describes.
 
-    `--from` and `--variant` are of a phase 2: nobody has to say so too.
+    `--from` and `--variant` are of a phase 2: nobody has to say so too. Raises ValueError on an
+    option that would do nothing in the campaign of a file.
     """
-    follows = any(is_given(context, named(key)) for key in ("search.from", "search.variant"))
-    phase = {"search.phase": ("phase2", "--from")} if follows else {}
-    return _of_a_file(context, resolved_of(context, flags=phase), as_json=as_json)
-
-
-def asked_for_file(context: Context, file: Path, *, as_json: bool) -> Asked:
-    """What a file describes, whichever phase or campaign it is."""
-    return _of_a_file(context, resolved_of(context, file), as_json=as_json)
-
-
-def _of_a_file(context: Context, config: Config, *, as_json: bool) -> Asked:
-    """Raises ValueError on an option that would do nothing in the campaign of a file."""
-    drift = [("search.accept_drift", "--accept-drift")] if context.params["accept_drift"] else []
+    options = context.params
+    flags: dict[str, tuple[Any, str]] = {}
+    if phase is not None:
+        flags = {"search.phase": (phase, phase)}
+    elif any(is_given(context, named(key)) for key in ("search.from", "search.variant")):
+        flags = {"search.phase": ("phase2", "--from")}
+    config = resolved_of(context, flags=flags)
+    if phase is not None and config.campaign is not None:
+        other = command("run", str(config.file))
+        raise ValueError(f"{config.file} describes a campaign, not a search: {other}")
+    drift = [("search.accept_drift", "--accept-drift")] if options["accept_drift"] else []
     for key, source in (*config.sources.items(), *drift):
         if source.startswith("--") and (unused := config.unused(key)):
             said = f"{source} {key}" if source == "--set" else source
             raise ValueError(f"{said} is {unused}. Leave it out")
-    return _asked(context, config, as_json=as_json)
-
-
-def asked_for(context: Context, phase: PhaseName, *, as_json: bool) -> Asked:
-    """What is asked for of a phase. Raises ValueError on what cannot be."""
-    config = resolved_of(context, flags={"search.phase": (phase, phase)})
-    if config.campaign is not None:
-        other = command("run", str(config.file))
-        raise ValueError(f"{config.file} describes a campaign, not a search: {other}")
-    return _asked(context, config, as_json=as_json)
-
-
-def _asked(context: Context, config: Config, *, as_json: bool) -> Asked:
-    options = context.params
     check_beginning(config)
     if config.search.proxy is not None:
         from orchestrator.matrix.checks import on_shorter_evaluations
 
         config = on_shorter_evaluations(config)
     overrides = overrides_of(options["override"], options["reason"])
-    return Asked(config, overrides, options["accept_drift"], as_json)
+    return Request(config, overrides, options["accept_drift"], options["as_json"])
 
 
-def resolved_of(context: Context, file: Path | None = None, flags: Flags | None = None) -> Config:
+def resolved_of(
+    context: Context,
+    file: Path | None = None,
+    flags: dict[str, tuple[Any, str]] | None = None,
+) -> Config:
     """The file with everything that is said beside it. Raises ValueError on what cannot be.
 
     Only options that were really given count: the others leave the file its say.
@@ -234,15 +175,8 @@ def resolved_of(context: Context, file: Path | None = None, flags: Flags | None 
     for key in OPTIONS:
         if is_given(context, name := named(key)):
             given[key] = (options[name], said[name])
-    resolved = resolve(
-        _following(
-            Layers(
-                file=file or options.get("config"),
-                assignments=options.get("settings") or (),
-                flags=given,
-            )
-        )
-    )
+    file, settings = file or options.get("config"), options.get("settings") or ()
+    resolved = resolve(_following(Layers(file=file, assignments=settings, flags=given)))
     if resolved.campaign is not None and resolved.file is None:
         raise ValueError(
             "--set: a campaign is described in a file, got [campaign] or [factors] alone. Begin "
@@ -311,9 +245,7 @@ def numbers_of(flag: str, text: str, most: int = 4096) -> tuple[int, ...]:
     return tuple(sorted({int(word) for word in words}))
 
 
-def overrides_of(
-    rules: list[str] | None, reason: str, *, again: bool = False
-) -> tuple[tuple[str, str], ...]:
+def overrides_of(rules: list[str] | None, reason: str, *, again: bool = False) -> Overrides:
     """Each rule with the reason, which may also be that of calibrating `again`.
 
     Raises ValueError on one without the other.

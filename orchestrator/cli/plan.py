@@ -14,10 +14,10 @@ from orchestrator.cli.options import (
     FILE,
     FOLLOWING,
     SEARCH,
-    Asked,
     Json,
-    asked_for_any,
+    Request,
     numbers_of,
+    requested,
     taking,
 )
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
@@ -101,15 +101,15 @@ def plan(
     fitting = fitting_of(fit, out, choice)
     if fitting is not None and also_on:
         raise ValueError("--fit has a page of its own: plan without it for --devices")
-    asked = asked_for_any(context, as_json=as_json)
-    if asked.config.campaign is not None:
+    request = requested(context)
+    if request.config.campaign is not None:
         if fitting is not None or also_on:
             raise ValueError("--fit, --devices: of a search, and the file has a campaign")
-        plan_campaign(asked)
+        plan_campaign(request)
     elif fitting is not None:
-        fit_phase(asked, fitting)
+        fit_phase(request, fitting)
     else:
-        plan_phase(asked.config, also_on, as_json=as_json, in_full=verbose)
+        plan_phase(request.config, also_on, as_json=as_json, in_full=verbose)
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,10 @@ def fitting_of(fit: bool, file: Path | None, number: int | None) -> Fitting | No
     return Fitting(file, number) if fit else None
 
 
-def fit_phase(asked: Asked, fitting: Fitting) -> None:
+def fit_phase(request: Request, fitting: Fitting) -> None:
     """Print what fits; write the choice where a file is named, and nothing else."""
     now = datetime.now(UTC)
-    config, root, assumed = asked.config, Path(asked.config.runs_dir), _assumed(asked)
+    config, root, assumed = request.config, Path(request.config.runs_dir), _assumed(request)
     devices, room = devices_of(slots_of(config)), room_of(config.budget, now)
     times = times_here(root, config.tuned, devices, assumed)
     wanted = Wanted(
@@ -144,8 +144,8 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         calibrated=lambda objective: calibration_here(root, objective, devices),
     )
     found = choices(wanted)
-    changes = None if fitting.file is None else _applied(asked, fitting, found, room)
-    if asked.as_json:
+    changes = None if fitting.file is None else _applied(request, fitting, found, room)
+    if request.as_json:
         document = {
             "available_hours": room.hours,
             "fits": best(found) is not None,
@@ -163,7 +163,7 @@ def fit_phase(asked: Asked, fitting: Fitting) -> None:
         print_line(printable(changes) if changes else f"{fitting.file} says so already.")
 
 
-def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) -> str:
+def _applied(request: Request, fitting: Fitting, found: list[Choice], room: Room) -> str:
     """Write the choice; what changes in the file. Raises ValueError where nothing fits."""
     from orchestrator.plan import fit as apply
 
@@ -178,25 +178,25 @@ def _applied(asked: Asked, fitting: Fitting, found: list[Choice], room: Room) ->
     if choice is None:
         raise ValueError(f"--out: {too_short(found, room)}")
     before = apply.read(named_file("--out", path))
-    if before and asked.config.file != path:
+    if before and request.config.file != path:
         raise ValueError(
             f"--out: {path} is there, and this plan knows nothing of what it says: plan with "
             f"{path} too, or name a new file"
         )
-    values: dict[str, Any] = {**_given(asked), **apply.chosen(choice)}
-    if _assumed(asked) is not None and choice.plan.calibration is not None:
+    values: dict[str, Any] = {**_given(request), **apply.chosen(choice)}
+    if _assumed(request) is not None and choice.plan.calibration is not None:
         assumed = choice.plan.calibration.median_seconds
         values["evaluation.assume_eval_seconds"] = assumed
     return apply.write(path, apply.applied(before, values))
 
 
-def _assumed(asked: Asked) -> float | None:
-    return asked.config.evaluation.assume_eval_seconds
+def _assumed(request: Request) -> float | None:
+    return request.config.evaluation.assume_eval_seconds
 
 
-def _given(asked: Asked) -> Mapping[str, Any]:
+def _given(request: Request) -> Mapping[str, Any]:
     """What is no default, by dotted key: a preset's and a profile's values follow from its name."""
-    values, sources = asked.config.all_values(), asked.config.sources
+    values, sources = request.config.all_values(), request.config.sources
     return {
         key: values[key]
         for key, source in sources.items()
@@ -204,12 +204,12 @@ def _given(asked: Asked) -> Mapping[str, Any]:
     }
 
 
-def plan_campaign(asked: Asked) -> None:
+def plan_campaign(request: Request) -> None:
     """Print what the campaign of a file would take."""
-    config = asked.config
+    config = request.config
     warnings = config.tuned.preflight()
     document, lines = campaign_plan(config, datetime.now(UTC))
-    if asked.as_json:
+    if request.as_json:
         print_json({**runs_document(config), **document})
         return
     title = f"# Campaign {plain(campaign_name(config))} of {config.objective}"

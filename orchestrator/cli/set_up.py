@@ -4,13 +4,27 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Context, Option
 
-from budgets.formatting import PROGRAM, command, counted, plain, printable, shell_word, table
+from budgets.events import Fired
+from budgets.formatting import (
+    PROGRAM,
+    command,
+    counted,
+    number,
+    plain,
+    printable,
+    shell_word,
+    table,
+)
+from budgets.plan import Thresholds
+from budgets.rules import RULES, TABLE, Reading, is_overridden, readings
+from budgets.state import RunState
 from budgets.storage import write_aside
+from budgets.verdict.decision import Condition, conditions
 from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.cli.errors import EXIT_BAD_INPUT
@@ -27,10 +41,10 @@ from orchestrator.cli.options import (
     resolved_of,
     taking,
 )
-from orchestrator.cli.rules_table import rule_rows, rules_table
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
 from orchestrator.look.page import named_file
+from orchestrator.plan.history import BUDGET
 from orchestrator.plan.resolve import check_beginning
 from orchestrator.records.recorded import find_run, load_state
 
@@ -59,17 +73,8 @@ def doctor(
 
 
 Template = Literal[
-    "smoke",
-    "phase1",
-    "phase2",
-    "campaign",
-    "factorial",
-    "nanochat",
-    "command",
-    "function",
+    "smoke", "phase1", "phase2", "campaign", "factorial", "nanochat", "command", "function"
 ]
-
-TEMPLATES = files("orchestrator.cli") / "templates"
 
 
 def init(
@@ -84,7 +89,8 @@ def init(
 
     Writes nothing but the file --out.
     """
-    text = template_text(template)
+    text = (files("orchestrator.cli") / f"templates/{template}.toml").read_text(encoding="utf-8")
+    text = text.replace("python -m orchestrator", PROGRAM)
     if out is None:
         if as_json:
             print_json({"template": template, "text": text})
@@ -102,13 +108,6 @@ def init(
         print_line(printable(f"{out} is written. See it with: {command('explain', str(out))}"))
 
 
-def template_text(template: Template) -> str:
-    """The file's text, with THIS-FILE for its name."""
-    assert template in get_args(Template)
-    text = (TEMPLATES / f"{template}.toml").read_text(encoding="utf-8")
-    return text.replace("python -m orchestrator", PROGRAM)
-
-
 @taking(TUNED)
 def explain(
     context: Context,
@@ -123,106 +122,91 @@ def explain(
 
     Writes nothing.
     """
-    if run is None or _is_a_configuration(Path(run)):
-        file = None if run is None else Path(run)
-        explain_file(resolved_of(context, file), as_json=as_json)
-        return
-    if any(is_given(context, option.name) for option in TUNED):
+    file = None if run is None else Path(run)
+    # a file that is not there is told by its name: no run has such an id
+    if file is None or file.is_file() or (file.suffix == ".toml" and not file.is_dir()):
+        config = resolved_of(context, file)
+        check_beginning(config)
+        document, lines = explained(config)
+    elif any(is_given(context, option.name) for option in TUNED):
         raise ValueError(
             f"--objective, --set, --preset, --profile are for a configuration file, got {run!r}"
         )
-    directory = find_run(run, root)
-    state = load_state(directory)
-    rows = rule_rows(state)
-    if as_json:
-        print_json({"directory": str(directory), "rules": rows})
-        return
-    seen = {row["rule"]: row["seen"] for row in rows if row["seen"]}
-    evidence = [plain(f"- {rule}: {one['evidence']}") for rule, one in seen.items()]
-    title = f"# Rules of {plain(state.plan.run_id)}"
-    print_markdown("\n".join([title, "", *rules_table(rows), "", *evidence]))
-
-
-def _is_a_configuration(named: Path) -> bool:
-    """Also one that is not there, by its name: a run has no such id."""
-    return named.is_file() or (named.suffix == ".toml" and not named.is_dir())
-
-
-def values_document(resolved: Config) -> dict[str, Any]:
-    """Each key with value and source."""
-    return {
-        key: {"value": value, "source": resolved.source(key)}
-        for key, value in resolved.all_values().items()
-    }
-
-
-def values_page(resolved: Config) -> Iterator[str]:
-    """A table for each table of the file: of what is set, then of the defaults."""
-    every = resolved.all_values()
-    defaults = {key: value for key, value in every.items() if resolved.source(key) == "default"}
-    yield from _tables(resolved, {k: v for k, v in every.items() if k not in defaults})
-    yield from ("", "# Defaults")
-    yield from _tables(resolved, defaults)
-
-
-def _tables(resolved: Config, values: Mapping[str, Any]) -> Iterator[str]:
-    tables: dict[str, list[tuple[str, ...]]] = {}
-    for key, value in values.items():
-        name, dot, _ = key.partition(".")
-        rows = (_row(resolved, key, own, part) for own, part in _lines(key, value))
-        tables.setdefault(name if dot else "", []).extend(rows)
-    for name, found in tables.items():
-        yield from ("", f"## [{name}]" if name else "## Above all tables", "")
-        yield from table(("key", "value", "from"), found)
-
-
-def _lines(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The value by its name in the table; one that is a table itself, and long, part by part."""
-    name = key.rpartition(".")[2] if key.count(".") == 1 else key
-    if isinstance(value, Mapping) and len(json.dumps(value, default=str)) > LONGEST_SHOWN:
-        yield from ((f"{name}.{inner}", part) for inner, part in value.items())
     else:
-        yield name, value
-
-
-def _row(resolved: Config, key: str, name: str, value: Any) -> tuple[str, ...]:
-    source = f"{plain(resolved.source(key))}{_note(resolved, key)}"
-    return plain(name), plain(as_shown(value)), source
-
-
-def _note(resolved: Config, key: str) -> str:
-    """Where something is set that nothing here has."""
-    table, _, name = key.partition(".")
-    if table == "training" and name in resolved.alone:
-        return ", for a training by itself"
-    unused = resolved.unused(key)
-    return f", {unused}" if unused and resolved.source(key) != "default" else ""
-
-
-def explain_file(resolved: Config, *, as_json: bool) -> None:
-    """Print every value with its origin, and what the file amounts to.
-
-    Raises ValueError on what no command could begin.
-    """
-    check_beginning(resolved)
-    objective = resolved.tuned
-    rows = knob_rows(objective)
-    file = None if resolved.file is None else str(resolved.file)
-    document: dict[str, Any] = {"file": file, "values": values_document(resolved), "knobs": rows}
-    document["objective"] = objective.spec.model_dump(mode="json")
-    title = plain(file or "The defaults")
-    lines = [f"# {title}", *values_page(resolved), "", *knob_table(kind(objective.spec), rows)]
-    if resolved.campaign is not None:
-        from orchestrator.matrix.campaign import terms_of
-        from orchestrator.matrix.campaign_plan import runs_document, runs_page
-
-        terms_of(resolved)  # refuses what could not be begun
-        document["campaign"] = runs_document(resolved)
-        lines += ["", *runs_page(resolved)]
+        document, lines = _rules_of(find_run(run, root))
     if as_json:
         print_json(document)
     else:
         print_markdown("\n".join(lines))
+
+
+def _rules_of(directory: Path) -> tuple[dict[str, Any], list[str]]:
+    """What each rule sees in the run."""
+    state = load_state(directory)
+    rows = rule_rows(state)
+    seen = {row["rule"]: row["seen"] for row in rows if row["seen"]}
+    evidence = [plain(f"- {rule}: {one['evidence']}") for rule, one in seen.items()]
+    title = f"# Rules of {plain(state.plan.run_id)}"
+    document = {"directory": str(directory), "rules": rows}
+    return document, [title, "", *rules_table(rows), "", *evidence]
+
+
+def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
+    """Every value with its origin, what is set before the defaults; the knobs; all runs."""
+    objective, values = config.tuned, config.all_values()
+    sources = {key: config.source(key) for key in values}
+    knobs, file = knob_rows(objective), None if config.file is None else str(config.file)
+    document: dict[str, Any] = {
+        "file": file,
+        "values": {k: {"value": v, "source": sources[k]} for k, v in values.items()},
+        "knobs": knobs,
+        "objective": objective.spec.model_dump(mode="json"),
+    }
+    defaults = {key: value for key, value in values.items() if sources[key] == "default"}
+    given = {key: value for key, value in values.items() if key not in defaults}
+    lines = [f"# {plain(file or 'The defaults')}", *_tables(config, given)]
+    lines += ["", "# Defaults", *_tables(config, defaults), ""]
+    lines += [f"# {plain(kind(objective.spec))}: {counted(len(knobs), 'knob')}", ""]
+    lines += table(
+        ("knob", "kind", ">low", ">high", ">baseline"),
+        (
+            (row["name"], row["kind"], *(f"{row[n]:.4g}" for n in ("low", "high", "baseline")))
+            for row in knobs
+        ),
+    )
+    if config.campaign is not None:
+        from orchestrator.matrix.campaign import terms_of
+        from orchestrator.matrix.campaign_plan import runs_document, runs_page
+
+        terms_of(config)  # raises where none can be made
+        document["campaign"] = runs_document(config)
+        lines += ["", *runs_page(config)]
+    return document, lines
+
+
+def _tables(config: Config, values: Mapping[str, Any]) -> Iterator[str]:
+    """A table for each table of the file; of a long table as a value, a row for each part."""
+    tables: dict[str, list[tuple[str, ...]]] = {}
+    settings = config.tuned.spec.settings
+    used, *unused_budgets = [one for one in BUDGET if settings.get(one) is not None] or [""]
+    for key, value in values.items():
+        section, dot, _ = key.partition(".")
+        name = key.rpartition(".")[2] if key.count(".") == 1 else key
+        parts = {name: value}
+        if isinstance(value, Mapping) and len(json.dumps(value, default=str)) > LONGEST_SHOWN:
+            parts = {f"{name}.{inner}": part for inner, part in value.items()}
+        source = plain(config.source(key))
+        if section == "training" and name in config.alone:
+            source += ", for a training by itself"
+        elif section == "training" and name in unused_budgets:
+            source += f", not used: {used} comes first"
+        elif source != "default" and (unused := config.unused(key)):
+            source += f", {unused}"
+        rows = ((plain(own), plain(as_shown(part)), source) for own, part in parts.items())
+        tables.setdefault(section if dot else "", []).extend(rows)
+    for name, found in tables.items():
+        yield from ("", f"## [{name}]" if name else "## Above all tables", "")
+        yield from table(("key", "value", "from"), found)
 
 
 def knob_rows(objective: Objective) -> list[dict[str, Any]]:
@@ -239,15 +223,66 @@ def knob_rows(objective: Objective) -> list[dict[str, Any]]:
     ]
 
 
-def knob_table(name: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The rows for a person."""
-    yield from (f"# {plain(name)}: {counted(len(rows), 'knob')}", "")
-    yield from table(("knob", "kind", ">low", ">high", ">baseline"), map(_cells, rows))
+def rule_rows(state: RunState | None = None) -> list[dict[str, Any]]:
+    """Every rule with its limits, and what it sees in the run; without one, the defaults."""
+    limits = Thresholds() if state is None else state.plan.thresholds
+    seen = {} if state is None else _seen(state)
+    return [
+        {
+            "rule": rule.name,
+            "about": rule.about,
+            "limits": rule.limits(limits),
+            "defaults": rule.limits(Thresholds()),
+            "decision": rule.decision,
+            "overridable": rule.overridable,
+            "seen": seen.get(rule.name),
+        }
+        for rule in TABLE.values()
+    ]
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    ends = (f"{row[name]:.4g}" for name in ("low", "high", "baseline"))
-    return row["name"], row["kind"], *ends
+def _seen(state: RunState) -> dict[str, dict[str, Any]]:
+    """What each rule that has something to look at observes; of several batches where it fires."""
+    found: list[tuple[Fired | Reading | Condition, bool, bool]] = []
+    if state.ended is not None:
+        found.append((state.ended, True, False))
+    for one in sorted(readings(state), key=lambda reading: reading.fires):
+        found.append((one, one.fires, one.fires and is_overridden(state, one)))
+    found += [(condition, not condition.met, False) for condition in conditions(state)]
+    return {
+        one.rule: {
+            "observed": one.observed,
+            "limit": one.limit,
+            "evidence": one.evidence,
+            "fires": fires,
+            "overridden": overridden,
+        }
+        for one, fires, overridden in found
+    }
+
+
+def rules_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """As Markdown; with what the rules see, where any of the rows has that."""
+    columns = ["rule", "looks at", "limits", "leads to"]
+    if any(row["seen"] for row in rows):
+        columns += [">observed / limit", "fires"]
+    return table(columns, (_cells(row)[: len(columns)] for row in rows))
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    limits, leads_to = [], row["decision"]
+    for name, value in row["limits"].items():
+        own, default = (number(one, 6, "none") for one in (value, row["defaults"][name]))
+        limits.append(f"`{name}` {own}" + f" (default {default})" * (own != default))
+    if row["rule"] in RULES:
+        leads_to += ", can be overridden" if row["overridable"] else ", no override"
+    seen = row["seen"] or {"observed": None, "limit": None, "fires": None, "overridden": False}
+    observed, limit = (number(seen[name], 4) for name in ("observed", "limit"))
+    if seen["observed"] is not None and seen["limit"] is not None:
+        observed += f" / {limit}"
+    fires = {None: "-", False: "no", True: "**yes**"}[seen["fires"]]
+    fires = "overridden" if seen["overridden"] else fires
+    return row["rule"], row["about"], ", ".join(limits) or "-", leads_to, observed, fires
 
 
 @taking(FILE, PLACE, TUNED, keys("backend.device", panel="Machine"))
@@ -257,19 +292,14 @@ def show_dry_run(
         str | None,
         Option("--knobs", metavar="A=1,B=2", help="In their own units; default: the baseline."),
     ] = None,
-    seed: Annotated[
-        int,
-        Option("--evaluation-seed", metavar="SEED", min=0, help="Seed of this evaluation."),
-    ] = 1,
     as_json: Json = False,
 ) -> None:
     """What one evaluation would start: arguments, directory, environment. Writes nothing."""
     from orchestrator.dry_run import dry_run, imagined, knobs_given, to_lines
 
-    resolved = resolved_of(context)
-    chosen = resolved.tuned
-    place = imagined(Path(resolved.runs_dir), resolved.backend.device, resolved.backend.threads)
-    found = dry_run(chosen, knobs_given(knobs, chosen.space), seed, place)
+    config = resolved_of(context)
+    place = imagined(Path(config.runs_dir), config.backend.device, config.backend.threads)
+    found = dry_run(config.tuned, knobs_given(knobs, config.tuned.space), 1, place)
     if as_json:
         print_json(found)
     else:

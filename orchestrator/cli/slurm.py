@@ -3,17 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-from typer import Context, Option
+from typer import Argument, Context, Option
 
 from budgets.formatting import printable
-from orchestrator.cli.options import LAID_OVER, ConfigurationFile, Json, resolved_of, taking
+from orchestrator.cli.options import LAID_OVER, Json, resolved_of, taking
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 
 
 @taking(LAID_OVER)
 def slurm(
     context: Context,
-    file: ConfigurationFile,
+    file: Annotated[Path, Argument(metavar="FILE", help="A configuration in TOML.")],
     out: Annotated[
         Path | None,
         Option("--out", metavar="DIR", help="Where to; default: the campaign's name."),

@@ -1,20 +1,34 @@
-"""What a machine offers to run evaluations on, found out without importing torch."""
+"""The devices of a machine: what it offers, which GPUs are really free, and who uses them now.
+
+Found out from the operating system and nvidia-smi, without importing torch.
+"""
 
 import math
 import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import psutil
+
 from budgets.formatting import counted
-from orchestrator.execution.evaluate import Slots
+from orchestrator.execution.api import EngineError, Slots, device_name
 
 QUERY_SECONDS = 20.0  # for an answer about the GPUs
+RELEASE_SECONDS = 5.0  # a driver frees a dead process's memory a moment after its end
+POLL_SECONDS = 0.25
+LEFTOVER_MIB = 1024
+"""An idle GPU shows up to some 600 MiB that the driver keeps for itself; a dead process's context
+and weights are more."""
+
+Device = str | None
+"""A GPU's id, or None for the CPU."""
 
 
 @dataclass(frozen=True)
@@ -127,3 +141,130 @@ def nvidia_smi(query: str) -> list[list[str]]:
         return []
     rows = ([part.strip() for part in line.split(",")] for line in answer.stdout.splitlines())
     return [row for row in rows if len(row) > 1]
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as the driver sees it now."""
+
+    index: str
+    uuid: str
+    used_mib: int
+    pids: tuple[int, ...]  # with a CUDA context on it
+
+    def is_meant_by(self, device: str) -> bool:
+        """Whether that entry of CUDA_VISIBLE_DEVICES names it."""
+        return device == self.index or (not device.isdigit() and self.uuid.startswith(device))
+
+    def trouble(self) -> str:
+        """What foreign use there is of it, for people; empty when it is free."""
+        if self.pids:
+            found = ", ".join(f"{pid} ({_process_name(pid)})" for pid in self.pids)
+            return f"used by process {found}, {self.used_mib} MiB in all"
+        if self.used_mib > LEFTOVER_MIB:
+            return f"{self.used_mib} MiB are in use, although no process is on it"
+        return ""
+
+
+def look_at_gpus() -> list[Gpu]:
+    """Every GPU of this machine; none when nvidia-smi is absent, fails or cannot say."""
+    memory = nvidia_smi("--query-gpu=index,uuid,memory.used")
+    apps = nvidia_smi("--query-compute-apps=gpu_uuid,pid")
+    return [
+        Gpu(row[0], row[1], int(row[2]), _pids(row[1], apps))
+        for row in memory
+        if len(row) == 3 and row[2].isdigit()
+    ]
+
+
+def _pids(uuid: str, apps: list[list[str]]) -> tuple[int, ...]:
+    return tuple(sorted({int(row[1]) for row in apps if row[0] == uuid and row[1].isdigit()}))
+
+
+def _process_name(pid: int) -> str:
+    """What the process is called, or that it cannot be seen (another namespace, or gone)."""
+    try:
+        return psutil.Process(pid).name()
+    except psutil.Error:
+        return "not visible from here"
+
+
+class DevicePool:
+    """Hands out devices that were seen to be free, and takes them back.
+
+    A GPU is looked at before its first use, and again when what ran on it did not end well. One
+    that is not free within `release_seconds` is withdrawn with a warning, and the others are used.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[Device],
+        host: str = "",
+        release_seconds: float = RELEASE_SECONDS,
+        look: Callable[[], list[Gpu]] = look_at_gpus,
+    ) -> None:
+        self.warnings: tuple[str, ...] = ()
+        self.in_use: list[Device] = []
+        self._host = host
+        self._release_seconds = release_seconds
+        self._look = look
+        self._free: list[Device] = [device for device in devices if device is None]
+        # GPUs to be looked at, and since when they are seen to be in use.
+        self._doubtful: dict[str, float | None] = {gpu: None for gpu in devices if gpu is not None}
+
+    def free(self) -> list[Device]:
+        """The devices that `take` can give now, after a look at the doubtful ones.
+
+        It waits a moment where there is nothing else to do. Raises EngineError when all have been
+        withdrawn.
+        """
+        self._examine()
+        if self._doubtful and not self._free and not self.in_use:
+            time.sleep(POLL_SECONDS)
+            self._examine()
+        if not (self._free or self.in_use or self._doubtful):
+            raise EngineError(
+                f"no device is left to evaluate on. {'; '.join(self.warnings)}. End what is there "
+                f"(or choose other GPUs with CUDA_VISIBLE_DEVICES), then run the same command again"
+            )
+        return self._free
+
+    def take(self, avoid: str = "") -> Device:
+        """A free device, another one if there is; the caller has seen that one is free."""
+        others = [one for one in self._free if device_name(one, self._host) != avoid]
+        device = (others or self._free)[0]
+        self._free.remove(device)
+        self.in_use.append(device)
+        return device
+
+    def give_back(self, device: Device, *, ended_well: bool) -> None:
+        """What ran on it is gone."""
+        self.in_use.remove(device)
+        if device is None or ended_well:
+            self._free.append(device)
+        else:
+            self._doubtful[device] = None
+
+    def withdraw(self, device: Device, why: str) -> None:
+        """What ran on it cannot be ended, or has shown that it fails: no more work there."""
+        self.in_use.remove(device)
+        self._warn(device, why)
+
+    def _examine(self) -> None:
+        """Sort the doubtful devices into free and withdrawn, as far as that is clear by now."""
+        if not self._doubtful:
+            return
+        gpus, now = self._look(), time.monotonic()
+        for device, since in list(self._doubtful.items()):
+            why = next((gpu.trouble() for gpu in gpus if gpu.is_meant_by(device)), "")
+            if why and now - (since or now) < self._release_seconds:
+                self._doubtful[device] = since or now
+                continue
+            del self._doubtful[device]
+            if why:
+                self._warn(device, why)
+            else:
+                self._free.append(device)
+
+    def _warn(self, device: Device, why: str) -> None:
+        self.warnings += (f"{device_name(device, self._host)} is not used any more: {why}",)

@@ -11,10 +11,10 @@ from typing import Literal
 from budgets.events import Opened, Owner
 from budgets.plan import Devices
 from objectives.api import Objective
+from orchestrator.execution.api import Executor, Slots
 from orchestrator.execution.devices import Offer, cpu_name, local_offer
-from orchestrator.execution.evaluate import Executor, Launcher, Slots
-from orchestrator.execution.executors import LocalExecutor
 from orchestrator.execution.inline import InlineExecutor
+from orchestrator.execution.local import LocalExecutor
 from orchestrator.version import version
 
 ExecutorKind = Literal["ray", "local", "inline"]
@@ -32,7 +32,6 @@ class Engine:
     """How evaluations are run: which executor, on which devices."""
 
     kind: ExecutorKind = "ray"
-    launcher: Launcher = "fork"
     address: str | None = None
     device: Literal["auto", "cpu", "cuda"] = "auto"
     workers: int | None = None
@@ -71,7 +70,7 @@ class Engine:
         """
         if self.kind != "ray" or self.address is None:
             return local_offer()
-        from orchestrator.execution.ray_executor import cluster_offer
+        from orchestrator.execution.ray import cluster_offer
 
         return cluster_offer(self.address)
 
@@ -80,12 +79,10 @@ class Engine:
         if self.kind == "inline":
             return InlineExecutor(slots)
         if self.kind == "local":
-            return LocalExecutor(slots, self.launcher, objective.preload)
-        from orchestrator.execution.ray_executor import RayExecutor
+            return LocalExecutor(slots, objective.preload)
+        from orchestrator.execution.ray import RayExecutor
 
-        return RayExecutor(
-            slots, self.launcher, objective.preload, address=self.address, run_name=name
-        )
+        return RayExecutor(slots, objective.preload, address=self.address, run_name=name)
 
 
 def devices_of(slots: Slots) -> Devices:

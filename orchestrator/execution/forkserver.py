@@ -1,84 +1,158 @@
-"""A small process that forks a supervisor per request: `python -m orchestrator...forkserver`.
+"""A small process that forks a supervisor per request, and its handle in the executor's process.
 
-It has imported what evaluations need, has one thread, and never touches CUDA, so a fork of it
-starts an evaluation in milliseconds. Requests (`launch.Launch`, one line of JSON each) come on
-stdin; its end ends the server. Its death does not touch the supervisors it has forked: each has a
-session of its own. Ray kills the children of an actor that ends, which is this server, not theirs.
+The server has imported what evaluations need, has one thread, and never touches CUDA, so a fork
+of it starts an evaluation in milliseconds. Requests come on stdin, a line of JSON each: the
+attempt's directory, whose `config.json` is on disk, and the GPU. The end of stdin ends the server.
+Its death does not touch the supervisors that it has forked: each has a session of its own. Ray
+kills the children of an actor that ends, which is this server, not theirs.
 """
 
-import argparse
 import gc
 import importlib
+import json
 import os
+import select
 import signal
+import subprocess
 import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 
+from objectives.api import SetupError, missing_package
+from objectives.programs.environment import MARK
 from orchestrator.execution import processes
-from orchestrator.execution.supervisor import supervise
+from orchestrator.execution.api import EngineError
+from orchestrator.execution.supervisor import Supervision, supervise
 
 READY, MISSING = b"ready", b"missing "
 """What it reports; after the second the package that is not installed."""
 
+READY_SECONDS = 180.0  # importing torch took 13 s on a loaded machine
 
-def main() -> None:
+
+def main(preload: str, ready: str, common: str) -> None:
     """Serve until stdin ends. In a forked supervisor: supervise, then exit."""
-    parser = argparse.ArgumentParser(prog="python -m orchestrator.execution.forkserver")
-    parser.add_argument("--preload", default="", help="modules, separated by commas")
-    parser.add_argument("--ready", type=int, required=True, help="descriptor to report to, once")
-    parser.add_argument("--notify", type=int, required=True, help="descriptor to write to")
-    parser.add_argument("--lifeline", type=int, required=True, help="descriptor to watch")
-    parser.add_argument("--lease", type=int, help="descriptor of a lease to watch")
-    options = parser.parse_args()
-    for name in ("orchestrator.execution.child", *filter(None, options.preload.split(","))):
+    for name in filter(None, preload.split(",")):
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:
-            os.write(options.ready, MISSING + str(error.name).encode())
+            os.write(int(ready), MISSING + str(error.name).encode())
             raise
     gc.collect()
     gc.freeze()  # keeps the forks from copying every page at their first collection
     processes.gather_into_huge_pages()
-    os.write(options.ready, READY)
-    os.close(options.ready)
-    inbox = serve(requests=0)
-    if inbox is not None:
-        supervise(inbox, options.notify, options.lifeline, options.lease)
-    sys.stdout.flush()
-    os._exit(0)
-
-
-def serve(requests: int) -> int | None:
-    """None when the requests end; in a supervisor just forked, where its launch will come.
-
-    One supervisor is always forked ahead and waits for its launch, so that a request does not wait
-    for a fork. It ends with the server if no request comes.
-    """
+    os.write(int(ready), READY)
+    os.close(int(ready))
     # Supervisors are the kernel's to reap, also where process 1 is one that never does.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    pending = b""
-    while True:
-        inbox, outbox = os.pipe()
-        if os.fork() == 0:
-            os.setsid()
-            os.close(outbox)
-            _forget(requests)
-            return inbox
-        os.close(inbox)
-        while b"\n" not in pending:
-            chunk = os.read(requests, 1 << 16)
-            if not chunk:
-                return None
-            pending += chunk
-        line, _, pending = pending.partition(b"\n")
-        os.write(outbox, line)
-        os.close(outbox)
+    try:
+        for line in sys.stdin.buffer:
+            if os.fork() == 0:
+                os.setsid()
+                os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # requests are the server's alone
+                directory, gpu_id = json.loads(line)
+                supervise(Path(directory), gpu_id, Supervision(**json.loads(common)))
+                break
+    finally:  # no supervisor goes back for requests, whatever it raises
+        sys.stdout.flush()
+        if sys.exc_info()[0] is not None:
+            traceback.print_exc()
+        os._exit(0)
 
 
-def _forget(requests: int) -> None:
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, requests)
-    os.close(null)
+class ForkServer:
+    """A running fork server; ready when constructed. Raises EngineError if it does not start."""
+
+    def __init__(self, preload: Sequence[str], common: Supervision) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
+        ready_read, ready_write = os.pipe()
+        module = "orchestrator.execution.forkserver"
+        arguments = [",".join(preload), str(ready_write), json.dumps(asdict(common))]
+        inherited = [common.notify, common.lifeline, ready_write]
+        inherited += [] if common.lease is None else [common.lease]
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", module, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=self._errors,
+                stderr=self._errors,
+                pass_fds=inherited,
+                start_new_session=True,  # a Ctrl-C in the terminal is not for it
+                env=server_environment(os.environ, common.threads),
+                bufsize=0,
+            )
+        finally:
+            os.close(ready_write)
+        try:
+            self._wait_until_ready(ready_read)
+        finally:
+            os.close(ready_read)
+
+    def _wait_until_ready(self, ready: int) -> None:
+        ends = select.select([ready], [], [], READY_SECONDS)[0]
+        answer = os.read(ready, 64) if ends else b""
+        if answer == READY:
+            return
+        self._process.kill()
+        self._process.wait()
+        said = self._last_words()
+        self.close()
+        if answer.startswith(MISSING):
+            raise SetupError(missing_package(answer.removeprefix(MISSING).decode()))
+        raise EngineError(f"the fork server did not start; its last words:\n{said}")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        """False once the server has died; it is then reaped."""
+        return self._process.poll() is None
+
+    def ask(self, directory: Path, gpu_id: str | None) -> None:
+        """Request a supervisor. If the server is dead, the attempt simply never starts."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps([str(directory), gpu_id]).encode() + b"\n")
+        except BrokenPipeError:
+            self._process.wait()
+
+    def _last_words(self) -> str:
+        """The end of what the server and its supervisors printed."""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 2000))
+        return self._errors.read().decode(errors="replace").strip()
+
+    def close(self) -> None:
+        """End the server, which ends when its requests do. Supervisors are left alone."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+
+
+def server_environment(base: Mapping[str, str], threads: int) -> dict[str, str]:
+    """One thread in its libraries, a placeholder for the mark, this package importable."""
+    environment = {
+        **base,
+        "OMP_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": "1",  # a library with threads must not be forked
+        "PYTHONUNBUFFERED": "1",
+        MARK: "-" * processes.MARK_LENGTH,
+    }
+    root = Path(__file__).parents[2]
+    if root.name not in ("site-packages", "dist-packages"):
+        known = base.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{root}{os.pathsep}{known}" if known else str(root)
+    return environment
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Self
 
-from budgets.events import Status, Withdrawn
-from orchestrator.execution import child, processes
-from orchestrator.execution.attempts import (
+from budgets.events import Status
+from orchestrator.execution import processes, trainer
+from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots
+from orchestrator.execution.files import (
     STARTED,
     Report,
     Started,
@@ -20,9 +21,7 @@ from orchestrator.execution.attempts import (
     write_model,
     write_summary,
 )
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.insistence import Insisted, insisted_on
-from orchestrator.execution.server import EngineError
+from orchestrator.execution.signals import Insisted, insisted_on
 
 THREADS = "OMP_NUM_THREADS"
 ANYTHING = "backslashreplace"
@@ -39,7 +38,6 @@ class InlineExecutor:
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
         self.warnings: tuple[str, ...] = ()
-        self.withdrawn: tuple[Withdrawn, ...] = ()
         self._queue: deque[Attempt] = deque()
         self._heard: list[int] = []  # signals, while something was evaluated
 
@@ -112,7 +110,7 @@ def _evaluated_here_alone(attempt: Attempt, slots: Slots) -> Report:
     """Evaluate, and end any copy of this process that the objective forked and let return."""
     here = os.getpid()
     with _restored(slots.threads):
-        report = child.evaluate(attempt, slots.device, slots.threads)
+        report = trainer.evaluate(attempt, slots.device, slots.threads)
     if os.getpid() != here:
         os._exit(0)  # a second orchestrator would write to the ledger
     return report

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from orchestrator.execution.server import EngineError
+from orchestrator.execution.api import EngineError
 
 PROBE_SECONDS = 5.0
 DRAIN_SECONDS = 25.0  # of the 60 s that Ray leaves its driver, for what runs to come to its end

@@ -6,19 +6,19 @@ import resource
 import select
 import signal
 import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from budgets.events import Status
 from budgets.formatting import in_bytes
-from budgets.plan import Limits
 from objectives.programs import kernel
+from objectives.secrets import redacted
 from orchestrator.execution import processes
-from orchestrator.execution.attempts import METRICS, Report, read_report
-from orchestrator.execution.evaluate import Attempt, Outcome
-from orchestrator.execution.launch import Launch, Spare, fork_spare
-from orchestrator.execution.lease import Ties
-from orchestrator.execution.logs import CappedLog
+from orchestrator.execution.api import Attempt, Outcome
+from orchestrator.execution.files import METRICS, Report, read_report
+from orchestrator.execution.trainer import Launch, fork_trainer
 
 TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
 CHECK_SECONDS = 0.25  # memory, heartbeat
@@ -27,26 +27,28 @@ ORPHAN_GRACE_SECONDS = 1.0  # nobody waits for the result any more: be quick
 
 @dataclass
 class Watch:
-    """One trainer and its tree, from fork to the last reaped process."""
+    """One trainer and its tree, from fork to the last reaped process.
 
-    limits: Limits
+    `why_unwanted` says why nobody is left to use the result, or nothing while somebody may be.
+    """
+
     attempt: Attempt
-    ties: Ties
+    why_unwanted: Callable[[], str]
     began: float
     violation: tuple[Status, str] | None = None
     trainer: int = 0
     exit_code: int | None = None  # of the trainer, negative for a signal
     peak_memory_bytes: int = 0
-    logs: list[CappedLog] = field(default_factory=list)
+    logs: list["CappedLog"] = field(default_factory=list)
     _checked_at: float = -math.inf
     _active_at: float = 0.0
     _metrics_seen: tuple[int, int] = (0, 0)
     _oom_kills_before: int = 0
 
-    def run(self, launch: Launch, spare: Spare) -> None:
+    def run(self, launch: Launch) -> None:
         """Start the trainer and return when it is gone, or the grace of a violation is over."""
         self._oom_kills_before = kernel.oom_kills()
-        self._start(launch, spare)
+        self._start(launch)
         poll = self._poll()
         self._check()
         while self.exit_code is None and self.violation is None:
@@ -59,20 +61,18 @@ class Watch:
         """As a signal handler: end the attempt as cancelled. Who wanted it is not known here."""
         self._violate(Status.CANCELLED, "its supervisor was told to end (SIGTERM)")
 
-    def check_ties(self) -> None:
+    def check_liveness(self) -> None:
         """Ends the attempt if nobody is left to use its result."""
-        if broken := self.ties.broken():
-            self._violate(Status.LOST, broken)
+        if why := self.why_unwanted():
+            self._violate(Status.LOST, why)
 
-    def _start(self, launch: Launch, spare: Spare) -> None:
-        directory, cap = self.attempt.directory, self.limits.log_bytes
-        if os.waitpid(spare.pid, os.WNOHANG)[0]:  # it died waiting, through nobody's fault here
-            spare = fork_spare()
-        self.trainer = spare.pid
-        spare.start(launch)
+    def _start(self, launch: Launch) -> None:
+        directory, cap = self.attempt.directory, self.attempt.limits.log_bytes
+        trainer = fork_trainer(launch)
+        self.trainer = trainer.pid
         self.logs = [
-            CappedLog(spare.stdout, directory / "stdout.txt", cap),
-            CappedLog(spare.stderr, directory / "stderr.txt", cap),
+            CappedLog(trainer.stdout, directory / "stdout.txt", cap),
+            CappedLog(trainer.stderr, directory / "stderr.txt", cap),
         ]
         self._active_at = time.monotonic()
 
@@ -88,7 +88,7 @@ class Watch:
     def _turn(self, poll: select.poll) -> bool:
         """Sleep until something happens, drain the pipes, reap. False: no child is left."""
         poll.poll(TICK_SECONDS * 1000)
-        self.check_ties()  # first: we may have slept much longer than we asked for
+        self.check_liveness()  # first: we may have slept much longer than we asked for
         for log in self.logs:
             descriptor = log.descriptor
             if log.drain():
@@ -111,8 +111,8 @@ class Watch:
     def _check(self) -> None:
         """Every limit, in the order in which a simultaneous breach is named."""
         now = time.monotonic()
-        if now - self.began > self.limits.wall_seconds:
-            self._took_too_long(f"ran over {self.limits.wall_seconds:g} s")
+        if now - self.began > self.attempt.limits.wall_seconds:
+            self._took_too_long(f"ran over {self.attempt.limits.wall_seconds:g} s")
         if now - self._checked_at < CHECK_SECONDS:
             return
         self._checked_at = now
@@ -122,7 +122,7 @@ class Watch:
     def _check_memory(self) -> None:
         used = processes.resident_bytes(processes.descendants(os.getpid()))
         self.peak_memory_bytes = max(self.peak_memory_bytes, used)
-        limit = self.limits.memory_bytes
+        limit = self.attempt.limits.memory_bytes
         if limit is not None and used > limit:
             self._violate(Status.OOM, f"used {in_bytes(used)} of {in_bytes(limit)}")
 
@@ -130,12 +130,12 @@ class Watch:
         seen = _size_and_mtime(self.attempt.directory / METRICS)
         if seen != self._metrics_seen:
             self._metrics_seen, self._active_at = seen, now
-        limit = self.limits.stall_seconds
+        limit = self.attempt.limits.stall_seconds
         if limit is not None and now - self._active_at > limit:
             self._took_too_long(f"stalled: no output or heartbeat for {limit:g} s")
 
     def _took_too_long(self, cause: str) -> None:
-        self.check_ties()  # again: we may have been stopped since, and then that is no timeout
+        self.check_liveness()  # again: we may have been stopped since, and then that is no timeout
         self._violate(Status.TIMEOUT, cause)
 
     def _violate(self, status: Status, cause: str) -> None:
@@ -145,7 +145,7 @@ class Watch:
     def _ask_to_leave(self, poll: select.poll) -> None:
         """SIGTERM to the tree, then wait for the trainer as long as the grace lasts."""
         assert self.violation is not None
-        grace = self.limits.grace_seconds
+        grace = self.attempt.limits.grace_seconds
         if self.violation[0] is Status.LOST:
             grace = min(grace, ORPHAN_GRACE_SECONDS)
         deadline = time.monotonic() + grace
@@ -228,3 +228,76 @@ def _size_and_mtime(path: Path) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (found.st_size, found.st_mtime_ns)
+
+
+class CappedLog:
+    """Drains one pipe into one file of about `cap_bytes`: the middle is dropped and counted.
+
+    The first half is written as it comes; the last half is kept in memory until `close`.
+    """
+
+    def __init__(self, descriptor: int, path: Path, cap_bytes: int) -> None:
+        os.set_blocking(descriptor, False)
+        self.descriptor: int | None = descriptor
+        self.dropped_bytes = 0
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._head_room = cap_bytes - cap_bytes // 2
+        self._tail_cap = cap_bytes // 2
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+        self._end = b""
+
+    def drain(self, at_most_bytes: int = 1 << 20) -> int:
+        """Read what is there without waiting; returns the number of bytes, closes at EOF."""
+        taken = 0
+        while self.descriptor is not None and taken < at_most_bytes:
+            try:
+                chunk = os.read(self.descriptor, 1 << 16)
+            except BlockingIOError:
+                break
+            if not chunk:
+                os.close(self.descriptor)
+                self.descriptor = None
+            taken += len(chunk)
+            self._end = (self._end + chunk)[-4096:]
+            self._keep(chunk)
+        return taken
+
+    def last_line(self, limit: int = 200) -> str:
+        """The last line with something on it, for a person, secrets left out."""
+        lines = self._end.decode(errors="replace").splitlines()
+        said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return redacted(said, os.environ)[:limit]
+
+    def _keep(self, chunk: bytes) -> None:
+        head, rest = chunk[: self._head_room], chunk[self._head_room :]
+        self._head_room -= len(head)
+        self._write(head)
+        if rest:
+            self._tail.append(rest)
+            self._tail_bytes += len(rest)
+        while self._tail_bytes > self._tail_cap:
+            excess = self._tail_bytes - self._tail_cap
+            first = self._tail.popleft()
+            if len(first) > excess:
+                self._tail.appendleft(first[excess:])
+            gone = min(excess, len(first))
+            self._tail_bytes -= gone
+            self.dropped_bytes += gone
+
+    def close(self) -> None:
+        """Append the kept end and close the file; whatever is still in the pipe is lost."""
+        if self.dropped_bytes:
+            self._write(f"\n[... {self.dropped_bytes} bytes dropped ...]\n".encode())
+        self._write(b"".join(self._tail))
+        os.close(self._file)
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+    def _write(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError:  # a full disk costs the log, not the evaluation
+            self.dropped_bytes += len(data)

@@ -34,6 +34,7 @@ from orchestrator.look.next_step import (
     beginning,
     named,
     of_objective,
+    planning,
     way_on,
 )
 from orchestrator.look.run import Run
@@ -170,8 +171,9 @@ def _search(run: Run) -> str:
 
 
 def _calibrated(run: Run) -> Answer:
-    plan, own, limits = (of_objective(run, "plan"),), run.baseline, run.plan.thresholds
-    way = NextStep("See what a search would take, and what it could tell.", plan)
+    own, limits = run.baseline, run.plan.thresholds
+    see = "See what a search would take, and what it could tell."
+    way = NextStep(see, (planning(run),))
     if own is None:
         return _answer(run, "Baseline not measured", "trouble", way)
     found, sure = "The baseline's score.", "How far scores differ from seed to seed is not known."

@@ -18,7 +18,7 @@ from budgets.formatting import printable
 from budgets.state import Batch, RunState
 from budgets.verdict.finalists import BASELINE
 from objectives.secrets import redacted, without_values
-from orchestrator.execution.attempts import METRICS, STARTED
+from orchestrator.execution.files import METRICS, STARTED
 from orchestrator.look.rows import Curve, LogEnd
 from orchestrator.records.attempts import attempt_place
 

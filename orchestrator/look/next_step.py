@@ -1,6 +1,6 @@
 """What a person does next, with the commands that do just that."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
@@ -44,16 +44,30 @@ def named(run: Run) -> str:
 
 def beginning(run: Run) -> tuple[str, ...]:
     """The command that its last session was begun with; empty where its ledger does not say."""
+    words = _recorded(run, ONCE)
+    return (command(*words),) if words else ()
+
+
+def planning(run: Run) -> str:
+    """The command that plans a search with the settings and on the machine of a calibration."""
+    words = _recorded(run, (*ONCE, "--seeds"))
+    if words[:1] == ["calibrate"]:
+        return command("plan", *(word for word in words[1:] if word != "--again"))
+    return of_objective(run, "plan")
+
+
+def _recorded(run: Run, without: Sequence[str]) -> list[str]:
+    """The words of the recorded command without those options; none where a secret is hidden."""
     own = next((one.command for one in reversed(run.state.opened) if one.command), ())
-    if not own or any(secrets.HIDDEN in word for word in own):
-        return ()
-    values = [place + 1 for place, word in enumerate(own) if word in ONCE]
-    lasting = (
+    if any(secrets.HIDDEN in word for word in own):
+        return []
+    values = [place + 1 for place, word in enumerate(own) if word in without]
+    left_out = ("--json", *without)
+    return [
         word
         for place, word in enumerate(own)
-        if place not in values and word != "--json" and word.partition("=")[0] not in ONCE
-    )
-    return (command(*lasting),)
+        if place not in values and word.partition("=")[0] not in left_out
+    ]
 
 
 def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = None) -> str:

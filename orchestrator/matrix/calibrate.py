@@ -3,8 +3,8 @@
 from budgets.plan import Calibration
 from objectives import registry
 from orchestrator.config import Config
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.execution.evaluate import Slots
 from orchestrator.matrix.matrix import evaluate
 from orchestrator.plan.history import (
     CALIBRATION_SEEDS,

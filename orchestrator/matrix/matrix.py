@@ -11,8 +11,8 @@ from typing import Any
 from budgets.plan import Calibration, Devices, Envelope, Parent, Phase, Plan
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.execution.evaluate import Slots
 from orchestrator.plan.history import calibration_here
 from orchestrator.plan.resolve import (
     Overrides,

@@ -109,7 +109,7 @@ def _is_same_model(entry: Entry, spec: ObjectiveSpec) -> bool:
 
 
 def _uncut(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in CUTS | BUDGET}
+    return {name: value for name, value in settings.items() if name not in CUTS | set(BUDGET)}
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from budgets.plan import Calibration, Plan
 from budgets.state import ImpossibleEventError, RunState
 from objectives.api import Objective
 from orchestrator.config import Config, Verdict
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.execution.evaluate import Slots
 from orchestrator.matrix.calibrate import calibrated_for
 from orchestrator.plan.history import calibration_here, known_knobs
 from orchestrator.plan.resolve import (

@@ -18,8 +18,8 @@ from budgets.plan import Plan
 from budgets.state import RunState, Try
 from orchestrator.capacity import AtMost
 from orchestrator.config import Config
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.execution.evaluate import Slots
 from orchestrator.matrix.matrix import evaluate
 from orchestrator.plan.resolve import Overrides, calibration_plan, run_directory, short_hash
 from orchestrator.records.recorded import Result, recorded_state

@@ -356,8 +356,8 @@ def on_such(entry: Entry, devices: Devices) -> bool:
 UNMEASURED = 0.7
 """Of a throughput that was measured elsewhere or otherwise: what is counted on."""
 
-BUDGET = frozenset({"target_flops", "num_batches", "num_epochs"})
-"""Settings that say how long to train, and nothing of what."""
+BUDGET = ("target_flops", "num_batches", "num_epochs")
+"""Settings that say how long to train, and nothing of what. The first that is set decides."""
 
 Nearness = Literal["the same objective", "the same model", "the same kind of objective"]
 _NEAREST_FIRST: tuple[Nearness, ...] = get_args(Nearness)

@@ -44,8 +44,8 @@ from orchestrator.config import (
     Config,
     Verdict,
 )
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Slots
 from orchestrator.plan.known import read_known
 
 METHOD: SearchMethod = "guided"
@@ -455,7 +455,6 @@ def engine_of(config: Config) -> Engine:
     backend = config.backend
     return Engine(
         backend.executor,
-        backend.launcher,
         backend.address,
         backend.device,
         backend.workers,

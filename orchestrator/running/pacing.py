@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from budgets.ledger import read
 from orchestrator.capacity import Controlled, HostSlots, Pace, Pacing, Together
-from orchestrator.execution.evaluate import Slots
+from orchestrator.execution.api import Slots
 from orchestrator.running.run import Run
 
 MEASURES = ("calibration",)

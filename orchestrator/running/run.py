@@ -25,15 +25,17 @@ from budgets.state import Batch, Observer, RunState, Try, apply, begin, fold, ti
 from budgets.storage import unused
 from objectives.programs import sources
 from objectives.programs.objective import ProgramObjective
-from orchestrator.execution.attempts import (
+from orchestrator.execution.api import Attempt, Outcome
+from orchestrator.execution.files import (
     CONFIG,
     STARTED,
     SUMMARY,
     Started,
+    Unknown,
+    Unstarted,
     read,
+    recover,
 )
-from orchestrator.execution.evaluate import Attempt, Outcome
-from orchestrator.execution.recovery import Unknown, Unstarted, recover
 from orchestrator.plan.differences import differences, in_short
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.planned import knobs_of, objective_of, space_of
@@ -90,8 +92,7 @@ class Run:
                 end = settled(attempt.reserved, outcome)
                 if end.status is Status.CANCELLED and not may_be_cancelled:
                     end = replace(end, status=Status.LOST)
-                own = judged(self.state, end)
-                return self.record(self._excused(own))
+                return self.record(self._excused(judged(self.state, end)))
         return None
 
     def _excused(self, own: Settled) -> Settled:

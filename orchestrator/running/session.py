@@ -21,9 +21,10 @@ from budgets.state import Generation, Observer, RunState
 from budgets.storage import DISK, Storage, read_plain
 from objectives.api import Objective
 from orchestrator.capacity import Pace, Pacing
+from orchestrator.execution.api import Executor, Slots
 from orchestrator.execution.engine import Engine, opened
-from orchestrator.execution.evaluate import Executor, Slots
 from orchestrator.execution.processes import this_owner
+from orchestrator.execution.signals import SignalStop
 from orchestrator.plan.history import keep
 from orchestrator.plan.resolve import Overrides
 from orchestrator.records import metrics
@@ -34,7 +35,6 @@ from orchestrator.running.place import check_place, make_directory
 from orchestrator.running.preflight import preflight
 from orchestrator.running.rulings import conclude, judge_on_record, override, refuse_override
 from orchestrator.running.run import Run, check_same_plan, open_run, settle_abandoned
-from orchestrator.running.signals import SignalStop
 from orchestrator.running.walk import Proposer, Stop, Walk
 
 

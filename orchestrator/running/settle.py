@@ -7,8 +7,8 @@ from budgets.events import Reserved, Settled, Status
 from budgets.failures import was_given_up
 from budgets.formatting import one_line
 from budgets.state import RunState
-from orchestrator.execution.child import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
-from orchestrator.execution.evaluate import Outcome
+from orchestrator.execution.api import Outcome
+from orchestrator.execution.trainer import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
 from orchestrator.records.attempts import attempt_place
 
 

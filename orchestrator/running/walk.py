@@ -19,7 +19,7 @@ from budgets.schedule import at_work, awaited, can_ask, next_step, search_is_ove
 from budgets.state import Batch, Generation, RunState
 from budgets.verdict.decision import decide
 from orchestrator.capacity import Pace
-from orchestrator.execution.evaluate import Executor
+from orchestrator.execution.api import Executor
 from orchestrator.plan.comparisons import due
 from orchestrator.plan.seeds import evaluation_seeds
 from orchestrator.running.rulings import judge_on_record, put_on_record
@@ -167,9 +167,6 @@ class Walk:
         self.look(self.run)
         for outcome in self.executor.wait(WAIT_SECONDS):
             self.run.take(outcome, may_be_cancelled=self.stop.requested)
-        for device in self.executor.withdrawn:
-            if device not in self.run.state.withdrawn:
-                self.run.record(device)
         self.pace.look(self.run.state)
 
     def _drained(self) -> bool:

@@ -7,9 +7,8 @@ generator keyed by (seed, generation or block): asking again gives the same dire
 from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from orchestrator.search.arithmetic import Array, orthogonal
 
 
 class Directions(Protocol):
@@ -56,7 +55,7 @@ class MirroredOrthogonal(_ByGeneration):
     def __call__(self, rows: int, dimension: int) -> Array:
         pairs = -(-rows // 2)
         draws = self._rng.standard_normal((pairs, dimension))
-        blocks = [_orthogonal(draws[i : i + dimension]) for i in range(0, pairs, dimension)]
+        blocks = [orthogonal(draws[i : i + dimension]) for i in range(0, pairs, dimension)]
         return _mirrored(np.concatenate(blocks), rows)
 
 
@@ -88,20 +87,11 @@ class Chained:
 
     def _block(self, number: int, dimension: int) -> Array:
         draws = _generator(self._seed, number).standard_normal((dimension, dimension))
-        return _orthogonal(draws)
+        return orthogonal(draws)
 
 
 def _generator(seed: int, number: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, number])))
-
-
-def _orthogonal(block: Array) -> Array:
-    """The rows made orthogonal, uniformly over rotations, each keeping its length."""
-    q, r = np.linalg.qr(block.T)
-    signs = np.where(np.diag(r) < 0, -1.0, 1.0)
-    lengths = np.linalg.norm(block, axis=1, keepdims=True)
-    directions: Array = (q * signs).T * lengths
-    return directions
 
 
 def _mirrored(half: Array, rows: int) -> Array:

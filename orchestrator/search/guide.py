@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from budgets.events import Guided
 from budgets.state import Generation
-from orchestrator.search.directions import Array
+from orchestrator.search.arithmetic import Array, dot, eigh
 from orchestrator.search.strategy import Strategy
 from orchestrator.search.surrogate import Whole, fit, minimum
 
@@ -44,16 +43,10 @@ def guided(
     """What a model of the generations `seen` advises after the `latest` so many candidates.
 
     `before` is the step that they were drawn with. None where the scores are too few to say
-    anything. On one thread of the linear algebra: its bits do not depend on how many there are.
+    anything.
     """
     data = _data(seen)
-    if data is None:
-        return None
-    with _THREADS.limit(limits=1):
-        return _advice(data, latest, strategy, before)
-
-
-_THREADS = ThreadpoolController()
+    return None if data is None else _advice(data, latest, strategy, before)
 
 
 class _Data(NamedTuple):
@@ -78,14 +71,15 @@ def _data(generations: Sequence[Generation]) -> _Data | None:
 
 def _advice(data: _Data, latest: int, strategy: Strategy, before: float) -> Guided:
     centre = np.array(strategy.favourite)
-    axes = np.linalg.cholesky(strategy.covariance)
+    variances, axes = eigh(strategy.covariance)
+    deviations = np.sqrt(variances)
 
     def whitened(where: Array) -> Array:
-        white: Array = np.linalg.solve(axes, (where - centre).T).T
+        white: Array = dot(where - centre, axes) / deviations
         return white
 
     def unwhitened(where: Array) -> Array:
-        points: Array = centre + where @ axes.T
+        points: Array = centre + dot(where * deviations, axes.T)
         return points
 
     def within(where: Array) -> Array:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from orchestrator.search.arithmetic import Array, eigh
 
 Point = tuple[float, ...]
 Matrix = tuple[tuple[float, ...], ...]
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def landscape(favourite: Point, sigma: float, covariance: Array) -> Landscape:
     deviations = np.sqrt(np.diag(covariance))
     correlations = covariance / np.outer(deviations, deviations)
     np.fill_diagonal(correlations, 1.0)
-    eigenvalues, axes = np.linalg.eigh(covariance)
+    eigenvalues, axes = eigh(covariance)
     signs = np.sign(axes[np.abs(axes).argmax(axis=0), range(len(eigenvalues))])
     return Landscape(
         favourite=favourite,

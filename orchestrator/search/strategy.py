@@ -10,12 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.search.directions import Array, Directions
+from orchestrator.search.arithmetic import NUMPY, Array, eigh
+from orchestrator.search.directions import Directions
 from orchestrator.search.landscape import Landscape, Point, landscape
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it misses matplotlib, which nobody asked for
     import cma
+    import cma.sampler
+    import cma.sigma_adaptation
+
+for _module in (cma.evolution_strategy, cma.sampler, cma.sigma_adaptation):
+    _module.np = NUMPY  # pycma's own products would not be the same on every processor
 
 LARGEST_CONDITION = 1e10
 """Of a covariance matrix to begin with: beyond it, rounding decides its shortest axes."""
@@ -53,6 +59,7 @@ class Strategy:
                 "randn": self._directions,
                 "seed": np.nan,  # leaves NumPy's global generator alone
                 "CMA_diagonal": 0,
+                "CMA_eigenmethod": eigh,
                 "timeout": np.inf,
                 "signals_filename": "",
                 "verb_log": 0,
@@ -67,7 +74,7 @@ class Strategy:
 
     def _begin_with(self, shape: Array) -> None:
         """Draw the first generation from this covariance matrix instead of the identity."""
-        eigenvalues = np.linalg.eigvalsh(shape)
+        eigenvalues, _ = eigh(shape)
         if not eigenvalues[0] * LARGEST_CONDITION > eigenvalues[-1]:
             raise ValueError(
                 "shape: expected a positive definite matrix, got one with eigenvalues from "

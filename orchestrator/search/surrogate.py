@@ -8,6 +8,7 @@ made on the same seeds), and how far the worse half of the scores is squashed.
 (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.)
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,13 +16,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from orchestrator.search.arithmetic import Array, Tridiagonal, dot, exp, log
+
 Whole = npt.NDArray[np.int64]
 
 LENGTHS = (1.0, 2.0, 4.0, 8.0)
 """In standard deviations of the search's distribution, times the root of the dimension."""
 
-NOISES = 10.0 ** np.arange(-10, 3.1, 0.5)
+NOISES = np.cumprod(np.array([1e-10, *[math.sqrt(10)] * 26]))
 """Variance of an evaluation's own noise by that of the function."""
 
 SHARED = (0.0, 3.0)
@@ -57,7 +59,7 @@ class Surrogate:
     def __call__(self, points: Array) -> tuple[Array, Array]:
         """Mean (m,) and its gradient (m, d) at `points` (m, d), but for a constant."""
         steps = points[:, None] - self.points[None]
-        pulls = np.exp(-np.square(steps).sum(axis=2) / (2 * self.length**2)) * self.weights
+        pulls = exp(-np.square(steps).sum(axis=2) / (2 * self.length**2)) * self.weights
         slopes = (pulls[:, :, None] * steps).sum(axis=1) / self.length**2
         return pulls.sum(axis=1), -slopes
 
@@ -90,8 +92,8 @@ def fit(points: Array, scores: Array, generations: Whole) -> Surrogate:
     squashed = _squashings(tamed)
     noises = [_shared_noise(generations, shared) for shared in SHARED]
     found: list[tuple[float, _Likeliest]] = []
-    for length in (float(np.sqrt(dimension)) * each for each in LENGTHS):
-        kernel = np.exp(-distances / (2 * length**2)) + LEVEL
+    for length in (math.sqrt(dimension) * each for each in LENGTHS):
+        kernel = exp(-distances / (2 * length**2)) + LEVEL
         found += [(length, _likeliest(kernel, noise, squashed)) for noise in noises]
     length, best = max(found, key=lambda each: each[1].likelihood)
     with np.errstate(over="ignore"):
@@ -124,14 +126,15 @@ def _squashings(scores: Array) -> list[_Squashed]:
             found.append(_standardised(scores, 0.0))
         elif good > 0:
             excess = np.maximum(scores - median, 0.0) / (times * good)
-            values = np.minimum(scores, median) + times * good * np.log1p(excess)
-            found.append(_standardised(values, -float(np.log1p(excess).sum())))
+            logarithms = log(1 + excess)
+            values = np.minimum(scores, median) + times * good * logarithms
+            found.append(_standardised(values, -float(logarithms.sum())))
     return found
 
 
 def _standardised(values: Array, log_slope: float) -> _Squashed:
     scale = float(values.std()) or 1.0
-    log_slope -= len(values) * float(np.log(scale))
+    log_slope -= len(values) * float(log(scale))
     return _Squashed((values - values.mean()) / scale, scale, log_slope)
 
 
@@ -141,33 +144,32 @@ def _shared_noise(generations: Whole, shared: float) -> _SharedNoise:
     shrunk = (1 - 1 / np.sqrt(1 + shared * counts)) / counts
 
     def whiten(rows: Array) -> Array:
-        white: Array = rows - (members * shrunk) @ (members.T @ rows)
+        sums = dot(members.T, rows)
+        white: Array = rows - (sums.T * shrunk).T[places]
         return white
 
-    return _SharedNoise(whiten, float(np.log1p(shared * counts).sum()))
+    return _SharedNoise(whiten, float(log(1 + shared * counts).sum()))
 
 
 def _likeliest(kernel: Array, noise: _SharedNoise, squashed: list[_Squashed]) -> _Likeliest:
     """Of all noises and squashings: one decomposition serves them all."""
     count = len(kernel)
-    eigenvalues, axes = np.linalg.eigh(noise.whiten(noise.whiten(kernel).T))
-    variances = np.maximum(eigenvalues, 0)[None] + NOISES[:, None]
-    log_variances = np.log(variances).sum(axis=1) + noise.log_determinant
-    found = []
-    for each in squashed:
-        along = axes.T @ noise.whiten(each.values)
-        size = np.maximum((np.square(along) / variances).sum(axis=1) / count, 1e-300)
-        likelihoods = -(count * np.log(size) + log_variances) / 2 + each.log_slope
-        place = int(likelihoods.argmax())
-        found.append(
-            _Likeliest(
-                likelihood=float(likelihoods[place]),
-                weights=noise.whiten(axes @ (along / variances[place])),
-                scale=each.scale,
-                noise=float(np.sqrt(size[place] * NOISES[place])),
-            )
-        )
-    return max(found, key=lambda each: each.likelihood)
+    covariance = Tridiagonal.of(noise.whiten(noise.whiten(kernel).T))
+    pivots = covariance.pivots(NOISES)
+    values = noise.whiten(np.column_stack([each.values for each in squashed]))
+    forward = covariance.forward(pivots, covariance.inward(values))  # (n, noises, squashings)
+    sizes = np.maximum((forward * forward / pivots[:, :, None]).sum(axis=0) / count, 1e-300)
+    log_determinants = log(pivots).sum(axis=0)[:, None] + noise.log_determinant
+    log_slopes = np.array([each.log_slope for each in squashed])
+    likelihoods = log_slopes - (count * log(sizes) + log_determinants) / 2
+    own, squashing = np.unravel_index(likelihoods.argmax(), likelihoods.shape)
+    solution = covariance.backward(pivots[:, own], forward[:, own, squashing])
+    return _Likeliest(
+        likelihood=float(likelihoods[own, squashing]),
+        weights=noise.whiten(covariance.outward(solution[:, None]))[:, 0],
+        scale=squashed[int(squashing)].scale,
+        noise=math.sqrt(sizes[own, squashing] * NOISES[own]),
+    )
 
 
 def minimum(

@@ -16,9 +16,9 @@ from budgets.ledger import LEDGER, LedgerCorruptError, Record, check_mark, read,
 from budgets.liveness import centre_of, moved
 from budgets.plan import Inherited, Parent, Plan, SearchTerms, Source
 from budgets.state import ImpossibleEventError, RunState, fold
-from orchestrator.execution.attempts import SUMMARY
-from orchestrator.execution.attempts import read as read_file
-from orchestrator.execution.evaluate import Outcome
+from orchestrator.execution.api import Outcome
+from orchestrator.execution.files import SUMMARY
+from orchestrator.execution.files import read as read_file
 from orchestrator.plan.seeds import evaluation_seeds
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.diverged import DivergedError, ReplayError

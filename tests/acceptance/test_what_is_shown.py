@@ -2,14 +2,11 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from tests.acceptance.books import Books, cut
+from tests.acceptance.books import cut
 from tests.acceptance.looking import commands_on, page_of, plain, served
 from tests.acceptance.product import Product, WarmStart
 
@@ -49,13 +46,6 @@ def ended(tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart) -> It
     yield user
     user.verify()
     user.end()
-
-
-def watched(product: Product, run: str) -> dict[str, Any]:
-    """The last document of the live view."""
-    lines = product("status", run, "--watch", "--json").out.splitlines()
-    found: dict[str, Any] = json.loads(lines[-1])
-    return found
 
 
 def test_a_winner_at_the_end_of_a_range_is_said_on_every_surface(ended: Ended) -> None:
@@ -101,26 +91,6 @@ def test_every_command_on_a_page_can_be_pasted(ended: Ended) -> None:
             ended(*(["plan", *words[1:]] if is_search else words))  # what it would do
 
 
-def test_best_so_far_chance_and_noise_are_of_candidates_in_every_view(looker: Product) -> None:
-    run = "no_go_noise"  # of three seeds a candidate
-    best = min(Books.of(looker.run_directory(run)).candidate_means.values())
-    report = looker.json("report", run)
-    last, baseline = report["generations"][-1], report["baseline"]
-    assert [last["best_so_far"], report["best_so_far"]] == pytest.approx([best] * 2)
-    assert last["best_by_chance"] == report["best_by_chance"]
-    band = [baseline["mean"] + sds * baseline["sd"] / 3**0.5 for sds in (-2, 2)]
-    assert report["noise_band"] == pytest.approx(band)
-
-
-@pytest.mark.parametrize("run", ["go", "no_go_noise", "statuses", "all_failed"])
-def test_every_command_has_the_same_document_of_a_run(looker: Product, run: str) -> None:
-    report = looker.json("report", run)
-    documents = (
-        [report] if run == "campaign" else [looker.json("status", run), watched(looker, run)]
-    )
-    assert documents == [report] * len(documents)
-
-
 def test_the_page_of_an_interrupted_run_says_how_to_take_it_up(product: Product) -> None:
     product(*SMALL, "--run-id", "run")
     cut(product.run_directory("run"), 20)
@@ -132,20 +102,6 @@ def test_the_page_of_an_interrupted_run_says_how_to_take_it_up(product: Product)
     product.verify()
 
 
-def test_the_live_view_says_all_of_what_matters_in_80_columns(product: Product) -> None:
-    name = "a-name-that-nearly-fills-the-line-of-a-terminal"
-    product(*SMALL, "--run-id", name)
-    environment = {**product.environment(), "TERM": "xterm"}
-    del environment["COLUMNS"]
-    command = f"stty cols 80 rows 24; exec {sys.executable} -m orchestrator status {name} --watch"
-    seen = subprocess.run(
-        ["/usr/bin/script", "-qec", command, "/dev/null"],
-        cwd=product.folder, env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    words = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.stdout).split()
-    assert {name + ",", "finished"} <= set(words)
-
-
 def test_a_verdict_has_one_colour_and_the_rows_of_its_plot_can_be_read(looker: Product) -> None:
     run = "beaten_by_a_control"
     runs, page = served(looker, run)
@@ -155,15 +111,3 @@ def test_a_verdict_has_one_colour_and_the_rows_of_its_plot_can_be_read(looker: P
     plot = page_of(looker, run).partition('id="plot-gains"')[2].partition("</figure>")[0]
     assert "synapses off at equal seconds" in plot
     assert "\N{HORIZONTAL ELLIPSIS}" not in plot
-
-
-def test_an_evaluation_was_in_the_slot_where_it_was_seen(product: Product) -> None:
-    """Each in the lowest that was free."""
-    product(*SMALL[:5], "--executor", "local", "--workers", "2", "--run-id", "run")
-    run = product.run_directory("run")
-    reported = {one["place"]: one["slot"] for one in product.json("report", run)["attempts"]}
-    assert set(reported.values()) == {0, 1}
-    for seen_after in (14, 12):
-        cut(run, seen_after)
-        busy = [slot for slot in product.json("status", run)["slots"] if slot["place"]]
-        assert {slot["place"]: slot["slot"] for slot in busy}.items() <= reported.items()

@@ -2,9 +2,6 @@
 
 Each run's ledger is kept as it was written, with its *essence*: what it found and what it spent,
 as the test's own books read it. A ledger of a later schema must have the same essence.
-
-`beaten_by_a_control` is not made here: it is a small training whose compared scores were lowered by
-2 %, so that its winner is a Go and its controls are better still.
 """
 
 import shutil
@@ -17,7 +14,7 @@ from pathlib import Path
 
 import orjson
 
-from tests.acceptance.books import LEDGER, Books, cut, records
+from tests.acceptance.books import HEAD, LEDGER, Books, cut, records, sealed
 from tests.acceptance.product import Product, WarmStart, wait_until
 
 RUNS = Path(__file__).with_name("runs")
@@ -81,6 +78,8 @@ controls = true
 [backend]
 executor = "inline"
 """
+LOWERED = {("reference", 0): 1.0, ("reference", 1): 0.96, ("winner", 0): 0.98, ("winner", 1): 0.92}
+LOWERED |= {("finalists", 0): 0.98, ("finalists", 1): 0.98}
 SMALL = ("--set", "dimension=4", "--executor", "inline", "--workers", "2")
 NOISY = (*SMALL, "--set", "noise=0.01")
 
@@ -180,7 +179,7 @@ def capped(product: Product) -> Path:
     """Stopped by a cap, which was raised, and stopped by it again."""
     costs = (
         "--set",
-        "seconds=0.01",
+        "seconds=0.02",
         "--assume-eval-seconds",
         "0.02",
         "--set",
@@ -243,9 +242,30 @@ def campaign(product: Product) -> Path:
     return ledger.parent
 
 
+def beaten_by_a_control(product: Product) -> Path:
+    """A small training with scores lowered on the way: its winner is a Go, its controls better."""
+    sizes = "n_layer=1 n_head=1 n_kv_head=1 n_embd=16 sequence_len=128 micro_batch_size=3"
+    sizes += " gradient_accumulation_steps=1 target_flops=6e8 val_windows=512"
+    words = ["--tier", "target", "--executor", "local", "--workers", "1"]
+    words += ["--set", "evaluation.limit_seconds=60"]
+    words += ["--set", "search.population=4", "--set", "search.generations=2"]
+    words += [word for size in sizes.split() for word in ("--set", f"training.{size}")]
+    words += ["--set", "verdict.rung=0", "--set", "verdict.confirm_seeds=5"]
+    run = phase1(product, "beaten_by_a_control", *words, code=4)
+    end = ("fired", "decided", "concluded")
+    lines = [one for one in Books.of(run).lines if one["event"]["kind"] not in end]
+    for event in (line["event"] for line in lines):
+        if event["kind"] == "settled" and event["panel"] is not None:
+            event["score"] *= LOWERED[event["panel"], min(event["candidate"], 1)]
+    (run / LEDGER).write_bytes(sealed(lines))  # it decides again
+    (run / HEAD).unlink()
+    return phase1(product, "beaten_by_a_control", *words)
+
+
 RECORDED: tuple[Callable[[Product], Path], ...] = (
     smoke, go, go_at_the_end, go_fades, no_go_noise, no_go_small, statuses, all_failed,
     capped, interrupted, phase2, proxy_check, space_check, calibration, campaign,
+    beaten_by_a_control,
 )  # fmt: skip
 
 

@@ -13,10 +13,9 @@ import pytest
 from budgets.ledger import HEAD, LEDGER
 from objectives import registry
 from objectives.api import Context, Knobs, Measurement, Objective, SetupError
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Slots
-from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.launch import Program
+from orchestrator.execution.local import LocalExecutor
 from orchestrator.records.recorded import Result
 from tests import ledgers
 from tests.simulation.session import SimulatedEngine
@@ -145,7 +144,7 @@ def rude(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engine]:
 
     def engine(entry: str) -> Engine:
         def make(slots: Slots) -> LocalExecutor:
-            return LocalExecutor(slots, program=Program(entry=f"rude:{entry}"))
+            return LocalExecutor(slots, entry=f"rude:{entry}")
 
         return SimulatedEngine("local", workers=2, make=make)
 

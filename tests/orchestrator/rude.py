@@ -15,14 +15,14 @@ from typing import NoReturn
 from budgets.events import Status
 from objectives import registry
 from objectives.api import Measurement, SetupError
-from orchestrator.execution import child
-from orchestrator.execution.attempts import MEASUREMENT, Report, write_model
-from orchestrator.execution.evaluate import Attempt
+from orchestrator.execution import trainer
+from orchestrator.execution.api import Attempt
+from orchestrator.execution.files import MEASUREMENT, Report, write_model
 
 
 def main(attempt: Attempt, device: str, threads: int) -> int:
     misuse()
-    return child.main(attempt, device, threads)
+    return trainer.main(attempt, device, threads)
 
 
 def misuse() -> None:
@@ -41,7 +41,7 @@ def misuse() -> None:
 def fork_and_linger(attempt: Attempt, device: str, threads: int) -> int:
     """The first process measures; its copy, which knows no better, does too, and stays."""
     is_copy = os.fork() == 0
-    status = child.main(attempt, device, threads)
+    status = trainer.main(attempt, device, threads)
     if is_copy:
         time.sleep(60)
     return status
@@ -54,19 +54,19 @@ def leave(attempt: Attempt, _device: str, _threads: int) -> int:
 def segfault(attempt: Attempt, device: str, threads: int) -> int:
     if "gen_0000/cand_0003" in str(attempt.directory):
         ctypes.string_at(0)
-    return child.main(attempt, device, threads)
+    return trainer.main(attempt, device, threads)
 
 
 def killed(attempt: Attempt, device: str, threads: int) -> int:
     """As somebody outside does: the supervisor learns of it by the evaluation's end."""
     if "gen_0000/cand_0003" in str(attempt.directory):
         os.kill(os.getpid(), signal.SIGKILL)
-    return child.main(attempt, device, threads)
+    return trainer.main(attempt, device, threads)
 
 
 def killed_once(attempt: Attempt, device: str, threads: int) -> int:
     is_again = "." in attempt.directory.name
-    return (child.main if is_again else killed)(attempt, device, threads)
+    return (trainer.main if is_again else killed)(attempt, device, threads)
 
 
 def literal(attempt: Attempt, _device: str, _threads: int) -> int:
@@ -89,7 +89,7 @@ def unready(attempt: Attempt, device: str, threads: int) -> int:
     """Finds nothing to evaluate while there is a file `missing` beside the runs."""
     if any((parent / "missing").exists() for parent in attempt.directory.parents):
         registry._BUILDERS[attempt.objective.name] = _no_text
-    return child.main(attempt, device, threads)
+    return trainer.main(attempt, device, threads)
 
 
 def _no_text(_settings: object) -> NoReturn:

@@ -327,7 +327,7 @@ def test_arguments_and_file_are_what_the_program_takes(
     rows = orjson.loads(command("explain", "best.toml", "--json").out)["knobs"]
     assert {row["name"]: row["baseline"] for row in rows} == knobs
     training = tomllib.loads(text)["training"]
-    assert not {"code", "send", "needs"} & set(training)
+    assert "code" not in training
     if door == "checkout":  # beside those that were not searched
         assert training["flags"] == {**FLAGS, **knobs}
     else:  # they keep their range

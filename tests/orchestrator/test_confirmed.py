@@ -18,7 +18,7 @@ from budgets.events import (
     Status,
 )
 from budgets.plan import PanelName
-from orchestrator.execution.evaluate import Outcome
+from orchestrator.execution.api import Outcome
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import rebuild
 from orchestrator.records.attempts import attempt_place

@@ -12,8 +12,8 @@ import pytest
 from orchestrator import doctor
 from orchestrator.doctor import NoAnswerError, answered
 from orchestrator.execution import processes
+from orchestrator.execution.api import EngineError
 from orchestrator.execution.devices import Offer
-from orchestrator.execution.server import EngineError
 from tests.imported import MAIN, imported_by
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from budgets.plan import SearchTerms
 from budgets.state import Generation, Try
 from objectives import registry
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Slots
 from orchestrator.records.recorded import Result
 from orchestrator.search import Search
 from orchestrator.verification.verify import verify

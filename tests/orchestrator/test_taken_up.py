@@ -10,8 +10,8 @@ import pytest
 
 from budgets.events import Reserved, Settled, Status
 from budgets.ledger import HEAD, LEDGER, LedgerRolledBackError, read
-from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, read_summary
-from orchestrator.execution.evaluate import Attempt
+from orchestrator.execution.api import Attempt
+from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, read_summary
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.settle import attempt_id

@@ -19,8 +19,8 @@ from objectives import registry
 from objectives.analytic import AnalyticObjective
 from objectives.api import Measurement, ObjectiveSpec
 from objectives.space import Knob, SearchSpace
-from orchestrator.execution.attempts import locked, write_summary
-from orchestrator.execution.evaluate import Attempt, Outcome
+from orchestrator.execution.api import Attempt, Outcome
+from orchestrator.execution.files import locked, write_summary
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.plan.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result

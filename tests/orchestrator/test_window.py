@@ -15,8 +15,7 @@ from budgets.ledger import LEDGER, read
 from budgets.plan import Calibration, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.cli.conducting import finish
-from orchestrator.cli.output import Output
+from orchestrator.cli.session import Output, finish
 from orchestrator.cli.terminal import console
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of

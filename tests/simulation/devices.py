@@ -14,13 +14,12 @@ from typing import Literal, Self, TypeVar, get_args
 
 import numpy as np
 
-from budgets.events import Status, Withdrawn
+from budgets.events import Status
 from budgets.plan import PanelName
 from objectives import registry
 from objectives.api import Context
-from orchestrator.execution.attempts import CONFIG, STARTED, SUMMARY, Started, write_model
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.server import EngineError
+from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots
+from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, Started, write_model
 from tests.simulation.session import SimulatedClock
 
 Evaluation = tuple[PanelName | None, int, int, int]
@@ -236,7 +235,7 @@ class SimulatedExecutor:
     def __init__(self, slots: Slots, machines: Machines, rates: FaultRates) -> None:
         self.slots = slots
         self.warnings: tuple[str, ...] = ()
-        self.withdrawn: tuple[Withdrawn, ...] = ()
+        self._lost: tuple[str, ...] = ()
         self.running: list[Running] = []
         self._machines, self._rates = machines, rates
         self._devices = [Device(f"sim-{n}", self._factor()) for n in range(slots.count)]
@@ -262,7 +261,7 @@ class SimulatedExecutor:
     def free(self, avoid: str = "") -> int:
         self._machines.touch()
         self._notice_lost_devices()
-        if not self.running and len(self.withdrawn) == len(self._devices):
+        if not self.running and len(self._lost) == len(self._devices):
             raise EngineError("no slot is left")
         usable = self._usable()
         others = [device for device in usable if device.name != avoid]
@@ -272,10 +271,9 @@ class SimulatedExecutor:
         return len(usable)
 
     def _notice_lost_devices(self) -> None:
-        now, known = self._machines.clock.seconds, {device.device for device in self.withdrawn}
-        lost = [d.name for d in self._devices if d.is_lost(now) and d.name not in known]
-        why = "its node does not come back"
-        self.withdrawn += tuple(Withdrawn(device=name, why=why) for name in lost)
+        now = self._machines.clock.seconds
+        self._lost = tuple(one.name for one in self._devices if one.is_lost(now))
+        self.warnings = tuple(f"{name} is not used any more" for name in self._lost)
 
     def _usable(self) -> list[Device]:
         busy = {one.device.name for one in self.running if not one.is_released}
@@ -352,7 +350,7 @@ class SimulatedExecutor:
                 self._take_away(one.device, one.ends)
 
     def _fall_silent(self, one: Running) -> None:
-        """It is given up; its outcome is seen later, if ever. Some really take so long."""
+        """It is given up; its summary is there later, if ever. Some really take so long."""
         rng, reserved = self._machines.rng, one.attempt.limits.reserve_ms / 1000
         given_up = one.began + reserved
         lost = ended(one.outcome, Status.LOST, "its slot is silent", reserved)
@@ -363,8 +361,6 @@ class SimulatedExecutor:
             one.outcome = one.outcome.model_copy(update={"seconds": one.ends - one.began})
         if rng.random() < self._rates.permanent:
             one.device.gone_at, one.device.back_at = given_up, inf
-        else:
-            one.deliveries.append((one.seen_at + DELIVERY_SECONDS, poisoned(one.outcome)))
 
     def _take_away(self, device: Device, at: float) -> None:
         """The device is gone from then on, for a while or for good."""

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from budgets.events import Status, Withdrawn
+from budgets.events import Status
 from objectives import registry
 from objectives.api import Context, ObjectiveError
-from orchestrator.execution import child
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution import trainer
+from orchestrator.execution.api import Attempt, Outcome, Slots
 from tests.simulation.session import SimulatedClock
 
 STARTUP_SECONDS = 0.1
@@ -52,7 +52,6 @@ class InstantExecutor:
     def __init__(self, machine: Machine, clock: SimulatedClock, rng: np.random.Generator) -> None:
         self.slots = machine.slots
         self.warnings: tuple[str, ...] = ()
-        self.withdrawn: tuple[Withdrawn, ...] = ()
         self._machine, self._clock, self._rng = machine, clock, rng
         self._trouble_after = int(rng.integers(*machine.after))
         self._begun = 0
@@ -115,7 +114,7 @@ class InstantExecutor:
             objective = registry.load(registry.varied(spec, calmed))
             measured = objective.evaluate(attempt.knobs, attempt.seed, context)
         except ObjectiveError as error:
-            failed = {"status": child.classify(error), "cause": child.in_one_line(error)}
+            failed = {"status": trainer.classify(error), "cause": trainer.in_one_line(error)}
             return outcome.model_copy(update=failed)
         timed = measured.model_copy(update={"train_seconds": seconds})
         return outcome.model_copy(update={"measurement": timed})

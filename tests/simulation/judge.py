@@ -178,7 +178,6 @@ class Judge:
     avoided: dict[Evaluation, str] = field(default_factory=dict)  # the device it failed on
     final: dict[Evaluation, Settled] = field(default_factory=dict)
     began_at: float = 0.0
-    opened_at: float = 0.0  # when the last session began
     is_unready: bool = False  # since then an evaluation found that nothing can be evaluated
 
     def __post_init__(self) -> None:
@@ -239,7 +238,7 @@ class Judge:
     def _judge(self, event: Event) -> None:
         match event:
             case Opened():
-                self.opened_at, self.is_unready = self.machines.clock.seconds, False
+                self.is_unready = False
             case GenerationAsked():
                 if self.reference is not None:
                     expected = self.reference.generations[event.generation].points
@@ -363,10 +362,7 @@ class Judge:
             self._check_conclusion(state)
 
     def _check_paid(self, use: Use) -> None:
-        """What a device did for an attempt is charged, except for what nobody could know.
-
-        That is what an attempt took beyond all that was reserved for it after it was given up.
-        """
+        """What a device did for an attempt is charged; of one given up, what was reserved."""
         place = use.evaluation, use.attempt
         if place in self.books.open or use.ended is None:
             return

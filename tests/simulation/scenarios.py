@@ -11,7 +11,7 @@ from budgets.plan import Window
 from objectives.analytic import AnalyticObjective
 from objectives.api import Variant
 from orchestrator.config import Config
-from orchestrator.execution.evaluate import Slots
+from orchestrator.execution.api import Slots
 from tests.asking import config_for
 from tests.simulation.devices import CALM, STORM, Failure, FaultRates
 from tests.simulation.disk import CALLS, Call, Fault

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from budgets.ledger import Clock
 from objectives.api import Objective
+from orchestrator.execution.api import Executor, Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Executor, Slots
 
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 

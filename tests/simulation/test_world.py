@@ -13,8 +13,8 @@ from budgets.events import Settled, Status
 from budgets.ledger import LEDGER
 from budgets.rules import Reading
 from budgets.state import RunState
-from orchestrator.execution.evaluate import Attempt
-from orchestrator.execution.recovery import Unknown
+from orchestrator.execution.api import Attempt
+from orchestrator.execution.files import Unknown
 from orchestrator.running import run as run_module
 from orchestrator.running import tries
 from orchestrator.running.settle import settled

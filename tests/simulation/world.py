@@ -17,9 +17,8 @@ from budgets.ledger import LedgerStorageError
 from budgets.state import RunState
 from orchestrator.config import Config
 from orchestrator.execution import processes
-from orchestrator.execution.attempts import CONFIG, SUMMARY, read, write_model
-from orchestrator.execution.evaluate import Attempt, Slots
-from orchestrator.execution.server import EngineError
+from orchestrator.execution.api import Attempt, EngineError, Slots
+from orchestrator.execution.files import CONFIG, SUMMARY, read, write_model
 from orchestrator.matrix.search import Searching
 from orchestrator.plan.resolve import run_directory
 from orchestrator.records.recorded import Result

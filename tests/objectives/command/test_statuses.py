@@ -16,9 +16,9 @@ from budgets.events import Status
 from budgets.plan import Limits
 from objectives.command.objective import CommandObjective
 from orchestrator.execution import processes
-from orchestrator.execution.attempts import STARTED, Started, read
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.executors import LocalExecutor
+from orchestrator.execution.api import Attempt, Outcome, Slots
+from orchestrator.execution.files import STARTED, Started, read
+from orchestrator.execution.local import LocalExecutor
 from tests.objectives.processes import is_running
 
 Make = Callable[..., CommandObjective]
@@ -31,7 +31,7 @@ PATIENCE_SECONDS = 60.0
 @pytest.fixture(scope="module")
 def executor() -> Iterator[LocalExecutor]:
     preload = ("objectives.command.objective",)
-    with LocalExecutor(Slots(1, "cpu", "some processor", 1), "fork", preload) as executor:
+    with LocalExecutor(Slots(1, "cpu", "some processor", 1), preload) as executor:
         yield executor
 
 

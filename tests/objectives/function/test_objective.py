@@ -20,7 +20,7 @@ from objectives.api import (
 )
 from objectives.function.calling import beating
 from objectives.registry import load, named, short_name, varied
-from orchestrator.execution.child import classify
+from orchestrator.execution.trainer import classify
 from tests.objectives.function.conftest import KNOBS, SCORE, Make
 
 BASELINE = {"lr": 0.003, "depth": 2.0}

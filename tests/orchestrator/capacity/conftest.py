@@ -12,7 +12,7 @@ from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.capacity import Pacing
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
+from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.running.session import Session
 from orchestrator.scalability import Law

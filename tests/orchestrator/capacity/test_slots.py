@@ -12,7 +12,7 @@ from budgets.events import Event, Reserved
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import HostSlots, Pacing
-from orchestrator.execution.server import EngineError
+from orchestrator.execution.api import EngineError
 from orchestrator.matrix.search import Searching
 from orchestrator.scalability import Law
 from tests.asking import config_for

@@ -11,8 +11,8 @@ from budgets.ledger import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.config import Config
+from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.execution.evaluate import Slots
 from orchestrator.matrix.calibrate import calibrate
 from orchestrator.matrix.workers import Sweep, as_document, evaluations_at, swept, worker_counts
 from orchestrator.plan.history import find_calibration

@@ -17,13 +17,12 @@ from budgets.events import Owner
 from budgets.plan import Limits
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.execution import attempts, processes
-from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
-from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.launch import Program
+from orchestrator.execution import files, processes
+from orchestrator.execution.api import Attempt, Executor, Outcome, Slots
+from orchestrator.execution.local import LocalExecutor
 
 HERE = Path(__file__).parent
-NASTY = Program(entry="nasty:main", argv=(sys.executable, str(HERE / "nasty.py")))
+NASTY = "nasty:main"
 
 
 class MakeAttempt(Protocol):
@@ -33,7 +32,7 @@ class MakeAttempt(Protocol):
 
 
 class Run(Protocol):
-    def __call__(self, attempt: Attempt, launcher: Launcher = "fork") -> Outcome: ...
+    def __call__(self, attempt: Attempt) -> Outcome: ...
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def slots() -> Slots:
 
 
 @pytest.fixture
-def nasty() -> Program:
+def nasty() -> str:
     return NASTY
 
 
@@ -94,8 +93,8 @@ def make_attempt(tmp_path: Path) -> MakeAttempt:
 def run(slots: Slots) -> Run:
     """Runs one attempt of `nasty` in an executor of its own."""
 
-    def run_one(attempt: Attempt, launcher: Launcher = "fork") -> Outcome:
-        with LocalExecutor(slots, launcher, program=NASTY) as executor:
+    def run_one(attempt: Attempt) -> Outcome:
+        with LocalExecutor(slots, entry=NASTY) as executor:
             executor.submit(attempt)
             return the_one(executor.wait(60.0))
 
@@ -132,12 +131,17 @@ class Family:
         """Those that still run."""
         return [pid for pid in self.noted(attempt) if processes.start_ticks(pid) is not None]
 
-    def assemble(self, attempt: Attempt, count: int) -> None:
-        """Waits until that many have been noted."""
-        wait_until(lambda: len(self.noted(attempt)) == count, 60.0)
+    def assemble(self, attempt: Attempt, count: int, executor: Executor | None = None) -> None:
+        """Waits until that many have been noted; the executor renews its leases meanwhile."""
+
+        def are_there() -> bool:
+            assert executor is None or executor.wait(0.05) == []
+            return len(self.noted(attempt)) == count
+
+        wait_until(are_there, 60.0)
 
     def supervisor(self, attempt: Attempt) -> int:
-        started = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
+        started = files.read(files.Started, attempt.directory / files.STARTED)
         assert started is not None
         return started.pid
 

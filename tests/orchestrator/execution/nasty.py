@@ -1,7 +1,6 @@
 """A program that misbehaves on request, run in place of an evaluation.
 
-`settings["do"]` of the attempt names one of the functions below. Forked, `main` is the entry;
-exec'd, this file is the program.
+`settings["do"]` of the attempt names one of the functions below; `main` is the entry.
 """
 
 # ruff: noqa: T201 - a program that prints
@@ -19,11 +18,7 @@ from typing import Any
 
 
 def main(attempt: Any, _device: str, _threads: int) -> int:
-    return perform(attempt.directory / "config.json")
-
-
-def perform(path: Path) -> int:
-    config = json.loads(path.read_text())
+    config = json.loads((attempt.directory / "config.json").read_text())
     globals()[config["objective"]["settings"]["do"]](config)
     return 0
 
@@ -159,17 +154,6 @@ def finish_and_fill_the_disk(config: dict[str, Any]) -> None:
     _fill()
 
 
-def fill_the_disk_and_finish(config: dict[str, Any]) -> None:
-    _fill()
-    finish(config)
-
-
-def fill_the_room_too(config: dict[str, Any]) -> None:
-    Path(".summary.json.room").write_bytes(b"")
-    _fill()
-    hang(config) if os.fork() == 0 else finish(config)
-
-
 def _fill() -> None:
     """Leaves no room on a small file system, and never fills a large one."""
     filler = os.open("filler", os.O_WRONLY | os.O_CREAT)
@@ -246,7 +230,3 @@ def _family() -> None:
         time.sleep(600)
         os._exit(0)
     os.waitpid(middle, 0)
-
-
-if __name__ == "__main__":
-    sys.exit(perform(Path(sys.argv[1])))

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.execution import processes
-from orchestrator.execution.evaluate import Attempt, Slots
-from orchestrator.execution.launch import Program
+from orchestrator.execution.api import Attempt, EngineError, Slots
+from orchestrator.execution.ray import RayExecutor
 from orchestrator.execution.ray_access import prepare_to_join, set_environment
-from orchestrator.execution.ray_executor import RayExecutor
-from orchestrator.execution.server import EngineError
 
 
 def main(draft: Path, where: str) -> None:
@@ -54,9 +52,9 @@ def own_cluster(where: str) -> Any:
 
 
 def evaluate(attempt: Attempt, address: str, said: dict[str, Any], victim: Any) -> None:
-    program = Program(entry="nasty:main")
-    with RayExecutor(Slots(1, "cpu", "", 1), program=program, address=address) as executor:
+    with RayExecutor(Slots(1, "cpu", "", 1), entry="nasty:main", address=address) as executor:
         executor.submit(attempt)
+        executor.wait(0.0)
         if victim is not None:
             said["killed_at"] = time.monotonic()
             service = victim.head_node.all_processes["gcs_server"][0].process

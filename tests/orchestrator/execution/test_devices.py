@@ -1,9 +1,26 @@
+"""What a machine offers, and GPUs that are not really free, by what nvidia-smi says."""
+
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from orchestrator.execution.devices import Offer, local_offer, usable_cpus, visible_gpus
-from orchestrator.execution.evaluate import Slots
+from budgets.events import Status
+from orchestrator.execution.api import Attempt, EngineError, Slots
+from orchestrator.execution.devices import (
+    DevicePool,
+    Gpu,
+    Offer,
+    local_offer,
+    look_at_gpus,
+    usable_cpus,
+    visible_gpus,
+)
+from orchestrator.execution.local import LocalExecutor
+from tests.orchestrator.execution.conftest import answer_as_driver
+
+Make = Callable[..., Attempt]
+GPUS = ["GPU-a", "GPU-b"]
 
 
 @pytest.fixture
@@ -60,3 +77,167 @@ def test_threads_divide_the_cpus() -> None:
 def test_more_than_there_is_or_nothing_at_all_is_refused(device: str, count: int) -> None:
     with pytest.raises(ValueError, match=r"asked for|at least one"):
         Offer(cpus=8, cpu_name="x", gpus=2).slots(device, count)  # type: ignore[arg-type]
+
+
+class Driver:
+    """What nvidia-smi will say."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.says()
+
+    def says(self, used: tuple[object, object] = (4, 4), apps: str = "") -> None:
+        rows = [
+            f"{index}, {gpu}, {mib}"
+            for index, (gpu, mib) in enumerate(zip(GPUS, used, strict=True))
+        ]
+        (self._folder / "memory").write_text("\n".join(rows) + "\n")
+        (self._folder / "apps").write_text(apps)
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    answer_as_driver(folder, monkeypatch)
+    return Driver(folder)
+
+
+def pool() -> DevicePool:
+    return DevicePool(GPUS, release_seconds=0.0)
+
+
+def test_free_devices_are_used_in_order(driver: Driver) -> None:
+    devices = pool()
+    assert len(devices.free()) == 2
+    assert [devices.take(), devices.take()] == GPUS
+    assert len(devices.free()) == 0
+    assert devices.warnings == ()
+
+
+def test_a_device_with_a_foreign_process_is_named_and_the_others_are_used(driver: Driver) -> None:
+    driver.says((30_000, 4), "GPU-a, 1, 29996\n")
+    devices = pool()
+    assert len(devices.free()) == 1
+    assert devices.take() == "GPU-b"
+    (gone,) = devices.warnings
+    assert gone.startswith("GPU-a is not used any more: used by process 1 (")
+    assert gone.endswith("30000 MiB in all")
+
+
+def test_a_device_with_memory_left_over_is_named(driver: Driver) -> None:
+    driver.says((4, 1500))
+    devices = pool()
+    assert len(devices.free()) == 1
+    (gone,) = devices.warnings
+    assert gone.startswith("GPU-b is not used any more: 1500 MiB are in use")
+
+
+def test_the_little_that_a_driver_keeps_for_itself_does_not_count(driver: Driver) -> None:
+    driver.says((600, 1024))
+    assert len(pool().free()) == 2
+
+
+def test_with_no_device_left_all_are_listed(driver: Driver) -> None:
+    driver.says((9000, 8000), "GPU-a, 1, 8990\n")
+    with pytest.raises(EngineError, match=r"GPU-a is.* process 1.*GPU-b is.* 8000 MiB"):
+        pool().free()
+
+
+def test_memory_that_is_given_back_in_time_is_waited_for() -> None:
+    answers: Iterator[int] = iter([9000, 9000, 9000, 4])
+
+    def look() -> list[Gpu]:
+        return [Gpu("0", "GPU-a", next(answers), ())]
+
+    devices = DevicePool(["GPU-a"], "", 60.0, look)
+    assert devices.free() == []
+    assert devices.free() == ["GPU-a"]
+    assert devices.warnings == ()
+
+
+def test_a_device_is_looked_at_again_only_after_what_ended_badly(driver: Driver) -> None:
+    devices = pool()
+    devices.free()
+    first, second = devices.take(), devices.take()
+    driver.says((9000, 9000))
+    devices.give_back(first, ended_well=True)
+    assert len(devices.free()) == 1
+    devices.give_back(second, ended_well=False)
+    assert len(devices.free()) == 1
+    assert [one.split()[0] for one in devices.warnings] == ["GPU-b"]
+
+
+def test_devices_are_also_known_by_their_number(driver: Driver) -> None:
+    driver.says((4, 9000))
+    devices = DevicePool(["0", "1"], release_seconds=0.0)
+    assert len(devices.free()) == 1
+    assert [one.split()[0] for one in devices.warnings] == ["1"]
+
+
+@pytest.mark.parametrize("said", ["[N/A]", "", "-"])
+def test_what_the_driver_cannot_say_is_no_reason_to_doubt(driver: Driver, said: str) -> None:
+    driver.says((said, said), "GPU-a, [N/A]\n")
+    assert look_at_gpus() == []
+    assert len(pool().free()) == 2
+
+
+def test_without_the_drivers_program_nothing_is_doubted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert len(pool().free()) == 2
+
+
+def test_an_executor_withdraws_a_device_that_a_failed_attempt_left_in_use(
+    driver: Driver, make_attempt: Make, nasty: str
+) -> None:
+    slots = Slots(2, "cuda", "a GPU", 1)
+    with LocalExecutor(slots, entry=nasty, gpu_ids=GPUS, release_seconds=0.2) as executor:
+        executor.submit(make_attempt("exit_with_3"))
+        (outcome,) = executor.wait(20.0)
+        assert (outcome.status, outcome.device) == (Status.ERROR, "GPU-a")
+        driver.says((9000, 4))
+        executor.submit(make_attempt("finish"))
+        (outcome,) = executor.wait(20.0)
+        assert (outcome.status, outcome.device) == (Status.OK, "GPU-b")
+        driver.says((9000, 9000))
+        assert executor.free() == 1
+        executor.submit(make_attempt("exit_with_3"))
+        executor.wait(20.0)
+        with pytest.raises(EngineError, match=r"GPU-a is.* 9000 MiB.*GPU-b is.* 9000 MiB"):
+            executor.free()
+    assert [one.split()[0] for one in executor.warnings] == GPUS
+
+
+def test_another_device_is_taken_than_the_one_to_avoid_if_there_is_one() -> None:
+    devices = DevicePool(GPUS, look=list)
+    devices.free()
+    assert devices.take("GPU-a") == "GPU-b"
+    assert devices.take("GPU-a") == "GPU-a"
+
+
+def test_an_executor_withdraws_a_device_that_says_that_it_fails(
+    make_attempt: Make, nasty: str
+) -> None:
+    cause = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"
+    said = f'{{"attempt_id": "ID", "status": "error", "cause": "{cause}"}}'
+    slots = Slots(2, "cuda", "a GPU", 1)
+    with LocalExecutor(slots, entry=nasty, gpu_ids=GPUS) as executor:
+        executor.submit(make_attempt("write", content=said))
+        (outcome,) = executor.wait(20.0)
+        assert (outcome.status, outcome.device) == (Status.ERROR, "GPU-a")
+        assert executor.free() == 1
+        executor.submit(make_attempt("finish"))
+        (outcome,) = executor.wait(20.0)
+        assert (outcome.status, outcome.device) == (Status.OK, "GPU-b")
+    assert executor.warnings == (f"GPU-a is not used any more: the device failed: {cause}",)
+
+
+def test_a_host_that_says_so_keeps_its_processors(make_attempt: Make, nasty: str) -> None:
+    said = '{"attempt_id": "ID", "status": "error", "cause": "no CUDA-capable device"}'
+    with LocalExecutor(Slots(1, "cpu", "", 1), entry=nasty) as executor:
+        executor.submit(make_attempt("write", content=said))
+        executor.wait(20.0)
+        assert executor.free() == 1
+    assert executor.warnings == ()

@@ -6,7 +6,6 @@ Some need root and say so where they may not be run.
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,10 +14,9 @@ from typing import Any
 import pytest
 
 from budgets.events import Status
-from orchestrator.execution import attempts, processes
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
-from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.launch import Program
+from orchestrator.execution import files, processes
+from orchestrator.execution.api import Attempt, Outcome, Slots
+from orchestrator.execution.local import LocalExecutor
 
 Make = Callable[..., Attempt]
 Run = Callable[..., Any]
@@ -74,10 +72,10 @@ def small_disk(tmp_path: Path, eventually: Any) -> Iterator[Path]:
 
 
 def test_a_tree_that_cannot_be_killed_is_given_back_and_its_device_withdrawn(
-    freezer: Path, make_attempt: Make, slots: Slots, nasty: Program, family: Any, eventually: Any
+    freezer: Path, make_attempt: Make, slots: Slots, nasty: str, family: Any, eventually: Any
 ) -> None:
     attempt = make_attempt("hang")
-    with LocalExecutor(slots, program=nasty) as executor:
+    with LocalExecutor(slots, entry=nasty) as executor:
         executor.submit(attempt)
         family.assemble(attempt, 1)
         (freezer / "tasks").write_text(str(family.noted(attempt)[0]))
@@ -88,37 +86,36 @@ def test_a_tree_that_cannot_be_killed_is_given_back_and_its_device_withdrawn(
         assert outcome.status is Status.CANCELLED  # as its supervisor says, which still tries
         assert 0.6 <= outcome.seconds < 20.0
         assert family.alive(attempt)
-        (gone,) = executor.withdrawn
-        assert gone.device == "cpu"
-        assert gone.why == f"processes of {attempt.attempt_id} cannot be ended there"
+        (gone,) = executor.warnings
+        assert gone.endswith(f"processes of {attempt.attempt_id} cannot be ended there")
         assert executor.free() == 1
         executor.submit(make_attempt("finish"))
         assert [one.status for one in executor.wait(20.0)] == [Status.OK]
     (freezer / "freezer.state").write_text("THAWED")
     family.vanish(attempt, within_seconds=5.0)
-    eventually(lambda: attempts.read_summary(attempt.directory, attempt.attempt_id) == outcome)
+    eventually(lambda: files.read_summary(attempt.directory, attempt.attempt_id) == outcome)
 
 
 def test_an_attempt_whose_supervisor_is_stopped_is_killed_and_comes_back_lost_at_what_it_took(
-    make_attempt: Make, slots: Slots, nasty: Program, family: Any
+    make_attempt: Make, slots: Slots, nasty: str, family: Any
 ) -> None:
     attempt = make_attempt("stop_supervisor", wall_seconds=2.0, grace_seconds=0.2)
-    with LocalExecutor(slots, program=nasty, overrun_seconds=2.0) as executor:
+    with LocalExecutor(slots, entry=nasty, overrun_seconds=2.0) as executor:
         executor.submit(attempt)
         family.assemble(attempt, 1)
         (outcome,) = executor.wait(20.0)
         assert outcome.status is Status.LOST
         assert outcome.seconds > attempt.limits.reserve_ms / 1000 + 2.0
-        assert executor.withdrawn == ()
+        assert executor.warnings == ()
         family.vanish(attempt, within_seconds=5.0)
 
 
 def test_what_the_kernel_kills_for_memory_is_out_of_memory_and_its_neighbour_goes_on(
-    small_memory: Path, make_attempt: Make, slots: Slots, nasty: Program
+    small_memory: Path, make_attempt: Make, slots: Slots, nasty: str
 ) -> None:
     eater = make_attempt("eat_within", group=str(small_memory))
     neighbour = make_attempt("chatter")
-    with LocalExecutor(slots, program=nasty) as executor:
+    with LocalExecutor(slots, entry=nasty) as executor:
         executor.submit(neighbour)
         executor.submit(eater)
         found: dict[str, Outcome] = {}
@@ -135,29 +132,10 @@ def on(disk: Path, attempt: Attempt) -> Attempt:
     return moved
 
 
-def test_a_result_reaches_the_disk_that_its_evaluation_has_filled(
+def test_an_evaluation_that_fills_the_disk_comes_back_lost_and_says_why(
     small_disk: Path, make_attempt: Make, run: Run
 ) -> None:
-    attempt = on(small_disk, make_attempt("finish_and_fill_the_disk"))
-    outcome = run(attempt)
-    assert outcome.status is Status.OK
-    assert outcome.measurement.score == 1.5
-    assert attempts.read_summary(attempt.directory, attempt.attempt_id) == outcome
-
-
-def test_an_evaluation_that_finds_no_room_for_its_result_fails_and_says_so(
-    small_disk: Path, make_attempt: Make, run: Run
-) -> None:
-    outcome = run(on(small_disk, make_attempt("fill_the_disk_and_finish")))
-    assert outcome.status is Status.ERROR
-    assert outcome.cause.endswith("No space left on device")
-
-
-def test_an_attempt_without_room_even_for_its_summary_comes_back_all_the_same(
-    small_disk: Path, make_attempt: Make, run: Run
-) -> None:
-    attempt = on(small_disk, make_attempt("fill_the_room_too"))
-    outcome = run(attempt)
+    outcome = run(on(small_disk, make_attempt("finish_and_fill_the_disk")))
     assert outcome.status is Status.LOST
     assert outcome.cause.endswith("the disk is full")
 
@@ -172,44 +150,19 @@ def filled(disk: Path) -> Path:
 
 
 def test_an_attempt_that_a_full_disk_keeps_from_starting_is_over_at_once(
-    small_disk: Path, make_attempt: Make, slots: Slots, nasty: Program
+    small_disk: Path, make_attempt: Make, slots: Slots, nasty: str
 ) -> None:
     attempt = on(small_disk, make_attempt("finish"))
-    attempts.write_config(attempt)
+    files.write_config(attempt)
     filled(small_disk)
-    with LocalExecutor(slots, program=nasty) as executor:
-        executor.submit(attempt, has_config=True)
+    with LocalExecutor(slots, entry=nasty) as executor:
+        executor.start(attempt)
         (outcome,) = executor.wait(20.0)
         assert executor.free() == 2
     assert (outcome.status, outcome.cause) == (
         Status.LOST,
         "it was never started; the disk is full",
     )
-
-
-@pytest.fixture
-def summary_room(small_disk: Path) -> Iterator[attempts.SummaryRoom]:
-    """Room that was set aside there and that something has taken away."""
-    room = attempts.SummaryRoom(small_disk)
-    (small_disk / attempts.SUMMARY_ROOM).write_bytes(b"")
-    yield room
-    os.close(room._file)  # as the supervisor's end does
-
-
-def test_a_summary_that_finds_the_disk_full_is_written_once_there_is_room(
-    small_disk: Path, summary_room: attempts.SummaryRoom
-) -> None:
-    filler = filled(small_disk)
-    outcome = Outcome(attempt_id="a", status=Status.LOST, seconds=1.0)
-    with pytest.raises(OSError, match="No space left"):
-        summary_room.write(outcome, patience_seconds=0.0)
-
-    somebody = threading.Timer(0.05, filler.unlink)
-    somebody.start()
-    summary_room.write(outcome, patience_seconds=30.0)
-    somebody.join()
-
-    assert attempts.read_summary(small_disk, "a") == outcome
 
 
 @pytest.mark.parametrize(
@@ -238,16 +191,15 @@ def test_a_summary_that_is_a_link_is_not_read(make_attempt: Make, tmp_path: Path
     attempt = make_attempt()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text(f'{{"attempt_id": "{attempt.attempt_id}", "status": "ok", "seconds": 1}}')
-    (attempt.directory / attempts.SUMMARY).symlink_to(elsewhere)
-    assert attempts.read_summary(attempt.directory, attempt.attempt_id) is None
+    (attempt.directory / files.SUMMARY).symlink_to(elsewhere)
+    assert files.read_summary(attempt.directory, attempt.attempt_id) is None
 
 
-@pytest.mark.parametrize("launcher", ["fork", "exec"])
 def test_what_an_evaluation_does_to_its_own_process_stays_there(
-    launcher: str, make_attempt: Make, slots: Slots, nasty: Program
+    make_attempt: Make, slots: Slots, nasty: str
 ) -> None:
     before = (os.getcwd(), signal.getsignal(signal.SIGTERM))
-    with LocalExecutor(slots, launcher, program=nasty) as executor:  # type: ignore[arg-type]
+    with LocalExecutor(slots, entry=nasty) as executor:
         executor.submit(make_attempt("meddle"))
         (outcome,) = executor.wait(20.0)
         assert outcome.status is Status.OK
@@ -256,10 +208,10 @@ def test_what_an_evaluation_does_to_its_own_process_stays_there(
     assert (os.getcwd(), signal.getsignal(signal.SIGTERM)) == before
 
 
-def test_a_device_that_ran_out_of_memory_is_used_again(make_attempt: Make, nasty: Program) -> None:
+def test_a_device_that_ran_out_of_memory_is_used_again(make_attempt: Make, nasty: str) -> None:
     said = '{"attempt_id": "ID", "status": "oom", "cause": "CUDA out of memory"}'
     slots = Slots(1, "cuda", "a GPU", 1)
-    with LocalExecutor(slots, program=nasty, gpu_ids=["GPU-a"]) as executor:
+    with LocalExecutor(slots, entry=nasty, gpu_ids=["GPU-a"]) as executor:
         executor.submit(make_attempt("write", content=said))
         (outcome,) = executor.wait(20.0)
         assert (outcome.status, outcome.cause) == (Status.OOM, "CUDA out of memory")

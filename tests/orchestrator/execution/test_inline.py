@@ -10,10 +10,10 @@ import pytest
 from budgets.events import Status
 from objectives import registry
 from objectives.api import Context, Measurement
-from orchestrator.execution import attempts
-from orchestrator.execution.evaluate import Slots
+from orchestrator.execution import files
+from orchestrator.execution.api import Slots
+from orchestrator.execution.files import Unknown, recover
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.execution.recovery import Unknown, recover
 
 
 def test_what_was_still_queued_at_the_end_cost_nothing(slots: Slots, make_attempt: Any) -> None:
@@ -21,7 +21,7 @@ def test_what_was_still_queued_at_the_end_cost_nothing(slots: Slots, make_attemp
     with InlineExecutor(slots) as executor:
         executor.submit(attempt)
 
-    outcome = attempts.read_summary(attempt.directory, attempt.attempt_id)
+    outcome = files.read_summary(attempt.directory, attempt.attempt_id)
 
     assert outcome is not None
     assert (outcome.status, outcome.seconds) == (Status.CANCELLED, 0.0)
@@ -32,7 +32,7 @@ def test_what_was_evaluated_has_been_marked_as_started(slots: Slots, make_attemp
     with InlineExecutor(slots) as executor:
         executor.submit(attempt)
         assert [o.status for o in executor.wait(1.0)] == [Status.OK]
-    (attempt.directory / attempts.SUMMARY).unlink()  # as if killed just before it was written
+    (attempt.directory / files.SUMMARY).unlink()  # as if killed just before it was written
 
     assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.1), Unknown)
 
@@ -42,7 +42,7 @@ def test_the_marker_says_on_which_device_it_is(slots: Slots, make_attempt: Any) 
     with InlineExecutor(slots) as executor:
         executor.submit(attempt)
         executor.wait(1.0)
-    started = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
+    started = files.read(files.Started, attempt.directory / files.STARTED)
     assert started is not None
     assert started.device == slots.device
 

@@ -8,11 +8,10 @@ import psutil
 import pytest
 
 from budgets.events import Status
-from orchestrator.execution import attempts, processes
-from orchestrator.execution.evaluate import Attempt, Slots
-from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.launch import Program
-from orchestrator.execution.lease import Lease, Ties, lease_ends
+from orchestrator.execution import files, processes
+from orchestrator.execution.api import Attempt, Slots
+from orchestrator.execution.local import LocalExecutor
+from orchestrator.execution.supervisor import Lease, Liveness, lease_ends
 
 Make = Callable[..., Attempt]
 
@@ -39,17 +38,17 @@ def test_an_answer_heard_long_ago_extends_nothing(lease: Lease) -> None:
     assert lease_ends(lease.descriptor)[0] == now + 5.0
 
 
-def test_ties_break_with_the_lease_the_lifeline_and_the_owner(lease: Lease) -> None:
+def test_liveness_is_lost_with_the_lease_the_lifeline_and_the_owner(lease: Lease) -> None:
     reader, writer = os.pipe()
     owner = processes.this_owner()
-    bound = Ties(owner, reader, lease.descriptor)
-    assert bound.broken() == "the orchestrator has not renewed its lease for 5 s"
+    bound = Liveness(owner, reader, lease.descriptor)
+    assert bound.lost() == "the orchestrator has not renewed its lease for 5 s"
     lease.extend(time.monotonic())
-    assert bound.broken() == ""
+    assert bound.lost() == ""
     stranger = owner.model_copy(update={"start_ticks": 1})
-    assert Ties(stranger, reader, None).broken() == "the orchestrator's process is gone"
+    assert Liveness(stranger, reader, None).lost() == "the orchestrator's process is gone"
     os.close(writer)
-    assert bound.broken() == "the executor's process is gone"
+    assert bound.lost() == "the executor's process is gone"
     os.close(reader)
 
 
@@ -63,10 +62,10 @@ def test_an_attempt_whose_lease_is_renewed_goes_on(make_attempt: Make, slots: Sl
 
 
 def test_an_attempt_whose_lease_runs_out_is_lost_and_its_tree_gone(
-    make_attempt: Make, slots: Slots, nasty: Program, family: Any
+    make_attempt: Make, slots: Slots, nasty: str, family: Any
 ) -> None:
     attempt = make_attempt("resist", grace_seconds=0.3)
-    with LocalExecutor(slots, program=nasty, lease_seconds=1.0) as executor:
+    with LocalExecutor(slots, entry=nasty, lease_seconds=1.0) as executor:
         assert executor.lease is not None
         executor.lease.extend(time.monotonic())
         executor.submit(attempt)
@@ -78,15 +77,15 @@ def test_an_attempt_whose_lease_runs_out_is_lost_and_its_tree_gone(
 
 
 def test_a_supervisor_that_was_stopped_looks_at_the_lease_before_the_limit(
-    make_attempt: Make, slots: Slots, nasty: Program, family: Any, eventually: Any
+    make_attempt: Make, slots: Slots, nasty: str, family: Any, eventually: Any
 ) -> None:
     attempt = make_attempt("stop_supervisor", wall_seconds=4.0)
-    with LocalExecutor(slots, program=nasty, lease_seconds=4.0) as executor:
+    with LocalExecutor(slots, entry=nasty, lease_seconds=4.0) as executor:
         assert executor.lease is not None
         executor.lease.extend(time.monotonic())
         executor.submit(attempt)
         family.assemble(attempt, 1)
-        marker = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
+        marker = files.read(files.Started, attempt.directory / files.STARTED)
         assert marker is not None
         eventually(lambda: psutil.Process(marker.pid).status() == psutil.STATUS_STOPPED)
         over = lease_ends(executor.lease.descriptor)[0] + 0.5

@@ -14,11 +14,9 @@ import psutil
 import pytest
 
 from budgets.events import Status
-from orchestrator.execution import attempts, processes, ray_executor
-from orchestrator.execution.evaluate import Attempt, Slots
-from orchestrator.execution.launch import Program
-from orchestrator.execution.ray_executor import RayExecutor, cluster_offer, connected
-from orchestrator.execution.server import EngineError
+from orchestrator.execution import files, processes, ray
+from orchestrator.execution.api import Attempt, EngineError, Slots
+from orchestrator.execution.ray import RayExecutor, cluster_offer, connected
 from tests.orchestrator.execution.conftest import Driver
 
 pytestmark = pytest.mark.xdist_group("ray")
@@ -94,17 +92,21 @@ def test_more_devices_than_the_cluster_has_is_an_error_at_once(
 def test_a_killed_actor_loses_its_attempt_only_after_its_tree_is_gone(
     local_ray: None,
     make_attempt: Make,
-    nasty: Program,
+    nasty: str,
     family: Any,
+    eventually: Any,
 ) -> None:
     attempt = make_attempt("resist", grace_seconds=30.0)
-    with RayExecutor(ONE, program=nasty) as executor:
+    with RayExecutor(ONE, entry=nasty) as executor:
         executor.submit(attempt)
-        family.assemble(attempt, 3)
+        family.assemble(attempt, 3, executor)
         family.above(attempt)[1].kill()
         (outcome,) = executor.wait(60.0)
         assert outcome.status is Status.LOST
         assert family.alive(attempt) == []
+        (warning,) = executor.warnings
+        assert "its agent has died" in warning
+        eventually(executor.free)
         executor.submit(make_attempt("finish"))
         (outcome,) = executor.wait(60.0)
         assert outcome.status is Status.OK
@@ -113,15 +115,15 @@ def test_a_killed_actor_loses_its_attempt_only_after_its_tree_is_gone(
 def test_leaving_ray_cancels_what_is_in_flight(
     local_ray: None,
     make_attempt: Make,
-    nasty: Program,
+    nasty: str,
     family: Any,
 ) -> None:
     attempt = make_attempt("resist")
-    with RayExecutor(ONE, program=nasty) as executor:
+    with RayExecutor(ONE, entry=nasty) as executor:
         executor.submit(attempt)
-        family.assemble(attempt, 3)
+        family.assemble(attempt, 3, executor)
     assert family.alive(attempt) == []
-    summary = attempts.read_summary(attempt.directory, attempt.attempt_id)
+    summary = files.read_summary(attempt.directory, attempt.attempt_id)
     assert summary is not None
     assert summary.status is Status.CANCELLED
 
@@ -187,8 +189,8 @@ def _connect(monkeypatch: pytest.MonkeyPatch, address: str, error: Exception) ->
         raise error
 
     module = SimpleNamespace(is_initialized=lambda: False, init=refuse)
-    monkeypatch.setattr(ray_executor, "_ray", lambda: module)
+    monkeypatch.setattr(ray, "_ray", lambda: module)
     for name in ("set_environment", "prepare_to_join"):
-        monkeypatch.setattr(ray_executor, name, lambda *_: None)
+        monkeypatch.setattr(ray, name, lambda *_: None)
     with connected(address, "tests"):
         raise AssertionError("it was refused")

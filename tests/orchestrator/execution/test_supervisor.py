@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from budgets.events import Owner, Status
-from orchestrator.execution import attempts, supervisor
-from orchestrator.execution.evaluate import Attempt, Launcher, Outcome, Slots
-from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.launch import Launch, Program
-from orchestrator.execution.logs import CappedLog
+from orchestrator.execution import files, supervisor
+from orchestrator.execution.api import Attempt, Outcome, Slots
+from orchestrator.execution.local import LocalExecutor
+from orchestrator.execution.watch import CappedLog
 
 Make = Callable[..., Attempt]
 Run = Callable[..., Any]
@@ -24,41 +23,26 @@ DRIVER = """
 import sys
 from pathlib import Path
 from orchestrator.execution import processes
-from orchestrator.execution.evaluate import Attempt, Slots
-from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.launch import Program
+from orchestrator.execution.api import Attempt, Slots
+from orchestrator.execution.local import LocalExecutor
 attempt = Attempt.model_validate_json(Path(sys.argv[1]).read_text())
 attempt = attempt.model_copy(update={"owner": processes.this_owner()})
 slots = Slots(1, "cpu", "", 1)
-with LocalExecutor(slots, "fork", program=Program(entry="nasty:main")) as executor:
+with LocalExecutor(slots, entry="nasty:main") as executor:
     executor.submit(attempt)
     executor.wait(600.0)
 """
 
 
-@pytest.mark.parametrize("launcher", ["fork", "exec"])
 def test_limit_kills_a_tree_that_ignores_sigterm_and_fled_its_session(
-    launcher: Launcher, make_attempt: Make, run: Run, family: Any
+    make_attempt: Make, run: Run, family: Any
 ) -> None:
     attempt = make_attempt("resist", wall_seconds=4.0, grace_seconds=0.5)
-    outcome = run(attempt, launcher)
+    outcome = run(attempt)
     assert (outcome.status, outcome.cause) == (Status.TIMEOUT, "ran over 4 s")
     assert len(family.noted(attempt)) == 3
     assert family.alive(attempt) == []
     assert 4.5 <= outcome.seconds < 30.0
-
-
-def test_the_marker_names_the_device_as_the_outcome_does(make_attempt: Make, run: Run) -> None:
-    attempt = make_attempt("hang", stall_seconds=0.1)
-    outcome = run(attempt)
-    started = attempts.read(attempts.Started, attempt.directory / attempts.STARTED)
-    assert started is not None
-    assert started.device == outcome.device == "cpu"
-
-
-def test_a_marker_of_an_earlier_version_names_none() -> None:
-    said = '{"boot_id": "b", "pid": 1, "start_ticks": 2, "attempt_id": "a"}'
-    assert attempts.Started.model_validate_json(said).device == ""
 
 
 def test_silence_is_a_stall(make_attempt: Make, run: Run) -> None:
@@ -95,20 +79,18 @@ def test_the_cpu_time_is_the_evaluations_own(make_attempt: Make, run: Run) -> No
         ("exit_with_3", "exited with status 3: something broke"),
     ],
 )
-@pytest.mark.parametrize("launcher", ["fork", "exec"])
 def test_a_crash_is_an_error_that_names_it(
-    do: str, cause: str, launcher: Launcher, make_attempt: Make, run: Run
+    do: str, cause: str, make_attempt: Make, run: Run
 ) -> None:
-    outcome = run(make_attempt(do), launcher)
+    outcome = run(make_attempt(do))
     assert (outcome.status, outcome.cause) == (Status.ERROR, cause)
 
 
-@pytest.mark.parametrize("launcher", ["fork", "exec"])
 def test_children_left_behind_are_killed_and_never_waited_for(
-    launcher: Launcher, make_attempt: Make, run: Run, family: Any
+    make_attempt: Make, run: Run, family: Any
 ) -> None:
     attempt = make_attempt("leave_children", grace_seconds=30.0)
-    outcome = run(attempt, launcher)
+    outcome = run(attempt)
     assert outcome.status is Status.OK
     assert outcome.measurement.score == 1.5
     assert len(family.noted(attempt)) == 2
@@ -163,12 +145,9 @@ def test_a_score_that_is_no_number_is_nan_whatever_the_program_says(
     assert (outcome.status, outcome.cause) == (Status.NAN, "the score is nan")
 
 
-@pytest.mark.parametrize("launcher", ["fork", "exec"])
-def test_the_evaluation_inherits_nothing_but_what_it_needs(
-    launcher: Launcher, make_attempt: Make, run: Run
-) -> None:
+def test_the_evaluation_inherits_nothing_but_what_it_needs(make_attempt: Make, run: Run) -> None:
     attempt = make_attempt("facts")
-    assert run(attempt, launcher).status is Status.OK
+    assert run(attempt).status is Status.OK
     facts = json.loads((attempt.directory / "facts.json").read_text())
     assert facts["fds"] == [0, 1, 2, 3]  # the last is the listing itself
     assert facts["stdin"] == os.devnull
@@ -193,65 +172,63 @@ def test_nothing_is_launched_for_an_owner_that_is_dead(
         Status.LOST,
         "the orchestrator's process is gone",
     )
-    assert (attempt.directory / attempts.STARTED).exists()
+    assert (attempt.directory / files.STARTED).exists()
     assert not (attempt.directory / "stdout.txt").exists()
 
 
 @pytest.mark.parametrize("somebody", ["has ended it", "supervises it"])
 def test_an_attempt_that_is_somebodys_already_is_not_begun(
-    somebody: str, make_attempt: Make, nasty: Program, monkeypatch: pytest.MonkeyPatch
+    somebody: str, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "LOCK_WAIT_SECONDS", 0.0)
     attempt = make_attempt("finish")
-    attempts.write_config(attempt)
-    launch = Launch(attempt=attempt, launcher="fork", program=nasty, gpu_id=None, threads=1)
+    files.write_config(attempt)
     if somebody == "has ended it":
         lost = Outcome(attempt_id=attempt.attempt_id, status=Status.LOST, seconds=1.0)
-        attempts.write_summary(attempt.directory, lost)
-        supervised(launch)
-        assert attempts.read_summary(attempt.directory, attempt.attempt_id) == lost
+        files.write_summary(attempt.directory, lost)
+        supervised(attempt)
+        assert files.read_summary(attempt.directory, attempt.attempt_id) == lost
     else:
-        with attempts.locked(attempt.directory):
-            supervised(launch)
-    assert not (attempt.directory / attempts.STARTED).exists()
+        with files.locked(attempt.directory):
+            supervised(attempt)
+    assert not (attempt.directory / files.STARTED).exists()
 
 
 def test_a_cancellation_that_comes_with_the_marker_ends_the_attempt_as_cancelled(
-    make_attempt: Make, nasty: Program, monkeypatch: pytest.MonkeyPatch
+    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def mark_started(*args: Any, marked: Callable[..., None] = supervisor._mark_started) -> None:
-        marked(*args)
+    def begin(*args: Any, begun: Callable[..., bool] = supervisor._begin) -> bool:
+        is_begun = begun(*args)
         os.kill(os.getpid(), signal.SIGTERM)
+        return is_begun
 
-    monkeypatch.setattr(supervisor, "_mark_started", mark_started)
+    monkeypatch.setattr(supervisor, "_begin", begin)
     attempt = make_attempt("finish")
-    attempts.write_config(attempt)
-    supervised(Launch(attempt=attempt, launcher="fork", program=nasty, gpu_id=None, threads=1))
-    outcome = attempts.read_summary(attempt.directory, attempt.attempt_id)
+    files.write_config(attempt)
+    supervised(attempt)
+    outcome = files.read_summary(attempt.directory, attempt.attempt_id)
     assert outcome is not None
     assert outcome.status is Status.CANCELLED
     assert not (attempt.directory / "stdout.txt").exists()
 
 
-def supervised(launch: Launch) -> None:
+def supervised(attempt: Attempt) -> None:
     """Hand it to a supervisor of our own, and wait for its end."""
-    (inbox, handed), (heard, notify), (lifeline, alive) = os.pipe(), os.pipe(), os.pipe()
+    (heard, notify), (lifeline, alive) = os.pipe(), os.pipe()
     if (pid := os.fork()) == 0:
-        for descriptor in (handed, heard, alive):
-            os.close(descriptor)
+        os.close(alive)
         with suppress(BaseException):
-            supervisor.supervise(inbox, notify, lifeline, None)
+            common = supervisor.Supervision(notify, lifeline, None, "nasty:main", 1, "")
+            supervisor.supervise(attempt.directory, None, common)
         os._exit(0)
-    os.write(handed, launch.model_dump_json().encode())
-    os.close(handed)
     os.waitpid(pid, 0)
-    for descriptor in (inbox, heard, notify, lifeline, alive):
+    for descriptor in (heard, notify, lifeline, alive):
         os.close(descriptor)
 
 
-def cancelled(attempt: Attempt, slots: Slots, nasty: Program, family: Any) -> Outcome:
+def cancelled(attempt: Attempt, slots: Slots, nasty: str, family: Any) -> Outcome:
     """How it ends if it is cancelled once its trainer does what it should."""
-    with LocalExecutor(slots, program=nasty) as executor:
+    with LocalExecutor(slots, entry=nasty) as executor:
         executor.submit(attempt)
         family.assemble(attempt, 1)
         executor.cancel()
@@ -260,7 +237,7 @@ def cancelled(attempt: Attempt, slots: Slots, nasty: Program, family: Any) -> Ou
 
 
 def test_a_cancelled_attempt_is_asked_to_leave_before_it_is_killed(
-    make_attempt: Make, slots: Slots, nasty: Program, family: Any
+    make_attempt: Make, slots: Slots, nasty: str, family: Any
 ) -> None:
     attempt = make_attempt("tidy", grace_seconds=30.0)
     assert cancelled(attempt, slots, nasty, family).status is Status.CANCELLED
@@ -271,7 +248,7 @@ def test_a_cancelled_attempt_is_asked_to_leave_before_it_is_killed(
     ("do", "status"), [("hang", Status.CANCELLED), ("finish_then_hang", Status.OK)]
 )
 def test_a_finished_measurement_wins_over_a_simultaneous_cancellation(
-    do: str, status: Status, make_attempt: Make, slots: Slots, nasty: Program, family: Any
+    do: str, status: Status, make_attempt: Make, slots: Slots, nasty: str, family: Any
 ) -> None:
     assert cancelled(make_attempt(do), slots, nasty, family).status is status
 
@@ -279,24 +256,24 @@ def test_a_finished_measurement_wins_over_a_simultaneous_cancellation(
 def test_leaving_the_executor_ends_what_is_in_flight(
     make_attempt: Make,
     slots: Slots,
-    nasty: Program,
+    nasty: str,
     family: Any,
 ) -> None:
     attempt = make_attempt("resist")
-    with LocalExecutor(slots, program=nasty) as executor:
+    with LocalExecutor(slots, entry=nasty) as executor:
         executor.submit(attempt)
         family.assemble(attempt, 3)
     assert family.alive(attempt) == []
-    summary = attempts.read_summary(attempt.directory, attempt.attempt_id)
+    summary = files.read_summary(attempt.directory, attempt.attempt_id)
     assert summary is not None
     assert summary.status is Status.CANCELLED
 
 
 def test_a_killed_supervisor_is_noticed_and_its_slot_is_clean_before_reuse(
-    make_attempt: Make, slots: Slots, nasty: Program, family: Any
+    make_attempt: Make, slots: Slots, nasty: str, family: Any
 ) -> None:
     attempt = make_attempt("kill_supervisor")
-    with LocalExecutor(slots, program=nasty) as executor:
+    with LocalExecutor(slots, entry=nasty) as executor:
         executor.submit(attempt)
         (outcome,) = executor.wait(20.0)
         assert (outcome.status, outcome.cause) == (Status.LOST, "its supervisor was killed")
@@ -319,7 +296,7 @@ def test_the_tree_dies_within_five_seconds_of_its_executor(
     driver.send_signal(signal.SIGKILL)
     driver.wait()
     family.vanish(attempt, within_seconds=5.0)
-    summary = attempts.read_summary(attempt.directory, attempt.attempt_id)
+    summary = files.read_summary(attempt.directory, attempt.attempt_id)
     assert summary is not None
     assert summary.status is Status.LOST
 

@@ -8,9 +8,9 @@ import pytest
 from budgets.events import Status
 from objectives.api import Measurement
 from orchestrator.execution import processes
-from orchestrator.execution.attempts import MEASUREMENT, Report, write_model
-from orchestrator.execution.evaluate import Attempt
-from orchestrator.execution.lease import Lease, Ties
+from orchestrator.execution.api import Attempt
+from orchestrator.execution.files import MEASUREMENT, Report, write_model
+from orchestrator.execution.supervisor import Lease, Liveness
 from orchestrator.execution.watch import Watch
 
 Make = Callable[..., Attempt]
@@ -28,13 +28,13 @@ def lease() -> Iterator[Lease]:
 def watch(make_attempt: Make, lease: Lease) -> Watch:
     """Of an attempt that began five seconds ago, whose result nobody waits for any more."""
     attempt, owner = make_attempt(), processes.this_owner()
-    ties = Ties(owner, lifeline=-1, lease=lease.descriptor)
-    return Watch(attempt.limits, attempt, ties, time.monotonic() - 5.0)
+    liveness = Liveness(owner, lifeline=-1, lease=lease.descriptor)
+    return Watch(attempt, liveness.lost, time.monotonic() - 5.0)
 
 
 def test_the_first_cause_of_an_end_is_the_one_that_counts(watch: Watch) -> None:
     watch.cancel()
-    watch.check_ties()
+    watch.check_liveness()
     assert watch.violation == (Status.CANCELLED, "its supervisor was told to end (SIGTERM)")
 
 
@@ -87,12 +87,11 @@ def test_the_start_up_ends_where_the_objective_was_called_within_the_attempts_ti
 
 @pytest.mark.parametrize("limits", [{"wall_seconds": 2.0}, {"stall_seconds": 2.0}])
 def test_a_limit_that_passed_while_nobody_wanted_the_result_is_no_timeout(
-    make_attempt: Make, lease: Lease, limits: dict[str, float]
+    make_attempt: Make, limits: dict[str, float]
 ) -> None:
     """The lease may have run out since it was looked at: this process may have been stopped."""
     attempt = make_attempt(**limits)
-    ties = Ties(processes.this_owner(), lifeline=-1, lease=lease.descriptor)
-    watch = Watch(attempt.limits, attempt, ties, time.monotonic() - 5.0)
+    watch = Watch(attempt, lambda: "its lease has run out", time.monotonic() - 5.0)
     watch._check()
     assert watch.violation is not None
     assert watch.violation[0] is Status.LOST

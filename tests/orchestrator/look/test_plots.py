@@ -15,8 +15,9 @@ from budgets.ledger import LEDGER, read
 from budgets.state import fold
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.execution.attempts import METRICS
 from orchestrator.execution.engine import Engine
+from orchestrator.execution.files import METRICS
+from orchestrator.execution.signals import SignalStop
 from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.plots import drawings, figures
@@ -24,7 +25,6 @@ from orchestrator.look.run import Run
 from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import load_state
 from orchestrator.running.session import Session
-from orchestrator.running.signals import SignalStop
 from tests.asking import config_for
 from tests.imported import imported_by
 from tests.ledgers import sealed

@@ -23,7 +23,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from budgets.ledger import LEDGER, LedgerCorruptError
-from orchestrator.cli import output
+from orchestrator.cli import session as output
 from orchestrator.look import viewer
 from orchestrator.look.rows import Slot
 from orchestrator.look.run import Run

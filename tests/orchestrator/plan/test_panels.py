@@ -16,8 +16,9 @@ from budgets.verdict.decision import conditions
 from budgets.verdict.finalists import BASELINE, recommendation, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.cli import conducting, terminal
-from orchestrator.cli.output import Output
+from orchestrator.cli import session as conducting
+from orchestrator.cli import terminal
+from orchestrator.cli.session import Output
 from orchestrator.plan.comparisons import due, panel
 from orchestrator.plan.resolve import search_plan
 from orchestrator.plan.seeds import confirmation_seeds, evaluation_seeds

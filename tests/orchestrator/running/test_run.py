@@ -11,10 +11,9 @@ import pytest
 from budgets.events import Concluded, Reserved, Settled, Status, Withdrawn
 from budgets.ledger import LEDGER, Ledger
 from budgets.state import ImpossibleEventError
+from orchestrator.execution.api import Attempt, EngineError
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt
 from orchestrator.execution.processes import this_owner
-from orchestrator.execution.server import EngineError
 from orchestrator.look.reports import rebuild
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result

@@ -21,11 +21,12 @@ from budgets.plan import Window
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.cli import conducting, terminal
+from orchestrator.cli import session as conducting
+from orchestrator.cli import terminal
 from orchestrator.cli.errors import EXIT_STORAGE
 from orchestrator.execution import devices
+from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look import text
 from orchestrator.look.run import Run
@@ -37,8 +38,8 @@ from orchestrator.verification.verify import verify
 from tests.asking import config_for
 from tests.executors import ending
 from tests.ledgers import state_of
-from tests.orchestrator.campaign.conftest import shortened, trained
 from tests.orchestrator.conftest import NOISY
+from tests.orchestrator.matrix.conftest import shortened, trained
 from tests.simulation.session import Person, SimulatedEngine
 
 RunSearch = Callable[..., Result]
@@ -147,7 +148,7 @@ def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
     import typer
 
     from budgets.rules import Ruling, disk_full
-    from orchestrator.cli.output import Output
+    from orchestrator.cli.session import Output
 
     state = state_of(run)
     trigger = disk_full(0, "the disk is full; make room and repeat the command")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.running.signals import SignalStop
+from orchestrator.execution.signals import SignalStop
 
 
 class Clock:

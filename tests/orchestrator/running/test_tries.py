@@ -9,12 +9,11 @@ import pytest
 
 from budgets.events import Event, Reserved, Settled, Status
 from budgets.state import RunState, Try
-from orchestrator.execution.attempts import CONFIG
-from orchestrator.execution.attempts import read as read_file
+from orchestrator.execution.api import Attempt, Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.evaluate import Attempt, Slots
-from orchestrator.execution.executors import LocalExecutor
-from orchestrator.execution.launch import Program
+from orchestrator.execution.files import CONFIG
+from orchestrator.execution.files import read as read_file
+from orchestrator.execution.local import LocalExecutor
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running.tries import Form, avoided, before, form
@@ -193,8 +192,8 @@ class Gpus(SimulatedEngine):
 @pytest.mark.usefixtures("rude")
 def test_the_second_try_is_made_on_another_device(tmp_path: Path, run_search: RunSearch) -> None:
     def make(slots: Slots) -> LocalExecutor:
-        program = Program(entry="rude:killed_once")
-        return LocalExecutor(slots, program=program, gpu_ids=("GPU-a", "GPU-b"))
+        entry = "rude:killed_once"
+        return LocalExecutor(slots, entry=entry, gpu_ids=("GPU-a", "GPU-b"))
 
     result = run_search(
         tmp_path, settings={"seconds": 0.25}, engine=Gpus("local", make=make), **QUICK

@@ -15,7 +15,6 @@ from budgets.events import (
     Reserved,
     Settled,
     Status,
-    Withdrawn,
 )
 from budgets.ledger import Clock
 from budgets.plan import Window
@@ -25,7 +24,6 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.capacity import Pace
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.checks import knob_check
 from orchestrator.matrix.matrix import carry_out
@@ -39,7 +37,7 @@ from tests.asking import config_for
 from tests.executors import failing
 from tests.ledgers import cut, events_of, every
 from tests.orchestrator.conftest import CONFIRMED
-from tests.simulation.session import Person, SimulatedClock, SimulatedEngine
+from tests.simulation.session import Person, SimulatedClock
 
 Found = Callable[[Path], dict[str, Any]]
 Watch = Callable[[RunState, Event], None]
@@ -233,29 +231,6 @@ def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> No
         carry_out(asked, session, engine.slots(), pace)
 
     assert pace.looks == [*range(1, 11), 10]
-
-
-# Devices
-
-
-class GivesUp(InlineExecutor):
-    """Gives a device up with the second outcome, and says so ever after."""
-
-    heard: int = 0
-
-    def wait(self, timeout_seconds: float) -> list[Any]:
-        self.heard += 1
-        if self.heard == 2:
-            self.withdrawn = (Withdrawn(device="gpu 1", why="it is used"),)
-        return super().wait(timeout_seconds)
-
-
-def test_a_device_given_up_is_on_record_once(tmp_path: Path) -> None:
-    result = search(tmp_path, SimulatedEngine("inline", workers=2, make=GivesUp))
-
-    given_up = every(Withdrawn, result.directory)
-    assert given_up == [Withdrawn(device="gpu 1", why="it is used")]
-    assert result.ruling.decision == "done"
 
 
 # Overrides

@@ -10,7 +10,7 @@ import pytest
 
 from budgets.events import Status
 from budgets.ledger import HEAD, LEDGER, read
-from orchestrator.execution.evaluate import Attempt
+from orchestrator.execution.api import Attempt
 from orchestrator.records.recorded import Result
 from orchestrator.verification import panels as verify_panels
 from orchestrator.verification.verify import verify

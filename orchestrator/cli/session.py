@@ -1,0 +1,168 @@
+"""A session in which a command carries out runs: what it says meanwhile, and how it ends.
+
+On a terminal a picture of the run is drawn by a process of its own, `look/viewer.py`. While that is
+there this one writes to a pipe only, and never waits: a terminal that is held up (Ctrl-S) holds up
+no evaluation.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from subprocess import DEVNULL, Popen, TimeoutExpired
+
+import typer
+from rich.console import Console
+
+from budgets.events import Event
+from budgets.formatting import command, printable
+from budgets.state import RunState
+from objectives.secrets import redacted
+from orchestrator.cli.errors import EXIT_BY_DECISION, EXIT_SIGNAL, EXIT_STORAGE
+from orchestrator.cli.terminal import console, print_json, print_markdown, silence
+from orchestrator.config import Config
+from orchestrator.execution.signals import INTERRUPTS, SignalStop, at_once
+from orchestrator.look.answer import answer
+from orchestrator.look.blocks import answer_in_lines
+from orchestrator.look.document import document
+from orchestrator.look.reports import ReportFiles
+from orchestrator.look.run import Run
+from orchestrator.look.terminal import line_of, tell
+from orchestrator.look.track import Trackers, refuse_missing
+from orchestrator.look.viewer import PIPE_BYTES, SHOW, can_paint
+from orchestrator.plan.resolve import engine_of, pacing_of
+from orchestrator.records.recorded import Result
+from orchestrator.running.run import Run as RunInHand
+from orchestrator.running.session import Session
+from orchestrator.running.walk import Stop
+
+VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.viewer")
+
+
+@dataclass
+class Output(AbstractContextManager["Output"]):
+    """Says what happens in one run after another."""
+
+    console: Console
+    _viewer: "Popen[bytes] | None" = None
+    _pipe: tuple[int, int] = (-1, -1)  # both ends are kept: what the viewer left is read here
+    _unsent: list[str] = field(default_factory=list)
+    _shown: RunInHand | None = None
+    _is_over: bool = False
+
+    def __exit__(self, *_: object) -> None:
+        self.rest()
+
+    def rest(self, seconds: float = 30.0) -> None:
+        """Take the picture away within so long, for good, and say what the viewer has not."""
+        self._is_over, viewer, self._viewer = True, self._viewer, None
+        if viewer is None:
+            return
+        os.close(self._pipe[1])
+        with suppress(TimeoutExpired):
+            viewer.wait(seconds)
+        viewer.kill()
+        if viewer.wait() != 0:
+            self.console.file.write("\x1b[0m")  # it may have been painting
+        left = os.fsdecode(os.read(self._pipe[0], PIPE_BYTES)).splitlines()
+        os.close(self._pipe[0])
+        for line in [*left, *self._unsent]:
+            if not line.startswith(SHOW):
+                self.say(line)
+
+    def say(self, text: str) -> None:
+        """A line."""
+        line = printable(text)
+        try:
+            if self._viewer is None:
+                self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+            else:
+                os.write(self._pipe[1], os.fsencode(f"{line}\n"))
+        except BlockingIOError:  # it is full
+            self._unsent.append(line)
+        except OSError:  # a terminal that went away
+            silence(self.console)
+
+    def announce(self, text: str) -> None:
+        """The same from a signal's handler, whatever it interrupts."""
+        at_once(text) if self._viewer is None else self.say(text)
+
+    def observe(self, state: RunState, event: Event) -> None:
+        """One record was written."""
+        view, brief = Run(state, datetime.now(UTC)), self._viewer is not None
+        if line := line_of(view, event, brief=brief):
+            self.say(line)
+
+    def look(self, run: RunInHand) -> None:
+        """The run waits: what has changed can be shown. To be called whenever it does."""
+        if self._viewer is not None and self._viewer.poll() is not None:
+            self.rest()
+        if self._viewer is None and not self._is_over and can_paint(self.console):
+            self._pipe = os.pipe()
+            os.set_blocking(self._pipe[1], False)
+            # Ctrl-C is for the whole group: it stays blocked in the viewer, which sees the drain.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+            file = self.console.file
+            self._viewer = Popen(VIEWER, stdin=self._pipe[0], stdout=file, stderr=DEVNULL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if self._viewer is not None and run is not self._shown:
+            self._shown = run
+            with suppress(BlockingIOError):
+                os.write(self._pipe[1], os.fsencode(f"{SHOW}{run.directory.absolute()}\n"))
+
+
+@contextmanager
+def conducting(config: Config, *, as_json: bool) -> Iterator[tuple[Session, Output]]:
+    """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
+    wanted = tuple(config.track.to)
+    refuse_missing(wanted)
+    with Output(console(stderr=as_json)) as live:
+        stop = SignalStop(config.backend.drain_seconds, announce=live.announce)
+        with Trackers(wanted, live.say, lambda: stop.now) as trackers:
+
+            def look(run: RunInHand) -> None:
+                live.look(run)
+                trackers.look()
+
+            with Session(
+                Path(config.runs_dir),
+                engine_of(config),
+                live.observe,
+                live.say,
+                look=look,
+                stop=stop,
+                allow_network_fs=config.backend.allow_network_fs,
+                pacing=pacing_of(config),
+                track=trackers.begin,
+                reports=ReportFiles(),
+                command=tuple(redacted(word, os.environ) for word in sys.argv[1:]),
+            ) as session:
+                yield session, live
+
+
+def finish(result: Result, stop: Stop, live: Output, *, as_json: bool) -> None:
+    """Show where the run stands and leave with the exit code that says so."""
+    live.rest()
+    run = Run(result.state, datetime.now(UTC), result.directory, result.ruling)
+    if as_json:
+        print_json(document(run))
+    else:
+        if run.plan.phase == "calibration":  # there is no more to it
+            for line in answer_in_lines(answer(run)):
+                live.say(line)
+        else:
+            tell(run, print_markdown, live.say)
+        live.say(f"Files: {result.directory}")
+        live.say(f"See it: {command('report', str(result.directory), '--html')}")
+    if stop.requested and result.ruling.decision == "continue":
+        live.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
+        raise typer.Exit(EXIT_SIGNAL + stop.signum)
+    if any(trigger.rule == "storage" for trigger in result.ruling.triggers):
+        raise typer.Exit(EXIT_STORAGE)
+    decided, decision = result.state.decided, result.ruling.decision
+    is_no_go = decision == "done" and decided is not None and decided.grade == "no_go"
+    raise typer.Exit(EXIT_BY_DECISION["stop" if is_no_go else decision])

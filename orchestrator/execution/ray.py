@@ -1,0 +1,486 @@
+"""Executor on a Ray cluster: one agent per node, which drives that node's devices (see `agent`).
+
+Ray places the agents, carries requests and answers, and says when an agent has died. It retries
+nothing, and it supervises nothing: that is done beside the evaluation (see `supervisor`). What Ray
+cannot say, that a node is frozen or out of reach, the nodes' leases show (see `Lease`).
+
+A node is *live* while its agent answers; *silent* after `silent_seconds` without an answer, and
+given nothing new; *lost* when its agent has died or has been silent for so long that its lease has
+run out there. What ran on a lost node becomes an orphan, which ends with the summary that its
+supervisor or the node's next agent writes, or is charged in full at its deadline. A lost node is
+asked for another agent, and is live again when that answers.
+
+The only module that imports ray.
+"""
+
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import chdir, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from budgets.events import Status
+from budgets.formatting import counted
+from objectives.api import SetupError, missing_package
+from orchestrator.execution.agent import Agent, AgentSettings, Answer, Orphan
+from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots, usable
+from orchestrator.execution.devices import RELEASE_SECONDS, Offer, cpu_name
+from orchestrator.execution.files import read_summary, to_json, write_config
+from orchestrator.execution.local import EXIT_SECONDS
+from orchestrator.execution.ray_access import (
+    ControlService,
+    check_address,
+    own_signal_handlers,
+    prepare_to_join,
+    set_environment,
+)
+from orchestrator.execution.signals import Insisted, insisted_on
+from orchestrator.execution.trainer import MAIN
+
+START_SECONDS = 240.0  # for all agents and their fork servers
+LOOK_SECONDS = 0.25  # how often files and silent nodes are looked at
+MAX_DEATHS = 3  # of one node's agents in a row
+ROOT = Path(__file__).resolve().parents[2]  # where this package lies
+OBJECT_STORE_BYTES = 80 * 2**20  # hardly more than Ray's minimum: nothing large goes through it
+
+
+@dataclass(frozen=True)
+class LeaseTerms:
+    """How soon an orchestrator and a node that hear nothing of each other give each other up."""
+
+    silent_seconds: float = 30.0  # without an answer: warn, and start nothing there
+    lease_seconds: float = 60.0  # without a step: what runs is ended
+    margin_seconds: float = 10.0  # beyond lease and grace, until a silent node is given up
+
+
+@dataclass
+class _Node:
+    """One node as the driver sees it."""
+
+    node_id: str
+    count: int  # of its slots
+    agent: Any = None
+    call: Any = None  # Ray's reference to the answer of the step in flight
+    host: str = "a node that has not answered"
+    free: list[str] = field(default_factory=list)  # devices
+    running: dict[str, tuple[Attempt, str, float]] = field(default_factory=dict)
+    """By id: the attempt, its device as far as is known here, and when it was submitted."""
+    to_start: list[Attempt] = field(default_factory=list)  # with the next step
+    orphans: tuple[Orphan, ...] = ()  # what its earlier agents left
+    called_at: float = 0.0
+    heard_at: float = 0.0  # when an answer came
+    fresh_at: float = -math.inf  # when that answer was asked for
+    heard_clock: float = -math.inf  # the agent's clock in it
+    warnings: int = 0  # of the agent, that have been passed on
+    deaths: int = 0  # of its agents, one after another
+    is_suspect: bool = False
+    is_lost: bool = False
+    is_spent: bool = False
+    is_gone: bool = False  # for good
+
+    def take(self, attempt: Attempt, now: float) -> None:
+        device = next((one for one in self.free if one != attempt.avoid), self.free[0])
+        self.free.remove(device)
+        self.running[attempt.attempt_id] = attempt, device, now
+        self.to_start.append(attempt)
+
+    def hear(self, answer: Answer, now: float) -> None:
+        self.host, self.is_spent, self.deaths = answer.host, answer.is_spent, 0
+        self.heard_at, self.fresh_at, self.heard_clock = now, self.called_at, answer.clock
+        self.is_suspect = self.is_lost = False
+        self.free = list(answer.free)
+        for attempt in self.to_start:  # since the step was asked for
+            device = self.running[attempt.attempt_id][1]
+            if device in self.free:
+                self.free.remove(device)
+
+
+class RayExecutor:
+    """Evaluations on every node of a Ray cluster, each in its own supervised process tree.
+
+    `address` None means $RAY_ADDRESS, and without that a Ray started here and ended on exit.
+    Attempts' directories must be on storage that all nodes share. Leases are renewed by `wait`:
+    call it every few seconds.
+    """
+
+    def __init__(  # noqa: PLR0913 - how to evaluate, and where
+        self,
+        slots: Slots,
+        preload: Sequence[str] = (),
+        address: str | None = None,
+        *,
+        run_name: str = "run",
+        entry: str = MAIN,
+        lease: LeaseTerms | None = None,
+        release_seconds: float = RELEASE_SECONDS,
+    ) -> None:
+        self.slots = slots
+        self.warnings: tuple[str, ...] = ()
+        self._terms = lease or LeaseTerms()
+        self._settings = AgentSettings(
+            count=slots.count,
+            device=slots.device,
+            threads=slots.threads,
+            preload=tuple(preload),
+            entry=entry,
+            lease_seconds=self._terms.lease_seconds,
+            release_seconds=release_seconds,
+            orphans=(),
+        )
+        self._address = address
+        self._run_name = run_name
+        self._nodes: list[_Node] = []
+        self._orphans: dict[str, tuple[Attempt, str, float]] = {}  # attempt, host, deadline
+        self._arrived: list[Outcome] = []
+        self._is_cancelled = False
+        self._looked_at = self._patient_until = -math.inf
+        self._connection: Any = None
+        self._control: ControlService | None = None
+
+    def __enter__(self) -> Self:
+        with insisted_on([]):
+            self._connection = connected(self._address, self._run_name)
+            self._connection.__enter__()
+            try:
+                self._control = ControlService(_ray().get_runtime_context().gcs_address)
+                self._nodes = [_Node(*place) for place in placed(self.slots)]
+                for node in self._nodes:
+                    self._start_agent(node)
+                self._wait_until_ready()
+            except BaseException:
+                self._leave()
+                raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_cancelled = True
+        graces = [attempt.limits.grace_seconds for attempt in self._in_flight()]
+        patience = 0.0 if self._is_cut_off() else max(graces, default=0.0)
+        deadline = time.monotonic() + patience + EXIT_SECONDS
+        try:
+            while self._in_flight() and time.monotonic() < deadline:
+                self.wait(1.0)
+        except EngineError:
+            pass  # the agents' end breaks their lifelines, which ends what they run
+        finally:
+            self._leave()
+
+    def free(self, avoid: str = "") -> int:
+        """With nothing in flight and no device free it waits a moment for one."""
+        self._look(0.0)
+        if not self._in_flight() and not self._arrived:
+            self._raise_if_hopeless()
+            if not any(self._open_nodes()):
+                self._look(LOOK_SECONDS)
+        names = [name for node in self._open_nodes() for name in node.free]
+        in_use = [device for node in self._nodes for _, device, _ in node.running.values()]
+        return usable(names, in_use, avoid)
+
+    def submit(self, attempt: Attempt) -> None:
+        nodes = list(self._open_nodes()) or [node for node in self._nodes if node.free]
+        if not nodes:
+            raise EngineError(f"all {self.slots.count} slots are in use")
+        write_config(attempt)
+        others = [node for node in nodes if any(name != attempt.avoid for name in node.free)]
+        max(others or nodes, key=lambda node: len(node.free)).take(attempt, time.monotonic())
+
+    def wait(self, timeout_seconds: float) -> list[Outcome]:
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            left = deadline - time.monotonic()
+            self._look(max(0.0, min(left, LOOK_SECONDS)) if self._in_flight() else 0.0)
+            if self._arrived or not self._in_flight() or left <= 0:
+                break
+        if self._control and not self._arrived:
+            self._control.raise_if_gone(nothing_runs=not self._in_flight())
+        arrived, self._arrived = self._arrived, []
+        return arrived
+
+    def _in_flight(self) -> list[Attempt]:
+        running = [attempt for node in self._nodes for attempt, _, _ in node.running.values()]
+        return running + [attempt for attempt, _, _ in self._orphans.values()]
+
+    def _open_nodes(self) -> Iterator[_Node]:
+        """Nodes with a free device, heard of lately."""
+        now = time.monotonic()
+        if not self._is_cut_off():
+            for node in self._nodes:
+                if node.free and now - node.fresh_at < self._terms.silent_seconds:
+                    yield node
+
+    def _is_cut_off(self) -> bool:
+        """Whether nothing new can be started: Ray's control service is gone."""
+        return self._control is not None and self._control.failure is not None
+
+    def _look(self, seconds: float) -> None:
+        """Step every node that can be; wait so long for an answer; settle what is lost."""
+        assert self._control is not None, "the executor has not been entered"
+        self._control.ask_if_due()
+        for node in self._nodes:
+            if node.call is None and not node.is_gone:
+                self._step(node)
+        calls = {node.call: node for node in self._nodes if node.call is not None}
+        if calls:
+            _ray().wait(list(calls), num_returns=1, timeout=seconds)
+            for call in _ray().wait(list(calls), num_returns=len(calls), timeout=0)[0]:
+                self._take_in(calls[call])
+        else:
+            time.sleep(seconds)
+        now = time.monotonic()
+        if now - self._looked_at > self._terms.margin_seconds:  # who was silent: they, or we?
+            self._patient_until = now + self._terms.margin_seconds
+        self._looked_at = now
+        for node in self._nodes:
+            self._check_silence(node, now)
+        self._end_orphans(now)
+
+    def _step(self, node: _Node) -> None:
+        node.called_at = time.monotonic()
+        directories = tuple(str(attempt.directory) for attempt in node.to_start)
+        node.to_start = []
+        node.call = node.agent.step.remote(node.heard_clock, directories, self._is_cancelled)
+
+    def _take_in(self, node: _Node) -> None:
+        """What the node's agent has answered."""
+        ray, call, node.call = _ray(), node.call, None
+        try:
+            answer = Answer.model_validate_json(ray.get(call))
+        except (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError) as error:
+            node.deaths += 1
+            if (
+                isinstance(error, ray.exceptions.ActorUnschedulableError)
+                or node.deaths > MAX_DEATHS
+            ):
+                node.is_gone = True
+            if not self._is_cut_off():
+                self._lose(node, "it is down" if node.is_gone else "its agent has died")
+            return
+        except ray.exceptions.RayError as error:
+            raise EngineError(f"the agent of {node.host} failed: {error}") from error
+        if answer.problem:
+            raise EngineError(answer.problem)
+        node.hear(answer, time.monotonic())
+        for warning in answer.warnings[node.warnings :]:
+            self.warnings += (warning,)
+        node.warnings = len(answer.warnings)
+        for outcome in answer.outcomes:
+            name = outcome.attempt_id
+            if node.running.pop(name, None) or self._orphans.pop(name, None):
+                self._arrived.append(outcome)
+
+    def _check_silence(self, node: _Node, now: float) -> None:
+        if node.is_lost or node.is_gone:
+            return
+        silence = now - node.heard_at
+        if silence > self._terms.silent_seconds and not node.is_suspect:
+            node.is_suspect = True
+            self.warnings += (
+                f"no sign of life from {node.host} for {self._terms.silent_seconds:g} s",
+            )
+        is_over = silence > self._patience_with(node)
+        if is_over and now > self._patient_until and not self._is_cut_off():
+            self._lose(node, "no sign of life")
+
+    def _patience_with(self, node: _Node) -> float:
+        """Seconds since a sign of life, until whatever runs there has ended with its lease."""
+        graces = [attempt.limits.grace_seconds for attempt, _, _ in node.running.values()]
+        return self._terms.lease_seconds + max(graces, default=0.0) + self._terms.margin_seconds
+
+    def _lose(self, node: _Node, why: str) -> None:
+        """Make orphans of what runs on the node, and ask for another agent there."""
+        if not node.is_lost:
+            left = sum(one.count for one in self._nodes if not (one.is_lost or one is node))
+            self.warnings += (
+                f"node {node.host} is lost ({why}), with {node.count} of {self.slots.count} slots; "
+                f"{left} go on, and it is used again if it comes back (ray status)",
+            )
+        node.is_lost, node.free, node.call = True, [], None
+        deadline, now = node.heard_at + self._patience_with(node), time.monotonic()
+        for name, (attempt, _, since) in node.running.items():
+            self._orphans[name] = attempt, node.host, deadline
+            node.orphans += (
+                Orphan(directory=attempt.directory, attempt_id=name, seconds=now - since),
+            )
+        node.running, node.to_start = {}, []
+        with suppress(_ray().exceptions.RayError):
+            _ray().kill(node.agent)
+        if not node.is_gone:
+            self._start_agent(node)
+
+    def _end_orphans(self, now: float) -> None:
+        """Take in what orphans came to by their files, or charge what is over its deadline."""
+        for name, (attempt, host, deadline) in list(self._orphans.items()):
+            outcome = read_summary(attempt.directory, name)
+            if outcome is None and now > max(deadline, self._patient_until):
+                outcome = Outcome(
+                    attempt_id=name,
+                    status=Status.LOST,
+                    cause=f"node {host} is lost: what it took there is not known",
+                    seconds=attempt.limits.reserve_ms / 1000,
+                )
+            if outcome is not None:
+                self._arrived.append(outcome)
+                del self._orphans[name]
+
+    def _start_agent(self, node: _Node) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        ray, cuda = _ray(), self.slots.device == "cuda"
+        options: dict[str, Any] = {
+            "num_cpus": 0 if cuda else node.count * self.slots.threads,
+            "num_gpus": node.count if cuda else 0,
+            "max_restarts": 0,  # the ledger retries, nobody else
+            "max_task_retries": 0,
+            "scheduling_strategy": NodeAffinitySchedulingStrategy(node.node_id, soft=False),
+        }
+        mine = self._settings.model_copy(update={"count": node.count, "orphans": node.orphans})
+        node.agent = ray.remote(Agent).options(**options).remote(to_json(mine))
+        node.heard_clock, node.warnings = -math.inf, 0
+
+    def _wait_until_ready(self) -> None:
+        ray = _ray()
+        for node in self._nodes:
+            self._step(node)
+        try:
+            answers = ray.get([node.call for node in self._nodes], timeout=START_SECONDS)
+        except ray.exceptions.GetTimeoutError:
+            raise EngineError(
+                f"the {self.slots.count} slots were not ready after {START_SECONDS:g} s: "
+                f"are the cluster's devices in use? Look with: ray status"
+            ) from None
+        except ray.exceptions.RayError as error:
+            raise EngineError(f"the agent of a node could not be started: {error}") from error
+        for node in self._nodes:
+            self._take_in(node)
+        nice = max(Answer.model_validate_json(answer).niceness for answer in answers)
+        if nice > os.nice(0):
+            self.warnings += (
+                f"Ray's workers run at nice {nice}, which slows evaluations down beside other "
+                f"work: start the cluster with RAY_worker_niceness=0",
+            )
+
+    def _raise_if_hopeless(self) -> None:
+        """With nothing in flight: is there a device that is, or may still become, free?"""
+        if self._control:
+            self._control.raise_if_gone(nothing_runs=True)
+        kept = [node for node in self._nodes if not (node.is_spent or node.is_gone)]
+        if not kept:
+            raise EngineError(
+                f"no device of the cluster is left to evaluate on. {'; '.join(self.warnings)}. "
+                f"Look at it with ray status, then run the same command again"
+            )
+        youngest = max(node.called_at for node in kept)
+        if all(node.is_lost for node in kept) and time.monotonic() - youngest > START_SECONDS:
+            raise EngineError(
+                f"none of {counted(len(kept), 'lost node')} came back in {START_SECONDS:g} s: "
+                f"look at the cluster with ray status, then run the same command again"
+            )
+
+    def _leave(self) -> None:
+        for node in self._nodes:
+            with suppress(_ray().exceptions.RayError):
+                _ray().kill(node.agent)
+        if self._connection is not None:
+            self._connection.__exit__(None, None, None)
+            self._connection = None
+
+
+def placed(slots: Slots) -> list[tuple[str, int]]:
+    """(node's id, how many slots) by what is free there. Raises EngineError where it is too few.
+
+    Ray would wait without a word for devices that do not exist.
+    """
+    each, kind = (1, "GPU") if slots.device == "cuda" else (slots.threads, "CPU")
+    alive = {node["NodeID"]: node["Resources"] for node in _ray().nodes() if node["Alive"]}
+    room = sum(int(resources.get(kind, 0)) // each for resources in alive.values())
+    if room < slots.count:
+        total = sum(int(resources.get(kind, 0)) for resources in alive.values())
+        raise EngineError(
+            f"{slots.count} slots of {each} {kind} asked for, but the Ray cluster has {total} "
+            f"{kind} on {counted(len(alive), 'node')}, room for {room}; ask for "
+            f"fewer, or look at the cluster with: ray status"
+        )
+    available = _ray()._private.state.available_resources_per_node()
+    unused = {node: int(available.get(node, {}).get(kind, 0)) // each for node in alive}
+    if sum(unused.values()) < slots.count:  # it waits for what others use
+        unused = {node: int(resources.get(kind, 0)) // each for node, resources in alive.items()}
+    counts = dict.fromkeys(alive, 0)
+    for _ in range(slots.count):  # spread: memory and disk are shared within a node
+        counts[max(alive, key=lambda node: unused[node] - counts[node])] += 1
+    return [(node, count) for node, count in counts.items() if count]
+
+
+def cluster_offer(address: str | None = None) -> Offer:
+    """Devices of the cluster at `address` (see `RayExecutor`). Raises EngineError."""
+    with connected(address, "offer"):
+        ray = _ray()
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        resources = ray.cluster_resources()
+    prefix = "accelerator_type:"
+    kinds = sorted(name.removeprefix(prefix) for name in resources if name.startswith(prefix))
+    return Offer(
+        cpus=int(resources.get("CPU", 0)),
+        cpu_name=cpu_name(),
+        gpus=int(resources.get("GPU", 0)),
+        gpu_name=" + ".join(kinds) or ("GPU" if resources.get("GPU") else ""),
+        where=f"the Ray cluster of {counted(len(nodes), 'node')}",
+    )
+
+
+@contextmanager
+def connected(address: str | None, namespace: str) -> Iterator[None]:
+    """Joins the cluster, or starts one here; leaves or ends it afterwards. Raises EngineError.
+
+    Does nothing when this process has joined one already.
+    """
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    check_address(address)
+    if "ray" in sys.modules and _ray().is_initialized():
+        yield
+        return
+    set_environment()
+    prepare_to_join(address)
+    ray = _ray()
+    options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
+    if address == "local":
+        options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+    with own_signal_handlers():
+        try:
+            with chdir(ROOT):  # workers look for modules in the driver's directory first
+                ray.init(address=address, logging_level="ERROR", **options)
+        except SystemExit as ended:  # by Ray's own handler of SIGTERM
+            raise Insisted(signal.SIGTERM) from ended
+        except Exception as error:
+            is_plain = type(error) is Exception  # that is how Ray says that it took too long
+            if not is_plain and not isinstance(error, (ConnectionError, RuntimeError, ValueError)):
+                raise
+            raise EngineError(_not_there(address, error)) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _not_there(address: str, error: Exception) -> str:
+    if address == "local":
+        return (
+            f"cannot start Ray here: {error}\nRepeat the command where less else runs, or say "
+            "--executor local, which does without Ray"
+        )
+    return f"cannot join Ray at {address}: {error}\nCheck it with: ray status"
+
+
+def _ray() -> Any:
+    """The module, imported after what it reads from the environment is set."""
+    set_environment()
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise SetupError(missing_package(error.name)) from error
+
+    return ray

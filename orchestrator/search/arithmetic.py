@@ -1,0 +1,188 @@
+"""Linear algebra and functions whose last bits are the same on every x86-64 processor.
+
+BLAS and LAPACK choose their kernels by the processor, and so do numpy's exp and log: their last
+bits differ between machines, and in a few generations a search is another one. What is here uses
+additions, multiplications, divisions and square roots only, which IEEE 754 defines to the bit.
+Searches have at most some forty knobs and a few hundred points, for which this is fast enough.
+"""
+
+import math
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+"""Natural logarithm of 2; the first part has 20 zero bits at its end. (fdlibm, e_exp.c)"""
+
+NEGLIGIBLE = 2.0**-52
+"""What is left beside the diagonal of a matrix, by its largest element."""
+
+SWEEPS = 30
+"""Of Jacobi's method at most; some 6 to 10 are enough."""
+
+
+def dot(left: Any, right: Any) -> Any:
+    """The matrix product of vectors and matrices, as numpy.dot has it."""
+    left, right = np.asarray(left), np.asarray(right)
+    rows, columns = "ij"[2 - left.ndim :], "jk"[: right.ndim]
+    return np.einsum(f"{rows},{columns}->{rows[:-1]}{columns[1:]}", left, right)
+
+
+def exp(values: Any) -> Any:
+    """e to the power of each value, within two units in the last place; 0 below -745."""
+    values = np.clip(values, -800.0, 800.0)
+    powers = np.rint(values / math.log(2))
+    rest = values - powers * LN2_HIGH - powers * LN2_LOW
+    series = np.ones_like(rest)
+    for n in range(14, 0, -1):
+        series = 1.0 + series * rest / n
+    return np.ldexp(series, powers.astype(np.int64))
+
+
+def log(values: Any) -> Any:
+    """The natural logarithm of each positive value, within a few units in the last place."""
+    parts, powers = np.frexp(values)
+    is_small = parts < math.sqrt(0.5)
+    parts, powers = np.where(is_small, 2 * parts, parts), powers - is_small
+    slope = (parts - 1) / (parts + 1)
+    series, square = 0.0, slope * slope
+    for n in range(25, 0, -2):
+        series = 1 / n + series * square
+    return powers * LN2_HIGH + (powers * LN2_LOW + 2 * slope * series)
+
+
+def orthogonal(rows: Array) -> Array:
+    """The rows (at most as many as columns) made orthogonal one after the other, each of its own
+    length: Gram and Schmidt's method, twice, as the first time leaves rounding errors."""
+    found = np.empty_like(rows)
+    for i, row in enumerate(rows):
+        rest = row
+        for _ in range(2):
+            rest = rest - dot(dot(found[:i], rest), found[:i])
+            rest = rest / np.sqrt(np.sum(rest * rest))
+        found[i] = rest
+    lengths: Array = np.sqrt(np.sum(rows * rows, axis=1, keepdims=True))
+    return found * lengths
+
+
+def eigh(matrix: Array) -> tuple[Array, Array]:
+    """Eigenvalues, the smallest first, and eigenvectors (columns) of a symmetric matrix.
+
+    Jacobi's method: every pair of coordinates is turned until nothing is left beside the diagonal,
+    half of them disjoint at once. (Golub and Van Loan, "Matrix Computations", 4th ed., 8.5.)
+    """
+    count = len(matrix)
+    size = count + count % 2  # a coordinate that nothing turns makes the number even
+    turned, vectors = np.zeros((size, size)), np.eye(size)
+    turned[:count, :count] = matrix
+    order = np.arange(size)
+    for _ in range(SWEEPS):
+        beside = np.abs(turned - np.diag(np.diag(turned)))
+        if not np.any(beside > NEGLIGIBLE * np.abs(turned).max()):
+            break
+        for _ in range(size - 1):
+            p, q = order[: size // 2], order[: size // 2 - 1 : -1]
+            _turn(turned, vectors, p, q)
+            order = np.concatenate([order[:1], order[-1:], order[1:-1]])
+    values = np.diag(turned)[:count]
+    ascending = np.argsort(values, kind="stable")
+    return values[ascending], vectors[:count, ascending]
+
+
+def _turn(turned: Array, vectors: Array, p: Any, q: Any) -> None:
+    """Turn each pair of coordinates p and q so that nothing couples the two any more."""
+    coupling = turned[p, q]
+    is_coupled = coupling != 0
+    ratio = (turned[q, q] - turned[p, p]) / np.where(is_coupled, 2 * coupling, 1.0)
+    ratio = np.clip(ratio, -1e150, 1e150)
+    tangent = np.where(ratio < 0, -1.0, 1.0) / (np.abs(ratio) + np.sqrt(1 + ratio * ratio))
+    tangent = np.where(is_coupled, tangent, 0.0)
+    cosine = 1 / np.sqrt(1 + tangent * tangent)
+    sine = tangent * cosine
+    for columns in (turned, turned.T, vectors):
+        first, second = columns[:, p], columns[:, q]
+        columns[:, p], columns[:, q] = (
+            cosine * first - sine * second,
+            sine * first + cosine * second,
+        )
+    turned[p, q] = turned[q, p] = 0.0
+
+
+class Tridiagonal(NamedTuple):
+    """A symmetric matrix without negative eigenvalues, as Q T Q' with T tridiagonal."""
+
+    diagonal: Array  # (n,) of T
+    beside: Array  # (n - 1,) of T
+    reflections: list[Array]  # unit vectors u; Q is the product of I - 2 u u', the first one left
+
+    @classmethod
+    def of(cls, matrix: Array) -> "Tridiagonal":
+        """By Householder's reflections. (Golub and Van Loan, 8.3.1.)"""
+        rest, diagonal, beside, reflections = matrix.copy(), [], [], []
+        while len(rest) > 1:
+            unit = rest[1:, 0].copy()
+            element = -math.copysign(math.sqrt(dot(unit, unit)), unit[0])
+            unit[0] -= element
+            unit /= math.sqrt(dot(unit, unit)) or 1.0
+            diagonal.append(rest[0, 0])
+            beside.append(element)
+            reflections.append(unit)
+            rest = rest[1:, 1:]
+            product = dot(rest, unit)
+            product = 2 * (product - dot(product, unit) * unit)
+            rest -= np.multiply.outer(unit, product)
+            rest -= np.multiply.outer(product, unit)
+        diagonal.append(rest[0, 0])
+        return cls(np.array(diagonal), np.array(beside), reflections)
+
+    def inward(self, columns: Array) -> Array:
+        """Q' times the columns (n, k)."""
+        return _reflected(self.reflections, columns)
+
+    def outward(self, columns: Array) -> Array:
+        """Q times the columns (n, k)."""
+        return _reflected(self.reflections[::-1], columns)
+
+    def pivots(self, added: Array) -> Array:
+        """D (n, m) of T + a I = L D L', for each `added` a > 0. None is below a but for rounding.
+
+        The sum of their logarithms is that of the determinant.
+        """
+        pivots = np.empty((len(self.diagonal), len(added)))
+        pivots[0] = np.maximum(self.diagonal[0] + added, added)
+        for i, beside in enumerate(self.beside):
+            pivots[i + 1] = np.maximum(
+                self.diagonal[i + 1] + added - beside * beside / pivots[i], added
+            )
+        return pivots
+
+    def forward(self, pivots: Array, right: Array) -> Array:
+        """L^-1 right (n, m, k) for the m columns of `pivots` and the k columns of `right`."""
+        found = np.empty((*pivots.shape, right.shape[1]))
+        found[0] = right[0]
+        for i, factor in enumerate(self.beside[:, None, None] / pivots[:-1, :, None]):
+            found[i + 1] = right[i + 1] - factor * found[i]
+        return found
+
+    def backward(self, pivots: Array, found: Array) -> Array:
+        """(T + a I)^-1 right (n,), of its pivots and its L^-1 right."""
+        solution = found / pivots
+        for i, factor in reversed(list(enumerate(self.beside / pivots[:-1]))):
+            solution[i] -= factor * solution[i + 1]
+        return solution
+
+
+def _reflected(units: list[Array], columns: Array) -> Array:
+    turned = columns.copy()
+    for unit in units:
+        part = turned[-len(unit) :]
+        part -= np.multiply.outer(unit, 2 * dot(unit, part))
+    return turned
+
+
+NUMPY = SimpleNamespace(**{**vars(np), "dot": dot, "exp": exp})
+"""numpy for pycma, which calls no other function of it whose bits depend on the processor."""

@@ -1,0 +1,209 @@
+"""What every executor does: inline, local, on Ray."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from budgets.events import Status
+from objectives import registry
+from objectives.api import ObjectiveSpec, SetupError
+from orchestrator.execution import files
+from orchestrator.execution.api import Attempt, EngineError, Executor, Outcome, Slots, usable
+from orchestrator.execution.inline import InlineExecutor
+from orchestrator.execution.local import LocalExecutor
+from orchestrator.execution.ray import RayExecutor
+
+Make = Callable[..., Attempt]
+
+
+@pytest.fixture(
+    scope="module",
+    params=["inline", "local", pytest.param("ray", marks=pytest.mark.xdist_group("ray"))],
+)
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    slots = Slots(2, "cpu", "some processor", 1)
+    kinds = {"inline": InlineExecutor, "local": LocalExecutor, "ray": RayExecutor}
+    with kinds[request.param](slots) as entered:
+        yield entered
+
+
+def evaluate_all(executor: Executor, wanted: list[Attempt]) -> dict[str, Outcome]:
+    """Every attempt's outcome, with all slots kept in use."""
+    arrived: dict[str, Outcome] = {}
+    waiting, deadline = list(wanted), time.monotonic() + 60.0
+    while len(arrived) < len(wanted):
+        assert time.monotonic() < deadline, "they do not come back"
+        while waiting and executor.free():
+            executor.submit(waiting.pop(0))
+        for outcome in executor.wait(1.0):
+            assert outcome.attempt_id not in arrived
+            arrived[outcome.attempt_id] = outcome
+    return arrived
+
+
+def test_an_evaluation_gives_the_score_the_objective_gives_and_its_summary_is_the_outcome(
+    executor: Executor, make_attempt: Make
+) -> None:
+    attempt = make_attempt()
+    (outcome,) = evaluate_all(executor, [attempt]).values()
+    assert outcome.status is Status.OK
+    assert outcome.measurement is not None
+    assert outcome.measurement.score == 1.0
+    assert outcome.device.split(" on ")[0] == "cpu"
+    assert 0.0 < outcome.startup_seconds < outcome.seconds
+    assert outcome.cpu_seconds > 0.0
+    assert files.read_summary(attempt.directory, attempt.attempt_id) == outcome
+    started = files.read(files.Started, attempt.directory / files.STARTED)
+    assert started is not None
+    assert started.device == outcome.device
+
+
+def test_every_attempt_comes_back_once(executor: Executor, make_attempt: Make) -> None:
+    wanted = [make_attempt() for _ in range(7)]
+    assert set(evaluate_all(executor, wanted)) == {attempt.attempt_id for attempt in wanted}
+    assert executor.wait(0.0) == []
+    assert executor.warnings == ()
+
+
+def test_no_more_attempts_than_slots(executor: Executor, make_attempt: Make) -> None:
+    submitted = [make_attempt() for _ in range(executor.slots.count)]
+    assert executor.free() == executor.slots.count
+    for attempt in submitted:
+        executor.submit(attempt)
+    with pytest.raises(EngineError, match="all 2 slots are in use"):
+        executor.submit(make_attempt())
+    arrived: list[Outcome] = []
+    while len(arrived) < len(submitted):
+        arrived += executor.wait(10.0)
+    assert executor.wait(0.0) == []
+
+
+def test_an_objective_that_fails_is_an_error_with_its_traceback_kept(
+    executor: Executor, make_attempt: Make
+) -> None:
+    attempt = make_attempt("nothing the registry knows")
+    (outcome,) = evaluate_all(executor, [attempt]).values()
+    assert outcome.status is Status.ERROR
+    assert "unknown objective" in outcome.cause
+    assert "Traceback" in (attempt.directory / "stderr.txt").read_text()
+
+
+def test_a_relative_directory_is_refused(executor: Executor, make_attempt: Make) -> None:
+    attempt = make_attempt().model_copy(update={"directory": Path("here")})
+    with pytest.raises(ValueError, match="absolute directory"):
+        executor.submit(attempt)
+
+
+def test_a_real_training_in_a_process_of_its_own_scores_as_it_does_in_this_one(
+    slots: Slots, make_attempt: Make
+) -> None:
+    settings = {"n_layer": 1, "n_embd": 16, "sequence_len": 64, "val_windows": 8}
+    spec = ObjectiveSpec(name="nanochat", settings={**settings, "target_flops": 3e8})
+    knobs = {knob.name: knob.baseline for knob in registry.load(spec).space.knobs}
+    scores = []
+    for executor in (InlineExecutor(slots), LocalExecutor(slots)):
+        attempt = make_attempt().model_copy(update={"objective": spec, "knobs": knobs})
+        with executor:
+            (outcome,) = evaluate_all(executor, [attempt]).values()
+        assert outcome.measurement is not None, outcome.cause
+        scores.append(outcome.measurement.score)
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize(
+    ("free", "in_use", "avoid", "count"),
+    [
+        (["a", "b"], [], "", 2),
+        (["a", "b"], [], "a", 1),
+        (["a"], ["b"], "a", 0),
+        (["a"], [], "a", 1),
+        (["cpu", "cpu"], ["cpu"], "cpu", 2),
+        ([], ["a"], "", 0),
+    ],
+)
+def test_a_device_to_avoid_is_used_where_there_is_no_other(
+    free: list[str], in_use: list[str], avoid: str, count: int
+) -> None:
+    assert usable(free, in_use, avoid) == count
+
+
+# The fork server
+
+
+def server_of(executor: LocalExecutor) -> psutil.Process:
+    assert executor._server is not None
+    return psutil.Process(executor._server.pid)
+
+
+def test_a_hundred_evaluations_leave_no_descriptors_and_no_processes(
+    make_attempt: Make, slots: Slots, eventually: Any
+) -> None:
+    with LocalExecutor(slots) as executor:
+        server = server_of(executor)
+        evaluate_all(executor, [make_attempt()])
+        eventually(lambda: not server.children(recursive=True))
+        before = psutil.Process().num_fds(), server.num_fds()
+        outcomes = evaluate_all(executor, [make_attempt() for _ in range(100)])
+        assert {outcome.status for outcome in outcomes.values()} == {Status.OK}
+        eventually(lambda: not server.children(recursive=True))
+        assert (psutil.Process().num_fds(), server.num_fds()) == before
+
+
+def test_a_dead_fork_server_is_replaced_and_loses_nothing_that_runs(
+    make_attempt: Make, slots: Slots, nasty: str, eventually: Any
+) -> None:
+    running = make_attempt("chatter")
+    with LocalExecutor(slots, entry=nasty) as executor:
+        executor.submit(running)
+        eventually((running.directory / "stdout.txt").exists)
+        server = server_of(executor)
+        server.kill()
+        eventually(lambda: server.status() == psutil.STATUS_ZOMBIE)  # until the executor looks
+        executor.submit(make_attempt("finish"))
+        arrived: list[Outcome] = []
+        while len(arrived) < 2:
+            arrived += executor.wait(20.0)
+    assert {outcome.status for outcome in arrived} == {Status.OK}
+
+
+def test_an_attempt_whose_fork_server_died_before_it_began_is_lost(
+    make_attempt: Make, slots: Slots
+) -> None:
+    with LocalExecutor(slots) as executor:
+        server = server_of(executor)
+        server.suspend()
+        executor.submit(make_attempt())
+        server.kill()
+        (outcome,) = executor.wait(20.0)
+        assert (outcome.status, outcome.cause) == (Status.LOST, "it was never started")
+        (outcome,) = evaluate_all(executor, [make_attempt()]).values()
+        assert outcome.status is Status.OK
+
+
+def test_a_preload_that_cannot_be_imported_is_said_at_once(slots: Slots) -> None:
+    with (
+        pytest.raises(SetupError, match="no_such_module is not installed"),
+        LocalExecutor(slots, preload=("no_such_module",)),
+    ):
+        pass
+
+
+def test_each_slot_sees_its_own_gpu_only(make_attempt: Make, nasty: str) -> None:
+    slots = Slots(2, "cuda", "a GPU", 3)
+    with LocalExecutor(slots, entry=nasty, gpu_ids=["GPU-a", "GPU-b"]) as executor:
+        wanted = [make_attempt("facts") for _ in range(2)]
+        outcomes = evaluate_all(executor, wanted)
+    seen = {one.attempt_id: (one.directory / "facts.json").read_text() for one in wanted}
+    assert {outcome.device for outcome in outcomes.values()} == {"GPU-a", "GPU-b"}
+    for name, outcome in outcomes.items():
+        assert f'"CUDA_VISIBLE_DEVICES": "{outcome.device}"' in seen[name]
+        assert '"OMP_NUM_THREADS": "3"' in seen[name]
+
+
+def test_more_gpus_than_exist_is_an_error() -> None:
+    with pytest.raises(EngineError, match="3 GPUs asked for, but this machine offers 1"):
+        LocalExecutor(Slots(3, "cuda", "", 1), gpu_ids=["0"])

@@ -1,0 +1,184 @@
+"""An attempt's files: what is recovered from them, and what is not believed."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from math import inf, nan
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from budgets.events import Owner, Status
+from objectives.programs.environment import MARK
+from orchestrator.execution import files, processes
+from orchestrator.execution.api import Attempt, Outcome, device_name
+from orchestrator.execution.files import Unknown, Unstarted, end_if_abandoned, recover
+
+Make = Callable[..., Attempt]
+
+
+@pytest.fixture
+def sleeper() -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
+    """A process that carries an attempt's mark and would live on."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(attempt_id: str) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, MARK: attempt_id}
+        command = [sys.executable, "-c", "print(flush=True); import time; time.sleep(600)"]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def started_by(attempt: Attempt, pid: int) -> None:
+    ticks = processes.start_ticks(pid) or 1
+    marker = files.Started(
+        attempt_id=attempt.attempt_id, pid=pid, start_ticks=ticks, boot_id=processes.boot_id()
+    )
+    files.write_model(attempt.directory / files.STARTED, marker)
+
+
+def summary_of(attempt: Attempt, attempt_id: str) -> Outcome:
+    outcome = Outcome(attempt_id=attempt_id, status=Status.NAN, seconds=3.0)
+    return files.write_summary(attempt.directory, outcome)
+
+
+def test_a_summary_is_adopted(make_attempt: Make, dead: Owner) -> None:
+    attempt = make_attempt(owner=dead)
+    files.write_config(attempt)
+    started_by(attempt, os.getpid())
+    written = summary_of(attempt, attempt.attempt_id)
+    assert recover(attempt.directory, attempt.attempt_id, 0.0) == written
+
+
+def test_a_summary_of_another_attempt_is_not(make_attempt: Make, dead: Owner) -> None:
+    attempt = make_attempt(owner=dead)
+    files.write_config(attempt)
+    started_by(attempt, os.getpid())
+    summary_of(attempt, "another")
+    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+
+
+def test_half_a_summary_is_none(make_attempt: Make, dead: Owner) -> None:
+    attempt = make_attempt(owner=dead)
+    files.write_config(attempt)
+    started_by(attempt, os.getpid())
+    (attempt.directory / files.SUMMARY).write_text('{"attempt_id": "')
+    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+
+
+def test_without_a_config_nothing_was_asked_for(make_attempt: Make) -> None:
+    attempt = make_attempt()
+    found = recover(attempt.directory, attempt.attempt_id, 0.0)
+    assert found == Unstarted(attempt.attempt_id)
+
+
+def test_without_a_marker_of_a_dead_owner_here_nothing_was_started(
+    make_attempt: Make, dead: Owner
+) -> None:
+    attempt = make_attempt(owner=dead)
+    files.write_config(attempt)
+    found = recover(attempt.directory, attempt.attempt_id, 0.0)
+    assert found == Unstarted(attempt.attempt_id)
+
+
+def test_without_a_marker_of_an_owner_elsewhere_it_is_unknown(
+    make_attempt: Make, dead: Owner
+) -> None:
+    elsewhere = dead.model_copy(update={"boot_id": "another boot"})
+    attempt = make_attempt(owner=elsewhere)
+    files.write_config(attempt)
+    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+
+
+def test_without_a_directory_it_is_unknown(make_attempt: Make) -> None:
+    attempt = make_attempt()
+    attempt.directory.rmdir()
+    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+
+
+def test_what_a_dead_supervisor_left_is_killed_first(
+    make_attempt: Make, dead: Owner, sleeper: Callable[[str], Any]
+) -> None:
+    attempt = make_attempt(owner=dead)
+    files.write_config(attempt)
+    started_by(attempt, dead.pid)
+    left = sleeper(attempt.attempt_id)
+    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+    assert processes.start_ticks(left.pid) is None
+
+
+def test_a_supervisor_that_does_not_end_is_killed_after_the_wait(
+    make_attempt: Make, dead: Owner
+) -> None:
+    attempt = make_attempt(owner=dead)
+    files.write_config(attempt)
+    hold = (
+        "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX);"
+        "print(flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", hold, str(attempt.directory / files.LOCK)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        started_by(attempt, holder.pid)
+        began = time.monotonic()
+        found = recover(attempt.directory, attempt.attempt_id, 0.3)
+        assert isinstance(found, Unknown)
+        assert found.cause == "its supervisor died before it could write a summary"
+        assert time.monotonic() - began >= 0.3
+        assert processes.start_ticks(holder.pid) is None
+
+
+def test_a_lock_held_where_we_cannot_look_is_unknown(make_attempt: Make, dead: Owner) -> None:
+    attempt = make_attempt(owner=dead)
+    files.write_config(attempt)
+    with (attempt.directory / files.LOCK).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        found = recover(attempt.directory, attempt.attempt_id, 0.1)
+    assert isinstance(found, Unknown)
+    assert "still alive" in found.cause
+
+
+def test_an_abandoned_attempt_is_ended_once_and_for_all(make_attempt: Make) -> None:
+    attempt = make_attempt()
+    files.write_config(attempt)
+    path, name = attempt.directory, attempt.attempt_id
+    assert end_if_abandoned(path, name, 1.0, may_still_start=True) is None
+    ended = end_if_abandoned(path, name, 2.0, may_still_start=False)
+    assert ended is not None
+    assert (ended.status, ended.seconds) == (Status.LOST, 2.0)
+    assert end_if_abandoned(path, name, 9.0, may_still_start=True) == ended
+
+
+@pytest.mark.parametrize(
+    ("gpu_id", "host", "name"),
+    [
+        (None, "", "cpu"),
+        ("3", "", "3"),
+        (None, "node7", "cpu on node7"),
+        ("3", "node7", "3 on node7"),
+    ],
+)
+def test_a_device_is_named_with_its_host_where_there_are_several(
+    gpu_id: str | None, host: str, name: str
+) -> None:
+    assert device_name(gpu_id, host) == name
+
+
+@pytest.mark.parametrize("seconds", [-1.0, nan, inf, 1e13])
+@pytest.mark.parametrize("field", ["seconds", "startup_seconds", "cpu_seconds"])
+def test_a_time_that_nobody_can_have_measured_is_no_outcome(field: str, seconds: float) -> None:
+    with pytest.raises(ValidationError, match=field):
+        Outcome.model_validate({"attempt_id": "a", "status": "ok", "seconds": 1.0, field: seconds})

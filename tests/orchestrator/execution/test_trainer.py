@@ -1,0 +1,192 @@
+import errno
+import importlib
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from budgets.events import Status
+from objectives import registry
+from objectives.api import (
+    Context,
+    DivergedError,
+    Measurement,
+    OutOfMemoryError,
+    ProgramFailedError,
+    SetupError,
+)
+from orchestrator.execution import files, trainer
+from orchestrator.execution.api import Attempt
+
+Make = Callable[..., Attempt]
+Edited = type("EditedError", (SetupError,), {"__module__": "test_trainer"})
+Torch = type("OutOfMemoryError", (RuntimeError,), {"__module__": "test_trainer"})
+
+
+class Scripted:
+    """An objective whose evaluation is the given function of its context."""
+
+    def __init__(self, evaluate: Callable[[Context], Any]) -> None:
+        self._evaluate = evaluate
+
+    def evaluate(self, _knobs: Mapping[str, float], _seed: int, context: Context) -> Any:
+        return self._evaluate(context)
+
+
+def reported(
+    monkeypatch: pytest.MonkeyPatch, attempt: Attempt, evaluate: Callable[[Context], Any]
+) -> files.Report:
+    monkeypatch.setattr(registry, "load", lambda _spec: Scripted(evaluate))
+    return trainer.evaluate(attempt, "cpu", 1)
+
+
+def raising(error: BaseException) -> Callable[[Context], Any]:
+    def evaluate(context: Context) -> Any:
+        raise error
+
+    return evaluate
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (DivergedError("loss is inf"), "nan DivergedError: loss is inf"),
+        (OutOfMemoryError("full"), "oom OutOfMemoryError: full"),
+        (SetupError("no data: 'x'\nsee there"), "error SetupError: no data: 'x'"),
+        (SetupError(), "error SetupError"),
+        (Edited("train.py"), "error SetupError: train.py"),
+        (
+            ProgramFailedError("exited with status 1: a: b"),
+            "error ProgramFailedError: exited with status 1: a: b",
+        ),
+        (MemoryError(), "oom MemoryError"),
+        (Torch("CUDA out of memory"), "oom test_trainer.OutOfMemoryError: CUDA out of memory"),
+        (RuntimeError("CUDA error: out of memory"), "oom RuntimeError: CUDA error: out of memory"),
+        (RuntimeError("can't allocate memory"), "oom RuntimeError: can't allocate memory"),
+        (ValueError("first\nlast"), "error ValueError: first"),
+        (SyntaxError("no", ("a.py", 1, 1, "x: y", 1, 2)), "error SyntaxError: no"),
+        (SystemExit(3), "error SystemExit: 3"),
+    ],
+)
+def test_what_an_objective_raises_becomes_a_status_and_a_traceback(
+    error: BaseException,
+    expected: str,
+    make_attempt: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = reported(monkeypatch, make_attempt(), raising(error))
+    cause = report.cause.partition(" at test_trainer.py:")[0]
+    assert f"{report.status.value} {cause}" == expected
+    assert report.measurement is None
+    is_a_programs = isinstance(error, ProgramFailedError)  # whose own last words end the log
+    assert ("Traceback" in capsys.readouterr().err) != is_a_programs
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_not_finite_survives_the_file_as_nan_status(
+    score: float, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = make_attempt()
+    report = reported(monkeypatch, attempt, lambda _context: Measurement(score=score))
+    files.write_model(attempt.directory / files.MEASUREMENT, report)
+    read = files.read_report(attempt.directory, attempt.attempt_id)
+    assert (read.status, read.cause) == (Status.NAN, f"the score is {score}")
+    assert read.measurement is not None
+    assert str(read.measurement.score) == str(score)
+
+
+def test_anything_but_a_measurement_is_an_error(
+    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = reported(monkeypatch, make_attempt(), lambda _context: 1.5)
+    assert (report.status, report.cause) == (Status.ERROR, "expected a Measurement, got float")
+
+
+def test_a_setting_the_objective_refuses_is_an_error(make_attempt: Make) -> None:
+    attempt = make_attempt("nothing that the registry knows")
+    report = trainer.evaluate(attempt, "cpu", 1)
+    assert report.status is Status.ERROR
+    assert "unknown objective 'nasty'" in report.cause
+    assert report.called_at is None
+
+
+def test_heartbeats_are_lines_of_metrics(
+    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = make_attempt()
+
+    def evaluate(context: Context) -> Measurement:
+        context.heartbeat({"loss": 2.5, "step": 1})
+        context.heartbeat({"loss": 2.0, "step": 2})
+        return Measurement(score=2.0)
+
+    reported(monkeypatch, attempt, evaluate)
+    text = (attempt.directory / files.METRICS).read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [line["loss"] for line in lines] == [2.5, 2.0]
+    assert all("t" in line for line in lines)
+
+
+def test_a_full_disk_is_no_end_of_an_evaluation_that_lives(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / files.METRICS
+    beat = trainer.heartbeat_into(path)
+    beat({"step": 1})
+    os.utime(path, (1, 1))
+
+    def full_disk(_descriptor: int, _line: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", full_disk)
+        beat({"step": 2})
+    assert path.stat().st_mtime > 1
+
+    beat({"step": 3})
+    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 3]
+
+
+def test_a_line_that_the_disk_took_a_part_of_spoils_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / files.METRICS
+    beat, write = trainer.heartbeat_into(path), os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda descriptor, line: write(descriptor, line[:9]))
+        beat({"step": 1})
+    beat({"step": 2})
+    beat({"step": 3})
+    torn, *whole = path.read_text().splitlines()
+    assert len(torn) == 9
+    assert [json.loads(line)["step"] for line in whole] == [2, 3]
+
+
+def test_what_pauses_a_run_is_told_to_its_end(
+    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advice = "x" * 400 + " mend it so"
+    pausing = reported(monkeypatch, make_attempt(), raising(SetupError(advice)))
+    assert pausing.cause.endswith("mend it so")
+    failing = reported(monkeypatch, make_attempt(), raising(ValueError(advice)))
+    assert len(failing.cause) == trainer.MOST_CHARACTERS
+
+
+def test_an_exception_says_the_innermost_line_that_is_the_users(
+    monkeypatch: pytest.MonkeyPatch, make_attempt: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "own_train.py").write_text("import json\n\ndef f():\n    json.loads('{')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def evaluate(context: Context) -> None:
+        importlib.import_module("own_train").f()
+
+    cause = reported(monkeypatch, make_attempt(), evaluate).cause
+
+    assert cause.startswith("json.decoder.JSONDecodeError: Expecting property name")
+    assert cause.endswith(" at own_train.py:4")

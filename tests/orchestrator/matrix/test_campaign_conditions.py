@@ -1,0 +1,336 @@
+"""Conditions, factors and controls as people write them: names, numbers, and what is refused."""
+
+from collections.abc import Callable
+from math import ceil, prod
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.config import Config, Layers, resolve
+from orchestrator.matrix.campaign import (
+    SAFE_NAME,
+    Staggered,
+    campaign_name,
+    cells_of,
+    factorial,
+    factors_of,
+    runs_of,
+    terms_of,
+)
+from orchestrator.matrix.campaign_plan import design, forecast, runs_document
+
+Describe = Callable[..., Config]
+
+SPHERE = 'objective = "sphere"\n[training]\ndimension = 2\n'
+
+
+@pytest.fixture
+def describe(tmp_path: Path) -> Describe:
+    """`describe(text, name="c.toml")`: what a file of that text, about a sphere, comes to."""
+
+    def of(text: str, name: str = "c.toml", above: str = SPHERE) -> Config:
+        file = tmp_path / name
+        file.write_text(f"{above}{text}", encoding="utf-8")
+        return resolve(Layers(file))
+
+    return of
+
+
+def entry(name: str, *settings: str) -> str:
+    return "\n".join(["[[campaign.conditions]]", f'name = "{name}"', *settings, ""])
+
+
+# Factorials
+
+SHAPE = st.lists(
+    st.tuples(st.text("abc", min_size=1, max_size=3), st.integers(1, 4)),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda pair: pair[0],
+)
+
+
+@given(SHAPE)
+@settings(max_examples=60)
+def test_a_factorial_has_every_combination_once_and_the_last_factor_varies_fastest(
+    shape: list[tuple[str, int]],
+) -> None:
+    cells = factorial(
+        {name: {str(n): {f"{name}.x": n} for n in range(count)} for name, count in shape}
+    )
+
+    assert len(cells) == prod(count for _, count in shape)
+    places = [tuple(int(level) for level in cell.levels.values()) for cell in cells]
+    assert places == sorted(set(places))
+    for cell in cells:
+        assert list(cell.levels) == [name for name, _ in shape]
+        assert cell.settings == {f"{name}.x": int(level) for name, level in cell.levels.items()}
+        assert cell.name == "_".join(f"{name}{level}" for name, level in cell.levels.items())
+
+
+@given(SHAPE, st.integers(1, 5), st.integers(0, 3), st.booleans())
+@settings(max_examples=40)
+def test_total_runs_are_conditions_times_seeds_and_no_configuration_is_there_twice(
+    shape: list[tuple[str, int]], seeds: int, listed: int, controls: bool
+) -> None:
+    varied = ("noise", "seconds", "failure_rate", "traps")
+    said: dict[str, Any] = {
+        "objective": "sphere",
+        "campaign.seeds": list(range(1, seeds + 1)),
+        "campaign.controls": controls,
+        "campaign.conditions": [
+            {"name": f"own-{n}", "available": 0.1 + n / 10} for n in range(listed)
+        ],
+    }
+    for setting, (name, count) in zip(varied, shape, strict=False):
+        said[f"factors.{name}"] = {str(n): {setting: n / 40} for n in range(count)}
+    config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
+
+    cells = cells_of(config)
+
+    # the cell of all zeros is the configuration as it is, and so the control
+    assert len(cells) == prod(count for _, count in shape) + listed
+    assert len(list(runs_of(config))) == runs_document(config)["total_runs"] == len(cells) * seeds
+    assert sum(cell.control for cell in cells) == controls
+
+
+def test_too_many_combinations_are_refused_without_making_them() -> None:
+    levels: dict[str, dict[str, Any]] = {str(n): {} for n in range(100)}
+    with pytest.raises(ValueError, match="1000000000000"):
+        factorial(dict.fromkeys("abcdef", levels))
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        *((True, "true"), (3, "3"), (0.5, "0.5"), (1e-5, "1e-5"), (3e10, "3e10")),
+        *((1.5e-7, "1.5e-7"), (0.1234567, "0.1234567"), (1e5, "100000")),
+        *(("adamw", "adamw"), ("synaptic+optimizer", "synaptic+optimizer")),
+    ],
+)
+def test_a_level_is_called_after_its_value(value: Any, name: str) -> None:
+    factors = factors_of({"x": [value]})
+    assert factors == {"x": {name: {"training.x": value}}}
+    (cell,) = factorial(factors)
+    assert SAFE_NAME.fullmatch(cell.name)
+
+
+NO_CONTROLS = "\n[campaign]\ncontrols = false\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("noise = [0.01]", {"noise0.01": {"training.noise": 0.01}}),
+        ("training.noise = [0.01]", {"noise0.01": {"training.noise": 0.01}}),
+        ('"training.noise" = [0.01]', {"noise0.01": {"training.noise": 0.01}}),
+        (
+            "hard.yes = { noise = 0.1, training.seed_noise = 0.05 }",
+            {"hardyes": {"training.noise": 0.1, "training.seed_noise": 0.05}},
+        ),
+    ],
+)
+def test_a_factor_may_say_its_table_and_a_level_its_name(
+    text: str, cells: dict[str, Any], describe: Describe
+) -> None:
+    config = describe(f"[factors]\n{text}{'' if NO_CONTROLS in text else NO_CONTROLS}")
+    assert {cell.name: cell.settings for cell in cells_of(config)} == cells
+
+
+# Together
+
+
+def test_conditions_come_first_then_the_factorial_then_the_controls(describe: Describe) -> None:
+    config = describe(
+        "[factors]\nnoise = [0.01, 0.02]\nfailure_rate = [0.1, 0.2]\n[campaign]\nseeds = [5, 7]\n"
+        + entry("own", "training.noise = 0.05")
+        + entry("Other", "available = 0.2")
+    )
+    cells = cells_of(config)
+    assert [cell.name for cell in cells] == [
+        *("own", "Other"),
+        *("noise0.01_failure_rate0.1", "noise0.01_failure_rate0.2"),
+        *("noise0.02_failure_rate0.1", "noise0.02_failure_rate0.2"),
+        "default_base",
+    ]
+    assert [cell.control for cell in cells] == [*(6 * [False]), True]
+    assert design(config) == "2x2 factorial and 2 conditions"
+    terms = terms_of(config)
+    assert (terms.evaluations, terms.seeds) == (14, (5, 7))
+    assert terms.conditions[1].settings == {"available": 0.2}
+    assert [run for _, _, run in runs_of(config)][:3] == ["own_s5", "own_s7", "Other_s5"]
+
+
+def test_the_synapses_are_switched_off_in_a_control_of_nanochat(describe: Describe) -> None:
+    *_, off = cells_of(describe("[factors]\nn_layer = [1]\n", above=""))
+    assert off.name == "synapses-off_base"
+    assert (off.settings["training.model"], off.control) == ("gpt", True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[factors]\nnoise = [0.0, 0.01]\n",
+        "[factors.hard]\nno = {}\nyes = { noise = 0.01 }\n",
+        "[factors]\nnoise = [0, 0.01]\n",  # an integer says the same
+    ],
+)
+def test_a_cell_that_is_the_configuration_itself_is_the_control(
+    text: str, describe: Describe
+) -> None:
+    assert [(bool(c.levels), c.control) for c in cells_of(describe(text))] == [
+        (True, True),
+        (True, False),
+    ]
+
+
+def test_one_of_the_objectives_own_controls_may_be_a_cell_too(describe: Describe) -> None:
+    off = '{ model = "gpt", space = "synaptic", control = true }'
+    text = f"[training]\nn_layer = 1\n[factors.synapses]\non = {{}}\noff = {off}\n"
+    assert [cell.control for cell in cells_of(describe(text, above=""))] == [True, True]
+
+
+# What is refused
+
+
+HOSTILE = ["", ".", "..", "../up", "a/b", "/etc/passwd", "a b", "a\\nb", "caf\\u00e9", "-x"]
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "A", "x" * 65, "a\\u0000"])
+def test_a_campaign_that_no_directory_can_be_called_after_is_refused(
+    name: str, describe: Describe
+) -> None:
+    config = describe(f'[factors]\nnoise = [0.01]\n[campaign]\nname = "{name}"\n')
+    for act in (campaign_name, terms_of):
+        with pytest.raises(ValueError, match=r"^\[campaign\] name"):
+            act(config)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(entry(name, "noise = 0.01") for name in [*HOSTILE, "x" * 101, "$(ls)", "~", "*", "_x"]),
+        '[factors]\nnoise = ["../x"]',
+        '[factors.hard]\n"a/b" = { noise = 0.01 }',
+        '[factors."training.a/b"]\nx = { noise = 0.01 }',
+    ],
+)
+def test_a_condition_that_no_file_can_be_called_after_is_refused(
+    text: str, describe: Describe
+) -> None:
+    with pytest.raises(ValueError, match=r"^condition '"):
+        cells_of(describe(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        entry("a") + entry("A"),
+        "[factors.x]\na = { noise = 0.1 }\nA = { noise = 0.2 }\n",
+        entry("noise0.01", "available = 0.1") + "[factors]\nnoise=[0.01]",
+        entry("DEFAULT_BASE", "noise = 0.1"),
+        "[factors.a]\n1_b2 = { noise = 0.1 }\n1 = { noise = 0.2 }\n[factors.b]\n2_b2={}\n2={}\n",
+    ],
+)
+def test_names_that_a_file_system_takes_for_one_are_refused(text: str, describe: Describe) -> None:
+    with pytest.raises(ValueError, match="cannot be told apart"):
+        cells_of(describe(text))
+
+
+def test_runs_of_different_cells_and_seeds_never_have_one_name(describe: Describe) -> None:
+    names = (("a", 0.1), ("a_s1", 0.2), ("a_s1_s1", 0.3))
+    conditions = "".join(entry(name, f"available = {value}") for name, value in names)
+    runs = [run for *_, run in runs_of(describe(f"[campaign]\nseeds = [1, 11, 111]\n{conditions}"))]
+    assert len(set(runs)) == len(runs) == 12
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[factors]\nnoise = 3\n", "factors.noise: .*got 3"),
+        ("[factors]\nnoise = []\n", "factors.noise: expected a list"),
+        ("[factors.noise]\n", "factors.noise: expected a list"),
+        ("[factors]\nnoise = [[0.1]]\n", "factors.noise: .*plain values"),
+        ("[factors]\nnoise = [0.1, 0.1]\n", "factors.noise: 0.1 is given twice"),
+        ("[factors.hard]\nyes = 3\n", "factors.hard.yes: expected a table"),
+        ("[factors]\nnosie = [0.1]\n", "condition nosie0.1: .*'nosie'"),
+        ("[factors]\nnoise = [7.0]\n", "condition noise7: .*noise"),
+        ("[factors]\nsaerch.x = [1]\n", "factors.saerch.x"),
+        ('[factors]\nnoise = [0.1]\n"training.noise" = [0.2]\n', "another factor sets"),
+        ("[factors]\nnoise=[0.1]\n[factors.hard]\nyes={ training.noise=0.2 }\n", "another factor"),
+        ('[factors.hard]\nyes = { noise = 0.1, "training.noise" = 0.2 }\n', "given twice"),
+        (entry("a", "noise = 0.1", "training.noise = 0.2"), "entry 1: .* given twice"),
+        ("[[campaign.conditions]]\nnoise = 0.1\n", "entry 1: expected a name, got None"),
+        (entry("a", "training = 3"), "entry 1: .*got 3"),
+        (entry("a", "noise = 0.1") + entry("b", "noise = 0.1"), "a and b are the same"),
+        (entry("a", "noise = 0.1") + "[factors]\nnoise = [0.1]\n", "a and noise0.1 are the same"),
+        *(
+            (entry("a", f"{key} = 3"), f"condition a: {key} is the same for all")
+            for key in ("search.seed", "budget.max_evals", "evaluation.seed", "backend.workers")
+        ),
+        (entry("a", "campaign.seeds = [3]"), "condition a: campaign.seeds is the same"),
+        (entry("a", 'search.tire = "min"'), "'tire'. Did you mean 'tier'"),
+        (entry("a", 'objective = "cliff"'), "'objective'"),
+        ("[campaign]\n", "needs conditions"),
+    ],
+)
+def test_what_makes_no_campaign_is_refused_by_name(
+    text: str, named: str, describe: Describe
+) -> None:
+    with pytest.raises(ValueError, match=named):
+        terms_of(describe(text))
+
+
+def test_no_condition_sets_what_no_evaluation_has(describe: Describe) -> None:
+    text = "[campaign]\n" + entry("a", "keep_best = false")
+    with pytest.raises(ValueError, match="condition a: keep_best"):
+        cells_of(describe(text, above=""))
+
+
+# What they take
+
+
+@given(
+    st.lists(st.floats(0.1, 100), min_size=1, max_size=6),
+    st.integers(1, 4),
+    st.integers(1, 8),
+    st.floats(0, 50),
+)
+def test_the_forecast_packs_runs_on_devices(
+    seconds: list[float], seeds: int, at_once: int, stagger: float
+) -> None:
+    terms: Any = SimpleNamespace(
+        seeds=range(seeds), stagger_seconds=stagger, evaluations=seeds * len(seconds)
+    )
+    found = forecast(terms, seconds, at_once, 2.0)
+    device, hours = found["device_hours"], found["hours"]
+    assert device is not None
+    assert hours is not None
+    assert device == pytest.approx(seeds * sum(seconds) / 3600)
+    assert found["cost"] == pytest.approx(2.0 * seeds * sum(seconds) / 3600)
+    assert device / at_once <= hours * (1 + 1e-9)
+    assert hours <= device * (1 + 1e-9)
+    terms.stagger_seconds = 0.0
+    alike = forecast(terms, [60.0] * len(seconds), at_once, 0.0)["hours"]
+    assert alike == pytest.approx(ceil(terms.evaluations / at_once) / 60)
+    assert set(forecast(terms, [*seconds, None], at_once, 2.0).values()) == {None}
+
+
+def test_one_more_is_admitted_every_so_many_seconds() -> None:
+    now = 100.0
+    pace, none = Staggered(8.0, lambda: now), Staggered(0.0, lambda: now)
+
+    def admits(in_flight: int, which: Staggered = pace) -> bool:
+        holds = dict.fromkeys(range(in_flight))
+        state: Any = SimpleNamespace(accounts=SimpleNamespace(holds=holds))
+        return which.admits(state)
+
+    assert (admits(0), admits(1), admits(99, none)) == (True, False, True)
+    now += 7.9
+    assert not admits(1)
+    now += 0.1
+    assert (admits(1), admits(2)) == (True, False)

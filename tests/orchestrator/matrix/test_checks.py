@@ -1,0 +1,361 @@
+"""A check evaluates every knob at the ends of its range, once, and survives whatever happens."""
+
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from budgets.events import Settled
+from budgets.ledger import LEDGER
+from budgets.liveness import KnobFinding, KnobVerdict, Liveness, liveness
+from budgets.plan import Devices
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from objectives.space import Knob, SearchSpace
+from orchestrator.execution.engine import Engine
+from orchestrator.look.run import Run
+from orchestrator.matrix.checks import check_points, knob_check
+from orchestrator.matrix.matrix import Matrix
+from orchestrator.plan.history import Known, known_knobs, together
+from orchestrator.records.recorded import Result
+from orchestrator.verification.verify import verify
+from tests.asking import config_for
+from tests.ledgers import cut, every
+
+RunCheck = Callable[..., Result]
+RunSearch = Callable[..., Result]
+Found = Callable[[Path], dict[str, Any]]
+
+NOISY = {"noise": 0.01}
+RECORDS = 34
+"""Of a check of two knobs on three seeds: plan, session, ask, 15 x (reserve, settle), end."""
+DEVICES = Devices(count=2, kind="cpu", name="some", threads=1, memory_bytes=1 << 30)
+
+
+def findings(result: Result) -> Liveness:
+    found = liveness(result.state)
+    assert found is not None
+    return found
+
+
+def knob(name: str, baseline: float, kind: Any = "linear", high: float = 4.0) -> Knob:
+    return Knob(name=name, kind=kind, low=0.0, high=high, baseline=baseline)
+
+
+def sphere(**settings: Any) -> Any:
+    return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 3, **settings}))
+
+
+def asked(seeds: int = 8, knobs: tuple[str, ...] = (), **terms: Any) -> Matrix:
+    return knob_check(config_for("check", "min", sphere(), **terms), seeds, knobs)
+
+
+# Points
+
+
+def test_the_points_are_the_baseline_and_each_knob_at_either_end() -> None:
+    space = SearchSpace(knobs=(knob("a", 1.0), knob("b", 2.0)))
+    assert check_points(space, ["a", "b"]) == (
+        (0.25, 0.5),
+        (0.0, 0.5),
+        (1.0, 0.5),
+        (0.25, 0.0),
+        (0.25, 1.0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "ends"),
+    [
+        (knob("a", 0.0), [1.0]),
+        (knob("a", 4.0), [0.0]),
+        (knob("a", 0.0, "int"), [1.0]),  # its own point is the middle of the first fifth
+        (knob("a", 4.0, "int"), [0.0]),
+        (knob("a", 1.0, "int"), [0.0, 1.0]),
+        (knob("a", 1e4, "log10"), [0.0]),
+        (knob("a", 1.0, "log10"), [1.0]),
+        (Knob(name="a", kind="log10", low=-4.5, high=-2.0, baseline=10**-4.5), [1.0]),
+        (Knob(name="a", kind="log10", low=-4.5, high=-1.7, baseline=10**-1.7), [0.0]),
+    ],
+)
+def test_a_baseline_at_an_end_is_not_paid_for_twice(one: Knob, ends: list[float]) -> None:
+    points = check_points(SearchSpace(knobs=(one,)), ["a"])
+    assert [p[0] for p in points[1:]] == ends
+    assert len({one.decode(p[0]) for p in points}) == len(points)
+
+
+# The plan
+
+
+def test_a_check_is_one_generation_of_all_points_on_all_seeds() -> None:
+    plan = asked().plan(DEVICES, None)
+    assert (plan.phase, plan.tier, plan.search) == ("check", None, None)
+    assert (plan.resolved.population, plan.resolved.generations) == (7, 1)
+    assert plan.resolved.seeds_per_candidate == 8
+    assert plan.caps.evaluations == 56
+
+
+def test_a_cap_on_evaluations_leaves_fewer_seeds_and_says_so() -> None:
+    plan = asked(max_evals=27).plan(DEVICES, None)
+    assert (plan.nominal.seeds_per_candidate, plan.resolved.seeds_per_candidate) == (8, 3)
+    assert plan.reasons == ("--max-evals 27 pays for 3 of 8 seeds",)
+    assert plan.caps.evaluations == 27
+
+
+def test_a_cap_on_evaluations_below_two_seeds_is_refused() -> None:
+    asked(max_evals=14).plan(DEVICES, None)
+    with pytest.raises(ValueError, match="--max-evals 13 does not pay for 7 points on 2 seeds"):
+        asked(max_evals=13).plan(DEVICES, None)
+    asked(max_evals=13, knobs=("x0",)).plan(DEVICES, None)
+
+
+def test_an_unknown_knob_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match="sphere has no 'y', expected some of x0, x1, x2"):
+        asked(knobs=("x0", "y"))
+
+
+def test_the_name_follows_from_what_was_asked_not_from_what_was_found() -> None:
+    same = {asked(knobs=k).run_id("cpu") for k in ((), ("x0", "x1", "x2"), ("x2", "x1", "x0"))}
+    other = {
+        request.run_id("cpu")
+        for request in (
+            asked(knobs=("x0",)),
+            asked(seeds=9),
+            asked(evaluation_seed=5),
+            asked(max_evals=50),
+            asked(max_device_hours=1.0),
+            asked(max_hours=1.0),
+            asked(max_cost=1.0, price_per_device_hour=1.0),
+            asked(price_per_device_hour=1.0),
+            asked(limit_seconds=50),
+            asked(stall_seconds=5),
+        )
+    }
+    assert len(same) == 1
+    assert len(other | same) == 11
+
+
+# A whole check
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, run_check: RunCheck) -> Path:
+    result = run_check(tmp_path_factory.mktemp("finished"), settings=NOISY)
+    assert result.state.records == RECORDS
+    return result.directory
+
+
+def test_a_live_knob_is_found_alive_and_an_idle_one_dead_through_real_processes(
+    tmp_path: Path, run_check: RunCheck
+) -> None:
+    engine = Engine(kind="local", workers=2)
+    result = run_check(tmp_path, settings={"dimension": 3, **NOISY}, seeds=4, engine=engine)
+
+    found = findings(result)
+    assert result.ruling.decision == "done"
+    assert (found.names("alive"), found.names("dead")) == (("x0", "x1"), ("x2",))
+    assert {f.knob: f.better for f in found.knobs} == {"x0": "high", "x1": "low", "x2": None}
+    assert 0 < found.noise < 0.03
+
+
+def test_noise_alone_proves_nothing_about_any_knob(tmp_path: Path, run_check: RunCheck) -> None:
+    found = findings(run_check(tmp_path, objective="noise", seeds=8))
+    assert sorted(found.names("unproven")) == ["x0", "x1"]
+
+
+def test_a_cliff_at_the_end_of_a_range_is_a_finding_and_no_pause(
+    tmp_path: Path, run_check: RunCheck
+) -> None:
+    result = run_check(tmp_path, objective="cliff")
+    assert result.ruling.decision == "done"
+    assert findings(result).unstable_ends == ("x0 high",)
+    assert Run(result.state, datetime.now(UTC)).evaluations_by_status == {"ok": 12, "nan": 3}
+
+
+def test_a_failing_baseline_pauses_before_anything_else_is_paid(
+    tmp_path: Path, run_check: RunCheck
+) -> None:
+    broken = {"failure_rate": 1.0}
+    paused = run_check(tmp_path, settings=broken)
+    again = run_check(tmp_path, settings=broken)
+
+    for result in (paused, again):
+        assert [t.rule for t in result.ruling.triggers] == ["baseline_failed"]
+        assert result.state.accounts.evaluations == 1
+    assert len(again.state.fired) == 1
+
+
+def test_all_points_share_the_seeds_and_none_is_a_calibrations(
+    finished: Path, tmp_path: Path, run_check: RunCheck, run_search: RunSearch
+) -> None:
+    state = run_search(tmp_path, settings=NOISY).state
+    assert state.plan.calibration is not None
+    calibrated = {sample.seed for sample in state.plan.calibration.samples}
+    (generation,) = run_check(tmp_path).state.generations
+
+    assert len(set(generation.seeds)) == 3
+    assert {(r.candidate, r.seed) for r in generation.results()} == {
+        (c, s) for c in range(5) for s in generation.seeds
+    }
+    assert not calibrated & set(generation.seeds)
+
+
+def test_a_calibration_that_is_there_gives_the_noise_and_the_limit(
+    tmp_path: Path, run_check: RunCheck, run_search: RunSearch
+) -> None:
+    settings = {"dimension": 3, **NOISY}
+    made = run_search(tmp_path, objective="idle", settings=settings).state.plan.calibration
+    result = run_check(tmp_path, settings=settings)
+
+    assert made is not None
+    assert findings(result).noise == made.sd_score
+    assert findings(result).noise_from == "calibration"
+    assert result.state.plan.limits.wall_seconds == 60
+    assert result.state.accounts.evaluations == 21  # the calibration's are not its own
+
+
+@pytest.mark.parametrize("records", [1, 9, 20, RECORDS - 1])
+def test_a_check_cut_after_any_record_finds_the_same(
+    records: int, finished: Path, tmp_path: Path, run_check: RunCheck, found: Found
+) -> None:
+    run = tmp_path / "check" / finished.name
+    shutil.copytree(finished, run)
+    cut(run, records)
+    shutil.rmtree(run / "eval")
+
+    result = run_check(tmp_path, settings=NOISY)
+
+    assert result.directory == run
+    assert found(run) == found(finished)
+    whole = orjson.loads((finished / "check.json").read_bytes())
+    assert {**orjson.loads((run / "check.json").read_bytes()), "ledger": 0} == {
+        **whole,
+        "ledger": 0,
+    }
+    settled = every(Settled, run)
+    assert sum(s.status.final for s in settled) == 15
+
+
+# Verification
+
+
+@pytest.mark.parametrize(
+    ("candidate", "point", "divergence"),
+    [
+        (0, [0.4, 0.5], "candidate 0 is not the baseline of the plan's space"),
+        (1, [0.1, 0.5], "candidate 1 is not the baseline with one knob at an end"),
+        (2, [0.5, 0.5], "candidate 2 is the baseline once more"),
+    ],
+)
+def test_verify_finds_points_that_are_no_ends(
+    finished: Path,
+    tmp_path: Path,
+    tamper: Callable[..., None],
+    candidate: int,
+    point: list[float],
+    divergence: str,
+) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / finished.name))
+
+    def change(lines: list[dict[str, Any]]) -> None:
+        asking = next(line for line in lines if line["event"]["kind"] == "generation_asked")
+        asking["event"]["points"][candidate] = point
+
+    tamper(run, change)
+    assert verify(run).divergence == divergence
+
+
+# What a search hears of it
+
+
+def hearing(root: Path, run_search: RunSearch, **options: Any) -> tuple[Result, list[str]]:
+    said: list[str] = []
+    settings = {"dimension": 3, **NOISY}
+    result = run_search(root, objective="idle", settings=settings, say=said.append, **options)
+    return result, [line for line in said if line.startswith(("Note", "Warning"))]
+
+
+def test_a_search_without_a_check_is_told_that_no_knob_is_proven(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    result, said = hearing(tmp_path, run_search)
+    assert result.ruling.decision == "done"
+    assert len(said) == 1
+    assert said[0].startswith("Note: no knob has been shown to move the score yet")
+    assert "orchestrator check knobs" in said[0]
+
+
+def test_a_search_is_warned_of_knobs_that_a_check_found_dead(
+    tmp_path: Path, run_search: RunSearch, run_check: RunCheck
+) -> None:
+    run_check(tmp_path, settings={"dimension": 3, **NOISY}, seeds=4)
+    _, said = hearing(tmp_path, run_search)
+    assert said == [
+        "Warning: x2 did not move the score when checked: a search wastes budget there."
+    ]
+
+
+def test_a_check_that_is_not_finished_or_of_another_objective_or_device_counts_for_nothing(
+    tmp_path: Path, run_check: RunCheck
+) -> None:
+    settings = {"dimension": 3, **NOISY}
+    objective = registry.load(ObjectiveSpec(name="idle", settings=settings))
+    run_check(tmp_path, settings={**settings, "noise": 0.02}, seeds=4)
+    assert known_knobs(tmp_path, objective, "cpu").alive == ()
+
+    result = run_check(tmp_path, settings=settings, seeds=4)
+    assert known_knobs(tmp_path, objective, "cpu").alive == ("x0", "x1")
+    assert known_knobs(tmp_path, objective, "cuda").alive == ()
+
+    cut(result.directory, result.state.records - 1)  # all but its conclusion
+    assert known_knobs(tmp_path, objective, "cpu").alive == ()
+
+
+def test_what_one_check_left_open_another_may_have_shown(
+    tmp_path: Path, run_check: RunCheck
+) -> None:
+    settings = {"dimension": 3, "noise": 0.1}
+    objective = registry.load(ObjectiveSpec(name="idle", settings=settings))
+    run_check(tmp_path, settings=settings, seeds=2)
+    before = known_knobs(tmp_path, objective, "cpu")
+    run_check(tmp_path, settings=settings, seeds=8)
+    after = known_knobs(tmp_path, objective, "cpu")
+
+    assert (before.alive, before.neither) == ((), ("x0", "x1"))
+    assert (after.alive, after.dead, after.neither) == (("x0", "x1"), ("x2",), ())
+
+
+def shown(**verdicts: KnobVerdict) -> Liveness:
+    knobs = tuple(
+        KnobFinding(knob=name, verdict=verdict, better=None, ends=(), seeds_needed=None)
+        for name, verdict in verdicts.items()
+    )
+    return Liveness(
+        seeds=8, baseline=1, noise=0.1, noise_from="check", t_limit=4, knobs=knobs, pending=()
+    )
+
+
+def test_alive_in_one_check_outweighs_dead_in_another() -> None:
+    first = shown(a="dead", b="dead", c="unproven", d="unstable")
+    second = shown(a="alive", c="dead", d="unproven")
+    for found in ([first, second], [second, first]):
+        assert together("abcde", found) == Known(alive=("a",), dead=("b", "c"), neither=("d", "e"))
+
+
+def test_a_damaged_check_is_named_and_stops_no_search(
+    tmp_path: Path, run_search: RunSearch, run_check: RunCheck
+) -> None:
+    check = run_check(tmp_path, settings={"dimension": 3, **NOISY}, seeds=4).directory
+    data = bytearray((check / LEDGER).read_bytes())
+    data[len(data) // 2] ^= 1
+    (check / LEDGER).write_bytes(data)
+
+    result, said = hearing(tmp_path, run_search)
+
+    assert result.ruling.decision == "done"
+    assert len(said) == 1
+    assert str(check) in said[0]

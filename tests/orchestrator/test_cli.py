@@ -1,0 +1,401 @@
+"""What a person gets from the command line: answers, or one clear error and its exit code."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import orjson
+import pytest
+
+from budgets.ledger import LEDGER, Ledger
+from orchestrator.cli.options import names_of, numbers_of
+from orchestrator.cli.set_up import Template, rule_rows, rules_table
+from orchestrator.config import read_document
+from orchestrator.running.session import system_clock
+from tests.conftest import REPOSITORY
+from tests.imported import MAIN, imported_by
+from tests.ledgers import cut, sealed
+
+if TYPE_CHECKING:
+    from tests.conftest import Answer, Command
+
+INLINE = ("--executor", "inline", "--workers", "1")
+SPHERE = ("--objective", "sphere", *INLINE)
+IDLE = ("--objective", "idle", "--set", "dimension=2", "--set", "noise=0.01", *INLINE)
+RUN = "artifacts/cmaes/phase1/min-sphere-s1"
+
+
+def phase1(command: "Command", *more: str) -> "Answer":
+    return command("phase1", "--tier", "min", *SPHERE, *more)
+
+
+def everything(place: Path) -> dict[Path, bytes]:
+    files = (path for path in place.rglob("*") if path.name != "ledger.lock")
+    return {path: path.read_bytes() if path.is_file() else b"" for path in files}
+
+
+def test_every_command_answers_in_json_and_a_run_has_its_files(
+    command: "Command", tmp_path: Path
+) -> None:
+    lines = {
+        "calibrate": ("calibrate", *SPHERE),
+        "plan": ("plan", "--objective", "sphere", "--workers", "1"),
+        "explain": ("explain", "--objective", "sphere"),
+        "check": ("check", "knobs", *SPHERE, "--seeds", "2"),
+        "phase1": ("phase1", "--tier", "min", *SPHERE),
+        "status": ("status",),
+        "report": ("report",),
+        "verify": ("verify", "min-sphere-s1"),
+        "dry-run": ("dry-run", "--objective", "sphere"),
+    }
+    answers = {name: command(*line, "--json") for name, line in lines.items()}
+    assert {name: answer.code for name, answer in answers.items()} == dict.fromkeys(lines, 0)
+    documents = {name: orjson.loads(answer.out) for name, answer in answers.items()}
+    assert documents["calibrate"]["baseline"]["seeds"] == 8
+    assert [p["plan"]["tier"] for p in documents["plan"]["tiers"]] == ["min", "target", "max"]
+    assert [k["name"] for k in documents["explain"]["knobs"]] == [f"x{i}" for i in range(10)]
+    assert {f["verdict"] for f in documents["check"]["check"]["knobs"]} == {"alive"}
+    assert documents["phase1"]["evaluations_by_status"] == {"ok": 16}
+    assert documents["status"]["standing"] == "finished"
+    assert documents["report"]["ledger"]["head"] == documents["verify"]["head"]
+    assert documents["verify"]["divergence"] is None
+    files = {path.name for path in (tmp_path / RUN).iterdir()}
+    assert files >= {"run.json", "best.json", "progress.csv", "summary.md"}
+    assert len(list((tmp_path / RUN / "reports").glob("gen_*.md"))) == 2
+
+
+def test_what_is_finished_runs_nothing_again_also_while_somebody_holds_it(
+    command: "Command", tmp_path: Path
+) -> None:
+    phase1(command)
+    before = (tmp_path / RUN / LEDGER).read_bytes()
+    with Ledger(tmp_path / RUN, system_clock()):
+        assert phase1(command).code == 0
+    assert (tmp_path / RUN / LEDGER).read_bytes() == before
+    command("calibrate", *SPHERE)
+    assert "Nothing was measured now" in command("calibrate", *SPHERE).out
+
+
+def test_plan_touches_nothing(command: "Command", tmp_path: Path) -> None:
+    answer = command("plan", "--objective", "sphere", "--workers", "1")
+    assert answer.code == 0
+    assert "orchestrator calibrate" in answer.out
+    assert not list(tmp_path.iterdir())
+
+
+FIT = "plan --objective sphere --executor inline --workers 1 --assume-eval-seconds 5 --fit"
+
+BAD = [
+    ("--tier huge", "huge"),
+    ("--seed 0", "seed: Input should be greater than or equal to 1, got 0"),
+    ("--seed true", "--seed"),
+    ("--run-id ../x", "'../x'"),
+    ("--run-id -x", "-x"),
+    ("--set search.population=7", "search.population must be even, at least 4 and at most 16"),
+    ("--max-cost 5", "price_per_device_hour"),
+    ("--max-hours nan", "hours"),
+    ("--max-evals 3", "--max-evals 3 does not pay for one generation"),
+    ("--workers 1000", "1000 CPUs asked for"),
+    ("--set noyse=1", "noise"),
+    ("--override crash_rate", "--override needs --reason"),
+    ("--reason why", "--reason goes on record with --override"),
+    ("--override crash --reason x", "--override crash: expected one of"),
+    ("--colour red", "--colour"),
+    ("--address localhost:6379", "--executor inline has none"),
+    ("--window 0h", "--window: expected more than no time, got '0h'"),
+    ("--window 99999999d", "--window: expected at most 100000h, got '99999999d'"),
+    ("--set backend.max_concurrent=2 --set backend.slots_dir=file", "slots_dir: cannot use"),
+    ("--preset quick", "--preset: 'sphere' has no presets, got 'quick'"),
+    ("plan --address head", "--address: expected HOST:PORT such as"),
+    (f"{FIT} --window 2020-01-01T00:00", "--window: expected a moment more than 1800 s"),
+    (f"{FIT} --window 12h --out nowhere/x.toml", "--out: nowhere is no directory: make it"),
+    (f"{FIT} --window 12h --out .", "--out: . is a directory: name a file"),
+    ("init --template smoke --out nowhere/x.toml", "--out: nowhere is no directory: make it"),
+    ("init --template smoke --out=a\x1b[31m", "--out"),
+    ("init --template smoke --out file", "file: there is something already; name another"),
+    ("init --template phase3", "'phase3'"),
+    ("check proxy --objective sphere --fraction 0", "--fraction: expected a number between"),
+    ("check knobs --objective idle --knobs x0,y", "--knobs: idle has no 'y', expected some of"),
+    ("check knobs --objective idle --max-evals 9", "--max-evals 9 does not pay for"),
+    ("phase1 --tier min --set target_flops=1e9 --workers 1", "set target_flops to at least"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), BAD, ids=[line for line, _ in BAD])
+def test_bad_input_is_one_clear_error_and_touches_nothing(
+    line: str, said: str, command: "Command", tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    words = line.split()
+    search = ("phase1", "--tier", "min", *SPHERE, "--assume-eval-seconds", "1")
+    answer = command(*(search if line.startswith("--") else ()), *words)
+    assert answer.code == 2
+    assert said in answer.err
+    assert answer.err.startswith("error: ")
+    assert answer.err.count("\n") == 1
+    assert answer.err.removesuffix("\n").isprintable()
+    assert list(everything(tmp_path)) == [tmp_path / "file"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("export table min-sphere-s1 --out=", "--out: . is a directory: name a file in it"),
+        ("report min-sphere-s1 --png wrong", "or all, got 'wrong'\n"),
+        ("amend min-sphere-s1 --max-evals 2 --reason x", "and these caps pay for 1 alone"),
+        ("amend min-sphere-s1 --max-hours 3 --reason 'a\nb'", "expected one printable line"),
+        ("phase1 --tier min --set evaluation.seed=124", "evaluation_seed: 6 -> 124"),
+        ("status nowhere", "no run 'nowhere'"),
+        ("explain nothing", "no run 'nothing'"),
+    ],
+)
+def test_a_mistake_about_a_run_leaves_it_as_it_was(
+    line: str, said: str, run: Path, command: "Command", tmp_path: Path
+) -> None:
+    before = everything(tmp_path)
+    answer = command(*shlex.split(line), *(SPHERE if line.startswith("phase1") else ()))
+    assert answer.code == 2
+    assert said in answer.err
+    assert everything(tmp_path) == before
+
+
+def test_a_phase_needs_a_tier(command: "Command", tmp_path: Path) -> None:
+    answer = command("phase1", *SPHERE)
+    assert answer.code == 2
+    assert "--tier: say how much to spend: min, target or max. See what" in answer.err
+    (plan,) = re.findall(r"python -m (orchestrator plan .*)", answer.err)
+    assert command(*shlex.split(plan)[1:]).out.count("phase1 of sphere on 1 x ") == 1
+    (tmp_path / "my.toml").write_text('objective = "sphere"\n')
+    said = command("run", "my.toml").err
+    assert 'min, target or max, or tier = "min" below [search] in my.toml. See' in said
+
+
+# Exit codes
+
+
+@pytest.mark.parametrize("word", ["report", "status"])
+def test_json_that_finds_no_room_is_a_storage_error(word: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        golden = str(REPOSITORY / "tests/golden/runs/smoke")
+        words = [sys.executable, "-m", "orchestrator", word, golden, "--json"]
+        ended = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.stderr.startswith("error: ")
+    assert "No space left" in ended.stderr
+    assert ended.returncode == 8
+
+
+def test_a_directory_that_cannot_be_used_is_a_storage_error(
+    run: Path, command: "Command", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    answer = phase1(command, "--runs-dir", "file")
+    assert (answer.code, "cannot make" in answer.err) == (8, True)
+    os.rename(run / LEDGER, run / "hidden")  # as it is to one who may not look into it
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != run.name)
+    answer = command("status", run.name)
+    assert (answer.code, "Permission denied" in answer.err) == (8, True)
+
+
+def test_a_second_orchestrator_is_told_who_is_first(command: "Command", tmp_path: Path) -> None:
+    fragile = ("--set", "failure_rate=1", "--assume-eval-seconds", "1")
+    assert phase1(command, *fragile).code == 3
+    with Ledger(tmp_path / RUN, system_clock()):
+        answer = phase1(command, *fragile)
+    assert (answer.code, "pid" in answer.err) == (5, True)
+
+
+def test_a_newer_schema_is_refused_with_the_way_out(command: "Command", tmp_path: Path) -> None:
+    (tmp_path / RUN).mkdir(parents=True)
+    event = {"kind": "planned", "schema_version": 99}
+    line = {"seq": 0, "at": "2030-01-01T00:00:00.000+00:00", "elapsed_ms": 0, "event": event}
+    (tmp_path / RUN / LEDGER).write_bytes(sealed([line]))
+    answer = phase1(command)
+    assert answer.code == 2
+    assert "pip install --upgrade" in answer.err
+
+
+def test_a_damaged_ledger_is_refused_with_its_place(run: Path, command: "Command") -> None:
+    data = bytearray((run / LEDGER).read_bytes())
+    data[len(data) // 2] ^= 1
+    (run / LEDGER).write_bytes(data)
+    lines = (("status", run.name), ("verify", run.name), ("best", run.name))
+    assert [command(*line).code for line in lines] == [6, 6, 6]
+    assert (run / LEDGER).read_bytes() == data
+
+
+def test_a_paused_run_exits_with_3_and_goes_on_when_overridden(command: "Command") -> None:
+    fragile = ("--set", "failure_rate=0.22", "--assume-eval-seconds", "1")
+    paused = phase1(command, *fragile)
+    rows = orjson.loads(command("explain", "min-sphere-s1", "--json").out)["rules"]
+    seen = {row["rule"]: row["seen"] for row in rows}["crash_rate"]
+    assert (paused.code, "crash_rate" in paused.out) == (3, True)
+    assert (seen["fires"], seen["overridden"], seen["limit"]) == (True, False, 0.1)
+    assert "Rules of min-sphere-s1" in command("explain", "min-sphere-s1").out
+    overridden = phase1(command, *fragile, "--override", "crash_rate", "--reason", "known")
+    assert "Rule crash_rate is overridden: known" in overridden.out
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        ("--set failure_rate=1", 3, "the baseline failed on seed"),
+        ("--max-device-hours 0.001", 4, "--max-device-hours"),
+        ("--max-hours 0.001", 4, "--max-hours"),
+    ],
+)
+def test_a_check_that_is_held_up_says_by_what(
+    more: str, code: int, said: str, command: "Command"
+) -> None:
+    answer = command("check", "knobs", *IDLE, "--seeds", "3", *more.split())
+    assert answer.code == code
+    assert said in " ".join(answer.out.split())
+
+
+# What is said of runs
+
+
+def test_status_finds_runs_by_id_by_path_and_the_latest(command: "Command") -> None:
+    phase1(command)
+    phase1(command, "--run-id", "second")
+    assert "second" in command("status").out
+    assert command("status", "min-sphere-s1").out == command("status", RUN).out
+
+
+@pytest.mark.parametrize(("gone", "ends"), [(True, False), (False, True)])
+def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
+    gone: bool, ends: bool, run: Path, command: "Command", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut(run, 12)
+    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: gone)
+    said = command("status", run.name).out
+    assert (": running (pid" in said) is ends
+    assert ("ends at" in said) is ends
+    assert ("Repeat the command" in said) is gone
+
+
+def test_a_check_is_a_run_and_warns_the_search_after_it(command: "Command", tmp_path: Path) -> None:
+    search = ("phase1", "--tier", "min", *IDLE)
+    assert command(*search).out.startswith("Note: no knob has been shown to move the score yet")
+    first = command("check", "knobs", *IDLE, "--seeds", "3")
+    assert first.code == 0  # a dead knob is a result
+    lines = [line for line in first.out.splitlines() if line.startswith("[")]
+    assert len(lines) == 15
+    assert lines[0].startswith("[ 1/15]  baseline, seed ")
+    (run,) = (tmp_path / "artifacts/cmaes/check").iterdir()
+    assert "1 of 2 knobs move the score" in command("status").out
+    assert command("verify", run.name).code == 0
+    again = command("check", "knobs", *IDLE, "--seeds", "3")
+    assert first.out.endswith(again.out)
+    checked = command(*search, "--run-id", "second")
+    assert checked.out.startswith("Warning: x1 did not move the score when checked")
+
+
+def test_the_documentation_has_the_table_of_rules() -> None:
+    table = "\n".join(rules_table(rule_rows()))
+    assert table in (REPOSITORY / "docs/rules.md").read_text()
+
+
+# `init`
+
+TEMPLATES: tuple[str, ...] = get_args(Template)
+
+
+@pytest.fixture
+def my_function(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module that a template takes a function from, where a directory stays empty."""
+    place = tmp_path_factory.mktemp("installed")
+    (place / "train.py").write_text("def evaluate(knobs, seed, budget): return knobs['lr']")
+    monkeypatch.syspath_prepend(str(place))
+    monkeypatch.setenv("PYTHONPATH", f"{place}:{os.environ.get('PYTHONPATH', '')}")
+
+
+@pytest.mark.usefixtures("nanochat_home", "my_function")
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_template_explains_itself_and_so_does_what_it_proposes(
+    template: str, command: "Command", tmp_path: Path
+) -> None:
+    shown = command("init", "--template", template)
+    assert not list(tmp_path.iterdir())
+    written = command("init", "--template", template, "--out", "my.toml")
+    assert "orchestrator explain my.toml" in written.out
+    text = (tmp_path / "my.toml").read_text()
+    assert text == shown.out.replace("THIS-FILE", "my.toml")
+    values = orjson.loads(command("explain", "my.toml", "--json").out)["values"]
+    for key, value in read_document(tmp_path / "my.toml").items():
+        path = str(Path(value).expanduser()) if str(value).startswith("~/") else value
+        assert values[key] == {"value": path, "source": "file my.toml"}
+    lines = [line[2:] if line.startswith("# ") and " = " in line else line
+             for line in text.splitlines()]  # fmt: skip
+    (tmp_path / "my.toml").write_text("\n".join(lines))
+    (tmp_path / "model.py").touch()  # for a template that names sources
+    answer = command("explain", "my.toml", "--set", "search.known=null")
+    assert answer.code == 0, answer.err
+
+
+@pytest.mark.usefixtures("nanochat_home")
+def test_the_smoke_test_and_the_campaign_run(command: "Command", tmp_path: Path) -> None:
+    tiny = (
+        *("--set", "target_flops=2e8", "--set", "n_embd=16", "--set", "sequence_len=32"),
+        *("--set", "val_windows=8", *INLINE),  # an evaluation of 27 steps, in half a second
+    )
+    command("init", "--template", "smoke", "--out", "my.toml")
+    few = ("--set", "search.population=4", "--max-evals", "4", "--assume-eval-seconds", "60")
+    answer = command("run", "my.toml", *tiny, *few)
+    assert answer.code == 0, answer.err
+    assert (tmp_path / "artifacts/cmaes/phase1/smoke/best.json").exists()
+    command("init", "--template", "campaign", "--out", "rates.toml")
+    answer = command("run", "rates.toml", *tiny, "--set", "campaign.seeds=[1]", "--json")
+    assert answer.code == 0, answer.err
+    plan = orjson.loads((tmp_path / "artifacts/cmaes/campaign/rates/run.json").read_bytes())
+    names = [one["name"] for one in plan["campaign"]["conditions"]]
+    assert names == ["slow", "fast", "default_base", "synapses-off_base"]
+
+
+def test_the_templates_are_in_the_package() -> None:
+    package = resources.files("orchestrator.cli") / "templates"
+    assert {one.name for one in package.iterdir()} == {f"{name}.toml" for name in TEMPLATES}
+
+
+# What it takes to start
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["status", "report", "plan --objective sphere", "explain --objective nanochat", "--help"],
+)
+def test_looking_imports_neither_torch_nor_ray_nor_cma(
+    line: str, run: Path, tmp_path: Path
+) -> None:
+    imported = imported_by(MAIN, *line.split(), cwd=tmp_path)
+    assert not imported & {"torch", "ray", "cma", "jinja2", "matplotlib"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("ph", "phase1"), ("plan --max-c", "--max-cost"), ("check kn", "knobs")],
+)
+def test_the_shell_completes_commands_and_options(typed: str, offered: str) -> None:
+    code = "import sys; sys.argv[0] = 'orchestrator'; import orchestrator.cli.entry as e; e.main()"
+    asked = {
+        "_ORCHESTRATOR_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"orchestrator {typed}",
+        "COMP_CWORD": str(len(typed.split())),
+    }
+    ran = [sys.executable, "-c", code]
+    done = subprocess.run(
+        ran, env=os.environ | asked, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert offered in done.stdout.split()
+
+
+def test_lists_of_numbers_and_names() -> None:
+    assert numbers_of("--devices", "4, 1,8,4") == (1, 4, 8)
+    assert names_of("lr, beta2") == ("lr", "beta2")
+    for text in ("", "0", "1,,2", "1,", "-1", "two", "1.5", "9", "\u0661"):
+        with pytest.raises(ValueError, match=r"^--devices: expected whole numbers from 1 to 8"):
+            numbers_of("--devices", text, 8)

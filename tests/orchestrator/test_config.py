@@ -1,0 +1,590 @@
+"""A configuration: its layers and their origins, what is refused, and the plan that it becomes."""
+
+import os
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import tomlkit
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from budgets.ledger import LEDGER, read
+from budgets.plan import Plan, Thresholds
+from budgets.state import fold
+from objectives import registry
+from objectives.files import LARGEST
+from objectives.nanochat.config import NanochatConfig
+from orchestrator.cli.options import FILE, FOLLOWING, SEARCH, named
+from orchestrator.cli.set_up import explained
+from orchestrator.config import (
+    OPTIONS,
+    SECTIONS,
+    TOP,
+    Config,
+    Layers,
+    flattened,
+    format_value,
+    parse_assignments,
+    read_document,
+    resolve,
+)
+from orchestrator.plan.resolve import check_beginning
+
+Command = Callable[..., Any]
+
+SPHERE = 'objective = "sphere"\n[backend]\nexecutor = "inline"\nworkers = 1\n'
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """`write(text)`: that text as `run.toml` in the test's own directory, which is where it is."""
+    monkeypatch.chdir(tmp_path)
+
+    def write_text(text: str) -> Path:
+        Path("run.toml").write_text(text, encoding="utf-8")
+        return Path("run.toml")
+
+    return write_text
+
+
+Write = Callable[[str], Path]
+
+
+def values_of(config: Config) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = explained(config)[0]["values"]
+    return found
+
+
+# Layers
+
+NAMES = {"preset": "quick", "profile": "memory_efficient"}
+MICRO = {"preset": 2, "profile": 1, "file": 5, "--set": 6}
+"""Of micro_batch_size: what the preset `quick`, the profile `memory_efficient`, ... say."""
+
+
+@pytest.mark.parametrize(
+    "layers", [(), *((one,) for one in MICRO), *combinations(MICRO, 2), tuple(MICRO)], ids="<".join
+)
+def test_the_later_layer_has_the_last_word_and_is_named(
+    layers: tuple[str, ...], write: Write
+) -> None:
+    own = resolve(
+        Layers(
+            write("[training]\nmicro_batch_size = 5\n" if "file" in layers else ""),
+            ["training.micro_batch_size=6"] if "--set" in layers else (),
+            {key: (NAMES[key], f"--{key}") for key in NAMES if key in layers},
+        )
+    )
+
+    last = layers[-1] if layers else "default"
+    default = NanochatConfig.model_fields["micro_batch_size"].default
+    said = values_of(own)["training.micro_batch_size"]
+    sources = {**{key: f"{key} {name}" for key, name in NAMES.items()}, "file": "file run.toml"}
+    assert said == {"value": MICRO.get(last, default), "source": sources.get(last, last)}
+    assert own.tuned.spec.settings["micro_batch_size"] == said["value"]
+
+
+def test_a_flag_goes_before_all_others_and_a_condition_before_a_flag(write: Write) -> None:
+    file = write('objective = "sphere"\npreset = "quick"\n[search]\nseed = 5\n')
+    flags = {"search.seed": (7, "--seed"), "objective": ("nanochat", "--objective")}
+    sets = ("search.seed=6", "preset=high")
+    own = resolve(Layers(file, sets, flags))
+    assert (own.search.seed, own.source("search.seed")) == (7, "--seed")
+    assert own.source("training.micro_batch_size") == "preset high"
+    cell = resolve(Layers(file, sets, flags, cell=("deep", {"search.seed": 8})))
+    assert (cell.search.seed, cell.source("search.seed")) == (8, "condition deep")
+    assert own.search.seed == 7
+
+
+def test_every_key_with_an_option_is_read_from_the_command_line(
+    command: Command, write: Write
+) -> None:
+    names = {option.name for option in (*FILE, *FOLLOWING, *SEARCH)}
+    others = {"config", "settings", "override", "reason", "accept_drift"}
+    assert names == {*map(named, OPTIONS), *others}
+    write(WHOLE)
+    from_file, from_flags = (
+        orjson.loads(command("plan", *words, "--json").out)["tiers"][0]["plan"]
+        for words in (("run.toml",), FLAGS)
+    )
+    assert from_flags == from_file
+
+
+def test_an_option_that_is_given_its_own_default_goes_before_the_file_too(
+    command: Command, write: Write
+) -> None:
+    write(WHOLE)
+    (tier,) = orjson.loads(command("plan", "run.toml", "--seed", "1", "--json").out)["tiers"]
+    assert tier["plan"]["search"]["seed"] == 1
+
+
+def test_what_no_evaluation_has_is_set_aside(write: Write) -> None:
+    own = resolve(Layers(write("[training]\nkeep_best = false\nn_embd = 64\n")))
+    assert own.alone == {"keep_best": False}
+    assert "keep_best" not in own.tuned.spec.settings
+    assert values_of(own)["training.keep_best"]["value"] is False
+
+
+# The plan that it becomes
+
+WHOLE = """
+objective = "sphere"
+runs_dir = "runs"
+[training]
+dimension = 3
+noise = 0.01
+[search]
+tier = "target"
+run_id = "whole"
+seed = 4
+method = "plain"
+sigma0 = 0.1
+population = 4
+generations = 3
+seeds_per_candidate = 2
+[evaluation]
+seed = 9
+limit_seconds = 40.0
+stall_seconds = 30.0
+assume_eval_seconds = 1.0
+[budget]
+max_evals = 16
+max_device_hours = 3.0
+max_hours = 4.0
+max_cost = 50.0
+price_per_device_hour = 2.5
+window = "6h"
+safety_margin = "10m"
+[verdict]
+confirm_seeds = 3
+rung = 2.0
+rung_seeds = 1
+[thresholds]
+go_seeds = 3
+[backend]
+executor = "inline"
+device = "cpu"
+workers = 1
+threads = 1
+drain_seconds = 5.0
+"""
+
+TYPED = {key: option.spelling for key, option in OPTIONS.items()}
+FLAGS = tuple(
+    word
+    for key, value in flattened(tomllib.loads(WHOLE), "WHOLE")
+    for word in ((TYPED[key], str(value)) if key in TYPED else ("--set", f"{key}={value}"))
+)
+"""The same, each key by its flag where it has one."""
+
+IN_THE_PLAN: dict[str, Callable[[Plan], Any]] = {
+    "objective": lambda plan: plan.objective["name"],
+    "search.phase": lambda plan: plan.phase,
+    "search.tier": lambda plan: plan.tier,
+    "search.run_id": lambda plan: plan.run_id,
+    "search.seed": lambda plan: plan.search and plan.search.seed,
+    "search.method": lambda plan: plan.search and plan.search.method,
+    "search.sigma0": lambda plan: plan.search and plan.search.sigma0,
+    "search.population": lambda plan: plan.resolved.population,
+    "search.seeds_per_candidate": lambda plan: plan.resolved.seeds_per_candidate,
+    "evaluation.seed": lambda plan: plan.evaluation_seed,
+    "evaluation.limit_seconds": lambda plan: plan.limits.wall_seconds,
+    "evaluation.stall_seconds": lambda plan: plan.limits.stall_seconds,
+    "evaluation.assume_eval_seconds": lambda plan: (
+        plan.calibration and plan.calibration.assumed_seconds
+    ),
+    "budget.max_evals": lambda plan: plan.caps.evaluations,
+    "budget.max_device_hours": lambda plan: plan.caps.device_hours,
+    "budget.max_hours": lambda plan: plan.caps.hours,
+    "budget.max_cost": lambda plan: plan.caps.cost,
+    "budget.price_per_device_hour": lambda plan: plan.price_per_device_hour,
+    "budget.window": lambda plan: plan.caps.window and f"{plan.caps.window.hours:g}h",
+    "budget.safety_margin": lambda plan: (
+        plan.caps.window and f"{plan.caps.window.margin_seconds / 60:g}m"
+    ),
+    "verdict.confirm_seeds": lambda plan: plan.confirmation and plan.confirmation.seeds,
+    "verdict.rung": lambda plan: (
+        plan.confirmation and plan.confirmation.rung and plan.confirmation.rung.factor
+    ),
+    "verdict.rung_seeds": lambda plan: (
+        plan.confirmation and plan.confirmation.rung and plan.confirmation.rung.seeds
+    ),
+    "backend.device": lambda plan: plan.devices.kind,
+    "backend.workers": lambda plan: plan.devices.count,
+    "backend.threads": lambda plan: plan.devices.threads,
+    "thresholds.go_seeds": lambda plan: plan.thresholds.go_seeds,
+}
+"""Where the ledger's first record has what a key says."""
+
+ELSEWHERE = {
+    *("search.from", "search.variant", "search.known", "search.proxy"),
+    "search.generations",  # the most there may be
+    *("backend.executor", "backend.address", "backend.drain_seconds"),
+    *("backend.allow_network_fs", "backend.max_concurrent", "backend.slots_dir"),
+}
+
+
+def test_what_explain_says_is_what_the_ledger_records(command: Command, write: Write) -> None:
+    write(WHOLE)
+    said = orjson.loads(command("explain", "run.toml", "--json").out)["values"]
+    answer = command("run", "run.toml")
+    assert answer.code in (0, 4), answer.err  # done, or a No-Go
+    ledger = Path("runs/phase1/whole", LEDGER)
+    plan = fold(read(ledger).records[:1]).plan
+    for key, recorded in IN_THE_PLAN.items():
+        assert recorded(plan) == said[key]["value"], key
+    searching = ("search", "budget", "evaluation", "verdict", "backend")
+    keys = {f"{table}.{key}" for table in searching for key in [*SECTIONS[table].keys()]}
+    assert keys - {*IN_THE_PLAN, *ELSEWHERE, "search.warm_start"} == set()
+    before = ledger.read_bytes()
+    assert command("phase1", *FLAGS).code == answer.code
+    assert ledger.read_bytes() == before
+    write(WHOLE.replace("dimension = 3", "dimension = 2"))
+    refused = command("run", "run.toml")
+    assert "objective.settings.dimension: 3 -> 2" in refused.err
+    assert ledger.read_bytes() == before
+
+
+def test_comments_and_the_order_of_tables_change_nothing(write: Write) -> None:
+    above, *tables = WHOLE.split("\n[")
+    turned = "\n[".join([above, *reversed(tables)])
+    commented = "\n".join(f"{line}   # why" if line else line for line in WHOLE.splitlines())
+    first, second, third = (resolve(Layers(write(t))) for t in (WHOLE, turned, commented))
+    assert first.model_dump() == second.model_dump() == third.model_dump()
+
+
+def test_explain_shows_what_is_set_first_and_every_key_once(command: Command, write: Write) -> None:
+    knob = '{ kind = "log10", min = 0.0001, max = 1000.0, baseline = 0.0123456789 }'
+    write(
+        "objective = 'command'\n[training]\nargv = ['python']\nscore = 'loss'\n"
+        f"knobs.a_long_name_of_a_knob = {knob}\nknobs.b = {knob}\n"
+    )
+    text = command("explain", "run.toml").out
+    given, _, defaults = text.partition(" Defaults\n")
+    assert given.count("0.0123456789}") == 2  # no knob is cut
+    assert "default" not in given
+    assert "file run.toml" not in defaults
+    rows = [line.split()[0] for line in defaults.partition("knobs\n")[0].splitlines() if line]
+    assert rows.count("max_device_hours") == rows.count("drain_seconds") == 1
+
+
+def test_explain_says_what_is_of_no_use(command: Command, write: Write) -> None:
+    write("[training]\nsave_interval_steps = 7\n[factors]\nn_layer = [1]\n[search]\ntier = 'min'\n")
+    text = command("explain", "run.toml").out
+    (row,) = (line for line in text.splitlines() if line.split()[:1] == ["tier"])
+    assert "for a search" in row
+    (row,) = (line for line in text.splitlines() if "save_interval_steps" in line)
+    assert "for a training by itself" in row
+
+
+# What is refused
+
+REFUSED = [
+    ("[serach]\ntier = 'min'", "unknown key (run.toml) 'serach'. Did you mean 'search'?"),
+    ("[search]\nteir = 'min'", "unknown key in [search] (run.toml) 'teir'. Did you mean 'tier'?"),
+    ("[thresholds]\ngo_gian = 0.1", "[thresholds] (run.toml) 'go_gian'. Did you mean 'go_gain'?"),
+    ("search.follows = 'x'", "'follows'"),  # a field's name is no key
+    ("seed = 3", "run.toml: seed belongs below a line [search] or [evaluation]"),
+    ("n_embd = 64", "A setting of the objective belongs below a line [training]"),
+    ("[training]\nn_embed = 64", "setting (file run.toml) 'n_embed'. Did you mean 'n_embd'?"),
+    ("[training]\ntier = 'min'", "Or is it search.tier?"),
+    ("objective='spere'", "unknown objective 'spere'. Did you mean 'sphere'?"),
+    ("preset='quik'", "unknown preset 'quik'. Did you mean 'quick'?"),
+    ("preset=3", "unknown preset '3'. Expected one of quick"),
+    ("objective='sphere'\npreset='quick'", "--preset: 'sphere' has no presets, got 'quick'"),
+    ('"\\u001b[31m" = 3', "unknown key (run.toml)"),
+    ("'search.tier' = 'min'\n[search]\ntier = 'max'", "run.toml: search.tier is given twice"),
+    ("[search.tier]\nx = 1", "search.tier: Input should be 'min', 'target' or 'max'"),
+    ("search = 3", "run.toml: search: expected a table [search], got 3"),
+    ("[[search]]\ntier = 'min'", "search: expected a table [search], got [{'tier': 'min'}]"),
+    ("[search]\nseed = true", "search.seed: Input should be a valid integer, got True"),
+    ("[search]\nseed = '1'", "search.seed: Input should be a valid integer, got '1'"),
+    ("[search]\nseed = 4294967296", "search.seed: Input should be less than 4294967296"),
+    ("[search]\nsigma0 = nan", "search.sigma0: Input should be a finite number, got nan"),
+    ("[search]\nsigma0 = 2026-01-01", "sigma0: Input should be a valid number, got datetime"),
+    ("[budget]\nmax_hours = 0", "budget.max_hours: Input should be greater than 0, got 0"),
+    ("[budget]\nmax_hours = 1e300", "budget.max_hours: Input should be less than or equal to"),
+    ("[thresholds]\ngo_seeds = true", "thresholds.go_seeds: Input should be a valid integer"),
+    ("[backend]\nallow_network_fs = 1", "backend.allow_network_fs: Input should be a valid bool"),
+    ("[backend]\nslots_dir = 'x'", "[backend] slots_dir x needs max_concurrent"),
+    ("runs_dir = '''a\nb'''", "file run.toml: runs_dir: expected a directory's name, got 'a\\nb'"),
+    ("objective='sphere'\n[training]\nnoise = 'much'", "noise: Input should be a valid number"),
+    ("objective='sphere'\n[training]\nnoise = 'much'", "(file run.toml)"),
+    ("[search]\nseed = 0\ntier = 'all'", "search.tier: "),
+    ("[search]\nseed = 0\ntier = 'all'", "; file run.toml: search.seed: "),
+    ("[search]\nfrom = 'x'", "--from: only a phase2 follows a run, got 'x' (file run.toml)"),
+    ("[search]\nphase = 'phase2'", "--from: which phase 1 shall it follow?"),
+    ("[search]\nphase = 'phase2'\nfrom = 'x'", "--variant: expected robust"),
+    ("[budget]\nmax_cost = 5.0", "[budget] max_cost 5 needs a price_per_device_hour"),
+    ("[budget]\nwindow = 'soon'", "--window: expected a duration such as 12h"),
+    ("[search]\nknown = 'nowhere.toml'", "nowhere.toml"),
+    ("[training]\ndata = 'https://me:correct@host/x'", "is a URL with a user name or a password"),
+    ("[slurm]\nsetup = [['wget https://me:correct@host/x']]", "a user name or a password in it"),
+    ("[search]\ntier = 'https://me:correct@host/x'", "is a URL with a user name or a password"),
+    (
+        "objective = 'command'\n[training]\nargv = ['a']\nscore = 's'\n"
+        "knobs.lr = {kind = 'log10', min = 1e-3, max = 1.0, baseline = 10.0}",
+        "knobs.lr: baseline 10.0 lies outside its bounds, 0.001 to 1 (file run.toml)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), REFUSED, ids=range(len(REFUSED)))
+def test_what_a_file_may_not_say_is_refused_in_a_line_that_names_it(
+    text: str, said: str, write: Write
+) -> None:
+    tomllib.loads(text)
+    with pytest.raises(ValueError, match=r".") as raised:
+        check_beginning(resolve(Layers(write(text))))
+    line = str(raised.value)
+    assert said in line
+    assert line.isprintable()
+    assert "correct@" not in line
+
+
+ASSIGNED = [
+    ("search.tier", "--set: expected KEY=VALUE, got 'search.tier'"),
+    (" =3", "--set: expected KEY=VALUE"),
+    ("search.seed=3 | search.seed =4", "--set: search.seed is given twice"),
+    ("noise=0.01 | training.noise=0.02", "--set: training.noise is given twice"),
+    ("search.sed=3", "unknown key in [search] (--set) 'sed'. Did you mean 'seed'?"),
+    ("serach.seed=3", "unknown table (--set) 'serach'. Did you mean 'search'?"),
+    ("search.=3", "unknown key in [search] (--set) ''"),
+    ("search.seed=three", "--set: search.seed: Input should be a valid integer, got 'three'"),
+    ("search.sigma0=NaN", "--set: search.sigma0: Input should be a valid number, got 'NaN'"),
+    ("tier=min", "unknown sphere setting (--set) 'tier'"),
+    ("tier=min", "Or is it search.tier?"),
+    ('search.run_id={"a": 1, "a": 2}', "names a key twice"),
+    ("slurm.setup=https://me:correct@host/x", "is a URL with a user name or a password"),
+]
+
+
+@pytest.mark.parametrize(("sets", "said"), ASSIGNED, ids=range(len(ASSIGNED)))
+def test_an_assignment_that_is_none_is_refused(sets: str, said: str, write: Write) -> None:
+    with pytest.raises(ValueError, match=r".") as raised:
+        check_beginning(resolve(Layers(write(SPHERE), sets.split(" | "))))
+    assert said in str(raised.value)
+    assert "correct@" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("5", 5), ("1e-2", 0.01), ("true", True), ("null", None), ('"5"', "5"), ("min", "min")),
+        *(("", ""), ("a=b", "a=b"), ("[1, 2]", [1, 2]), ("[1, 2", "[1, 2"), ("07", "07")),
+        *((" 5 ", 5), ("\u0665", "\u0665"), ('{"a": 1}', {"a": 1})),
+    ],
+)
+def test_a_value_is_json_where_it_can_be_and_text_otherwise(text: str, value: Any) -> None:
+    assert parse_assignments([f"slurm.x={text}"]) == {"slurm.x": value}
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+        max_leaves=5,
+    )
+)
+def test_what_is_written_as_an_assignment_is_read_back_as_it_was(value: Any) -> None:
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError:  # half of a pair of surrogates
+        return
+    assert parse_assignments([f"slurm.x={format_value(value)}"]) == {"slurm.x": value}
+
+
+def no_file(file: Path, kind: str) -> None:
+    if kind in ("pipe", "directory"):
+        os.mkfifo(file) if kind == "pipe" else file.mkdir()
+    elif kind in ("nowhere.toml", "run.toml", "/dev/zero"):
+        file.symlink_to(kind)
+    else:
+        data = {
+            "latin": 'objective = "sphäre"'.encode("latin-1"),
+            "huge": b"objective = '%s'" % (b"x" * LARGEST),
+            "deep": b"objective = " + b"[" * 50_000 + b"]" * 50_000,
+            "twice": b"[search]\nseed = 1\nseed = 2\n",
+            "JSON": b"{'objective': 'sphere'}",
+        }
+        file.write_bytes(data[kind])
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("pipe", "run.toml is no file"),
+        ("directory", "run.toml is no file"),
+        ("nowhere.toml", "run.toml cannot be read: No such file"),
+        ("run.toml", "run.toml cannot be read: Too many levels of symbolic links"),
+        ("/dev/zero", "run.toml is no file"),
+        ("latin", "run.toml is no text in UTF-8"),
+        ("huge", "run.toml: expected 1048576 bytes at most"),
+        ("deep", "run.toml is no TOML file: maximum recursion depth exceeded"),
+        ("twice", "run.toml is no TOML file: Cannot overwrite a value (at line 3"),
+        ("JSON", "run.toml is no TOML file: Invalid statement (at line 1, column 1)"),
+    ],
+)
+def test_what_is_no_configuration_is_refused_and_hangs_nobody(
+    kind: str, said: str, command: Command, tmp_path: Path
+) -> None:
+    no_file(tmp_path / "run.toml", kind)
+    answer = command("run", "run.toml")
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert said in answer.err
+    assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
+
+
+@pytest.mark.timeout(20)
+def test_a_file_of_twenty_thousand_keys_is_read_in_no_time(write: Write) -> None:
+    text = "[slurm]\n" + "".join(f"k{n} = {n}\n" for n in range(20_000))
+    assert len(read_document(write(text))) == 20_000
+
+
+VERBS = ("explain", "run", "phase1", "plan", "check knobs", "calibrate", "dry-run", "doctor")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_command_that_takes_a_file_refuses_it_alike(
+    verb: str, command: Command, write: Write, tmp_path: Path
+) -> None:
+    write("objective = 'sphere'\n[search]\ntier = 3\n")
+    answer = command(*verb.split(), "run.toml", "--json")
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert "file run.toml: search.tier: Input should be" in answer.err
+    assert orjson.loads(answer.out)["exit_code"] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("run run.toml", "--tier: say how much to spend"),
+        ("run run.toml --config run.toml", "No such option: --config"),
+        ("run run.toml run.toml", "unexpected extra argument"),
+        ("run run.toml --executor inline --address h:1", "--address"),
+        ("phase1 run.toml --set campaign.name=a", "describes a campaign"),
+        ("phase1 nowhere.toml", "nowhere.toml cannot be read: No such"),
+        ("calibrate --set campaign.seeds=[1]", "a campaign is described in a file"),
+        ("explain nowhere.toml", "nowhere.toml cannot be read: No such file"),
+        ("explain nowhere --set n_embd=3", "are for a configuration file"),
+        ("run run.toml --set factors.noise=[0.1] --tier min", "--tier is for a search"),
+        ("run run.toml --set factors.noise=[]", "factors.noise: expected a list of values"),
+        ("run run.toml --set campaign.name=a", "a campaign needs conditions"),
+        ("phase1 --tier min --objective command", "init --template command"),
+        ("run run.toml --tier min --set search.run_id=" + "[" * 9000, "--run-id: expected 1 to"),
+        ("plan run.toml --window 10m", "leaves nothing before its safety margin of 1800 s"),
+        ("plan run.toml --seed 0", "--seed: Input should be greater than or equal to 1, got 0"),
+    ],
+)
+def test_a_command_that_has_no_such_file_or_use_for_it_says_so(
+    line: str, said: str, command: Command, write: Write, tmp_path: Path
+) -> None:
+    write(SPHERE)
+    answer = command(*line.split())
+    assert answer.code == 2
+    assert said in answer.err
+    assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
+
+
+# Whatever a file says: a configuration that can be shown, or a ValueError. Never anything else.
+
+FIELDS = {
+    **{table: tuple(section.keys()) for table, section in SECTIONS.items()},
+    "thresholds": tuple(Thresholds.model_fields),
+    "training": (*registry.named("sphere").settings, "n_embd"),
+    "factors": ("noise", "hard", "training.noise", "search.sigma0"),
+    "slurm": ("setup",),
+}
+KEYS = [(table, name) for table, names in FIELDS.items() for name in (*names, "x")]
+KEYS += [("", name) for name in (*TOP, *FIELDS, "x")]
+
+TABLE_NAMES = st.sampled_from(
+    ["a", "name", "training", "search", "noise", "training.noise", "", "|"]
+)
+TEXT = st.one_of(
+    st.sampled_from(["sphere", "min", "phase2", "12h", "a", "search", "training", "", "|`*"]),
+    st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=6),
+)
+PLAIN = st.one_of(
+    *(st.booleans(), st.integers(-3, 40), st.integers(-(2**70), 2**70), st.floats(width=32)),
+    *(TEXT, st.dates(), st.datetimes(), st.times()),
+)
+VALUE = st.recursive(
+    PLAIN,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TABLE_NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+
+Some = Mapping[tuple[str, str], Any]
+
+
+def written(values: Some) -> str:
+    document: dict[str, Any] = {}
+    for (table, name), value in sorted(values.items(), key=lambda item: item[0]):  # "" first
+        own = document.setdefault(table, {}) if table else document
+        if isinstance(own, dict):
+            own[name] = value
+    document.setdefault("objective", "sphere")
+    return tomlkit.dumps(document)
+
+
+def shown(given: Layers) -> Config | None:
+    """It can be shown in either form, or is refused with a reason."""
+    try:
+        resolved = resolve(given)
+        check_beginning(resolved)
+        document, lines = explained(resolved)
+    except ValueError:
+        return None
+    assert orjson.dumps(document)
+    assert "\n".join(lines)
+    assert resolved.campaign is None or document["campaign"]["total_runs"] > 0
+    return resolved
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(st.sampled_from(KEYS), VALUE, max_size=5))
+@example({("slurm", "setup"): 2**64})
+@example({("training", "noise"): 10**400})
+@example({("factors", "hard"): {"a": {"training": {"training.noise": 0.1}}}})
+@example({("campaign", "conditions"): [{"name": "a", "": 3}]})
+@example({("factors", "noise"): [float("nan")]})
+@example({("slurm", "setup"): [], ("", "slurm"): {}})
+def test_any_file_is_shown_or_refused(values: Some) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "run.toml"
+        file.write_text(written(values), encoding="utf-8")
+        if (resolved := shown(Layers(file))) is not None:
+            given = {".".join(filter(None, key)) for key in values}
+            assert {key for key in given if key.startswith("slurm.")} <= set(resolved.sources)
+
+
+@settings(max_examples=150)
+@given(
+    st.dictionaries(
+        st.sampled_from(KEYS),
+        st.one_of(
+            TEXT,
+            st.sampled_from(["\udcff", '"\\ud800"', "{", "[[]]", '{"a": {"b": 1}}', "1e999"]),
+            st.integers().map(str),
+            st.floats().map(str),
+        ),
+        max_size=4,
+    )
+)
+@example({("slurm", "setup"): str(2**64)})
+@example({("training", "noise"): '"\\ud800"'})
+@example({("slurm", "setup"): "[" * 20 + "]" * 20})
+def test_any_assignments_are_taken_or_refused(values: Mapping[tuple[str, str], str]) -> None:
+    sets: Sequence[str] = [
+        f"{'.'.join(filter(None, key))}={value}" for key, value in values.items()
+    ]
+    shown(Layers(assignments=[*sets], flags={"objective": ("sphere", "--objective")}))
