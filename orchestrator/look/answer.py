@@ -132,7 +132,7 @@ def _sure(found: Findings) -> str:
         said = f"{sure} that there is no gain" if gain.upper <= 0 else "Not sure of any gain"
     if not gain.is_shown and gain.detectable:
         seen = percent(gain.detectable, 3)
-        missed = f" A true gain of {seen} would have been seen 8 times of 10."
+        missed = f" Detectable gain at 80 % power: {seen}."
     return f"{said}, on {counted(gain.pairs, 'seed')} that were not used to choose it.{missed}"
 
 
@@ -187,8 +187,8 @@ def _calibrated(run: Run) -> Answer:
         seen = percent(detectable(error, VERDICT_SEEDS, limits.go_level), 3)
         found = f"The baseline's score, and its noise from seed to seed: {noise} (sd {own.sd:.3g})."
         sure = (
-            f"95% sure that the noise is {low} to {high}. With it as measured, {VERDICT_SEEDS} "
-            f"fresh seeds would show a true gain of {seen} 8 times of 10; a Go needs "
+            f"95% sure that the noise is {low} to {high}. With it as measured, the detectable gain "
+            f"on {VERDICT_SEEDS} fresh seeds is {seen} at 80 % power; a Go needs "
             f"{percent(limits.go_gain)}."
         )
     found = f"{found} One evaluation takes {about(run.eval_seconds or 0.0)}."

@@ -115,16 +115,12 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     yield Text(f"{what}: lower is better. {said}")
     yield from _shown(figures, "scores")
     if run.is_search and run.generations:
-        yield from _folded("Every generation", [generations_table(run.generations)])
+        caption = "By chance: the best score to expect of as many candidates like the baseline"
+        table = table_of(caption, map(_generation, run.generations))
+        yield from _folded("Every generation", table)
     if run.best_so_far is not None and run.best_by_chance is not None:
         best, chance = number(run.best_so_far), number(run.best_by_chance)
         yield Text(f"Best score: {best}. By chance the best of as many baselines is near {chance}.")
-
-
-def generations_table(generations: Sequence[Generation]) -> Table:
-    """The scores of those generations, at least one, a row each."""
-    caption = "By chance: the best score to expect of as many candidates like the baseline"
-    return table_of(caption, map(_generation, generations))[0]
 
 
 def _generation(one: Generation) -> dict[str, object]:
