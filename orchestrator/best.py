@@ -79,7 +79,7 @@ class Configuration:
                 "what --json prints as a file for search.known"
             )
         values = {f"training.{name}": value for name, value in self.training.items()}
-        if self.objective != Config().objective:  # `objectives.nanochat train` reads the file too
+        if self.objective != Config().objective:  # `train` reads the file too
             values = {"objective": self.objective, **values}
         lines = [
             f"{k.name} = {k.value:.6g} (baseline {k.baseline:.6g}, moved {k.how_far})"

@@ -16,7 +16,7 @@ NANOCHAT = (
         "import objectives.registry",
         "import objectives.analytic",
         "import objectives.nanochat.data",
-        "import objectives.nanochat.__main__",
+        "import orchestrator.cli.train",
         NANOCHAT,
         "import orchestrator.cli.entry",
     ],

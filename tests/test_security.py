@@ -39,7 +39,7 @@ from orchestrator.look.run import Run
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.session import system_clock
 from orchestrator.running.settle import attempt_id
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.simulation.session import SimulatedEngine
 
 RunSearch = Callable[..., Result]

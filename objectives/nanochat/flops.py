@@ -21,18 +21,6 @@ INITIAL_SHARE = 8  # the untrained model is scored on every 8th window
 
 
 @dataclass(frozen=True)
-class Flops:
-    """FLOPs of one token, forward and backward."""
-
-    forward: float
-    backward: float
-
-    @property
-    def train(self) -> float:
-        return self.forward + self.backward
-
-
-@dataclass(frozen=True)
 class Plan:
     """What a budget buys."""
 
@@ -46,14 +34,14 @@ class Plan:
         return self.steps * self.flops_per_step
 
 
-def per_token(config: NanochatConfig) -> Flops:
-    """FLOPs of training on one token."""
-    found = parts(config).values()
-    return Flops(sum(part.forward for part in found), sum(part.backward for part in found))
+def estimate_flops(config: NanochatConfig) -> tuple[float, float]:
+    """FLOPs of training on one token: forward, backward."""
+    forward, backward = zip(*parts(config).values(), strict=True)
+    return sum(forward), sum(backward)
 
 
-def parts(config: NanochatConfig) -> dict[str, Flops]:
-    """FLOPs of training on one token, part by part."""
+def parts(config: NanochatConfig) -> dict[str, tuple[float, float]]:
+    """FLOPs of training on one token, forward and backward, part by part."""
     width, length, layers = config.n_embd, config.sequence_len, config.n_layer
     heads = config.n_head + 2 * config.n_kv_head
     weights = 2.0 * layers * (width * heads * config.head_dim + width**2 + 8 * width**2)
@@ -65,24 +53,24 @@ def parts(config: NanochatConfig) -> dict[str, Flops]:
         calcium = 2.0 * synapses * blocks * length  # (block, query) times (query, key)
         chain = 2.0 * synapses * (blocks - 1) * 12 * BLOCK  # a polynomial's 12 values at each key
     return {
-        "weights": Flops(weights, 2.0 * weights),
-        "attention": Flops(attention, 2.0 * attention),
-        "head": Flops(head, 2.0 * head),
-        "calcium": Flops(calcium, calcium),  # its kernel is constant
-        "chain": Flops(chain, 0.0),  # its slopes are among the values
+        "weights": (weights, 2.0 * weights),
+        "attention": (attention, 2.0 * attention),
+        "head": (head, 2.0 * head),
+        "calcium": (calcium, calcium),  # its kernel is constant
+        "chain": (chain, 0.0),  # its slopes are among the values
     }
 
 
 def parameters(config: NanochatConfig) -> int:
-    """Weights inside the blocks, of the embedding and of the untied head."""
+    """Weights inside the blocks, of the token embedding and of the untied head."""
     cost = parts(config)
-    return int(cost["weights"].forward / 2 + cost["head"].forward)
+    return int(cost["weights"][0] / 2 + cost["head"][0])
 
 
 def checkpoint_bytes(config: NanochatConfig, steps: int) -> int:
     """Bytes of a checkpoint, about: float32 weights, one moment of each matrix, two of each table,
     gains, the loss and the gradient norm of every step; and 320 to describe a tensor."""
-    tables = int(parts(config)["head"].forward)
+    tables = int(parts(config)["head"][0])
     gains = 4 * config.n_embd * config.n_layer if config.model == "synaptic" else 0
     floats = 2 * parameters(config) + tables + gains + 2 * steps
     return 4 * floats + 320 * (5 * config.n_layer + 27)
@@ -103,8 +91,8 @@ def optimizer_flops(config: NanochatConfig) -> float:
 def plan(config: NanochatConfig, train_tokens: int) -> Plan:
     """The steps that `target_flops` pays for, rounded down; else `num_batches`, else `num_epochs`
     of `train_tokens`. May be none: see `require_steps`."""
-    cost = per_token(config)
-    per_step = cost.train * config.tokens_per_step
+    forward, backward = estimate_flops(config)
+    per_step = (forward + backward) * config.tokens_per_step
     if config.target_flops is not None:
         steps, paid_by = config.target_flops // per_step, "target_flops"
     elif config.num_batches is not None:
@@ -112,8 +100,7 @@ def plan(config: NanochatConfig, train_tokens: int) -> Plan:
     else:
         assert config.num_epochs is not None
         steps, paid_by = config.num_epochs * train_tokens // config.tokens_per_step, "num_epochs"
-    window = cost.forward * config.sequence_len
-    return Plan(int(steps), per_step, window, paid_by)
+    return Plan(int(steps), per_step, forward * config.sequence_len, paid_by)
 
 
 def scored_windows(config: NanochatConfig) -> int:
@@ -123,18 +110,10 @@ def scored_windows(config: NanochatConfig) -> int:
 
 def require_steps(bought: Plan) -> None:
     """Raises SetupError below 20 steps, naming a budget that would do."""
-    if bought.steps >= MIN_STEPS:
-        return
-    least, good = MIN_STEPS * bought.flops_per_step, GOOD_STEPS * bought.flops_per_step
-    raise SetupError(
-        f"{bought.paid_by} pays for {bought.steps} steps of {bought.flops_per_step:.3g} FLOPs, "
-        f"expected at least {MIN_STEPS} (better {GOOD_STEPS}): set target_flops to at least "
-        f"{_ceiling(least)} (better {_ceiling(good)})"
-    )
-
-
-def _ceiling(flops: float) -> str:
-    """`flops` rounded up to three digits."""
-    digits = 10.0 ** (math.floor(math.log10(flops)) - 2)
-    text = f"{math.ceil(flops / digits) * digits:.2e}"
-    return text if float(text) >= flops else f"{(math.ceil(flops / digits) + 1) * digits:.2e}"
+    if bought.steps < MIN_STEPS:
+        least, good = (1.01 * n * bought.flops_per_step for n in (MIN_STEPS, GOOD_STEPS))
+        raise SetupError(
+            f"{bought.paid_by} pays for {bought.steps} steps of {bought.flops_per_step:.3g} FLOPs, "
+            f"expected at least {MIN_STEPS} (better {GOOD_STEPS}): set target_flops to at least "
+            f"{least:.2e} (better {good:.2e})"
+        )

@@ -2,14 +2,18 @@
 
 import ast
 import json
+import math
+import os
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from objectives.api import (
     Context,
@@ -18,6 +22,7 @@ from objectives.api import (
     Measurement,
     Objective,
     ObjectiveSpec,
+    OutOfMemoryError,
     SetupError,
     Variant,
     missing_package,
@@ -26,12 +31,22 @@ from objectives.nanochat import data
 from objectives.nanochat.config import NanochatConfig, group_names, search_space
 from objectives.nanochat.flops import (
     GOOD_STEPS,
+    INITIAL_SHARE,
     MAX_EPOCHS,
+    optimizer_flops,
     plan,
     require_steps,
     scored_windows,
 )
 from objectives.space import SearchSpace
+
+if TYPE_CHECKING:  # torch is imported where something is trained: plans start quickly
+    from objectives.nanochat.train import Trainer
+
+HEARTBEAT_STEPS = 10
+HEARTBEAT_SECONDS = 1.0
+NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+NOT_SCORED = {"run", "shards"}  # modules that cannot change a score
 
 
 @dataclass(frozen=True)
@@ -85,7 +100,7 @@ class NanochatObjective(Objective):
     @property
     def preload(self) -> tuple[str, ...]:
         # torch._dynamo: torch's optimizers import it when first used, which takes over a second.
-        return ("torch", "torch._dynamo", "objectives.nanochat.evaluation", __name__)
+        return ("torch", "torch._dynamo", "objectives.nanochat.train", __name__)
 
     def controls(self) -> tuple[Variant, ...]:
         """The synaptic model without its synapses: plain attention, no gains."""
@@ -113,7 +128,6 @@ class NanochatObjective(Objective):
         )
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
-        """As `python -m orchestrator` and `python -m objectives.nanochat` take them."""
         words = (f"{name}={value!r}" for name, value in self.space.typed(knobs).items())
         return tuple(part for word in words for part in ("--set", word))
 
@@ -146,16 +160,37 @@ class NanochatObjective(Objective):
         return tuple(warnings)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        try:
-            from objectives.nanochat import evaluation  # imports torch
-        except ModuleNotFoundError as error:
-            raise SetupError(missing_package(error.name)) from error
-
         names = {knob.name for knob in self.space.knobs}
         if set(knobs) != names:
             missing, unknown = sorted(names - set(knobs)), sorted(set(knobs) - names)
             raise ValueError(f"nanochat needs its knobs: missing {missing}, unknown {unknown}")
-        return evaluation.evaluate(self.config.with_knobs(knobs), seed, context)
+        try:
+            from objectives.nanochat.train import Trainer
+        except ModuleNotFoundError as error:
+            raise SetupError(missing_package(error.name)) from error
+
+        config = self.config.with_knobs(knobs)
+        with torch_set(context.threads, context.device):
+            began = time.perf_counter()
+            corpus = data.load(config.data, config.tokenizer)
+            self._require_same_text(corpus, context.pinned)
+            trainer = Trainer(config, corpus, seed, context.device)
+            require_steps(trainer.plan)
+            return _measure(trainer, _Pulse(context), began)
+
+    def _require_same_text(self, corpus: data.Corpus, pinned: Mapping[str, str | int]) -> None:
+        """Raises SetupError if the text is not the one that the run was planned with.
+
+        A condition of a campaign that names another text is not held against the plan's.
+        """
+        text = (self.config.data, self.config.tokenizer)
+        planned = pinned.get("data_sha256")
+        if (pinned.get("data"), pinned.get("tokenizer")) == text and corpus.sha256 != planned:
+            raise SetupError(
+                f"the text of {self.config.data} has changed since the run was planned (sha256 "
+                f"{str(planned)[:8]} then, {corpus.sha256[:8]} now): put it back and "
+                "repeat the command, or begin another run with --run-id"
+            )
 
     def _extremes(self) -> Iterator[NanochatConfig]:
         """The configuration itself, and every corner of the knobs that change its shape."""
@@ -165,14 +200,116 @@ class NanochatObjective(Objective):
             yield self.config.with_knobs(dict(corner))
 
 
+class _Pulse:
+    """Heartbeats when there is something to tell, and at least every second."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._at = time.monotonic()
+
+    def beat(self, metrics: Mapping[str, float]) -> None:
+        self._context.heartbeat({k: v for k, v in metrics.items() if math.isfinite(v)})
+        self._at = time.monotonic()
+
+    @property
+    def due(self) -> bool:
+        return time.monotonic() - self._at >= HEARTBEAT_SECONDS
+
+    def if_due(self) -> None:
+        if self.due:
+            self.beat({})
+
+
+def _measure(trainer: "Trainer", pulse: _Pulse, began: float) -> Measurement:
+    from objectives.nanochat.train import diagnose
+
+    few = trainer.val.every(INITIAL_SHARE, trainer.corpus)
+    initial_bpb = trainer.evaluate_bpb(few, pulse.if_due)
+    started, cpu_started = time.perf_counter(), time.process_time()
+    trainer.step()
+    trainer.require_finite()
+    first_seconds = time.perf_counter() - started  # of which compiling may be the most
+    _train(trainer, pulse)
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+    score = trainer.evaluate_bpb(trainer.val, pulse.if_due)
+    config, bought = trainer.config, trainer.plan
+    tokens = trainer.done * config.tokens_per_step
+    health = diagnose(trainer.losses, trainer.grad_norms, config.max_grad_norm)
+    metrics = health | {
+        "initial_bpb": initial_bpb,
+        "optimizer_flops": trainer.done * optimizer_flops(config),
+        "planned_flops": config.target_flops or bought.train_flops,
+        "setup_seconds": started - began,  # with the untrained model's score
+        "first_step_seconds": first_seconds,
+        "tokens_per_second": (tokens - config.tokens_per_step) / (seconds - first_seconds),
+        "train_cpu_seconds": cpu_seconds,
+        "epochs": tokens / len(trainer.corpus.train),
+        **trainer.gpu_memory(),
+    }
+    windows = len(few.tokens) + len(trainer.val.tokens)
+    return Measurement(
+        score=score,
+        train_seconds=seconds,
+        steps=trainer.done,
+        tokens=tokens,
+        train_flops=trainer.done * bought.flops_per_step,
+        eval_flops=windows * bought.eval_flops_per_window,
+        metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
+    )
+
+
+def _train(trainer: "Trainer", pulse: _Pulse) -> None:
+    """The other steps, looking at the losses now and then: the only moments that wait for a GPU."""
+    seen = trainer.done
+    while trainer.done < trainer.steps:
+        trainer.step()
+        done = trainer.done
+        often = done % HEARTBEAT_STEPS == 0 and trainer.device.type == "cpu"
+        if often or done == trainer.steps or pulse.due:
+            trainer.require_finite(seen)
+            seen = done
+            loss, norm = float(trainer.losses[done - 1]), float(trainer.grad_norms[done - 1])
+            pulse.beat({"step": done, "loss": loss, "grad_norm": norm})
+
+
+@contextmanager
+def torch_set(threads: int, device: str) -> Iterator[None]:
+    """Torch with `threads` threads, and on a GPU with deterministic kernels, inside.
+
+    Torch is left as it was, so evaluations in one process do not disturb each other. What runs out
+    of memory is named as such.
+    """
+    import torch
+
+    before = (
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    torch.set_num_threads(threads)
+    if device == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or cuBLAS is not
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        if torch.cuda.memory_reserved():  # by an earlier evaluation in this process
+            torch.cuda.reset_peak_memory_stats()
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise OutOfMemoryError(str(error) or "out of memory") from error
+    except RuntimeError as error:  # these have no class of their own
+        if any(words in str(error) for words in NO_MEMORY):
+            raise OutOfMemoryError(str(error)) from error
+        raise
+    finally:
+        torch.set_num_threads(before[0])
+        torch.use_deterministic_algorithms(before[1], warn_only=before[2])
+
+
 @cache
 def _code_sha256() -> str:
-    """Of every source file that can change a score; the training program beside it cannot.
-
-    Neither can comments and docstrings, which are left out.
-    """
+    """Of every source file that can change a score, without comments and docstrings."""
     folder = Path(__file__).parent
-    sources = sorted(folder.glob("[!_]*.py"))
+    sources = sorted(path for path in folder.glob("[!_]*.py") if path.stem not in NOT_SCORED)
     whole = sha256()
     for path in (*sources, folder.parent / "space.py"):
         whole.update(f"{path.name}\0{_without_docstrings(path)}\0".encode())

@@ -1,4 +1,4 @@
-"""Muon for the matrices inside the blocks, AdamW for embedding and head, and their schedule.
+"""Muon for the matrices in the blocks, AdamW for token embedding and head, and their schedule.
 
 Muon: K. Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024. The update
 is that of `torch.optim.Muon`, which takes one matrix at a time and always works in bfloat16: on a
@@ -67,32 +67,31 @@ def orthogonal(x: Tensor) -> Tensor:
     return y.to(x.dtype)
 
 
-def optimizers(model: GPT, config: NanochatConfig) -> tuple[Optimizer, ...]:
-    """The optimisers of every parameter of `model`, each exactly once."""
+def setup_optimizer(model: GPT, config: NanochatConfig) -> tuple[Optimizer, ...]:
+    """Muon for the matrices in the blocks, AdamW for token embedding and head."""
     muon = Muon(
-        model.matrices(),
+        model.h.parameters(),
         lr=config.matrix_lr,
         momentum=config.momentum,
         weight_decay=config.weight_decay,
     )
     adamw = AdamW(
         [
-            {"params": [model.embedding], "lr": config.embedding_lr},
-            {"params": [model.head], "lr": config.unembedding_lr},
+            {"params": [model.wte], "lr": config.embedding_lr},
+            {"params": [model.lm_head], "lr": config.unembedding_lr},
         ],
         betas=(config.adam_beta1, config.adam_beta2),
         eps=1e-10,
         weight_decay=0.0,
         fused=True,
     )
-    for optimizer in (muon, adamw):
-        for group in optimizer.param_groups:
-            group["peak_lr"] = group["lr"]
+    for group in (*muon.param_groups, *adamw.param_groups):
+        group["initial_lr"] = group["lr"]
     return muon, adamw
 
 
-def lr_factor(step: int, steps: int, config: NanochatConfig) -> float:
-    """Share of the peak learning rate at `step` of `steps`: linear up, flat, linear down.
+def get_lr_multiplier(step: int, steps: int, config: NanochatConfig) -> float:
+    """Share of the initial learning rate at `step` of `steps`: linear up, flat, linear down.
 
     Where warm-up and warm-down overlap, the lower of the two holds.
     """
@@ -100,8 +99,3 @@ def lr_factor(step: int, steps: int, config: NanochatConfig) -> float:
     up = (step + 1) / warmup if warmup else 1.0
     down = (steps - step) / warmdown if warmdown else 1.0
     return min(1.0, up, down)
-
-
-def set_lr(optimizer: Optimizer, factor: float) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = group["peak_lr"] * factor

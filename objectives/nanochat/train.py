@@ -1,4 +1,4 @@
-"""A training run, step by step: weights, optimisers, data order and what it has shown so far.
+"""Batches, a step, bits per byte: to be read beside nanochat's base_train.py.
 
 Nothing here draws from torch's global generators. All randomness comes from the seed, in three
 independent streams: two candidates with the same seed share weights, batches and noise.
@@ -22,7 +22,7 @@ from objectives.nanochat.config import NOT_TRAINED, NanochatConfig
 from objectives.nanochat.data import Corpus, require_length
 from objectives.nanochat.flops import plan
 from objectives.nanochat.model import GPT
-from objectives.nanochat.optim import lr_factor, optimizers, set_lr
+from objectives.nanochat.optim import get_lr_multiplier, setup_optimizer
 from objectives.nanochat.synaptic import release_noise
 
 CHUNK = 64  # optimiser steps whose tokens are moved to the device at once
@@ -125,7 +125,7 @@ class Trainer:
         self.noise = _generator(seed, "noise", device)
         self.model = GPT(config, _generator(seed, "init", "cpu"), self.device)
         self.loss: Callable[..., Tensor] = _compiled(self.model) if config.compile else self.model
-        self.optimizers = optimizers(self.model, config)
+        self.optimizers = setup_optimizer(self.model, config)
         self.parameters = list(self.model.parameters())
         self.losses = self.grad_norms = torch.zeros(0, device=self.device)
         self.done = 0
@@ -143,9 +143,10 @@ class Trainer:
             loss += part.detach()
         self._make_room()
         self.losses[self.done], self.grad_norms[self.done] = loss, self._clip()
-        factor = lr_factor(self.done, self.steps, self.config)
+        lrm = get_lr_multiplier(self.done, self.steps, self.config)
         for optimizer in self.optimizers:
-            set_lr(optimizer, factor)
+            for group in optimizer.param_groups:
+                group["lr"] = group["initial_lr"] * lrm
             optimizer.step()
             optimizer.zero_grad()
         self.model.adapt()
@@ -176,7 +177,7 @@ class Trainer:
                 raise DivergedError(f"the training loss is {loss} at step {step}")
 
     @torch.no_grad()
-    def bits_per_byte(self, windows: Windows, alive: Callable[[], None] = lambda: None) -> float:
+    def evaluate_bpb(self, windows: Windows, alive: Callable[[], None] = lambda: None) -> float:
         """Cross-entropy in bits per byte of text over `windows`; `alive` is called between parts.
 
         Leaves the state of the training alone.
@@ -188,6 +189,15 @@ class Trainer:
                 nats += self.model(part[:, :-1], part[:, 1:]).double() * part[:, 1:].numel()
             alive()
         return float(nats) / windows.bytes / math.log(2.0)
+
+    def gpu_memory(self) -> dict[str, float]:
+        """What was taken of the GPU's memory at most, and what there is; empty on a CPU."""
+        if self.device.type != "cuda":
+            return {}
+        return {
+            "gpu_peak_bytes": float(torch.cuda.max_memory_reserved(self.device)),
+            "gpu_memory_bytes": float(torch.cuda.get_device_properties(self.device).total_memory),
+        }
 
     def _autocast(self) -> AbstractContextManager[Any]:
         dtype = self.config.dtype

@@ -55,6 +55,8 @@ COMMANDS = (
              "phase2 --from first --variant expanded --tier min")),
     Command("run", "run:run", RUN, "Run what a file describes; the same command resumes.",
             ("run search.toml", "run search.toml --seed 2 --max-hours 6")),
+    Command("train", "train:train", RUN, "One training with checkpoints; the same resumes.",
+            ("train --preset quick", "train search.toml --set num_batches=2000")),
     Command("export", "ledger:exports", RUN, "For other programs: SLURM, a table, Optuna, shards."),
     Command("status", "status:status", LOOK, "How a run stands, also while it runs.",
             ("status", "status min-nanochat-s1 --watch")),

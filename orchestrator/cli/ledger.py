@@ -59,7 +59,7 @@ def verify(
             raise ValueError("--salvage: say which run, by its id or its directory")
         _salvage(directory, salvage, as_json=as_json)
         return
-    from orchestrator.verification.verify import verify as replay  # imports cma
+    from orchestrator.verify import verify as replay  # imports cma
 
     found = replay(directory, accept_drift=accept_drift)
     if as_json:

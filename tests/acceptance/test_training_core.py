@@ -14,17 +14,6 @@ from tests.acceptance.product import PATIENCE, Product, wait_until
 
 MIN = ("phase1", "--tier", "min", "--assume-eval-seconds", "1", "--executor", "local")
 TINY = ("--set", "target_flops=3e9", "--set", "val_windows=8")
-CORE = (sys.executable, "-m", "objectives.nanochat")
-
-
-def core(product: Product, *words: str, code: int = 0) -> str:
-    """What the core's own command line prints."""
-    done = subprocess.run(
-        [*CORE, *words], cwd=product.folder, env=product.environment(), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=PATIENCE,
-    )  # fmt: skip
-    assert code == done.returncode, done.stdout
-    return done.stdout
 
 
 def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
@@ -45,16 +34,32 @@ def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
 
 def test_recomputation_trains_as_many_steps(product: Product) -> None:
     words = ("train", "--dry-run", "--set", "target_flops=3e10", "--set")
-    said = [core(product, *words, f"gradient_checkpointing={on}") for on in ("false", "true")]
+    said = [product(*words, f"gradient_checkpointing={on}").out for on in ("false", "true")]
     assert len({json.loads(one)["steps"] for one in said}) == 1
 
 
 def test_a_wrong_setting_is_refused_in_one_line(product: Product) -> None:
-    for setting in ("micro_batch_size=true", "checkpoint_dir=", "target_flop=1e9"):
-        said = core(product, "train", "--set", "num_batches=1", "--set", setting, code=2)
+    for setting in ("micro_batch_size=true", "checkpoint_dir=", "target_flop=1e9", "seed=true"):
+        said = product("train", "--set", "num_batches=1", "--set", setting, code=2).text
         assert setting.partition("=")[0] in said
         assert len(said.strip().splitlines()) == 1
-    assert list(product.folder.iterdir()) == []
+    file = product.write("t.toml", "[training]\nmicro_batch_size = true\n")
+    for command in ("explain", "train"):
+        assert "expected a number" in product(command, file, code=2).err
+    assert list(product.folder.iterdir()) == [file]
+
+
+def test_a_check_takes_no_more_memory_for_more_flops(product: Product) -> None:
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30));"
+        "from orchestrator.cli.entry import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "doctor", "--quick", "--set", "target_flops=1e17"],
+        cwd=product.folder, env=product.environment(), text=True, capture_output=True,
+        check=False, timeout=PATIENCE,
+    )  # fmt: skip
+    assert "passes over the training text" in done.stdout, done.stdout + done.stderr
 
 
 def test_no_held_out_document_of_a_folder_of_shards_is_trained_on(product: Product) -> None:
@@ -70,21 +75,22 @@ def test_no_held_out_document_of_a_folder_of_shards_is_trained_on(product: Produ
 
 @pytest.mark.slow
 def test_the_default_training_scores_what_it_always_did(product: Product) -> None:
-    core(product, "train", "--set", "seed=123", "--set", "target_flops=3e10")
+    product("train", "--set", "seed=123", "--set", "target_flops=3e10")
     assert found(product.folder / "checkpoints/ckpts")["bpb"] == pytest.approx(3.1775, abs=5e-3)
 
 
 @pytest.mark.slow
 def test_a_training_that_is_killed_goes_on_bit_for_bit(product: Product) -> None:
     words = ("train", "--set", "num_batches=60", "--set", "save_interval_steps=5", "--set")
-    core(product, *words, "checkpoint_dir=whole")
-    process = subprocess.Popen(
-        [*CORE, *words, "checkpoint_dir=cut"], cwd=product.folder, env=product.environment()
-    )
-    wait_until(lambda: len(list(product.folder.glob("cut/step*"))) > 1)
-    process.kill()
-    assert process.wait() < 0
-    core(product, *words, "checkpoint_dir=cut")
+    product(*words, "checkpoint_dir=whole")
+    cut = (*words, "checkpoint_dir=cut")
+    product.kill_at(lambda: len(list(product.folder.glob("cut/step*.pt"))) > 1, *cut)
+    process = product.start(*cut)
+    wait_until(lambda: len(list(product.folder.glob("cut/step*.pt"))) > 2)
+    process.terminate()
+    out, _ = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, "Stopped. Repeat the command" in out) == (143, True), out
+    product(*cut)
     assert found(product.folder / "cut") == found(product.folder / "whole")
 
 

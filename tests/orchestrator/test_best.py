@@ -23,7 +23,7 @@ from orchestrator.look.document import best_document
 from orchestrator.look.run import Run
 from orchestrator.plan.seeds import training_seeds
 from orchestrator.records.recorded import Result, load_state
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.conftest import REPOSITORY
 
 if TYPE_CHECKING:

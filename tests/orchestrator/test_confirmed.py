@@ -23,7 +23,7 @@ from orchestrator.execution.inline import InlineExecutor
 from orchestrator.look.reports import rebuild
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.ledgers import cut, events_of, state_of
 from tests.simulation.session import SimulatedEngine
 

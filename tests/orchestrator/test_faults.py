@@ -27,7 +27,7 @@ from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.records.recorded import Result
 from orchestrator.search import Search
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.orchestrator.rude import misuse
 
 RunSearch = Callable[..., Result]

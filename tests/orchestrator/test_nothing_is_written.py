@@ -98,7 +98,7 @@ RUNS_OR_WRITES = {
     "export optuna",
     "run", "phase1", "phase2", "calibrate", "amend", "check knobs", "check proxy",
     "check workers", "check memory",
-    "export shards", "track",
+    "export shards", "track", "train",
 }  # fmt: skip
 """What is there to change files."""
 

@@ -13,7 +13,7 @@ from budgets.events import Fired, Opened, Reserved, Settled, Status
 from orchestrator.execution.engine import Engine
 from orchestrator.plan.history import CALIBRATION_SEEDS
 from orchestrator.records.recorded import Result
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.ledgers import events_of
 
 Run = Callable[..., Result]

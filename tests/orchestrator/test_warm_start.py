@@ -27,7 +27,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.session import system_clock
 from orchestrator.search.landscape import landscape
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from orchestrator.warm_start import LEAST_STEP, MOST_STEP, WarmStart, carried, learned
 from tests import ledgers
 from tests.asking import config_for

@@ -29,7 +29,7 @@ from budgets.ledger import LEDGER, Reader, Record, read
 from budgets.plan import PanelName, Plan
 from budgets.schedule import still_for_the_verdict
 from budgets.state import Panel, RunState, apply, begin, fold
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.simulation.devices import Evaluation, Machines, Use
 
 MS_PER_HOUR = 3_600_000

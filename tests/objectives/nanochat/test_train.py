@@ -7,7 +7,7 @@ import torch
 
 from objectives.api import DivergedError, SetupError
 from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.optim import lr_factor
+from objectives.nanochat.optim import get_lr_multiplier
 from objectives.nanochat.train import Trainer
 
 Build = Callable[..., Trainer]
@@ -26,12 +26,12 @@ def same(one: Trainer, other: Trainer) -> bool:
 
 
 @pytest.mark.parametrize("model", ["gpt", "synaptic"])
-def test_training_lowers_the_held_out_bits_per_byte(trainer: Build, model: str) -> None:
+def test_training_lowers_the_held_out_evaluate_bpb(trainer: Build, model: str) -> None:
     subject = trainer(40, model=model)
-    assert subject.bits_per_byte(subject.val) == pytest.approx(8.0, abs=0.05)
+    assert subject.evaluate_bpb(subject.val) == pytest.approx(8.0, abs=0.05)
     advance(subject)
     subject.require_finite()
-    assert subject.bits_per_byte(subject.val) < 5.0
+    assert subject.evaluate_bpb(subject.val) < 5.0
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(trainer: Build) -> None:
@@ -44,8 +44,8 @@ def test_scoring_leaves_the_training_alone(trainer: Build) -> None:
     watched, quiet = trainer(8, **LOUD), trainer(8, **LOUD)
     for _ in range(8):
         watched.step()
-        first = watched.bits_per_byte(watched.val)
-        assert watched.bits_per_byte(watched.val) == first
+        first = watched.evaluate_bpb(watched.val)
+        assert watched.evaluate_bpb(watched.val) == first
     assert same(watched, advance(quiet))
 
 
@@ -55,7 +55,7 @@ def test_a_run_taken_up_from_its_state_is_bit_identical(
 ) -> None:
     through = advance(trainer(12, **settings))
     half = advance(trainer(12, **settings), 5)
-    half.bits_per_byte(half.val)
+    half.evaluate_bpb(half.val)
     resumed = trainer(12, **settings)
     resumed.load_state_dict(half.state_dict())
     assert same(through, advance(resumed, 7))
@@ -90,7 +90,7 @@ def test_the_score_is_the_mean_over_all_targets_of_all_windows(trainer: Build, m
         rows = [subject.model.logits(row[None, :-1])[0].log_softmax(-1) for row in tokens]
     picked = [p.gather(1, row[1:, None]) for p, row in zip(rows, tokens, strict=True)]
     expected = -torch.cat(picked).double().mean().item() / math.log(2.0)
-    assert subject.bits_per_byte(subject.val) == pytest.approx(expected, rel=1e-5)
+    assert subject.evaluate_bpb(subject.val) == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_windows_reach_from_one_end_of_the_held_out_text_to_the_other(trainer: Build) -> None:
@@ -113,13 +113,13 @@ def test_bits_per_byte_count_the_bytes_that_tokens_stand_for(trainer: Build) -> 
     per_token = math.log2(300)
     tokens = subject.val.tokens[:, 1:].numel()
     expected = per_token * tokens / subject.val.bytes
-    assert subject.bits_per_byte(subject.val) == pytest.approx(expected, abs=0.01)
+    assert subject.evaluate_bpb(subject.val) == pytest.approx(expected, abs=0.01)
     assert subject.val.bytes > 1.2 * tokens
 
 
 def test_a_loss_that_is_not_finite_is_named_with_its_step(trainer: Build) -> None:
     subject = advance(trainer(20), 13)
-    subject.model.head.data.fill_(torch.nan)
+    subject.model.lm_head.data.fill_(torch.nan)
     subject.step()
     with pytest.raises(DivergedError, match="loss is nan at step 14"):
         subject.require_finite(10)
@@ -162,7 +162,7 @@ def test_the_learning_rate_rises_stays_and_falls(
     warmup: float, warmdown: float, expected: list[float]
 ) -> None:
     config = NanochatConfig(warmup_ratio=warmup, warmdown_ratio=warmdown)
-    assert [lr_factor(step, 4, config) for step in range(4)] == pytest.approx(expected)
+    assert [get_lr_multiplier(step, 4, config) for step in range(4)] == pytest.approx(expected)
 
 
 @pytest.mark.gpu
@@ -173,4 +173,4 @@ def test_on_a_gpu_the_same_seed_gives_the_same_losses(text: str, model: str) -> 
     config = NanochatConfig(data=text, model=model, num_batches=30)
     one, other = (advance(Trainer(config, data.load(text), 0, "cuda")) for _ in range(2))
     assert same(one, other)
-    assert one.bits_per_byte(one.val) < 6.0
+    assert one.evaluate_bpb(one.val) < 6.0

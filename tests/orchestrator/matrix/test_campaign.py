@@ -12,7 +12,7 @@ from budgets.events import Settled, Status
 from budgets.ledger import LEDGER
 from objectives import registry
 from objectives.api import Context, ObjectiveSpec
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.ledgers import every, state_of
 
 Command = Callable[..., Any]

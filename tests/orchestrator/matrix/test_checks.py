@@ -22,7 +22,7 @@ from orchestrator.matrix.checks import check_points, knob_check
 from orchestrator.matrix.matrix import Matrix
 from orchestrator.plan.history import Known, known_knobs, together
 from orchestrator.records.recorded import Result
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.asking import config_for
 from tests.ledgers import cut, every
 

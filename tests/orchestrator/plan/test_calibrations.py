@@ -11,7 +11,7 @@ import pytest
 
 from budgets.ledger import LEDGER
 from orchestrator.records.recorded import Result, load_state
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

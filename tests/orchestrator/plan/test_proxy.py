@@ -13,7 +13,7 @@ from objectives.api import ObjectiveSpec
 from orchestrator.matrix.checks import near, proxy_check, proxy_terms
 from orchestrator.matrix.matrix import Matrix
 from orchestrator.records.recorded import Result, load_state
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests import ledgers
 from tests.asking import config_for
 

@@ -15,7 +15,7 @@ from budgets.state import fold
 from orchestrator.records.attempts import attempt_place
 from orchestrator.running.salvage import salvage
 from orchestrator.running.session import system_clock
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.ledgers import sealed
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import Result
 from orchestrator.running.run import PlanChangedError
 from orchestrator.running.session import Session
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.asking import config_for
 from tests.executors import ending
 from tests.ledgers import state_of

@@ -17,7 +17,7 @@ from orchestrator.execution.local import LocalExecutor
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.running.tries import Form, avoided, before, form
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.executors import ending
 from tests.ledgers import cut, events_of, state_of
 from tests.simulation.session import SimulatedEngine

@@ -32,7 +32,7 @@ from orchestrator.records.recorded import Result
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.run import Run
 from orchestrator.running.session import Session, system_clock
-from orchestrator.verification.verify import verify
+from orchestrator.verify import verify
 from tests.asking import config_for
 from tests.executors import failing
 from tests.ledgers import cut, events_of, every

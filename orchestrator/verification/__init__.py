@@ -1,1 +1,0 @@
-"""Whether a ledger still tells what happened: everything in it made again and compared."""

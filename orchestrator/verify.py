@@ -1,0 +1,327 @@
+"""Whether a ledger still tells what happened: the first divergence, or none.
+
+Whatever a run decides (seeds, points, comparisons, what the search is told, the verdict) is asked
+of the functions that its loop asks, on the state that the records before it give, and compared.
+"""
+
+import errno
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from budgets.calibration import measure
+from budgets.events import Decided, GenerationAsked, PanelAsked, Reserved, Settled
+from budgets.failures import was_given_up
+from budgets.formatting import PROGRAM
+from budgets.ledger import LEDGER, LedgerCorruptError, Record, check_mark, read, read_mark
+from budgets.liveness import moved
+from budgets.schedule import next_step
+from budgets.state import Generation, ImpossibleEventError, RunState, apply, begin
+from budgets.verdict.decision import decide
+from budgets.verdict.findings import title
+from objectives import registry
+from orchestrator.execution.api import Outcome
+from orchestrator.execution.files import SUMMARY
+from orchestrator.execution.files import read as read_file
+from orchestrator.matrix.campaign import points_of
+from orchestrator.plan.comparisons import due
+from orchestrator.plan.seeds import evaluation_seeds
+from orchestrator.records.attempts import attempt_place
+from orchestrator.records.diverged import ReplayError
+from orchestrator.records.planned import space_of, spec_of
+from orchestrator.records.recommended import best_point
+from orchestrator.records.recorded import as_of, is_there
+from orchestrator.running.settle import attempt_id, settled, settles
+from orchestrator.running.tries import judged
+from orchestrator.search import Search
+from orchestrator.warm_start import carried
+
+
+class DivergedError(Exception):
+    """What is wrong, in words."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was checked and held, up to the first thing that did not."""
+
+    records: int
+    head: str
+    held: tuple[str, ...]
+    divergence: str | None
+
+
+def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
+    """Replay the run in `directory`, changing nothing. Raises FileNotFoundError without one.
+
+    `accept_drift` lets pass the last bits of a search that went on on another processor.
+    """
+    held: list[str] = []
+    records: Sequence[Record] = ()
+    divergence = None
+    try:
+        records = _chain(directory)
+        held.append(f"hash chain: {len(records)} records follow from each other")
+        for line in _replay(directory, records, accept_drift=accept_drift):
+            held.append(line)
+    except (LedgerCorruptError, ImpossibleEventError, ReplayError, DivergedError) as error:
+        divergence = str(error)
+    head = records[-1].digest if records else ""
+    return Verification(len(records), head, tuple(held), divergence)
+
+
+def _chain(directory: Path) -> Sequence[Record]:
+    path = directory / LEDGER
+    if not is_there(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    reading = read(path)
+    records = reading.records
+    if not records:
+        raise DivergedError(f"{path} holds no whole record")
+    if reading.torn:
+        raise DivergedError(
+            f"{path}: record {len(records)} at byte {records[-1].end} is unfinished "
+            f"({len(reading.torn)} bytes); the next run sets them aside"
+        )
+    mark = read_mark(path)
+    digest = records[mark.seq].digest if mark is not None and mark.seq < len(records) else ""
+    check_mark(path, mark, len(records), digest)
+    return records
+
+
+def _replay(directory: Path, records: Sequence[Record], *, accept_drift: bool) -> Iterator[str]:
+    """A line for each respect in which it holds; raises at the first in which it does not."""
+    retold = Retold(directory, begin(records[0]))
+    for record in records[1:]:
+        try:
+            retold.check(record.event)
+        except LookupError:  # of a batch that nobody asked for, which is refused
+            apply(retold.state, record)
+            raise
+        except DivergedError as error:
+            raise DivergedError(f"record {record.seq} at byte {record.offset} {error}") from None
+        apply(retold.state, record)
+    state = retold.state
+    yield "story: every record can follow the ones before it, none reserves beyond a cap"
+    yield _accounts(records, state)
+    yield f"evaluation seeds: {len(state.generations)} generations use the plan's"
+    yield from _points(directory, state)
+    if state.plan.search is not None:
+        search = Search(state.plan.search, state.plan.resolved.population)
+        search.replay(state.generations, accept_drift=accept_drift, with_models=True)
+        models = sum(g.told is not None and g.told.guided is not None for g in state.told)
+        advice = f" and the advice of {models} models" if models else ""
+        yield (
+            f"search: {len(state.generations)} asks, {len(state.told)} state digests{advice} are "
+            "what the plan gives here"
+        )
+    if state.plan.confirmation is not None:
+        own, verdict = state.decided, "; nothing is decided yet"
+        if own is not None:
+            verdict = f", and so is the verdict: {title(own.grade, own.no_go)}"
+        yield (
+            f"decision: {retold.compared} comparisons are what the plan and the records "
+            f"before give{verdict}"
+        )
+    files = retold.files
+    gone = f", {files[False]} have none (any more)" if files[False] else ""
+    yield f"settlements: {files[True]} attempts' own files agree{gone}"
+    yield from _elsewhere(directory, state)
+    yield _reports(directory, records)
+
+
+@dataclass
+class Retold:
+    """The run as its records tell it so far."""
+
+    directory: Path
+    state: RunState
+    compared: int = 0  # comparisons asked for
+    files: Counter[bool] = field(default_factory=Counter)  # by whether an attempt has its own
+    _reserved: dict[object, Reserved] = field(default_factory=dict)
+
+    def check(self, event: object) -> None:
+        """Raises DivergedError where the event is not what the loop would have made of it."""
+        state = self.state
+        match event:
+            case GenerationAsked():
+                expected = evaluation_seeds(state.plan, event.generation)
+                if event.seeds != expected:
+                    raise DivergedError(
+                        f"evaluates generation {event.generation} on seeds {event.seeds}, the "
+                        f"plan gives {expected}"
+                    )
+            case PanelAsked() if event.panel != "proxy":
+                wanted = due(state)
+                if wanted is None or wanted.panel != event.panel:
+                    raise DivergedError(f"asks for the {event.panel} comparison, which is not due")
+                _compare(f"asks for the {event.panel} comparison with", event, wanted)
+                self.compared += 1
+            case Reserved():
+                self._reserved[event.attempt_key] = event
+                length = state.batch(event).length(event.candidate)
+                worst_ms = state.plan.limits.stretched(length).reserve_ms
+                if worst_ms != event.reserve_ms:
+                    raise DivergedError(
+                        f"sets {event.reserve_ms} ms aside, its limits allow {worst_ms}"
+                    )
+            case Settled():
+                self._compare_file(event)
+            case Decided():
+                if next_step(state) != "decide":
+                    raise DivergedError("decides before everything planned is settled")
+                fired, own = decide(state)
+                _compare("decides", event, own)
+                if missing := [rule.rule for rule in fired if rule not in state.fired]:
+                    raise DivergedError(f"decides, and {missing[0]} has not fired")
+
+    def _compare_file(self, event: Settled) -> None:
+        """The evaluation's own file, where it still exists, says what the ledger says."""
+        own = self._reserved[event.attempt_key]
+        file = self.directory / "eval" / attempt_place(own) / SUMMARY
+        outcome, given_up = read_file(Outcome, file), was_given_up(event.status, event.cause)
+        is_own = outcome is not None and outcome.attempt_id == attempt_id(self.state, own)
+        if outcome is None or (not is_own and given_up):
+            self.files[False] += 1
+            return
+        if not is_own:  # it was settled by a file of that name, under another plan
+            raise DivergedError(f"is of an attempt, and {file} of another")
+        self.files[True] += 1
+        end = judged(self.state, settled(own, outcome, recovered=event.recovered))
+        if given_up and not (was_given_up(end.status, end.cause) and settles(outcome, event)):
+            return  # it was not there yet when the attempt was given up, or it was excused
+        _compare(f"differs from {file}:", event, end)
+
+
+def _compare(what: str, recorded: Any, own: Any) -> None:
+    """All but the words of a decision: another version may say the same thing otherwise."""
+    for one in fields(recorded):
+        ours, theirs = getattr(recorded, one.name), getattr(own, one.name)
+        is_last_bits = (
+            isinstance(recorded, Decided)
+            and isinstance(ours, float)
+            and isinstance(theirs, float)
+            and isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12)  # another processor's
+        )
+        if ours != theirs and one.name != "evidence" and not is_last_bits:
+            raise DivergedError(f"{what} {one.name} {ours} instead of {theirs}")
+
+
+def _accounts(records: Sequence[Record], state: RunState) -> str:
+    """Add the accounts up again without the reducer."""
+    events = [record.event for record in records]
+    settlements = [e for e in events if isinstance(e, Settled)]
+    closed = {s.attempt_key for s in settlements}
+    reserved = [e for e in events if isinstance(e, Reserved) and e.attempt_key not in closed]
+    added = (
+        sum(s.final for s in settlements if s.panel is None),
+        sum(s.final for s in settlements if s.panel is not None),
+        state.planned.paid_before_ms + sum(s.charged_ms for s in settlements),
+        sum(e.reserve_ms for e in reserved),
+    )
+    own = state.accounts
+    booked = (own.evaluations, own.apart, own.device_ms, own.reserved_device_ms)
+    if added != booked:
+        raise DivergedError(f"the accounts say {booked}, the records add up to {added}")
+    apart = f", {added[1]} for the comparison" if added[1] else ""
+    return (
+        f"accounts: {added[0]} evaluations{apart} and {added[2] / 1000:.1f} device-seconds add up"
+    )
+
+
+def _points(directory: Path, state: RunState) -> Iterator[str]:
+    """Of what searches nothing: the points are those that the plan gives."""
+    plan = state.plan
+    if plan.proxy is not None:
+        yield "proxy: the candidates and seeds are those of the full evaluations"
+    elif plan.phase == "check":
+        for generation in state.generations:
+            _one_knob_each(directory, state, generation)
+        yield f"check: {plan.resolved.population - 1} points move one knob each"
+    elif plan.campaign is not None:
+        for one in plan.campaign.conditions:
+            try:
+                space = registry.load(registry.varied(spec_of(plan), one.settings)).space
+                knobs = space.decode(space.baseline if one.point is None else one.point)
+            except ValueError as error:
+                raise DivergedError(f"condition {one.name}: {error}") from error
+            if one.knobs != knobs:
+                raise DivergedError(
+                    f"condition {one.name} is evaluated with other knobs than its settings give"
+                )
+        points = points_of(plan.campaign, space_of(plan).baseline)
+        if any(batch.points != points for batch in state.generations):
+            raise DivergedError("a condition stands at another point than the plan's")
+        count = len(plan.campaign.conditions)
+        yield f"conditions: {count} have the knobs that their settings give"
+
+
+def _one_knob_each(directory: Path, state: RunState, generation: Generation) -> None:
+    """The first point is the baseline, or what the check's parent recommended; each other moves
+    one knob from there."""
+    plan, centre = state.plan, generation.points[0]
+    expected = space_of(plan).baseline
+    if (parent := plan.parent) is not None:
+        found = as_of(_runs_beside(directory), parent.head, run=parent.run_id)
+        expected = centre if found is None else best_point(found[1]) or ()
+    if centre != expected:
+        raise DivergedError("candidate 0 is not the point that is checked around")
+    for candidate in range(1, len(generation.points)):
+        try:
+            if moved(plan, generation, candidate) is None:
+                raise DivergedError(f"candidate {candidate} is candidate 0 once more")
+        except ValueError as error:
+            raise DivergedError(str(error)) from error
+
+
+def _runs_beside(directory: Path) -> Path:
+    """The runs directory that the run is in."""
+    return directory.absolute().parent.parent
+
+
+def _elsewhere(directory: Path, state: RunState) -> Iterator[str]:
+    """What other runs' ledgers say of the calibration and of the run that is followed."""
+    root, plan = _runs_beside(directory), state.plan
+    calibration, source = plan.calibration, plan.source
+    if calibration is None or not calibration.ledger:
+        yield "calibration: none was measured for this run"
+    elif (found := as_of(root, calibration.ledger, "calibration")) is None:
+        yield "calibration: its own ledger is not beside this run"
+    elif measure(found[1]).samples != calibration.samples:
+        raise DivergedError(f"the plan's calibration is not the one in {found[0]}")
+    else:
+        samples = len(calibration.samples)
+        yield f"calibration: {samples} samples agree with {found[0].parent.name}"
+    if source is None:
+        return
+    if (found := as_of(root, source.head, "phase1", source.run_id)) is None:
+        yield f"source: the ledger of {source.run_id} is not beside this run, or another one"
+        return
+    path, then = found
+    _, point = carried(source.run_id, then, space_of(plan))
+    grade = "" if then.decided is None else then.decided.grade
+    if (point, grade) != (source.point, source.grade):
+        raise DivergedError(f"the plan's source is not what {path} says")
+    yield f"source: {source.run_id} recommends the point that the search begins at"
+
+
+def _reports(directory: Path, records: Sequence[Record]) -> str:
+    """Every report names the head it was written at: that record must still be there."""
+    paths = sorted(directory.glob("reports/gen_*.json"))
+    for path in paths:
+        try:
+            mark = orjson.loads(path.read_bytes())["ledger"]
+            count, head = int(mark["records"]), mark["head"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise DivergedError(
+                f"{path} is no budget report; write it again with: {PROGRAM} report --rebuild"
+            ) from error
+        if not 0 < count <= len(records) or records[count - 1].digest != head:
+            raise DivergedError(f"{path} was written at record {count - 1}, which is not there")
+    return f"reports: {len(paths)} name heads of this ledger"

@@ -1,0 +1,257 @@
+"""`verify` finds what was done to a run, and says where."""
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from budgets.events import Status
+from budgets.ledger import HEAD, LEDGER, read
+from orchestrator.execution.api import Attempt
+from orchestrator.records.recorded import Result
+from orchestrator.verify import verify
+from tests.executors import ending, is_first
+from tests.ledgers import cut, sealed
+
+RunSearch = Callable[..., Result]
+Lines = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
+    return run_search(tmp_path_factory.mktemp("finished"), settings={"noise": 0.01}).directory
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    """A copy to tamper with."""
+    return Path(shutil.copytree(finished, tmp_path / finished.name))
+
+
+@pytest.fixture
+def decided(confirmed_run: Path, place: Path) -> Path:
+    """A copy of one with all comparisons and a verdict."""
+    return Path(shutil.copytree(confirmed_run, place / confirmed_run.name))
+
+
+def seal_again(run: Path, lines: Iterable[dict[str, Any]]) -> None:
+    """Write `lines` with a chain that is whole: the work of somebody who knows the format."""
+    (run / LEDGER).write_bytes(sealed(lines))
+    (run / HEAD).unlink(missing_ok=True)
+    shutil.rmtree(run / "reports", ignore_errors=True)
+
+
+def lines_of(run: Path) -> Lines:
+    return [orjson.loads(line) for line in (run / LEDGER).read_bytes().splitlines()]
+
+
+def numbers(lines: Lines, kind: str) -> list[int]:
+    return [n for n, line in enumerate(lines) if line["event"]["kind"] == kind]
+
+
+def divergence(run: Path) -> str:
+    found = verify(run).divergence
+    assert found is not None
+    return found
+
+
+def test_an_untouched_run_holds_in_every_respect(run: Path, decided: Path) -> None:
+    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+    found = verify(run)
+    assert found.divergence is None
+    assert [line.partition(":")[0] for line in found.held] == [
+        *("hash chain", "story", "accounts", "evaluation seeds", "search", "settlements"),
+        *("calibration", "reports"),
+    ]
+    assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
+    assert any("the advice of 1 models" in line for line in verify(decided).held)
+
+
+# Bytes
+
+
+@pytest.mark.parametrize("record", [0, 17, 38])
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.9], ids=["first", "middle", "hash"])
+def test_a_flipped_byte_is_found_at_its_record(run: Path, record: int, place: float) -> None:
+    records = read(run / LEDGER).records
+    data = bytearray((run / LEDGER).read_bytes())
+    data[records[record].offset + int(place * len(records[record].line))] ^= 1
+    (run / LEDGER).write_bytes(data)
+    assert f"record {record} at byte {records[record].offset}" in divergence(run)
+
+
+@pytest.mark.parametrize(
+    "order", [[0, 2, 1], [0, 2], [1, 2]], ids=["swapped", "gone", "first gone"]
+)
+def test_lines_that_are_moved_or_missing_are_found_at_the_first(
+    run: Path, order: list[int]
+) -> None:
+    records = read(run / LEDGER).records
+    lines = [records[n].line + b"\n" for n in order] + [r.line + b"\n" for r in records[3:]]
+    (run / LEDGER).write_bytes(b"".join(lines))
+    record = 0 if order[0] else 1
+    assert f"record {record} at byte {records[record].offset}" in divergence(run)
+
+
+def test_last_lines_that_are_gone_are_missed_by_the_head_and_by_the_reports(run: Path) -> None:
+    cut(run, -5, keep_head=True)
+    assert "rolled back by 5 records" in divergence(run)
+    (run / HEAD).unlink()
+    assert "gen_0001.json" in divergence(run)
+
+
+def test_an_unfinished_last_line_is_named_before_anything_mends_it(run: Path) -> None:
+    with (run / LEDGER).open("ab") as file:
+        file.write(b'{"seq":39,"at":')
+    assert "unfinished (15 bytes)" in divergence(run)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", "no json"])
+def test_a_damaged_report_is_named_and_a_damaged_head_mark_is_no_matter(
+    run: Path, content: str
+) -> None:
+    (run / HEAD).write_text(content)
+    assert verify(run).divergence is None
+    report = run / "reports/gen_0001.json"
+    of_another = orjson.loads(report.read_bytes())
+    report.write_text(content)
+    assert "gen_0001.json is no budget report" in divergence(run)
+    of_another["ledger"]["head"] = "0" * 32
+    report.write_bytes(orjson.dumps(of_another))
+    assert divergence(run).startswith(f"{report} was written at record ")
+
+
+def test_deleted_evaluations_are_counted_not_hidden(run: Path) -> None:
+    shutil.rmtree(run / "eval/gen_0000")
+    found = verify(run)
+    assert found.divergence is None
+    assert any("8 attempts' own files agree, 8 have none" in line for line in found.held)
+
+
+# Records that were written by somebody who knows the format
+
+Forge = Callable[[dict[str, Any]], Any]
+
+
+def put(**changed: Any) -> Forge:
+    return lambda event: event.update(changed)
+
+
+def other(name: str, forge: Callable[[Any], Any]) -> Forge:
+    return lambda event: event.update({name: forge(event[name])})
+
+
+def in_plan(**changed: Any) -> Forge:
+    def forge(event: dict[str, Any]) -> None:
+        for name, value in changed.items():
+            inner = event["plan"][name]
+            event["plan"][name] = {**inner, **value} if isinstance(value, dict) else value
+
+    return forge
+
+
+TAMPERED: list[tuple[str, int, Forge, str]] = [
+    ("settled", 2, other("score", lambda score: score * (1 + 1e-12)), "summary.json: score"),
+    ("settled", 2, other("charged_ms", lambda ms: ms + 1), "summary.json: charged_ms"),
+    ("settled", 2, other("steps", lambda steps: steps + 1), "summary.json: steps"),
+    ("reserved", 2, other("reserve_ms", lambda ms: ms - 1), " ms aside, its limits allow "),
+    (
+        "generation_told",
+        1,
+        other("favourite", lambda p: [0.0] * len(p)),
+        "diverges at generation 1",
+    ),
+    ("generation_told", 1, other("sigma", lambda s: s * (1 + 1e-12)), "diverges at generation 1"),
+    ("planned", 0, in_plan(search={"seed": 2}), "summary.json of another"),
+    ("planned", 0, in_plan(caps={"device_hours": 1000.0}), "summary.json of another"),
+    ("planned", 0, in_plan(evaluation_seed=124), "evaluates generation 0 on seeds"),
+]
+
+
+@pytest.mark.parametrize(("kind", "which", "forge", "said"), TAMPERED, ids=range(len(TAMPERED)))
+def test_a_forged_record_is_found(
+    kind: str, which: int, forge: Forge, said: str, run: Path
+) -> None:
+    lines = lines_of(run)
+    forge(lines[numbers(lines, kind)[which]]["event"])
+    seal_again(run, lines)
+    assert said in divergence(run)
+
+
+OF_A_VERDICT: list[tuple[str, int, Forge, str]] = [
+    ("decided", 0, put(grade="go_persists"), "decides grade"),
+    ("decided", 0, put(lower=0.5), "decides lower"),
+    ("panel_asked", 0, other("seeds", lambda seeds: [[7] for _ in seeds]), "comparison with seeds"),
+    ("panel_asked", 1, other("arms", lambda arms: arms[::-1]), "comparison with arms"),
+    ("generation_told", 1, lambda event: event["guided"].update(noise=9.0), "at generation 1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "which", "forge", "said"), OF_A_VERDICT, ids=range(len(OF_A_VERDICT))
+)
+def test_a_verdict_and_its_comparisons_follow_from_the_records_before(
+    kind: str, which: int, forge: Forge, said: str, decided: Path
+) -> None:
+    lines = lines_of(decided)
+    forge(lines[numbers(lines, kind)[which]]["event"])
+    seal_again(decided, lines)
+    assert said in divergence(decided)
+
+
+def test_a_decision_may_be_put_in_other_words(decided: Path) -> None:
+    """Those of another version: an update damages no ledger."""
+    lines = lines_of(decided)
+    lines[numbers(lines, "decided")[0]]["event"]["evidence"] = "as an earlier version said it"
+    seal_again(decided, lines)
+    assert verify(decided).divergence is None
+
+
+@pytest.mark.parametrize("kind", ["settled", "panel_asked"])
+def test_a_record_left_out_is_no_possible_story(kind: str, decided: Path) -> None:
+    lines = lines_of(decided)
+    del lines[numbers(lines, kind)[0]]
+    seal_again(decided, [{**line, "seq": seq} for seq, line in enumerate(lines)])
+    assert divergence(decided)
+
+
+def test_scores_without_their_files_do_not_lead_to_the_recorded_state(run: Path) -> None:
+    lines = lines_of(run)
+    worst = max(numbers(lines, "settled")[:8], key=lambda n: lines[n]["event"]["score"])
+    lines[worst]["event"]["score"] = 0.5
+    seal_again(run, lines)
+    shutil.rmtree(run / "eval")
+    assert "diverges at generation 0" in divergence(run)
+
+
+def test_a_forged_calibration_is_found_by_its_own_ledger(tmp_path: Path, finished: Path) -> None:
+    root = Path(shutil.copytree(finished.parent.parent, tmp_path / "runs"))
+    run = root / "phase1" / finished.name
+    assert any("8 samples agree" in line for line in verify(run).held)
+    lines = lines_of(run)
+    lines[0]["event"]["plan"]["calibration"]["samples"][0]["score"] += 0.1
+    seal_again(run, lines)
+    shutil.rmtree(run / "eval")  # whose files know the plan that they were made for
+    assert "the plan's calibration is not the one in" in divergence(run)
+
+
+def loses(attempt: Attempt) -> tuple[Status, str] | None:
+    """Its first attempt ends as its supervisor says: lost."""
+    is_lost = is_first(attempt) and attempt.directory.parent.name == "cand_0000"
+    return (Status.LOST, "its node died") if is_lost else None
+
+
+def test_a_loss_that_its_own_file_tells_otherwise_is_found(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    engine = ending(loses, on_disk=True)
+    run = run_search(tmp_path, engine=engine, assumed_seconds=1.0).directory
+    assert verify(run).divergence is None
+    lines = lines_of(run)
+    lost = next(n for n in numbers(lines, "settled") if lines[n]["event"]["status"] == "lost")
+    lines[lost]["event"]["cause"] = "somebody killed it"
+    seal_again(run, lines)
+    assert "cause somebody killed it instead of its node died" in divergence(run)
