@@ -1,19 +1,19 @@
-"""From a name and settings to an objective.
+"""From a name and settings to an objective, and what is known of a kind before one is loaded.
 
 Three doors lead to programs that are not ours: `nanochat` with the setting `checkout`, `command`,
 and `python:module:function`.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel  # noqa: TC002
 from pydantic_core import to_jsonable_python
 
-from objectives.analytic import FUNCTIONS, AnalyticObjective, AnalyticSettings
+from objectives.analytic import FUNCTIONS
 from objectives.api import Objective, ObjectiveSpec
 from objectives.settings import unknown
 
@@ -22,7 +22,7 @@ FUNCTION = "python:"
 """What the name of a function begins with: `python:module:function`."""
 
 CODE = "code"
-"""The setting that has the SHA-256 of a program's sources."""
+"""The setting that has the SHA-256 of each of a program's sources."""
 
 CHECKOUT = "checkout"
 """The setting that makes `nanochat` the one in a directory of the user's."""
@@ -35,6 +35,15 @@ SCRIPTS = frozenset({".jl", ".pl", ".py", ".r", ".R", ".rb", ".sh"})
 
 NAMES = ("nanochat", "command", f"{FUNCTION}MODULE:FUNCTION", *ANALYTIC)
 
+_KINDS = {
+    "nanochat": ("nanochat.objective:NanochatObjective", "nanochat.config:NanochatConfig"),
+    "nanochat checkout": ("checkout.objective:CheckoutObjective", "checkout.config:CheckoutConfig"),
+    "command": ("command.objective:CommandObjective", "command.config:CommandConfig"),
+    FUNCTION: ("function.objective:FunctionObjective", "function.objective:FunctionConfig"),
+    **dict.fromkeys(ANALYTIC, ("analytic:AnalyticObjective", "analytic:AnalyticSettings")),
+}
+"""The class of each kind and the model of its settings; imported when one is asked for."""
+
 
 class Named(NamedTuple):
     """What may be said of an objective's settings besides their values."""
@@ -45,74 +54,43 @@ class Named(NamedTuple):
     aside: tuple[str, ...] = ()  # that only its training by itself has
 
 
-def named(name: str, given: Collection[str] = ()) -> Named:
-    """What the objective has that has that name, and the settings `given`.
-
-    Raises ValueError on an unknown one.
-    """
-    if name in ANALYTIC:
-        return Named(settings=tuple(AnalyticSettings.model_fields))
-    if name not in {"nanochat", "command"} and not name.startswith(FUNCTION):
+def _kind(name: str, settings: Collection[str]) -> str:
+    """The key in `_KINDS`. Raises ValueError on an unknown name."""
+    if name.startswith(FUNCTION):
+        return FUNCTION
+    if name == "nanochat" and CHECKOUT in settings:
+        return "nanochat checkout"
+    if name not in _KINDS:
         raise unknown("objective", name, NAMES)
-    if name != "nanochat" or CHECKOUT in given:
-        return Named(settings=tuple(_program_config(name).model_fields))
-    from objectives.nanochat.config import PRESETS, PROFILES, NanochatConfig, RunConfig
-
-    settings = (*NanochatConfig.model_fields, CHECKOUT)
-    return Named(PRESETS, PROFILES, settings, tuple(RunConfig.model_fields))
+    return name
 
 
-def _program_config(name: str) -> type[BaseModel]:
-    """What is asked of a program that is not ours; of `nanochat` that is a checkout."""
-    if name == "command":
-        from objectives.command.config import CommandConfig
-
-        return CommandConfig
-    if name == "nanochat":
-        from objectives.checkout.config import CheckoutConfig
-
-        return CheckoutConfig
-    from objectives.function.objective import FunctionConfig
-
-    return FunctionConfig
-
-
-def _nanochat(settings: Mapping[str, Any]) -> Objective:
-    if CHECKOUT in settings:
-        from objectives.checkout.objective import CheckoutObjective
-
-        return CheckoutObjective.from_settings(settings)
-    from objectives.nanochat.objective import NanochatObjective
-
-    return NanochatObjective.from_settings(settings)
-
-
-def _command(settings: Mapping[str, Any]) -> Objective:
-    from objectives.command.objective import CommandObjective
-
-    return CommandObjective.from_settings(settings)
-
-
-def _analytic(name: str) -> Callable[[Mapping[str, Any]], Objective]:
-    return partial(AnalyticObjective.from_settings, name)
-
-
-_BUILDERS: dict[str, Callable[[Mapping[str, Any]], Objective]] = {
-    "nanochat": _nanochat,
-    "command": _command,
-    **{name: _analytic(name) for name in ANALYTIC},
-}
+def _import(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"objectives.{module}"), name)
 
 
 def load(spec: ObjectiveSpec) -> Objective:
     """The objective `spec` names. Raises ValueError on an unknown name or a wrong setting."""
-    if spec.name.startswith(FUNCTION):
-        from objectives.function.objective import FunctionObjective
+    kind = _kind(spec.name, spec.settings)
+    build = _import(_KINDS[kind][0]).from_settings
+    has_own_name = kind == FUNCTION or kind in ANALYTIC
+    made: Objective = build(*((spec.name,) if has_own_name else ()), spec.settings)
+    return made
 
-        return FunctionObjective.from_settings(spec.name, spec.settings)
-    if spec.name not in _BUILDERS:
-        raise unknown("objective", spec.name, NAMES)
-    return _BUILDERS[spec.name](spec.settings)
+
+def named(name: str, given: Collection[str] = ()) -> Named:
+    """What the objective of that name has, with the settings `given`.
+
+    Raises ValueError on an unknown one.
+    """
+    kind = _kind(name, given)
+    settings = tuple(_import(_KINDS[kind][1]).model_fields)
+    if kind != "nanochat":
+        return Named(settings=settings)
+    from objectives.nanochat.config import PRESETS, PROFILES, RunConfig
+
+    return Named(PRESETS, PROFILES, (*settings, CHECKOUT), tuple(RunConfig.model_fields))
 
 
 def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> ObjectiveSpec:
@@ -129,7 +107,7 @@ def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> Objectiv
         own = settings.get(table)
         if name and isinstance(own, Mapping):
             settings[table] = {**own, name: value}
-        elif isinstance(own, Mapping) and isinstance(value, Mapping):
+        elif isinstance(own, Mapping) and isinstance(value, Mapping) and key != CODE:
             settings[key] = {**own, **value}
         else:
             settings[key] = value
@@ -144,9 +122,14 @@ def kind(spec: ObjectiveSpec) -> str:
 
 def usual(spec: ObjectiveSpec) -> Mapping[str, Any]:
     """The settings that an objective of that kind has where nobody says anything."""
-    if spec.name in _BUILDERS and spec.name != "command" and CHECKOUT not in spec.settings:
+    kind = _kind(spec.name, spec.settings)
+    if kind == "nanochat" or kind in ANALYTIC:
         return load(ObjectiveSpec(name=spec.name)).spec.settings
-    return _defaults(_program_config(spec.name))
+    model: type[BaseModel] = _import(_KINDS[kind][1])
+    fields = {name: field for name, field in model.model_fields.items() if not field.is_required()}
+    found = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
+    jsonable: dict[str, Any] = to_jsonable_python(found, exclude_none=True)
+    return jsonable
 
 
 def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
@@ -162,23 +145,13 @@ def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
     }
 
 
-def _defaults(model: type[BaseModel]) -> dict[str, Any]:
-    """Of the settings that need not be given."""
-    fields = {name: field for name, field in model.model_fields.items() if not field.is_required()}
-    found = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
-    jsonable: dict[str, Any] = to_jsonable_python(found, exclude_none=True)
-    return jsonable
-
-
 def short_name(spec: ObjectiveSpec) -> str:
     """A name for files and runs: lower case, without a colon, 40 characters at most.
 
     A function's has its module, a command's the script or the module that it starts.
     """
-    name = "nanochat-checkout" if CHECKOUT in spec.settings else spec.name
-    if name.startswith(FUNCTION):
-        name = name.removeprefix(FUNCTION)
-    elif name == "command":
+    name = kind(spec).removeprefix(FUNCTION)
+    if name == "command":
         name = f"{name}-{_program(spec.settings.get('argv', ()))}"
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower())[-40:].strip("-._") or "function"
 

@@ -1,10 +1,23 @@
-"""Named knobs and the unit cube: CMA-ES only ever sees [0, 1]^d."""
+"""Named knobs and the unit cube: CMA-ES only ever sees [0, 1]^d.
+
+`Knob` bounds a knob in its scale's x-space, `DeclaredKnob` in the knob's own unit, as people do.
+"""
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    model_validator,
+)
+
+from objectives.settings import in_words, unknown
 
 Kind = Literal["linear", "log10", "sigmoid01", "tanh11", "int"]
 
@@ -12,25 +25,27 @@ NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
 """Of a knob: a plain word."""
 
 
+MOST_BEYOND = 1e-14
+"""As a share of a value: how far the way through the unit cube moves the end of a range."""
+
+
 class _Scale(NamedTuple):
     """From the x-space, where a step means the same everywhere, to the knob's own unit and back."""
 
     to_value: Callable[[float], float]
     to_x: Callable[[float], float]
+    values: str = "any"  # that it has
 
 
 _SCALES: dict[Kind, _Scale] = {
     "linear": _Scale(float, float),
-    "log10": _Scale(lambda x: 10.0**x, math.log10),
-    "sigmoid01": _Scale(lambda x: 1.0 / (1.0 + math.exp(-x)), lambda v: math.log(v / (1.0 - v))),
-    "tanh11": _Scale(math.tanh, math.atanh),
+    "log10": _Scale(lambda x: 10.0**x, math.log10, "above 0"),
+    "sigmoid01": _Scale(
+        lambda x: 1.0 / (1.0 + math.exp(-x)), lambda v: math.log(v / (1.0 - v)), "between 0 and 1"
+    ),
+    "tanh11": _Scale(math.tanh, math.atanh, "between -1 and 1"),
     "int": _Scale(float, float),
 }
-
-
-def to_x(kind: Kind, value: float) -> float:
-    """The x-space coordinate of a value. Raises ValueError or ArithmeticError on what has none."""
-    return _SCALES[kind].to_x(value)
 
 
 class Knob(BaseModel):
@@ -112,6 +127,17 @@ class Knob(BaseModel):
         """A value in the type that the knob's owner expects: an int of an int knob."""
         return int(value) if self.kind == "int" else value
 
+    def rounded(self, value: float) -> float:
+        """The value as a program gets it: with 12 digits where that stays in the range.
+
+        0.3 comes back from the unit cube as 0.29999999999999993, which nobody asked for.
+        """
+        if self.kind == "int":
+            return int(value)
+        rounded = float(f"{value:.12g}")
+        beyond = max(self.decode(0.0) - rounded, rounded - self.decode(1.0))
+        return value if beyond > MOST_BEYOND * abs(rounded) else rounded
+
     def encode(self, value: float) -> float:
         """The coordinate at which `decode` gives `value`: in [0, 1] if it lies in the bounds."""
         if self.kind == "int":
@@ -119,6 +145,65 @@ class Knob(BaseModel):
         unit = (_SCALES[self.kind].to_x(value) - self.low) / (self.high - self.low)
         edge = min(max(unit, 0.0), 1.0)
         return edge if abs(unit - edge) < 1e-9 else unit  # a bound is inside despite rounding
+
+
+class DeclaredKnob(BaseModel):
+    """One entry of a setting `knobs`: `lr = {kind = "log10", min = 1e-4, max = 0.1, ...}`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    kind: Kind = "linear"
+    min: float
+    max: float
+    step: int = Field(default=1, ge=1, exclude_if=lambda step: step == 1)  # of an int knob
+    baseline: float
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        for name in given if isinstance(given, Mapping) else ():
+            if name not in cls.model_fields:
+                raise unknown("key", str(name), cls.model_fields)
+        return given
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        scale = _SCALES[self.kind]
+        for name in ("min", "max", "baseline"):
+            value = getattr(self, name)
+            try:
+                scale.to_x(value)
+            except (ValueError, ArithmeticError):
+                raise ValueError(
+                    f"{name} {value:g} of a {self.kind} knob must be {scale.values}"
+                ) from None
+        if not self.min < self.max:
+            raise ValueError(f"min {self.min:g} must be below max {self.max:g}")
+        return self
+
+    @field_serializer("min", "max", "baseline")
+    def _whole_of_an_int_knob(self, value: float) -> int | float:
+        return int(value) if self.kind == "int" and value.is_integer() else value
+
+    def named(self, name: str) -> Knob:
+        """The knob of that name. Raises ValueError, naming it, where it cannot be."""
+        if not re.fullmatch(NAME, name):
+            raise ValueError(
+                "knobs: expected names of 1 to 64 letters, digits and . _ -, without dashes in "
+                f"front, got {name[:80]!r}"
+            )
+        low, high = map(_SCALES[self.kind].to_x, (self.min, self.max))
+        try:
+            return Knob(
+                name=name,
+                kind=self.kind,
+                low=low,
+                high=high,
+                step=self.step,
+                baseline=self.baseline,
+            )
+        except ValidationError as error:
+            raise ValueError(in_words(error).replace("knob ", "knobs.", 1)) from error
 
 
 class SearchSpace(BaseModel):
@@ -137,6 +222,16 @@ class SearchSpace(BaseModel):
             raise ValueError(f"knob names must differ, got {', '.join(names)}")
         return self
 
+    @classmethod
+    def declared(cls, knobs: Mapping[str, DeclaredKnob]) -> Self:
+        """The declared knobs in their order. Raises ValueError, naming the one that cannot be."""
+        if not knobs:
+            raise ValueError(
+                "knobs: expected at least one to search, such as "
+                'lr = { kind = "log10", min = 1e-4, max = 0.1, baseline = 0.003 }'
+            )
+        return cls(knobs=tuple(knob.named(name) for name, knob in knobs.items()))
+
     @property
     def dimension(self) -> int:
         return len(self.knobs)
@@ -154,6 +249,17 @@ class SearchSpace(BaseModel):
             if not 0.0 <= unit <= 1.0:
                 raise ValueError(f"knob {knob.name}: coordinate {unit} lies outside [0, 1]")
         return {k.name: k.decode(unit) for k, unit in zip(self.knobs, point, strict=True)}
+
+    def rounded(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Each value as a program gets it, in the space's order.
+
+        Raises ValueError unless there is one value for each knob, and no other.
+        """
+        names = {knob.name for knob in self.knobs}
+        if values.keys() != names:
+            missing, others = sorted(names - values.keys()), sorted(values.keys() - names)
+            raise ValueError(f"expected its knobs: missing {missing}, unknown {others}")
+        return {knob.name: knob.rounded(values[knob.name]) for knob in self.knobs}
 
     def typed(self, values: Mapping[str, float]) -> dict[str, float]:
         """The values in their knobs' types. Raises KeyError on an unknown knob."""

@@ -25,7 +25,7 @@ from budgets.formatting import PROGRAM, counted, in_bytes, plain, shell_word, ta
 from budgets.ledger import LedgerCorruptError
 from budgets.plan import Devices, Tier
 from objectives.api import SetupError
-from objectives.programs.kernel import memory_bytes
+from objectives.process import memory_bytes
 from orchestrator.config import Config, is_installed, resolve
 from orchestrator.execution.api import EngineError, Slots
 from orchestrator.execution.devices import Offer, look_at_gpus, visible_gpus

@@ -8,9 +8,8 @@ from typing import Any
 
 from budgets.formatting import counted, shell_word
 from objectives.api import CommandLine, Context, Objective, SetupError
-from objectives.programs.environment import shown
-from objectives.programs.knobs import as_given
-from objectives.programs.objective import ProgramObjective
+from objectives.environment import shown
+from objectives.program import ProgramObjective
 from objectives.registry import kind
 from objectives.secrets import redacted
 from objectives.settings import unknown
@@ -51,7 +50,7 @@ def dry_run(
         "objective": kind(objective.spec),
         "knobs": [
             {"name": name, "value": value, "source": OPTION if name in given else "baseline"}
-            for name, value in as_given(space, knobs).items()
+            for name, value in space.rounded(knobs).items()
         ],
         "arguments": objective.arguments(knobs),
         "seed": seed,

@@ -243,7 +243,7 @@ def nanochat_home(
 ) -> Path:
     """The home of somebody with a nanochat (that trains nothing), its data and its tokenizer."""
     home = tmp_path_factory.mktemp("home")
-    shutil.copytree(REPOSITORY / "tests/objectives/checkout/fake", home / "nanochat")
+    shutil.copytree(REPOSITORY / "tests/objectives/fake_nanochat", home / "nanochat")
     python = home / "nanochat/.venv/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')

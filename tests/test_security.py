@@ -23,6 +23,7 @@ from budgets.formatting import plain, printable
 from budgets.ledger import HEAD, LEDGER, Ledger, read
 from budgets.plan import Limits
 from objectives import registry, secrets
+from objectives.analytic import AnalyticObjective
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob
 from orchestrator.cli.session import Output
@@ -446,7 +447,7 @@ def test_secrets_of_the_environment_are_in_no_record_and_no_file_for_people(
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     (tmp_path / ".env").write_text(f"WANDB_API_KEY={TOKEN}\n")
     leaking = Leaking()
-    monkeypatch.setitem(registry._BUILDERS, "sphere", lambda settings: leaking)
+    monkeypatch.setattr(AnalyticObjective, "from_settings", lambda *_: leaking)
 
     answer = command(*SPHERE)
 

@@ -1,21 +1,20 @@
-"""What a search over a checkout of nanochat needs to be told, checked before it is started."""
+"""The settings of a search over a checkout of nanochat, and the knobs that it has by default."""
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from objectives.programs.environment import ONE_PROCESS, check_variables
-from objectives.programs.objective import ProgramConfig, absolute
+from objectives.environment import ONE_PROCESS, check_variables
+from objectives.program import ProgramConfig, absolute
+from objectives.settings import unknown
+from objectives.space import DeclaredKnob, SearchSpace
 
 Flag = bool | int | float | str
 """`true` is the bare flag, `false` none at all."""
-
-NO_SCORE = frozenset({"checkout", "data", "tokenizer", "keep", "knobs"})
-"""Settings that decide no score: where things lie (what lies there does), and what is kept."""
 
 OURS = {
     "target-flops": "the setting target_flops is the budget",
@@ -40,14 +39,14 @@ Place = Annotated[str, BeforeValidator(absolute)]
 
 
 class CheckoutConfig(ProgramConfig):
-    """Every setting. Declared `knobs` are searched instead of the ready ones."""
+    """Every setting. Declared `knobs` are searched instead of the default ones."""
 
     checkout: Place  # the directory
     python: Place  # the interpreter that has nanochat's packages; default: the checkout's .venv
     module: str = Field(default="scripts.base_train", pattern=r"\A[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\z")
     target_flops: float = Field(gt=0)  # of one evaluation, forward and backward
     flags: dict[str, Flag] = Field(default={})  # without the hyphens in front
-    space: str = ""  # of the ready knobs those to search, joined by "+"; "" is all of them
+    space: str = ""  # of the default knobs those to search, joined by "+"; "" is all of them
     data: Place  # a directory of *.parquet, the last of them held out
     tokenizer: Place  # a directory with tokenizer.pkl and token_bytes.pt
     eager: bool = False  # torch.compile does nothing
@@ -83,7 +82,9 @@ class CheckoutConfig(ProgramConfig):
     def _check(self) -> Self:
         _check_environment(self.environment)
         if self.knobs and self.space:
-            raise ValueError("space picks of the ready knobs, which knobs replaces: give only one")
+            raise ValueError(
+                "space picks of the default knobs, which knobs replaces: give only one"
+            )
         for name, knob in self.knobs.items():
             if not _FLAG.fullmatch(name) or hyphened(name) in OURS:
                 raise ValueError(f"knobs: {name!r} is no flag that can be searched")
@@ -108,3 +109,72 @@ def _check_environment(given: Mapping[str, str]) -> None:
     for name in ONE_PROCESS:
         if name in given:
             raise ValueError(f"{name}: an evaluation is one process on one device")
+
+
+class _Default(NamedTuple):
+    value: float  # nanochat's own, in July 2026
+    around: Callable[[float], DeclaredKnob]
+
+
+def _rate(value: float) -> DeclaredKnob:
+    """A decade down and a decade up."""
+    return DeclaredKnob(kind="log10", min=value / 10, max=value * 10, baseline=value)
+
+
+def _decay(value: float) -> DeclaredKnob:
+    return DeclaredKnob(min=0.0, max=2 * value or 0.5, baseline=value)
+
+
+def _steps(value: float) -> DeclaredKnob:
+    return DeclaredKnob(kind="int", min=0, max=max(2 * value, 10), baseline=value)
+
+
+def _ratio(value: float) -> DeclaredKnob:
+    return DeclaredKnob(min=0.0, max=1.0, baseline=value)
+
+
+def _fraction(value: float) -> DeclaredKnob:
+    """Of the learning rate, at the end: half of it is more than anybody leaves."""
+    return DeclaredKnob(min=0.0, max=0.5 if value <= 0.5 else 1.0, baseline=value)
+
+
+DEFAULT_KNOBS: Mapping[str, _Default] = {
+    "embedding-lr": _Default(0.3, _rate),
+    "unembedding-lr": _Default(0.008, _rate),
+    "matrix-lr": _Default(0.02, _rate),
+    "scalar-lr": _Default(0.5, _rate),
+    "weight-decay": _Default(0.28, _decay),
+    "warmup-steps": _Default(40, _steps),
+    "warmdown-ratio": _Default(0.65, _ratio),
+    "final-lr-frac": _Default(0.05, _fraction),
+}
+
+
+def space(config: CheckoutConfig) -> SearchSpace:
+    """The declared knobs, else the default ones that `space` picks.
+
+    Raises ValueError on one that is no default knob, and where it is set to what it cannot be.
+    """
+    if config.knobs:
+        return SearchSpace.declared(config.knobs)
+    names = [name.strip() for name in config.space.split("+")] if config.space else DEFAULT_KNOBS
+    for name in names:
+        if name not in DEFAULT_KNOBS:
+            raise unknown("default knob", name, DEFAULT_KNOBS)
+    if len(set(names)) < len(names):
+        raise ValueError(f"space {config.space}: expected each knob once")
+    return SearchSpace.declared({name: _around(name, config.flags) for name in names})
+
+
+def _around(name: str, flags: Mapping[str, Flag]) -> DeclaredKnob:
+    default = DEFAULT_KNOBS[name]
+    value = flags.get(name, default.value)
+    if isinstance(value, str | bool) or value < 0:
+        raise ValueError(f"flags.{name}: expected a number that a search can begin at, got {value}")
+    try:
+        return default.around(float(value))
+    except ValueError:
+        raise ValueError(
+            f"flags.{name}: a search cannot begin at {value}: leave it out of space, or declare "
+            f"its bounds as [training.knobs.{name}]"
+        ) from None

@@ -1,14 +1,15 @@
-"""The checkout's command line: the flags that it has, and those that an evaluation gives it."""
+"""The checkout's command line: its flags, those that an evaluation gives it, and checks of them."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
 from objectives.api import SetupError
-from objectives.checkout.config import CheckoutConfig, Flag, hyphened
+from objectives.checkout.config import DEFAULT_KNOBS, CheckoutConfig, Flag, hyphened
 from objectives.space import SearchSpace
 
 NEVER = 1_000_000_000  # steps: no run has so many, so only step 0 and the last are scored
@@ -20,6 +21,10 @@ PINNED: Mapping[str, Flag] = {
     "eval-every": NEVER,
 }
 """Unless the configuration says otherwise, and only where the checkout has them."""
+
+
+SMALL_FLOPS = 1e15
+"""Below, one step of the batch that nanochat would choose is a good part of the budget."""
 
 
 class Declared(dict[str, Flag | None]):
@@ -135,3 +140,81 @@ def require(names: Iterable[str], known: Iterable[str], program: str) -> None:
                 f"{program} has no flag --{name}.{hint} Flags and knobs are named as its --help "
                 "names them"
             )
+
+
+def check(config: CheckoutConfig, space: SearchSpace) -> tuple[str, ...]:
+    """Warnings for a person. Raises SetupError on flags with which no evaluation gets a score."""
+    known = declared(config.source)
+    knobs = [knob.name for knob in space.knobs]
+    require((*given(config, "cpu", known), *knobs), known, f"{config.module} of {config.checkout}")
+    values = Values(config, space, known)
+    _require_scores(values)
+    return (*_warnings(config, values), *_other_defaults(config, space, known))
+
+
+def _require_scores(values: Values) -> None:
+    """Raises SetupError on flags with which nanochat ends well, and without a score."""
+    every = values.config.flags.get(values.known.spelled("eval-every") or "eval-every", 1)
+    if isinstance(every, str | bool) or every < 1:
+        raise SetupError(f"flags.eval-every: expected 1 or more, got {every}: nothing is scored")
+    sizes = values.numbers(("device-batch-size", "max-seq-len"))
+    if sizes is None:
+        return
+    micro = int(sizes[0] * sizes[1])
+    shown = f"device-batch-size x max-seq-len = {sizes[0]:.0f} x {sizes[1]:.0f} = {micro}"
+    scored, batch = values.number("eval-tokens"), values.number("total-batch-size")
+    if scored is not None and scored < micro:
+        raise SetupError(
+            f"eval-tokens {scored:.0f} is less than {shown} tokens: nothing would be scored (inf)"
+        )
+    if batch is not None and batch > 0 and (micro <= 0 or batch % micro):
+        raise SetupError(
+            f"total-batch-size {batch:.0f} is no multiple of {shown} tokens: nanochat refuses it"
+        )
+
+
+def _warnings(config: CheckoutConfig, values: Values) -> list[str]:
+    warnings = []
+    if not config.seeds:
+        warnings.append(
+            "seeds = false: every seed is nanochat's own, so repeated evaluations tell nothing "
+            "about noise, and no verdict can be trusted"
+        )
+    batch, warmup = values.number("total-batch-size"), values.number("warmup-steps")
+    if (batch is None or batch <= 0) and config.target_flops < SMALL_FLOPS:
+        warnings.append(
+            "total-batch-size is not given: nanochat's own choice, 100,000 tokens and more, leaves "
+            f"few steps or none of {config.target_flops:g} FLOPs"
+        )
+    steps = most_steps(values)
+    if steps is not None and steps < 1:
+        warnings.append(f"target_flops {config.target_flops:g} hardly pays for one step: raise it")
+    elif steps is not None and warmup is not None and warmup > steps / 3:
+        warnings.append(
+            f"warmup-steps {warmup:.0f} is more than a third of the steps, {steps:.0f} at most, "
+            "that target_flops pays for: lower it in flags"
+        )
+    return warnings
+
+
+def most_steps(values: Values) -> float | None:
+    """More are not to be had: the matrices of the layers alone take 72 depth width² a token."""
+    shape = values.numbers(("depth", "aspect-ratio", "head-dim", "total-batch-size"))
+    if shape is None or min(shape) <= 0:
+        return None
+    depth, ratio, head, batch = shape
+    width = ceil(depth * ratio / head) * head
+    return float(values.config.target_flops / (72 * depth * width**2 * batch))
+
+
+def _other_defaults(config: CheckoutConfig, space: SearchSpace, known: Declared) -> list[str]:
+    """Where a search would begin elsewhere than this checkout does."""
+    return [
+        f"{knob.name} begins at {knob.baseline:g}; this checkout's own default is "
+        f"{known[knob.name]}: to begin there set it in flags"
+        for knob in space.knobs
+        if not config.knobs
+        and knob.name in DEFAULT_KNOBS
+        and knob.name not in config.flags
+        and known.get(knob.name) not in (None, knob.baseline)
+    ]

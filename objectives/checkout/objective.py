@@ -4,12 +4,14 @@ The checkout stays as it is. Every evaluation is one process of its interpreter,
 directory of its own.
 """
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from objectives.api import (
     CommandLine,
@@ -20,14 +22,12 @@ from objectives.api import (
     ProgramFailedError,
     SetupError,
 )
-from objectives.checkout import data, flags, knobs, preflight
-from objectives.checkout.config import NO_SCORE, CheckoutConfig
+from objectives.checkout import flags
+from objectives.checkout.config import CheckoutConfig, space
 from objectives.checkout.output import Output, measured, saved
+from objectives.environment import cleaned, python_versions
 from objectives.files import cache_directory
-from objectives.programs import sources
-from objectives.programs.environment import cleaned, python_versions
-from objectives.programs.knobs import as_text
-from objectives.programs.objective import ProgramObjective
+from objectives.program import ProgramObjective
 from objectives.settings import parse
 from objectives.space import SearchSpace
 
@@ -35,13 +35,18 @@ SHIM = Path(__file__).with_name("shim.py")
 BASE, CHECKPOINTS = "base", "base_checkpoints"
 DATA, TOKENIZER = "base_data_climbmix", "tokenizer"
 
+TAIL_BYTES = 64 << 10
+"""Of each shard that are hashed: the end of a parquet file says where everything in it lies."""
+
+TOKENIZER_FILES = ("tokenizer.pkl", "token_bytes.pt")
+
 
 class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     """Trains nanochat for `target_flops` and scores it on the shard that it holds out."""
 
     budget_setting = "target_flops"
     budget_unit = "FLOPs"
-    unscored = NO_SCORE
+    unscored = frozenset({"checkout", "data", "tokenizer", "keep"})  # what lies there decides
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -64,22 +69,21 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     def directory(self) -> Path:
         return Path(self.config.checkout)
 
-    @property
-    def source_files(self) -> set[Path]:
-        return sources.matching(self.directory, self.config.sources)
+    def program_files(self) -> tuple[Path]:
+        return (self.config.source,)
 
     @property
     def space(self) -> SearchSpace:
-        return knobs.space(self.config)
+        return space(self.config)
 
     def data(self) -> dict[str, str | int]:
         """`data_sha256` is over name, size and the last 64 KiB of each shard."""
-        shards = data.shards(Path(self.config.data))
+        held = shards(Path(self.config.data))
         return {
-            "data_files": shards.files,
-            "data_bytes": shards.bytes,
-            "data_sha256": shards.sha256,
-            "tokenizer_sha256": data.tokenizer_sha256(Path(self.config.tokenizer)),
+            "data_files": held.files,
+            "data_bytes": held.bytes,
+            "data_sha256": held.sha256,
+            "tokenizer_sha256": tokenizer_sha256(Path(self.config.tokenizer)),
         }
 
     def versions(self) -> Mapping[str, str]:
@@ -115,7 +119,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         return "held-out bits per byte in the last `Step N | Validation bpb`, N the planned steps"
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
-        return tuple(f"--{name}={text}" for name, text in as_text(self.space, knobs).items())
+        return tuple(f"--{name}={value!r}" for name, value in self.space.rounded(knobs).items())
 
     def _environment(self, context: Context) -> dict[str, str]:
         config = self.config
@@ -137,7 +141,14 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         return cleaned(config.pass_environment, variables | config.environment)
 
     def preflight(self) -> tuple[str, ...]:
-        return preflight.check(self.config, self.space)
+        config = self.config
+        if "program_torch" not in self.versions():
+            raise SetupError(
+                f"python: {config.python} has no torch: expected the interpreter that has "
+                "nanochat's packages (in the checkout: uv sync, or pip install into .venv)"
+            )
+        self.data()
+        return flags.check(config, self.space)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         self._require_data(context.pinned)
@@ -206,3 +217,63 @@ def _torch(python: Path) -> str:
     """Its version as the packages lie on disk, without starting it; "" where they do not."""
     found = python.parent.parent.glob("lib/python3*/site-packages/torch-*.dist-info")
     return next((path.name for path in sorted(found)), "")
+
+
+class Shards(NamedTuple):
+    """What a directory of shards holds."""
+
+    files: int
+    bytes: int
+    sha256: str
+
+
+def shards(directory: Path) -> Shards:
+    """The shards and their hash: over name, size and the hash of the last 64 KiB of each.
+
+    Hundreds of gigabytes cost nothing, and a change in the middle of a file that keeps its size
+    and its end is not seen. Raises SetupError on fewer than two.
+    """
+    try:
+        names = sorted(name for name in os.listdir(directory) if name.endswith(".parquet"))
+        found = tuple((name, os.stat(directory / name)) for name in names)
+    except OSError as error:
+        raise _missing(directory, f"cannot be read ({error.strerror})") from error
+    if len(found) < 2:
+        raise _missing(directory, f"has {len(found)}")
+    stamps = tuple((name, status.st_size, status.st_mtime_ns) for name, status in found)
+    return _hashed(directory, stamps)
+
+
+def _missing(directory: Path, found: str) -> SetupError:
+    return SetupError(
+        f"data: expected two or more *.parquet in {directory} (the last is held out), which "
+        f"{found}: python -m nanochat.dataset -n 8 downloads some, or name another directory"
+    )
+
+
+@lru_cache(maxsize=16)
+def _hashed(directory: Path, stamps: tuple[tuple[str, int, int], ...]) -> Shards:
+    whole = sha256()
+    for name, size, _ in stamps:
+        try:
+            with (directory / name).open("rb") as file:
+                file.seek(max(0, size - TAIL_BYTES))
+                tail = sha256(file.read(TAIL_BYTES)).hexdigest()
+        except OSError as error:
+            raise SetupError(f"data: cannot read {directory / name}: {error.strerror}") from error
+        whole.update(f"{name}\0{size}\0{tail}\n".encode())
+    return Shards(len(stamps), sum(size for _, size, _ in stamps), whole.hexdigest())
+
+
+def tokenizer_sha256(directory: Path) -> str:
+    """Over the tokenizer and the bytes of its tokens. Raises SetupError if one is not there."""
+    whole = sha256()
+    for name in TOKENIZER_FILES:
+        try:
+            whole.update(sha256((directory / name).read_bytes()).digest())
+        except OSError as error:
+            raise SetupError(
+                f"tokenizer: expected {' and '.join(TOKENIZER_FILES)} in {directory}, where "
+                f"{name} cannot be read ({error.strerror}): python -m scripts.tok_train makes both"
+            ) from error
+    return whole.hexdigest()

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from objectives.api import DivergedError, Measurement, ProgramFailedError, SetupError
 from objectives.files import parse_json, read_regular
-from objectives.programs.process import Exit
+from objectives.process import Exit
 
 NAN_LOSSES = 3
 """In a row: nanochat itself would go on to its end."""

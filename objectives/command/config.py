@@ -1,9 +1,10 @@
 """The settings of a program that is tuned, checked before it is started."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import PurePosixPath
+from string import Formatter
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -17,11 +18,10 @@ from pydantic import (
     model_validator,
 )
 
-from objectives.command.template import placeholders, require_known
-from objectives.programs.environment import check_variables, is_allowed
-from objectives.programs.knobs import DeclaredKnob, space_of
-from objectives.programs.objective import BUDGET, ProgramConfig, absolute
-from objectives.space import NAME
+from objectives.environment import check_variables, is_allowed
+from objectives.program import BUDGET, ProgramConfig, absolute
+from objectives.settings import cut
+from objectives.space import NAME, DeclaredKnob, SearchSpace
 
 Scalar = bool | int | float | str
 Send = Literal["argv", "key=value", "flags", "json", "environment"]
@@ -35,6 +35,34 @@ KNOBS = "knobs.json"
 """The file that the placeholder names."""
 
 _DIRECTORY = "{directory}/"
+
+
+def placeholders(text: str) -> tuple[str, ...]:
+    """The names in braces. Raises ValueError on a brace by itself."""
+    return tuple(name for _, name in parts(text) if name is not None)
+
+
+def parts(text: str) -> list[tuple[str, str | None]]:
+    """Pieces of text, each with the name in braces after it."""
+    try:
+        found = list(Formatter().parse(text))
+    except ValueError:
+        raise ValueError(
+            f"{cut(text, 60)!r} has a brace by itself: write {{{{ or }}}} for one"
+        ) from None
+    pieces = []
+    for literal, name, more, how in found:
+        said = (f"!{how}" if how else "") + (f":{more}" if more else "")
+        pieces.append((literal, None if name is None else name + said))
+    return pieces
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Raises ValueError on what is no regular expression."""
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
 
 
 class Locator(BaseModel):
@@ -65,23 +93,24 @@ class Locator(BaseModel):
         if self.pattern is not None and compiled(self.pattern).groups != 1:
             raise ValueError("expected a pattern with one group, around the number")
         if self.file is not None:
-            _check_file(self.path, self.file)
+            self._check_file(self.file)
         return self
+
+    def _check_file(self, file: str) -> None:
+        path = self.path
+        if path.is_absolute() or ".." in path.parts or "\0" in file or "{" in str(path):
+            raise ValueError(
+                "a result lies in the evaluation's own directory: expected a name in it such as "
+                f"result.json, which the program knows as {_DIRECTORY}result.json"
+            )
+        if str(path) in (".", KNOBS):
+            raise ValueError(f"{path} is no program's to write: expected another name")
 
     @property
     def path(self) -> PurePosixPath:
         """Of the file, below the evaluation's directory."""
         assert self.file is not None
         return PurePosixPath(self.file.removeprefix(_DIRECTORY))
-
-    @property
-    def in_words(self) -> str:
-        """Which of several numbers it is, for a person."""
-        if self.line is not None:
-            return f"the last line `{self.line}: NUMBER` of its output"
-        if self.file is not None:
-            return f"{self.key} in {self.path}, which it writes into the evaluation's directory"
-        return f"the last match of {self.pattern!r} in its output"
 
     @model_serializer
     def _as_set(self) -> str | dict[str, str]:
@@ -131,7 +160,6 @@ class CommandConfig(ProgramConfig):
     failures: dict[str, Failure] = Field(default={})  # by pattern: what a line that it matches says
 
     needs: Resources = Resources()
-    sources: tuple[str, ...] | None = None  # patterns; None: see `CommandObjective.source_files`
 
     @field_validator("failures")
     @classmethod
@@ -142,11 +170,11 @@ class CommandConfig(ProgramConfig):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        space_of(self.knobs)
-        _check_texts(self)
-        _check_names(self)
-        _check_everything_arrives(self)
-        _check_environment(self)
+        SearchSpace.declared(self.knobs)
+        self._check_templates()
+        self._check_names()
+        self._check_everything_arrives()
+        self._check_environment()
         return self
 
     @cached_property
@@ -174,12 +202,6 @@ class CommandConfig(ProgramConfig):
         return {key: name for key, name in names.items() if name and key not in self.placed}
 
     @property
-    def placeholder_names(self) -> tuple[str, ...]:
-        budget = (BUDGET,) if self.budget is not None else ()
-        file = (KNOBS_FILE,) if self.sending == "json" else ()
-        return (*self.knobs, *self.fixed, *OF_AN_EVALUATION, *budget, *file)
-
-    @property
     def templates(self) -> Iterator[tuple[str, str]]:
         """Every text that may hold placeholders, each after its place in the settings."""
         for number, text in enumerate(self.argv, 1):
@@ -191,106 +213,97 @@ class CommandConfig(ProgramConfig):
     def locators(self) -> tuple[Locator, ...]:
         return (self.score, *self.measures.values())
 
+    def _check_templates(self) -> None:
+        texts = [*self.argv, *self.environment, *self.environment.values()]
+        texts += [value for value in self.fixed.values() if isinstance(value, str)]
+        if any("\0" in text for text in texts):
+            raise ValueError("a NUL character cannot be part of an argument or a variable")
+        known = (
+            *(*self.knobs, *self.fixed, *OF_AN_EVALUATION),
+            *((BUDGET,) if self.budget is not None else ()),
+            *((KNOBS_FILE,) if self.send == "json" else ()),
+        )
+        for place, text in self.templates:
+            try:
+                _require_known(text, known)
+            except ValueError as error:
+                raise ValueError(f"{place}: {error}") from None
+        if not self.argv[0] or placeholders(self.argv[0]):
+            raise ValueError(
+                "argv begins with the program itself: expected its name or path, got "
+                f"{self.argv[0]!r}"
+            )
+
+    def _check_names(self) -> None:
+        reserved = (*OF_AN_EVALUATION, BUDGET, KNOBS_FILE)
+        for name in (*self.knobs, *self.fixed):
+            if name in reserved:
+                raise ValueError(
+                    f"{name}: {{{name}}} is what an evaluation gives the program: expected another "
+                    f"name, or {name}=... in argv"
+                )
+        for name in (*self.fixed, *self.measures, self.seed, self.budget_name):
+            if name and not re.fullmatch(NAME, name):
+                raise ValueError(
+                    f"expected a name of 1 to 64 letters, digits and . _ -, got {name!r}"
+                )
+        if both := self.knobs.keys() & self.fixed.keys():
+            raise ValueError(f"{', '.join(sorted(both))}: a knob cannot be fixed as well")
+        as_sent = variable if self.sending == "environment" else str
+        names_sent = [as_sent(name) for name in self.sent.values()]
+        if twice := {name for name in names_sent if names_sent.count(name) > 1}:
+            raise ValueError(f"{', '.join(sorted(twice))}: two things would be sent by that name")
+
+    def _check_everything_arrives(self) -> None:
+        """What reaches the program in no way is a mistake, but for the seed."""
+        arriving = self.placed | self.sent.keys()
+        for name in (*self.knobs, *self.fixed):
+            if name not in arriving:
+                raise ValueError(
+                    f"{name} does not reach the program: put {{{name}}} into argv, or say "
+                    'send = "key=value", "flags", "json" or "environment"'
+                )
+        if self.budget is None and self.budget_name:
+            raise ValueError(
+                f"budget_name = {self.budget_name!r} names no budget: say budget = NUMBER"
+            )
+        if self.budget is not None and BUDGET not in arriving:
+            raise ValueError(
+                "the budget does not reach the program: put {budget} into argv or environment"
+                + ("" if self.sending == "argv" else ", or say budget_name = NAME")
+            )
+        knows_directory = self.sending == "json" or "directory" in self.placed
+        for locator in self.locators:
+            if locator.file is not None and not knows_directory:
+                raise ValueError(
+                    f"{locator.path} is looked for in the evaluation's own directory, and nothing "
+                    f"tells the program where that is: put {{directory}}/{locator.path} into argv "
+                    "or environment"
+                )
+
+    def _check_environment(self) -> None:
+        check_variables(self.environment)
+        check_variables(dict.fromkeys(self.pass_environment, ""))
+        for name in self.sent.values() if self.sending == "environment" else ():
+            if is_allowed(variable(name)) or variable(name) in self.environment:
+                raise ValueError(
+                    f"{name} would be sent as {variable(name)}, which is another variable: "
+                    f"expected another name, or {{{name}}} in environment"
+                )
+
 
 def variable(name: str) -> str:
     """The environment variable that carries a name."""
     return re.sub("[.-]", "_", name).upper()
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Raises ValueError on what is no regular expression."""
-    try:
-        return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
-
-
-def _check_file(path: PurePosixPath, file: str) -> None:
-    if path.is_absolute() or ".." in path.parts or "\0" in file or "{" in str(path):
-        raise ValueError(
-            f"a result lies in the evaluation's own directory, which no other one has: expected "
-            f"a name in it such as result.json, which the program knows as {_DIRECTORY}result.json"
-        )
-    if str(path) in (".", KNOBS):
-        raise ValueError(f"{path} is no program's to write: expected another name")
-
-
-def _check_texts(config: CommandConfig) -> None:
-    texts = [*config.argv, *config.environment, *config.environment.values()]
-    texts += [value for value in config.fixed.values() if isinstance(value, str)]
-    if any("\0" in text for text in texts):
-        raise ValueError("a NUL character cannot be part of an argument or a variable")
-    for place, text in config.templates:
-        try:
-            placeholders(text)
-        except ValueError as error:  # a brace by itself
-            raise ValueError(f"{place}: {error}") from None
-    for place, text in config.templates:
-        if config.budget is None and BUDGET in placeholders(text):
-            raise ValueError(f"{place} has {{budget}}, and there is none: say budget = NUMBER")
-        require_known(place, text, config.placeholder_names)
-    if not config.argv[0] or placeholders(config.argv[0]):
-        raise ValueError(
-            "argv begins with the program itself: expected its name or path, got "
-            f"{config.argv[0]!r}"
-        )
-
-
-def _check_names(config: CommandConfig) -> None:
-    reserved = (*OF_AN_EVALUATION, BUDGET, KNOBS_FILE)
-    for table, names in (("knobs", config.knobs), ("fixed", config.fixed)):
-        for name in names:
-            if name in reserved:
-                raise ValueError(
-                    f"{table}.{name}: {{{name}}} is what an evaluation gives the program: expected "
-                    f"another name, or {name}=... in argv"
-                )
-    for name in (*config.fixed, *config.measures, config.seed, config.budget_name):
-        if name and not re.fullmatch(NAME, name):
-            raise ValueError(f"expected a name of 1 to 64 letters, digits and . _ -, got {name!r}")
-    if both := config.knobs.keys() & config.fixed.keys():
-        raise ValueError(f"{', '.join(sorted(both))}: a knob cannot be fixed as well")
-    as_sent = variable if config.sending == "environment" else str
-    names_sent = [as_sent(name) for name in config.sent.values()]
-    if twice := {name for name in names_sent if names_sent.count(name) > 1}:
-        raise ValueError(f"{', '.join(sorted(twice))}: two things would be sent by that name")
-
-
-def _check_everything_arrives(config: CommandConfig) -> None:
-    """What reaches the program in no way is a mistake, but for the seed."""
-    arriving = config.placed | config.sent.keys()
-    for name in (*config.knobs, *config.fixed):
-        if name not in arriving:
+def _require_known(text: str, known: Collection[str]) -> None:
+    """Raises ValueError, naming all that are known, on another placeholder."""
+    for name in placeholders(text):
+        if name == BUDGET and name not in known:
+            raise ValueError("{budget}, and there is none: say budget = NUMBER")
+        if name not in known:
             raise ValueError(
-                f"{name} does not reach the program: put {{{name}}} into argv, or say "
-                'send = "key=value", "flags", "json" or "environment"'
+                f"unknown placeholder {{{cut(name, 60)}}} in {cut(text, 60)!r}. Known are "
+                f"{', '.join(f'{{{one}}}' for one in known)}; a brace itself is {{{{ or }}}}"
             )
-    if config.budget is None and config.budget_name:
-        raise ValueError(
-            f"budget_name = {config.budget_name!r} names no budget: say budget = NUMBER"
-        )
-    if config.budget is not None and BUDGET not in arriving:
-        raise ValueError(
-            "the budget does not reach the program: put {budget} into argv or environment"
-            + ("" if config.sending == "argv" else ", or say budget_name = NAME")
-        )
-    knows_directory = config.sending == "json" or "directory" in config.placed
-    for locator in config.locators:
-        if locator.file is not None and not knows_directory:
-            raise ValueError(
-                f"{locator.path} is looked for in the evaluation's own directory, and nothing "
-                f"tells the program where that is: put {{directory}}/{locator.path} into argv or "
-                "environment"
-            )
-
-
-def _check_environment(config: CommandConfig) -> None:
-    check_variables(config.environment)
-    check_variables(dict.fromkeys(config.pass_environment, ""))
-    if config.sending == "environment":
-        for name in config.sent.values():
-            if is_allowed(variable(name)) or variable(name) in config.environment:
-                raise ValueError(
-                    f"{name} would be sent as {variable(name)}, which is another variable: "
-                    f"expected another name, or {{{name}}} in environment"
-                )

@@ -1,28 +1,40 @@
 """Any program as an objective: knobs in by arguments, file or environment, a score out."""
 
+import json
 import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
 from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError
-from objectives.command import arguments
-from objectives.command.config import CommandConfig
+from objectives.command.config import (
+    KNOBS,
+    KNOBS_FILE,
+    CommandConfig,
+    Scalar,
+    parts,
+    placeholders,
+    variable,
+)
 from objectives.command.result import Results
-from objectives.command.template import placeholders
-from objectives.programs import sources
-from objectives.programs.environment import PROGRAM, cleaned, is_python, python_versions
-from objectives.programs.objective import ProgramObjective, is_there
+from objectives.environment import PROGRAM, cleaned, is_python, python_versions
+from objectives.process import MARK
+from objectives.program import BUDGET, ProgramObjective, is_there
 from objectives.settings import parse
+from objectives.sources import files_of_module
+
+OUTPUT = "output"
+"""The program's own directory in the evaluation's: it may empty it, as scripts do."""
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class CommandObjective(ProgramObjective[CommandConfig]):
     """Starts a program, listens to it and reads its score."""
 
-    unscored = frozenset({"needs", "measures", "sources", "knobs"})
+    unscored = frozenset({"needs", "measures"})
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -36,26 +48,13 @@ class CommandObjective(ProgramObjective[CommandConfig]):
     def directory(self) -> Path:
         return Path(self.config.directory)
 
-    @property
-    def source_files(self) -> set[Path]:
-        """What `sources` names; without it the files that argv names and the `*.py` beside them.
-
-        The latter with the modules of the directory that they import.
-        """
-        directory, named = self.directory, self.config.sources
-        if named is not None:
-            return sources.matching(directory, named)
-        files = {*self._named_files(), *sources.matching(directory, ("*.py",))}
-        places = {directory, directory / "src", *(f.parent for f in files if f.suffix == ".py")}
-        return sources.with_imports(files, places)
-
-    def _named_files(self) -> Iterator[Path]:
+    def program_files(self) -> Iterator[Path]:
         """Files and modules among the arguments, and the program itself if it is the user's."""
         argv = self.config.argv
         for number, part in enumerate(argv):
             path = self.directory / part
             if number and argv[number - 1] == "-m":
-                yield from sources.files_of_module(part, (self.directory, self.directory / "src"))
+                yield from files_of_module(part, (self.directory, self.directory / "src"))
             if not part or placeholders(part) or not os.path.isfile(path):  # it may be any text
                 continue
             is_own = path.is_relative_to(self.directory) and not is_python(part)
@@ -71,13 +70,61 @@ class CommandObjective(ProgramObjective[CommandConfig]):
 
     @property
     def reading(self) -> str:
-        return self.config.score.in_words
+        return f"the last of {self.config.score}"
 
     def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
-        return arguments.command_line(self.config, knobs, seed, context)
+        """The program as an evaluation starts it. Raises ValueError unless the knobs are its own"""
+        config, values = self.config, self._values(knobs, seed, context)
+        texts = {name: _text(value) for name, value in values.items()}
+        sent = {name: texts[key] for key, name in config.sent.items()}
+        variables = dict.fromkeys(_THREADS, texts["threads"])
+        if context.device == "cpu":
+            variables["CUDA_VISIBLE_DEVICES"] = ""
+        if context.attempt_id:
+            variables[MARK] = context.attempt_id
+        if config.sending == "json":
+            variables[KNOBS_FILE.upper()] = texts[KNOBS_FILE]
+        if config.sending == "environment":
+            variables |= {variable(name): text for name, text in sent.items()}
+        variables |= {name: _filled(text, texts) for name, text in config.environment.items()}
+        return CommandLine(
+            argv=(*(_filled(part, texts) for part in config.argv), *self._by_name(sent)),
+            directory=self.directory,
+            environment=cleaned(config.pass_environment, variables),
+        )
+
+    def _values(self, knobs: Knobs, seed: int, context: Context) -> dict[str, Scalar]:
+        """By placeholder, each in its own type."""
+        output = context.directory / OUTPUT
+        values: dict[str, Scalar] = {
+            **self.space.rounded(knobs),
+            **self.config.fixed,
+            "seed": seed,
+            "directory": str(output),
+            "device": context.device,
+            "threads": context.threads,
+            "attempt_id": context.attempt_id,
+            KNOBS_FILE: str(output / KNOBS),
+        }
+        return values if self.config.budget is None else {**values, BUDGET: self.config.budget}
+
+    def _by_name(self, sent: Mapping[str, str]) -> Iterator[str]:
+        if self.config.sending in ("key=value", "flags"):
+            dashes = "--" if self.config.sending == "flags" else ""
+            yield from (f"{dashes}{name}={text}" for name, text in sent.items())
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
-        return arguments.arguments(self.config, knobs)
+        """Entries of argv that hold a knob, of `--lr {lr}` both; then what is sent by name."""
+        texts = {name: _text(value) for name, value in self.space.rounded(knobs).items()}
+        found, before = list[str](), ""
+        for part in self.config.argv:
+            names = placeholders(part)
+            if not texts.keys().isdisjoint(names):
+                found += [before] if before.startswith("-") else []
+                found.append(_filled(part, texts))
+            before = "" if names or "=" in part else part
+        sent = {name: texts[key] for key, name in self.config.sent.items() if key in texts}
+        return (*found, *self._by_name(sent))
 
     def preflight(self) -> tuple[str, ...]:
         is_there(self.directory)
@@ -91,13 +138,22 @@ class CommandObjective(ProgramObjective[CommandConfig]):
 
         Raises also ProgramFailedError, and ResultRefusedError on a score that is none.
         """
-        self._require_resources(context)
+        needs = self.config.needs
+        if needs.gpu and context.device != "cuda":
+            raise SetupError(f"needs: a GPU, and the evaluation has the device {context.device}")
+        if needs.threads is not None and needs.threads > context.threads:
+            raise SetupError(
+                f"needs: {needs.threads} threads, and an evaluation has {context.threads}: "
+                f"say --set backend.threads={needs.threads}"
+            )
         self.require_same_sources()
         line = self.command_line(knobs, seed, context)
-        output = context.directory / arguments.OUTPUT
+        output = context.directory / OUTPUT
         output.mkdir(mode=0o700)
         if self.config.sending == "json":
-            arguments.write_knobs_file(self.config, knobs, seed, context)
+            values = self._values(knobs, seed, context)
+            document = {name: values[key] for key, name in self.config.sent.items()}
+            (output / KNOBS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         results, began = Results(self.config, output, context.attempt_id), time.monotonic()
         exit_ = self.run(line, results.listen, context, attempt_id=context.attempt_id, seed=seed)
         seconds = time.monotonic() - began
@@ -124,17 +180,6 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             name = str(self.directory / name)
         return shutil.which(name, path=cleaned(self.config.pass_environment, {}).get("PATH"))
 
-    def _require_resources(self, context: Context) -> None:
-        """Raises SetupError unless the evaluation has the resources that it needs."""
-        needs = self.config.needs
-        if needs.gpu and context.device != "cuda":
-            raise SetupError(f"needs: a GPU, and the evaluation has the device {context.device}")
-        if needs.threads is not None and needs.threads > context.threads:
-            raise SetupError(
-                f"needs: {needs.threads} threads, and an evaluation has {context.threads}: "
-                f"say --threads {needs.threads}"
-            )
-
     def _warnings(self) -> Iterator[str]:
         config = self.config
         if "seed" not in config.placed and "seed" not in config.sent:
@@ -142,8 +187,23 @@ class CommandObjective(ProgramObjective[CommandConfig]):
                 "no seed reaches the program: equal knobs give equal scores, or noise that nobody "
                 "can repeat; put {seed} into argv"
             )
-        if self.code == sha256().hexdigest():
+        if not config.code:
             yield "no source file is found, so that none is pinned: name them with setting sources"
         for name in config.pass_environment:
             if name not in os.environ:
                 yield f"pass_environment names {name}, which is not set here"
+
+
+def _text(value: Scalar) -> str:
+    """A value as an argument says it: every digit of a number, `true` and `false` as in JSON."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """The text with each placeholder's value; one that has none stays as it is."""
+    return "".join(
+        literal if name is None else literal + values.get(name, f"{{{name}}}")
+        for literal, name in parts(text)
+    )

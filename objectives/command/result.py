@@ -17,10 +17,10 @@ from objectives.api import (
 )
 from objectives.command.config import CommandConfig, Failure, Locator, compiled
 from objectives.files import parse_json, read_regular
-from objectives.programs.process import Exit
+from objectives.process import Exit
 
 MOST_METRICS = 50
-"""Names of the block that are kept; the ledger is no place for thousands."""
+"""Names of other `key: number` lines that are kept; the ledger is no place for thousands."""
 
 MOST_BYTES = 1_000_000
 """Of a result file."""
@@ -29,7 +29,7 @@ COUNTS = ("steps", "tokens")
 AMOUNTS = ("train_flops", "eval_flops", "train_seconds")
 """Measures that a `Measurement` has fields for; others are metrics."""
 
-_LINE = re.compile(r"\s*([^:=]{1,64}?)\s*[:=]\s*(\S{1,64})\s*")
+_LINE = re.compile(r"\s*([^:=]{1,64}?)\s*[:=]\s*(.*?)\s*")
 _METRIC = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,63}")
 _FAILURES: Mapping[Failure, type[ObjectiveError]] = {
     "nan": DivergedError,
@@ -48,17 +48,15 @@ class Results:
     def __init__(self, config: CommandConfig, directory: Path, attempt_id: str) -> None:
         self._config, self._directory, self._attempt_id = config, directory, attempt_id
         self._failures = [(compiled(text), kind) for text, kind in config.failures.items()]
-        patterns = {locator.pattern for locator in config.locators if locator.pattern}
-        self._patterns = [compiled(pattern) for pattern in patterns]
-        self._wanted = {locator.line for locator in config.locators if locator.line}
-        self._room = MOST_METRICS if config.score.line else 0
-        self._matches: dict[str, str] = {}  # what a pattern's group last was, by the pattern
-        self._numbers: dict[str, float] = {}  # the block of `key: number` lines
-        self._unread: dict[str, str] = {}  # what a wanted key last said, where that is no number
-        self._lines: dict[str, str] = {}  # lines that say a wanted key among other words
+        self._patterns = [compiled(one.pattern) for one in config.locators if one.pattern]
+        self._keys = {locator.line for locator in config.locators if locator.line}
+        self._most_metrics = MOST_METRICS if config.score.line else 0
+        self._said: dict[str, str] = {}  # by pattern or by key of a locator: the text found last
+        self._inside: dict[str, str] = {}  # lines that say a key among other words
+        self._metrics: dict[str, float] = {}
 
     def listen(self, line: str) -> dict[str, float]:
-        """Keep what counts; the finite numbers of the block, for whoever watches.
+        """Keep what counts. Returns the finite number of a `key: number` line, for a heartbeat.
 
         Raises DivergedError, OutOfMemoryError or ProgramFailedError on a declared failure.
         """
@@ -68,34 +66,29 @@ class Results:
                 raise _FAILURES[kind](said)
         for pattern in self._patterns:
             for found in pattern.finditer(line):
-                self._matches[pattern.pattern] = found[1] or ""
-        return self._block(line) if self._wanted else {}
+                self._said[pattern.pattern] = (found[1] or "").strip()
+        return self._key_line(line) if self._keys else {}
 
-    def _block(self, line: str) -> dict[str, float]:
-        name, *rest = (part.strip() for part in re.split("[:=]", line, maxsplit=1))
+    def _key_line(self, line: str) -> dict[str, float]:
         found = _LINE.fullmatch(line)
-        value = None if found is None else _number(found[2])
-        if name not in self._wanted:
-            for wanted in self._wanted:
-                if re.search(rf"(?<!\w){re.escape(wanted)}\s*[:=]", line):
-                    self._lines[wanted] = line.strip()
-        if value is None:
-            if name in self._wanted and any(rest):
-                self._unread[name] = rest[0]
+        name, text = found.groups() if found else ("", "")
+        if name in self._keys:
+            if text:
+                self._said[name] = text
+        else:
+            for key in self._keys:
+                if re.search(rf"(?<!\w){re.escape(key)}\s*[:=]", line):
+                    self._inside[key] = line.strip()
+        value = _number(text)
+        if value is None or not math.isfinite(value):
             return {}
-        if not self._is_kept(name):
-            return {}
-        self._numbers[name] = value
-        self._unread.pop(name, None)
-        return {name: value} if math.isfinite(value) else {}
-
-    def _is_kept(self, name: str) -> bool:
-        if name in self._wanted or name in self._numbers:
-            return True
-        if self._room and _METRIC.fullmatch(name):
-            self._room -= 1
-            return True
-        return False
+        if name in self._keys:
+            return {name: value}
+        is_known = name in self._metrics
+        if is_known or (_METRIC.fullmatch(name) and len(self._metrics) < self._most_metrics):
+            self._metrics[name] = value
+            return {name: value}
+        return {}
 
     def measurement(self, exit_: Exit, seconds: float, since_ns: int) -> Measurement:
         """What the evaluation measured, in files not older than `since_ns` among others.
@@ -104,55 +97,60 @@ class Results:
         the score, or a measure beside a finite one, is missing, and ResultRefusedError on what is
         no such number.
         """
-        locators = {"score": self._config.score}
-        locators |= {f"measures.{name}": where for name, where in self._config.measures.items()}
-        files = {where.path for where in locators.values() if where.file is not None}
-        documents = {path: self._document(path, since_ns) for path in files}
-        values: dict[str, float] = {}
-        for what, where in locators.items():
-            value = self._value(where, documents)
-            if value is not None and (what == "score" or math.isfinite(value)):
-                values[what] = value
-            elif math.isfinite(values.get("score", 0.0)):
-                if value is None:
-                    raise NoScoreError(self._missing(what, where, documents, exit_))
-                raise ResultRefusedError(f"{what}: expected a finite number, got {value}")
+        score = self._value("score", self._config.score, exit_, since_ns)
         fields: dict[str, Any] = {"train_seconds": seconds}
-        metrics = {
-            name: value
-            for name, value in self._numbers.items()
-            if name not in self._wanted and math.isfinite(value)
-        }
-        for what, value in values.items():
-            name = what.removeprefix("measures.")
+        metrics = dict(self._metrics)
+        for name, where in self._config.measures.items():
+            what = f"measures.{name}"
+            try:
+                value = self._value(what, where, exit_, since_ns)
+                if not math.isfinite(value):
+                    raise ResultRefusedError(f"{what}: expected a finite number, got {value}")
+            except (NoScoreError, ResultRefusedError):
+                if math.isfinite(score):
+                    raise
+                continue  # of a training that diverged
             if name in (*COUNTS, *AMOUNTS):
                 fields[name] = _amount(name, value)
-            elif what != "score":
+            else:
                 metrics[name] = value
-        return Measurement(score=values["score"], metrics=metrics, **fields)
+        return Measurement(score=score, metrics=metrics, **fields)
 
-    def _value(
-        self, where: Locator, documents: Mapping[PurePosixPath, dict[str, Any] | None]
-    ) -> float | None:
-        """None if it is not there. Raises ResultRefusedError where it is no number."""
-        if where.line is not None:
-            value, unread = self._numbers.get(where.line), self._unread.get(where.line)
-            if value is not None and unread is not None:  # the number is of an earlier step
-                raise ResultRefusedError(
-                    f"expected a number alone after `{where.line}:`, where it was said last, got "
-                    f"{unread[:80]!r}"
-                )
-            return value
+    def _value(self, what: str, where: Locator, exit_: Exit, since_ns: int) -> float:
+        """The number; NaN and infinity too. Raises as `measurement` does."""
         if where.file is not None:
-            document = documents[where.path]
-            return None if document is None else _value_at(document, where.key or "", where.path)
-        text = self._matches.get(where.pattern or "")
-        value = None if text is None else _number(text.strip())
-        if text is not None and value is None:
-            raise ResultRefusedError(
-                f"expected a number where {where.pattern!r} matched, got {text!r}"
-            )
+            value = self._in_file(where, since_ns)
+        else:
+            text = self._said.get(where.line or where.pattern or "")
+            value = None if text is None else _number(text)
+            if text is not None and value is None:
+                raise ResultRefusedError(
+                    f"{what}: expected a number alone in {where}, where it was said last, got "
+                    f"{text[:80]!r}; a pattern can say what of it is meant"
+                )
+        if value is None:
+            raise NoScoreError(self._missing(what, where, exit_))
         return value
+
+    def _in_file(self, where: Locator, since_ns: int) -> float | None:
+        """The number at `a.b.c` of the file; None if there is nothing.
+
+        Raises ResultRefusedError on what is there and no number.
+        """
+        found: Any = self._document(where.path, since_ns)
+        for part in (where.key or "").split("."):
+            if not isinstance(found, dict) or part not in found:
+                return None
+            found = found[part]
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            hint = ". Some writers make null of NaN" if found is None else ""
+            raise ResultRefusedError(
+                f"{where} is typed wrongly: expected a number, got {json.dumps(found)[:80]}{hint}"
+            )
+        try:
+            return float(found)
+        except OverflowError:
+            raise ResultRefusedError(f"{where} is larger than any float") from None
 
     def _document(self, name: PurePosixPath, since_ns: int) -> dict[str, Any] | None:
         """The JSON object in the file; None if there is no file."""
@@ -170,7 +168,7 @@ class Results:
         if modified_ns < since_ns:
             raise ResultRefusedError(f"{name} is older than the evaluation: it is not its result")
         if not isinstance(document, dict):
-            raise ResultRefusedError(f"{name} holds {_type(document)}: expected an object")
+            raise ResultRefusedError(f"{name} holds no object but {json.dumps(document)[:80]}")
         whose = document.get("attempt_id", self._attempt_id)
         if whose != self._attempt_id:
             raise ResultRefusedError(
@@ -179,26 +177,14 @@ class Results:
             )
         return document
 
-    def _missing(
-        self,
-        what: str,
-        where: Locator,
-        documents: Mapping[PurePosixPath, dict[str, Any] | None],
-        exit_: Exit,
-    ) -> str:
+    def _missing(self, what: str, where: Locator, exit_: Exit) -> str:
         """One line for a person, and the program's last ones for the log."""
-        place = f"{where} was"
-        if where.file is not None and documents[where.path] is None:
-            place = f"{where.path}, which is to be in the evaluation's directory, was"
-        elif (unread := self._unread.get(where.line or "")) is not None:
-            place = (
-                f"{where} (it is {unread[:80]!r}, and a pattern can say what of it is meant) was"
-            )
-        elif (line := self._lines.get(where.line or "")) is not None:
+        inside = ""
+        if line := self._inside.get(where.line or ""):
             pattern = json.dumps(f"{re.escape(where.line or '')}\\s*[:=]\\s*(\\S+)")
-            place = f"{where} (it is inside {line[:120]!r}: say {{ pattern = {pattern} }}) was"
+            inside = f" (it is inside {line[:120]!r}: say {{ pattern = {pattern} }})"
         said = f"its last line was {exit_.last_line[:120]!r}" if exit_.last_line else ""
-        head = f"no {what}: the program exited with 0, and {place} not found; "
+        head = f"no {what}: the program exited with 0, and {where}{inside} was not found; "
         return "\n".join(
             (head + (said or "it said nothing"), f"Its last {len(exit_.tail)} lines:", *exit_.tail)
         )
@@ -218,31 +204,3 @@ def _amount(name: str, value: float) -> float | int:
     if name in COUNTS and not value.is_integer():
         raise ResultRefusedError(f"measures.{name}: expected a whole number, got {value:g}")
     return int(value) if name in COUNTS else value
-
-
-def _value_at(document: dict[str, Any], key: str, name: PurePosixPath) -> float | None:
-    """The number at `a.b.c`, NaN and infinity too; None if there is nothing.
-
-    Raises ResultRefusedError on what is there and no number.
-    """
-    found: Any = document
-    for part in key.split("."):
-        if not isinstance(found, dict) or part not in found:
-            return None
-        found = found[part]
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        shown = f" {found!r:.80}" if isinstance(found, str | bool) else ""
-        hint = ". Some writers make null of NaN" if found is None else ""
-        raise ResultRefusedError(
-            f"{name}: {key} is typed wrongly: expected a number, got {_type(found)}{shown}{hint}"
-        )
-    try:
-        return float(found)
-    except OverflowError:
-        raise ResultRefusedError(f"{name}: {key} is larger than any float") from None
-
-
-def _type(value: Any) -> str:
-    """As JSON calls it."""
-    names = {dict: "an object", list: "a list", str: "text", bool: "a truth value"}
-    return "null" if value is None else names.get(type(value), "a number")

@@ -1,7 +1,6 @@
 """A user's module: found without importing it, imported by itself, tried in a process of its own.
 
-As a program it answers a question on stdin in the file that its argument names, so that whatever
-the module prints is no answer. An error that nobody expects is an answer too.
+As a program it writes what it found into a file, so that whatever the module prints is no answer.
 """
 
 import json
@@ -25,8 +24,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from objectives.api import SetupError
-from objectives.programs.environment import ONE_PROCESS
-from objectives.programs.sources import IGNORED
+from objectives.environment import ONE_PROCESS
+from objectives.sources import IGNORED
 
 PREFIX = "python:"
 
@@ -215,22 +214,14 @@ def try_import(question: Question) -> list[Path]:
 
     Raises SetupError, with what Python says, where it cannot be imported or called so.
     """
-    with tempfile.TemporaryDirectory(prefix="import-") as scratch:
-        answer = _ask(question, Path(scratch))
-    if "failed" in answer:
-        raise SetupError(str(answer["failed"]))
-    return [Path(file) for file in answer["files"]]
-
-
-def _ask(question: Question, scratch: Path) -> dict[str, Any]:
-    (scratch / "question").write_text(question.model_dump_json(), encoding="utf-8")
-    command = (sys.executable, "-P", "-m", __name__, str(scratch / "answer"))
+    user = question.user
+    what = f"importing {user.module} from {user.file}"
     path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
-    what = f"importing {question.user.module} from {question.user.file}"
-    with open(scratch / "question", "rb") as stdin, open(scratch / "said", "w+b") as said:
+    with tempfile.TemporaryDirectory(prefix="import-") as scratch, tempfile.TemporaryFile() as said:
+        answer = Path(scratch, "answer")
         process = subprocess.Popen(
-            command,
-            stdin=stdin,
+            (sys.executable, "-P", "-m", __name__, question.model_dump_json(), str(answer)),
+            stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
             process_group=0,
@@ -247,29 +238,30 @@ def _ask(question: Question, scratch: Path) -> dict[str, Any]:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        if (scratch / "answer").exists():
-            found: dict[str, Any] = json.loads((scratch / "answer").read_bytes())
-            return found
-        said.seek(0)
-        lines = said.read()[-2000:].decode(errors="replace").split("\n")
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    raise SetupError(
-        f"{what} ended Python with status {status}{last and f': {last}'}. What a program does "
-        "belongs below: if __name__ == '__main__'"
-    )
+        if not answer.exists():
+            said.seek(0)
+            lines = said.read()[-2000:].decode(errors="replace").split("\n")
+            last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+            raise SetupError(
+                f"{what} ended Python with status {status}{last and f': {last}'}. What a program "
+                "does belongs below: if __name__ == '__main__'"
+            )
+        found = json.loads(answer.read_bytes())
+    if "failed" in found:
+        raise SetupError(found["failed"])
+    return [Path(file) for file in found["files"]]
 
 
-def main(answer: Path) -> None:
-    """Answer the question on stdin."""
-    question = Question.model_validate_json(sys.stdin.buffer.read())
+def main(question: Question, answer: Path) -> None:
+    """Import what is asked for; an error that nobody expects is an answer too."""
+    user = question.user
 
     def unexpected(
         _: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
-        answer.write_text(json.dumps({"failed": _in_words(question.user, error, trace)}))
+        answer.write_text(json.dumps({"failed": _in_words(user, error, trace)}))
 
     sys.excepthook = unexpected
-    user = question.user
     with surroundings(user, "", answer.parent):
         _require_signature(imported(user), user.function, question.fixed)
         own = [str(module.__file__) for module in own_modules(user).values()]
@@ -288,4 +280,4 @@ def _in_words(user: UserFunction, error: BaseException, trace: TracebackType | N
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Question.model_validate_json(sys.argv[1]), Path(sys.argv[2]))

@@ -1,33 +1,49 @@
 """Any Python function as an objective: knobs, a seed and a budget in, a score out."""
 
 import json
+import math
+import os
 import platform
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import cache
 from importlib import metadata
-from math import inf
+from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationError
 
-from objectives.api import Context, Knobs, Measurement, SetupError
-from objectives.function.importing import UserFunction, find, parsed, require_no_namesake
-from objectives.programs import sources
-from objectives.programs.environment import PACKAGES, record
-from objectives.programs.knobs import as_given, as_text, space_of
-from objectives.programs.objective import ProgramConfig, ProgramObjective, absolute
-from objectives.settings import parse
+from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
+from objectives.environment import PACKAGES, record
+from objectives.function.importing import (
+    Question,
+    UserFunction,
+    find,
+    imported,
+    parsed,
+    require_no_namesake,
+    surroundings,
+    try_import,
+)
+from objectives.process import LEAST_CPU_SHARE, Heartbeat, cpu_seconds
+from objectives.program import ProgramConfig, ProgramObjective, absolute
+from objectives.settings import cut, in_words, parse
+from objectives.sources import MOST_NAMED, files_of_module, in_short, matching
+from objectives.space import SearchSpace
+
+CHECK_SECONDS = 2.0
 
 
 def _positive(budget: Any) -> Any:
-    """A rung scales it; a whole one stays whole."""
+    """A whole budget stays whole."""
     if budget is None:
         return None
     is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
-    if not is_number or not 0 < budget < inf:
+    if not is_number or not 0 < budget < math.inf:
         raise ValueError("expected a positive number")
     return budget
 
@@ -53,13 +69,12 @@ class FunctionConfig(ProgramConfig):
     directory: Annotated[str, BeforeValidator(absolute)] = Field(".", validate_default=True)
     budget: Annotated[int | float | None, BeforeValidator(_positive)] = None  # third argument
     fixed: Annotated[dict[str, JsonValue], AfterValidator(_keyword_arguments)] = Field(default={})
-    sources: tuple[str, ...] = ()  # patterns of what else decides a score, from `directory` on
 
 
 class FunctionObjective(ProgramObjective[FunctionConfig]):
     """A function that is imported in the process of each evaluation, and nowhere else."""
 
-    unscored = frozenset({"knobs", "directory", "sources"})
+    unscored = frozenset({"directory"})
 
     @classmethod
     def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Self:
@@ -72,14 +87,14 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         config = parse(FunctionConfig, settings, name)
         objective = cls(name, config)
         try:
-            space_of(config.knobs)
+            SearchSpace.declared(config.knobs)
         except ValueError as error:
             raise ValueError(f"{name} settings: {error}") from error
         if config.code is not None:  # of a run that is on record: the files may be gone
             return objective
         find(name, objective.directory)
         for pattern in config.sources:
-            if not sources.matching(objective.directory, (pattern,)):
+            if not matching(objective.directory, (pattern,)):
                 raise ValueError(
                     f"{name} settings: sources: nothing in {config.directory} is called {pattern}"
                 )
@@ -89,17 +104,16 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
     def directory(self) -> Path:
         return Path(self.config.directory)
 
-    @property
-    def source_files(self) -> set[Path]:
-        """Its module, the user's own modules that it imports, and what `sources` names besides."""
-        return self._source_files(self._found())
+    def program_files(self) -> Iterator[Path]:
+        """Its module's file, and what importing it reads of the packages that it is in."""
+        user = self._found()
+        yield user.file
+        yield from files_of_module(user.module, self.import_places(()))
 
-    def _source_files(self, user: UserFunction) -> set[Path]:
-        directory, *packages = user.folders
-        places = (directory, *(package.parent for package in packages))
-        files = {user.file, *sources.files_of_module(user.module, places)}
-        found = sources.with_imports(files, (directory,))
-        return found | sources.matching(directory, self.config.sources)
+    def import_places(self, files: Iterable[Path]) -> Collection[Path]:  # noqa: ARG002
+        """The directory, and where an installed package of the user's is in."""
+        directory, *packages = self._found().folders
+        return (directory, *(package.parent for package in packages))
 
     def versions(self) -> Mapping[str, str]:
         found = {"program_python": platform.python_version()}
@@ -110,13 +124,9 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
                 continue
         return found
 
-    @property
-    def preload(self) -> tuple[str, ...]:
-        return (*super().preload, "objectives.function.calling")
-
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         """`lr=0.003`, one word a knob."""
-        return tuple(f"{name}={text}" for name, text in as_text(self.space, knobs).items())
+        return tuple(f"{name}={value!r}" for name, value in self.space.rounded(knobs).items())
 
     def preflight(self) -> tuple[str, ...]:
         """Import the module in a process of its own.
@@ -125,25 +135,20 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         """
         user = self._checked()
         require_no_namesake(self.directory)
-        files = _imports(user, self.code, json.dumps(self.config.fixed, sort_keys=True))
-        unpinned = sorted(set(files) - self._source_files(user))
-        inside = [file for file in unpinned if file.is_relative_to(self.directory)]
-        if not inside:
+        inside = [file for file in self._imports(user) if file.is_relative_to(self.directory)]
+        names = sorted(file.relative_to(self.directory).as_posix() for file in inside)
+        unpinned = [name for name in names if name not in (self.config.code or {})]
+        if not unpinned:
             return ()
-        names = [file.relative_to(self.directory).as_posix() for file in inside]
+        patterns = unpinned if len(unpinned) <= MOST_NAMED else ["**/*.py"]
         return (
-            f"{sources.in_short(inside, self.directory)} can change while the run goes on, and "
-            f"nobody would notice: with sources = "
-            f"{json.dumps(names if len(names) <= sources.MOST_NAMED else ['**/*.py'])} an "
-            "evaluation of another version is refused",
+            f"{in_short(unpinned)} can change while the run goes on, and nobody would notice: with "
+            f"sources = {json.dumps(patterns)} an evaluation of another version is refused",
         )
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call it. Its own exceptions come as they are."""
-        from objectives.function.calling import beating, measurement_of
-        from objectives.function.importing import imported, surroundings
-
-        own, user = as_given(self.space, knobs), self._checked()
+        own, user = self.space.rounded(knobs), self._checked()
         facts = {"function": self.name, "file": str(user.file), "code": self.code}
         record(None, context, {**facts, "program_python": platform.python_version()})
         with beating(context.heartbeat), surroundings(user, self.code, context.directory):
@@ -154,7 +159,10 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
 
     def require_program(self) -> None:
         """Raises SetupError where it cannot be imported, in a process of its own."""
-        _imports(self._found(), self.code, json.dumps(self.config.fixed, sort_keys=True))
+        self._imports(self._found())
+
+    def _imports(self, user: UserFunction) -> tuple[Path, ...]:
+        return _imports(user, self.code, json.dumps(self.config.fixed, sort_keys=True))
 
     def _found(self) -> UserFunction:
         """Where the function is now. Raises SetupError where it is gone."""
@@ -166,13 +174,83 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
     def _checked(self) -> UserFunction:
         """The same, of the code that was planned with. Raises SetupError on another one."""
         user = self._found()
-        sources.require_same(self.code, self.directory, self._source_files(user))
+        self.require_same_sources()
         return user
 
 
 @cache
 def _imports(user: UserFunction, code: str, fixed: str) -> tuple[Path, ...]:  # noqa: ARG001
     """The user's files that importing it reads; asked once in a process for each code."""
-    from objectives.function.importing import Question, try_import
-
     return tuple(try_import(Question(user=user, fixed=json.loads(fixed))))
+
+
+@contextmanager
+def beating(heartbeat: Heartbeat, every_seconds: float = CHECK_SECONDS) -> Iterator[None]:
+    """Within the block a heartbeat, whenever this process or one that it started has computed."""
+    over = threading.Event()
+    thread = threading.Thread(target=_beat, args=(heartbeat, every_seconds, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _beat(heartbeat: Heartbeat, every_seconds: float, over: threading.Event) -> None:
+    """Other processes are looked at only while this one rests: to look at all takes time."""
+    own, others = _own_cpu_seconds(), math.inf
+    least = LEAST_CPU_SHARE * every_seconds
+    while not over.wait(every_seconds):
+        own_before, own = own, _own_cpu_seconds()
+        is_alive = own - own_before >= least
+        if not is_alive:
+            others_before, others = others, _others_cpu_seconds()
+            is_alive = others - others_before >= least
+        if is_alive:
+            heartbeat({})
+
+
+def _own_cpu_seconds() -> float:
+    """Without what this thread takes to look."""
+    return time.process_time() - time.thread_time()
+
+
+def _others_cpu_seconds() -> float:
+    """Of what this process started, as far as it lives or was waited for."""
+    times = os.times()
+    return times.children_user + times.children_system + cpu_seconds(os.getpid(), itself=False)
+
+
+def measurement_of(value: object, train_seconds: float) -> Measurement:
+    """What a function returned as a measurement; one without its own time took `train_seconds`.
+
+    Raises NoScoreError, naming what came. Not a number is a score too: the runner calls it `nan`.
+    """
+    if isinstance(value, Measurement):
+        return value
+    value = _plain(value)
+    if isinstance(value, Mapping):
+        try:
+            return Measurement.model_validate({"train_seconds": train_seconds, **value})
+        except ValidationError as error:
+            raise NoScoreError(f"the function returned a mapping: {in_words(error)}") from error
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            return Measurement(score=float(value), train_seconds=train_seconds)
+        except OverflowError:
+            raise NoScoreError("the function returned a number that no float can hold") from None
+    shown = repr(value) if value is None or isinstance(value, str | bool) else type(value).__name__
+    raise NoScoreError(
+        f"the function returned {cut(shown, 60)}: expected a number, a Measurement, or a mapping "
+        "with its fields"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Without arrays of no dimension, as numpy and torch make one of a number."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        return value.item()
+    return value

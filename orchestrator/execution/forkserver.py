@@ -22,7 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from objectives.api import SetupError, missing_package
-from objectives.programs.environment import MARK
+from objectives.process import MARK
 from orchestrator.execution import processes
 from orchestrator.execution.api import EngineError
 from orchestrator.execution.supervisor import Supervision, supervise

@@ -15,8 +15,7 @@ from pathlib import Path
 import psutil
 
 from budgets.events import Owner
-from objectives.programs.environment import MARK
-from objectives.programs.kernel import LINUX, libc
+from objectives.process import LINUX, MARK, libc
 
 MARK_LENGTH = 255
 _PR_SET_CHILD_SUBREAPER = 36

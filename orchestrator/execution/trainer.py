@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 from budgets.events import Status
+from objectives import process as kernel
 from objectives import registry
 from objectives.api import (
     Context,
@@ -27,7 +28,6 @@ from objectives.api import (
     ProgramFailedError,
     SetupError,
 )
-from objectives.programs import kernel
 from objectives.secrets import redacted
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, no_score

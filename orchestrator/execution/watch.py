@@ -13,7 +13,7 @@ from pathlib import Path
 
 from budgets.events import Status
 from budgets.formatting import in_bytes
-from objectives.programs import kernel
+from objectives import process as kernel
 from objectives.secrets import redacted
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, Outcome

@@ -32,7 +32,7 @@ from budgets.events import Decided, GenerationTold, Settled
 from budgets.formatting import command, one_line
 from budgets.ledger import Record
 from budgets.state import Batch, RunState
-from objectives.programs.kernel import die_with_parent
+from objectives.process import die_with_parent
 from objectives.secrets import redacted
 from orchestrator.config import Tracker, is_installed
 from orchestrator.look.document import document, flat, plain_name, plain_values

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from budgets.formatting import printable
 from budgets.ledger import LEDGER
-from objectives.programs.kernel import die_with_parent
+from objectives.process import die_with_parent
 from orchestrator.look.campaign import Exported
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import Picture, harmless, line_of

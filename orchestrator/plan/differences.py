@@ -24,7 +24,7 @@ WORKED_OUT = ("nominal.", "resolved.")
 
 FOLLOWS = (
     ("objective.", ("objective_fingerprint:", "space.", "search.start")),
-    ("objective.settings.argv", ("objective.settings.code:",)),
+    ("objective.settings.argv", ("objective.settings.code",)),
 )
 """Where the first differs the others do too, which says nothing more."""
 

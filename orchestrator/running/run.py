@@ -4,7 +4,6 @@ The walk through it is `orchestrator.running.walk`.
 """
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
@@ -17,14 +16,12 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.formatting import PROGRAM, counted, one_line
-from budgets.ledger import LEDGER, Ledger, LedgerCorruptError, Record, marked, set_aside_command
+from budgets.formatting import PROGRAM, one_line
+from budgets.ledger import Ledger, LedgerCorruptError, Record, set_aside_command
 from budgets.plan import Plan
 from budgets.rules import refusal_of
 from budgets.state import Batch, Observer, RunState, Try, apply, begin, fold, ticked
 from budgets.storage import unused
-from objectives.programs import sources
-from objectives.programs.objective import ProgramObjective
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.files import (
     CONFIG,
@@ -38,7 +35,7 @@ from orchestrator.execution.files import (
 )
 from orchestrator.plan.differences import differences, in_short
 from orchestrator.records.attempts import attempt_place
-from orchestrator.records.planned import knobs_of, objective_of, space_of
+from orchestrator.records.planned import knobs_of, space_of
 from orchestrator.running.settle import attempt_id, settled
 from orchestrator.running.tries import avoided, before, form, judged
 
@@ -189,7 +186,7 @@ def _refuse_orphans(directory: Path) -> None:
         )
 
 
-OF_THE_CODE = ("objective.settings.code:", "objective_fingerprint:")
+OF_THE_CODE = ("objective.settings.code", "objective_fingerprint:")
 """What an edit of the sources changes of a plan."""
 
 
@@ -205,7 +202,6 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     ways = ["Repeat the recorded options", "or give the new run its own name with --run-id NAME"]
     if all(name.startswith(OF_THE_CODE) for name in changed):
         ways[0] = "The sources have changed since it was planned: put them back as they were"
-        ways[-1] += _newer_sources(directory, asked)
     if asked.campaign is not None:
         ways = ["Put the file back as it was", "or give the campaign a [campaign] name of its own"]
     if asked.campaign is not None and asked.parent is not None:  # it was asked for without a file
@@ -219,20 +215,6 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
         f"{directory} holds another plan (recorded -> asked): {in_short(changed)}. "
         f"{', '.join(ways)}."
     )
-
-
-def _newer_sources(directory: Path, asked: Plan) -> str:
-    """Which files are newer than the run's plan, in a sentence; nothing of code that is ours."""
-    objective = objective_of(asked)
-    if not isinstance(objective, ProgramObjective):
-        return ""
-    planned = datetime.fromisoformat(next(iter(marked(directory / LEDGER))).at).timestamp()
-    files = sources.last_changed_first(objective.source_files)
-    newer = [path for path in files if path.stat().st_mtime > planned]
-    which = (
-        ", ".join(map(str, newer[: sources.MOST_NAMED])) or "none, so one was removed or renamed"
-    )
-    return f". Newer than its plan, of {counted(len(files), 'file')}: {which}. {sources.WHICH}"
 
 
 def has_begun(attempt: Attempt) -> bool:

@@ -206,7 +206,7 @@ def test_every_other_end_has_one(status: Status, text: str) -> None:
 # A program that an evaluation started
 
 
-PREFIXES = ("ProgramFailedError: ", "objectives.programs.process.ProgramFailedError: ")
+PREFIXES = ("ProgramFailedError: ", "objectives.process.ProgramFailedError: ")
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)

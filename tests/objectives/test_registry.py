@@ -1,75 +1,175 @@
-"""From a name and settings to an objective, and to a variant of it."""
+"""From a name and settings to an objective, to a variant of it, or to one line about what is wrong.
+
+What all objectives have in common is tested here over each of them.
+"""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from objectives.api import ObjectiveSpec
-from objectives.registry import kind, load, usual, varied
+from objectives.environment import check_variables
+from objectives.registry import kind, load, named, short_name, unusual, usual, varied
+from objectives.secrets import HIDDEN, is_secret_name, redacted
+from objectives.settings import LONGEST_SHOWN, parse
 
-
-def test_a_variant_keeps_every_setting_it_does_not_change() -> None:
-    spec = load(ObjectiveSpec(name="sphere", settings={"dimension": 3, "noise": 0.01})).spec
-    changed = varied(spec, {"noise": 0.02})
-    assert changed == load(ObjectiveSpec(name="sphere", settings=changed.settings)).spec
-    assert changed.settings == spec.settings | {"noise": 0.02}
-    assert spec.settings["noise"] == 0.01
-
-
-def test_a_variant_that_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"unknown sphere setting 'nose'.*Did you mean 'noise'\?"):
-        varied(ObjectiveSpec(name="sphere"), {"nose": 0.02})
-    with pytest.raises(ValueError, match="n_head 3 must divide n_embd 32"):
-        varied(ObjectiveSpec(name="nanochat"), {"n_head": 3})
-
-
+LR = {"min": 0.0, "max": 1.0, "baseline": 0.5}
+DEPTH = {"kind": "int", "min": 1, "max": 9, "baseline": 3}
 PROGRAMS: dict[str, dict[str, Any]] = {
-    "command": {"argv": ["python", "train.py"], "score": "loss"},
+    "command": {"argv": ["python", "train.py", "{budget}"], "score": "loss", "send": "flags"},
     "python:train:evaluate": {},
+    "nanochat": {"python": "python", "data": "/x", "tokenizer": "/x", "target_flops": 1e11},
 }
 
 
 @pytest.fixture
 def program(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectiveSpec:
     """One of `PROGRAMS` in a directory, whose code is measured."""
-    (tmp_path / "train.py").write_text("def evaluate(knobs, seed, budget): return 1.0")
-    knobs = {"lr": {"min": 0, "max": 1, "baseline": 0.5}}
-    settings = {"knobs": knobs, "directory": str(tmp_path), **PROGRAMS[request.param]}
+    (tmp_path / "scripts").mkdir()
+    for name in ("train.py", "scripts/base_train.py"):
+        (tmp_path / name).write_text("def evaluate(knobs, seed, budget): return 1.0")
+    where: dict[str, Any] = {"checkout": str(tmp_path)}
+    if request.param != "nanochat":
+        where = {"directory": str(tmp_path), "budget": 10}
+    settings = {"knobs": {"lr": LR, "depth": DEPTH}, **where, **PROGRAMS[request.param]}
     return load(ObjectiveSpec(name=request.param, settings=settings)).spec
 
 
-@pytest.mark.parametrize("program", PROGRAMS, indirect=True)
+over_programs = pytest.mark.parametrize("program", PROGRAMS, indirect=True)
+
+
+@over_programs
 def test_a_variant_keeps_the_code_unless_it_is_another_program(
     program: ObjectiveSpec, tmp_path: Path
 ) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "train.py").write_text("def evaluate(knobs, seed, budget): return 2.0")
-    (tmp_path / "train.py").write_text("edited = True")
-
-    same = varied(program, {"fixed": {}})
-    moved = varied(program, {"directory": str(other)})
-
-    assert same.settings["code"] == program.settings["code"]
-    assert moved.settings["code"] not in {None, program.settings["code"]}
-    assert varied(program, {"directory": str(other), "code": "0" * 64}).settings["code"] == "0" * 64
-
-
-@pytest.mark.parametrize("program", PROGRAMS, indirect=True)
-def test_what_is_usual_is_known_of_what_needs_settings(program: ObjectiveSpec) -> None:
-    found = usual(program)
-
-    given = {"knobs", "directory", "code", *PROGRAMS[program.name]}
-    assert {k for k, v in program.settings.items() if found.get(k) != v} <= given | {"send"}
+    (tmp_path / "other/scripts").mkdir(parents=True)
+    for name in ("train.py", "scripts/base_train.py"):
+        (tmp_path / "other" / name).write_text("def evaluate(knobs, seed, budget): return 2.0")
+        (tmp_path / name).write_text("edited = True")
+    where = "checkout" if program.name == "nanochat" else "directory"
+    code = program.settings["code"]
+    assert varied(program, {"environment": {}} if where == "checkout" else {"fixed": {}}) == program
+    moved = varied(program, {where: str(tmp_path / "other")}).settings["code"]
+    assert moved.keys() == code.keys()
+    assert moved != code
+    assert varied(program, {where: "/x", "code": {"a": "b"}}).settings["code"] == {"a": "b"}
 
 
-def test_what_is_usual_is_all_that_our_own_objectives_have() -> None:
+@over_programs
+def test_a_budget_is_scaled_and_stays_whole(program: ObjectiveSpec) -> None:
+    objective = load(program)
+    setting = "target_flops" if program.name == "nanochat" else "budget"
+    amount = program.settings[setting]
+    for factor, expected in ((4.0, 4 * amount), (0.25, round(amount / 4, 9))):
+        rung = objective.rung(factor)
+        assert rung is not None
+        value = rung.settings[setting]
+        assert value == (int(expected) if isinstance(amount, int) else expected)
+        assert (type(value), rung.length) == (type(amount), value / amount)
+        assert load(varied(program, rung.settings)).space == objective.space
+    for factor in (0.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="positive"):
+            objective.rung(factor)
+    assert load(ObjectiveSpec(name="sphere")).rung(5.0) is None
+
+
+@pytest.mark.parametrize("flag", [{}, {"depth": 3}])
+@over_programs
+def test_another_baseline_is_said_in_its_settings(
+    program: ObjectiveSpec, flag: dict[str, int]
+) -> None:
+    if program.name == "nanochat":
+        program = varied(program, {"flags": flag})
+    moved = load(program).with_baseline({"lr": 0.25, "depth": 7.0})
+    assert moved is not None
+    assert {k.name: k.baseline for k in load(moved).space.knobs} == {"lr": 0.25, "depth": 7}
+    again = load(ObjectiveSpec(name=program.name, settings=unusual(moved)))
+    assert again.spec.settings["knobs"] == moved.settings["knobs"]
+    assert "code" not in unusual(moved)
+    assert unusual(moved).keys() <= program.settings.keys()
+
+
+def test_the_baseline_of_our_own_knobs_is_said_by_their_names() -> None:
+    spec = ObjectiveSpec(name="nanochat", settings={"space": "shape"})
+    own = load(spec)
+    knobs = {**own.space.decode(own.space.baseline), "n_layer": 3.0}
+    moved = own.with_baseline(knobs)
+    assert moved is not None
+    assert unusual(moved) == {"space": "shape", "n_layer": 3}
+    assert load(ObjectiveSpec(name="sphere")).with_baseline({"x0": 0.5}) is None
+
+
+def test_a_table_of_a_variant_is_laid_over_name_by_name(tmp_path: Path) -> None:
+    settings = {**PROGRAMS["command"], "argv": ["train"], "directory": str(tmp_path)}
+    settings |= {"knobs": {"lr": LR}, "fixed": {"depth": 3, "width": 4}}
+    spec = load(ObjectiveSpec(name="command", settings=settings)).spec
+    assert varied(spec, {"fixed": {"depth": 5}}).settings["fixed"] == {"depth": 5, "width": 4}
+    dotted = varied(spec, {"fixed.depth": 5, "fixed.new": "x"}).settings["fixed"]
+    assert dotted == {"depth": 5, "width": 4, "new": "x"}
+    with pytest.raises(ValueError, match="'noise'"):
+        varied(ObjectiveSpec(name="sphere"), {"nose": 0.02})
+
+
+def test_what_is_known_of_a_kind_before_one_is_loaded() -> None:
     for name in ("sphere", "noise", "nanochat"):
         assert usual(ObjectiveSpec(name=name)) == load(ObjectiveSpec(name=name)).spec.settings
-
-
-def test_a_checkout_is_told_from_our_own_nanochat() -> None:
+    checkout = ObjectiveSpec(name="nanochat", settings={"checkout": "/x"})
     assert kind(ObjectiveSpec(name="nanochat")) == "nanochat"
-    assert kind(ObjectiveSpec(name="nanochat", settings={"checkout": "/x"})) == "nanochat checkout"
-    assert kind(ObjectiveSpec(name="python:a:b")) == "python:a:b"
+    assert kind(checkout) == "nanochat checkout"
+    assert short_name(checkout) == "nanochat-checkout"
+    assert short_name(ObjectiveSpec(name="python:my.package:evaluate")) == "my.package-evaluate"
+    assert "flags" in named("nanochat", {"checkout"}).settings
+    assert named("nanochat").presets
+    with pytest.raises(ValueError, match="sphere"):
+        named("spere")
+
+
+class Model(BaseModel):
+    argv: tuple[str, ...]
+    size: int = 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "argv"),
+        ({"argv": "python train.py"}, 'such as ["python", "train.py"]'),
+        ({"argv": ["a"], "maximize": True}, "give the negative"),
+        ({"argv": ["a"], "size": "3"}, "without quotes"),
+        ({"argv": ["a"], "size": True}, "size"),
+        ({"argv": ["a"], "sise": 1}, "'size'"),
+        ({"argv": ["a"], "size": "x" * 100_000}, "size"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(settings: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValueError, match="mine setting") as caught:
+        parse(Model, settings, "mine")
+    assert expected in str(caught.value)
+    assert len(str(caught.value)) < 2 * LONGEST_SHOWN
+
+
+SECRETS = (
+    *("HF_TOKEN", "MYTOKEN", "HF_TOKEN_2", "API_KEY", "OPENAI_APIKEY", "SSH_KEY_PATH", "PASS"),
+    *("AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "MYSQL_PWD", "SECRETS", "my_secret", "api-key"),
+)
+OTHERS = (
+    *("TOKENIZERS_PARALLELISM", "TRAIN_TOKENS", "KEYBOARD", "MONKEY", "COMPASS", "BYPASS"),
+    *("PWD", "OLDPWD", "PASSENGERS", "SECRETARY"),
+)
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_one_word_of_a_name_makes_it_a_secret_everywhere(name: str) -> None:
+    assert is_secret_name(name)
+    assert redacted(f"{name.upper()}=swordfish", {}) == f"{name.upper()}={HIDDEN}"
+    with pytest.raises(ValueError, match="looks like a secret"):
+        check_variables({name: "swordfish"})
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_part_of_a_word_makes_no_secret(name: str) -> None:
+    assert not is_secret_name(name)
+    assert redacted(f"{name}=swordfish", {name: "swordfish"}) == f"{name}=swordfish"
+    check_variables({name: "swordfish"})

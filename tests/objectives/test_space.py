@@ -1,13 +1,15 @@
 """Knobs and the unit cube: a point and its values say the same."""
 
+import math
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from objectives.space import Kind, Knob, SearchSpace
+from objectives.space import DeclaredKnob, Kind, Knob, SearchSpace
 
 units = st.floats(0.0, 1.0)
 
@@ -157,24 +159,58 @@ def test_decode_refuses_what_is_no_point_of_the_cube(
         space.decode(point)
 
 
-def test_encode_of_an_outside_value_lies_outside_the_cube() -> None:
-    assert knob().encode(1.5) == 1.25
-
-
-def test_encode_refuses_a_missing_knob() -> None:
-    with pytest.raises(KeyError, match="b"):
-        SearchSpace(knobs=(named("a", 0.0, 1.0), named("b", 0.0, 1.0))).encode({"a": 0.5})
-
-
-def test_knob_names_must_differ() -> None:
-    with pytest.raises(ValidationError, match="knob names must differ, got a, a"):
-        SearchSpace(knobs=(named("a", 0.0, 1.0), named("a", 0.0, 1.0)))
-
-
-def test_a_space_needs_a_knob() -> None:
-    with pytest.raises(ValidationError, match="at least one knob"):
-        SearchSpace(knobs=())
-
-
 def named(name: str, low: float, high: float) -> Knob:
     return Knob(name=name, kind="linear", low=low, high=high, baseline=low)
+
+
+def declared(**fields: Any) -> DeclaredKnob:
+    return DeclaredKnob.model_validate({"min": 0.1, "max": 1.0, "baseline": 0.5, **fields})
+
+
+@pytest.mark.parametrize("kind", ["linear", "log10", "sigmoid01"])
+def test_declared_bounds_are_in_the_knobs_own_unit(kind: str) -> None:
+    space = SearchSpace.declared({"b": declared(kind=kind, max=0.9), "a": declared()})
+    assert [k.name for k in space.knobs] == ["b", "a"]
+    found = [space.decode(point)["b"] for point in ((0.0, 0.0), (1.0, 1.0), space.baseline)]
+    assert found == pytest.approx([0.1, 0.9, 0.5])
+
+
+def test_a_whole_number_has_its_step() -> None:
+    knobs = {"n": declared(kind="int", min=8, max=32, step=8, baseline=16)}
+    space = SearchSpace.declared(knobs)
+    assert [space.decode((u,))["n"] for u in (0.0, 0.3, 0.6, 1.0)] == [8, 16, 24, 32]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "word"),
+    [
+        ("lr", {"kind": "log10", "min": 0.0}, "min 0 of a log10 knob must be above 0"),
+        ("lr", {"kind": "sigmoid01"}, "between 0 and 1"),
+        ("lr", {"max": math.inf}, "finite"),
+        ("lr", {"min": 1.0, "max": 0.1}, "min 1 must be below max 0.1"),
+        ("lr", {"step": 0}, "step"),
+        ("lr", {"min": "0.1"}, "min"),
+        ("lr", {"basline": 1}, "'baseline'"),
+        ("lr", {"baseline": 2.0}, "knobs.lr: baseline"),
+        ("n", {"kind": "int"}, "knobs.n"),
+        ("lr", {"step": 2}, "knobs.lr"),
+        ("l r", {}, "'l r'"),
+        ("--lr", {}, "'--lr'"),
+    ],
+)
+def test_what_no_declared_knob_can_be_is_refused(
+    name: str, fields: dict[str, Any], word: str
+) -> None:
+    with pytest.raises(ValueError, match=word):
+        SearchSpace.declared({name: declared(**fields)})
+
+
+def test_values_are_given_with_the_digits_that_were_asked_for_and_within_the_range() -> None:
+    lr = declared(kind="log10", min=0.1234567890123456, max=3, baseline=0.3)
+    space = SearchSpace.declared({"lr": lr, "n": declared(kind="int", min=1, max=9, baseline=3)})
+    assert space.rounded({"n": 7.0, "lr": 0.1 + 0.2}) == {"lr": 0.3, "n": 7}
+    assert space.rounded(space.decode(space.baseline)) == {"lr": 0.3, "n": 3}
+    assert space.rounded(space.decode((0.0, 0.0)))["lr"] >= 0.1234567890123456
+    for other in ({}, {"lr": 1.0}, {"lr": 1.0, "n": 1, "other": 1.0}):
+        with pytest.raises(ValueError, match="missing"):
+            space.rounded(other)

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from budgets.ledger import HEAD, LEDGER
-from objectives import registry
+from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Knobs, Measurement, Objective, SetupError
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
@@ -174,10 +174,13 @@ def lack(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """`lack(place, ...)`: evaluations there find that nothing can be evaluated, each once."""
 
     def lacking(*places: str, objective: str = "sphere") -> list[str]:
-        left, build = list(places), registry._analytic(objective)
-        monkeypatch.setitem(
-            registry._BUILDERS, objective, lambda settings: Lacking(build(settings), left)
-        )
+        left, build = list(places), AnalyticObjective.from_settings
+
+        def made(name: str, settings: dict[str, Any]) -> Any:
+            whole = build(name, settings)
+            return Lacking(whole, left) if name == objective else whole
+
+        monkeypatch.setattr(AnalyticObjective, "from_settings", made)
         return left
 
     return lacking

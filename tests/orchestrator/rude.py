@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from budgets.events import Status
 from objectives import registry
-from objectives.api import Measurement, SetupError
+from objectives.api import Measurement, ObjectiveSpec, SetupError
 from orchestrator.execution import trainer
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.files import MEASUREMENT, Report, write_model
@@ -88,9 +88,9 @@ if __name__ == "__main__":  # exec'd: a program of its own
 def unready(attempt: Attempt, device: str, threads: int) -> int:
     """Finds nothing to evaluate while there is a file `missing` beside the runs."""
     if any((parent / "missing").exists() for parent in attempt.directory.parents):
-        registry._BUILDERS[attempt.objective.name] = _no_text
+        registry.load = _no_text
     return trainer.main(attempt, device, threads)
 
 
-def _no_text(_settings: object) -> NoReturn:
+def _no_text(spec: ObjectiveSpec) -> NoReturn:
     raise SetupError("the text is gone: put it back")

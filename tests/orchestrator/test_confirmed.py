@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +9,14 @@ import pytest
 
 from budgets.events import (
     Decided,
-    GenerationAsked,
     GenerationTold,
     PanelAsked,
     Reserved,
     Settled,
-    Status,
 )
 from budgets.plan import PanelName
 from orchestrator.execution.api import Outcome
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.look.reports import rebuild
-from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
 from orchestrator.verify import verify
 from tests.ledgers import cut, events_of, state_of
@@ -92,92 +87,6 @@ def test_evaluations_beside_the_search_are_counted_apart_and_on_seeds_of_their_o
     assert not seeds["rung"] & seeds["reference"]
 
 
-@pytest.mark.parametrize(
-    ("half_of_the_next", "evaluations_gone", "records"),
-    [
-        pytest.param(
-            *(torn, not torn, records),
-            id=f"{records}-{'torn' if torn else 'clean, evaluations gone'}",
-            marks=() if torn == bool(records % 2) else pytest.mark.slow,
-        )
-        for records in range(RECORDS)
-        for torn in (True, False)
-    ],
-)
-def test_a_confirmed_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
-    records: int,
-    half_of_the_next: bool,
-    evaluations_gone: bool,
-    finished: Path,
-    run: Path,
-    search: Search,
-    found: Found,
-) -> None:
-    cut(run, records, half_of_the_next=half_of_the_next)
-    if evaluations_gone or records == 0:
-        shutil.rmtree(run / "eval")
-
-    result = search(run.parent.parent)
-
-    assert found(run) == found(finished)
-    assert result.ruling.decision == "done"
-    settled = [e for e in events_of(run) if isinstance(e, Settled) and e.final]
-    places = {(e.panel, e.generation, e.candidate, e.seed) for e in settled}
-    assert len(places) == len(settled) == 8 + 18
-
-
-def test_a_confirmed_run_is_verified_and_its_files_are_rebuilt_from_the_ledger_alone(
-    run: Path,
-) -> None:
-    derived = ["run.json", "best.json", "progress.csv", "reports"]  # a summary names its place
-    files = [p for name in derived for p in ([run / name, *sorted((run / name).rglob("*"))])]
-    kept = {path: path.read_bytes() for path in files if path.is_file()}
-    for path in kept:
-        path.unlink()
-
-    rebuild(run, datetime.now(UTC))
-
-    assert {path: path.read_bytes() for path in kept} == kept
-    assert len(kept) == 7
-    assert verify(run).divergence is None
-
-
-@pytest.mark.parametrize("panel", PANELS)
-def test_an_attempt_of_a_panel_that_finished_unheard_is_adopted_not_paid_again(
-    run: Path, search: Search, panel: PanelName
-) -> None:
-    number = last_reserved(run, panel)
-    reserved = events_of(run)[number]
-    assert isinstance(reserved, Reserved)
-    cut(run, number + 1)
-
-    state = search(run.parent.parent).state
-
-    (attempt,) = state.batch(reserved).tries[reserved.candidate, reserved.seed]
-    assert attempt.settled is not None
-    assert attempt.settled.recovered
-    assert state.accounts.lost_ms == 0
-
-
-@pytest.mark.parametrize("panel", PANELS)
-def test_an_attempt_of_a_panel_that_vanished_is_charged_in_full_and_run_again(
-    run: Path, finished: Path, search: Search, found: Found, panel: PanelName
-) -> None:
-    number = last_reserved(run, panel)
-    reserved = events_of(run)[number]
-    assert isinstance(reserved, Reserved)
-    cut(run, number + 1)
-    shutil.rmtree(run / "eval" / attempt_place(reserved))
-
-    state = search(run.parent.parent).state
-
-    tries = state.batch(reserved).tries[reserved.candidate, reserved.seed]
-    assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
-    assert state.accounts.lost_ms == reserved.reserve_ms
-    assert found(run) == found(finished)
-    assert verify(run).divergence is None
-
-
 def test_an_attempt_of_a_panel_that_a_lost_record_reserved_is_adopted_beside_one_in_flight(
     run: Path, finished: Path, search: Search, found: Found
 ) -> None:
@@ -244,9 +153,3 @@ def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
     told = events_of(run)
     closed = max(n for n, e in enumerate(told) if isinstance(e, Settled) and e.panel == "reference")
     assert isinstance(told[closed + 1], PanelAsked)
-
-
-def test_a_generation_is_never_asked_once_finalists_are(finished: Path) -> None:
-    kinds = [e for e in events_of(finished) if isinstance(e, GenerationAsked | PanelAsked)]
-    names = [e.panel if isinstance(e, PanelAsked) else None for e in kinds]
-    assert names == ["reference", None, None, "finalists", "winner", "rung"]

@@ -15,7 +15,7 @@ import pytest
 from budgets.formatting import shell_word
 from objectives.analytic import AnalyticObjective
 from objectives.api import CommandLine, Context, Knobs
-from objectives.programs.environment import cleaned
+from objectives.environment import cleaned
 from orchestrator.dry_run import dry_run, imagined, knobs_given, to_lines
 from orchestrator.execution.devices import Offer
 

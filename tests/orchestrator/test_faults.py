@@ -22,6 +22,7 @@ from budgets.ledger import HEAD, LEDGER, Clock, read
 from budgets.plan import SearchTerms
 from budgets.state import Generation, Try
 from objectives import registry
+from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
@@ -79,7 +80,7 @@ def search_with(
 
     def run(alter: Answer, name: str = "run", **options: Any) -> Result:
         altered = Altered(alter)
-        monkeypatch.setitem(registry._BUILDERS, "sphere", lambda settings: altered)
+        monkeypatch.setattr(AnalyticObjective, "from_settings", lambda *_: altered)
         return run_search(tmp_path / name, assumed_seconds=1.0, **options)
 
     return run

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 import pytest
 import typer
 
@@ -23,7 +22,7 @@ from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.search import Searching
 from orchestrator.plan.fit import Wanted, choices, room_of
 from orchestrator.plan.history import read_history
-from orchestrator.plan.times import NOTHING, Times, times_here
+from orchestrator.plan.times import NOTHING, Times
 from orchestrator.records.recorded import Result, load_state
 from orchestrator.running.amend import Amendment, amend
 from orchestrator.running.session import Session
@@ -157,16 +156,6 @@ def test_a_later_window_lets_it_go_on(search: Search, clock: SimulatedClock) -> 
     assert result.state.accounts.evaluations == 16
 
 
-def test_the_next_plan_learns_what_the_run_took(search: Search, tmp_path: Path) -> None:
-    asked = request()
-    search(asked.having({"search.run_id": "first"}))
-    times = times_here(tmp_path, asked.tuned, devices_of(MACHINE.slots))
-    assert times.prior is not None
-    assert times.prior.entry.run_id == "first"
-    assert times.calibration is not None
-    assert times.calibration.median_seconds == pytest.approx(SECONDS)
-
-
 def test_from_the_command_line_it_ends_with_code_4_and_goes_on_when_amended(
     command: "Command", tmp_path: Path
 ) -> None:
@@ -185,12 +174,3 @@ def test_from_the_command_line_it_ends_with_code_4_and_goes_on_when_amended(
     assert "evaluations an hour." in answer.out
     assert "accuracy" in answer.out
     assert load_state(run).accounts.evaluations == 16
-
-
-def test_status_tells_the_pace_of_a_run_that_is_not_over(
-    command: "Command", search: Search, tmp_path: Path
-) -> None:
-    stopped = search(request(window=within(780)))
-    found = orjson.loads(command("status", str(stopped.directory), "--json").out)
-    assert found["pace"]["eta"] is None  # it was stopped: nothing goes on
-    assert found["timing"]["accuracy"] == pytest.approx(100)

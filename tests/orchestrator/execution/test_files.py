@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from budgets.events import Owner, Status
-from objectives.programs.environment import MARK
+from objectives.process import MARK
 from orchestrator.execution import files, processes
 from orchestrator.execution.api import Attempt, Outcome, device_name
 from orchestrator.execution.files import Unknown, Unstarted, end_if_abandoned, recover

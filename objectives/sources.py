@@ -1,23 +1,22 @@
-"""The source files that decide a program's score: found, hashed, compared with the plan's.
+"""The source files that decide a program's score: found and hashed when a run is planned.
 
-Which files they are follows from the sources alone, never from what lies beside them: a program
-may write new files, copies of itself among them, without becoming another program.
+Every evaluation compares those files, and no others: a program may write new ones beside them,
+copies of itself among them, without becoming another program.
 """
 
 import ast
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from glob import iglob
 from hashlib import sha256
 from pathlib import Path, PurePath
 
 from objectives.api import SetupError
 
-MOST_FILES, MOST_BYTES = 2000, 64 << 20
+MOST_FILES, MOST_BYTES = 1000, 64 << 20
 IGNORED = frozenset({"__pycache__", "node_modules", "site-packages", "wandb", "venv"})
 """Directories that hold nobody's own source, beside those whose names begin with a dot."""
 
-WHICH = "Which files decide the score, the setting sources says"
 MOST_NAMED = 3
 """Of the files that a message speaks of."""
 
@@ -81,59 +80,58 @@ def _imported_by(file: Path, places: Collection[Path]) -> Iterator[Path]:
                 yield from files_of_module(f"{node.module or ''}.{alias.name}".strip("."), within)
 
 
-def digest(directory: Path, files: Iterable[Path]) -> str:
-    """SHA-256 (hex) over names and contents, the same wherever `directory` lies.
-
-    Raises SetupError on a file that cannot be read, and on too much.
-    """
-    whole, size = sha256(), 0
-    for name, file in sorted((_name(file, directory), file) for file in files):
-        try:
-            size += file.stat().st_size
-            if size > MOST_BYTES:  # before it is read: it may be a data set
-                raise _too_much(directory, f"more than {MOST_BYTES >> 20} MiB of source")
-            own = sha256(file.read_bytes()).hexdigest()
-        except OSError as error:
-            raise SetupError(f"cannot read the source {file}: {error.strerror}") from error
-        whole.update(f"{name}\0{own}\n".encode(errors="surrogateescape"))
-    return whole.hexdigest()
-
-
-def require_same(pinned: str, directory: Path, files: Collection[Path]) -> None:
-    """Raises SetupError if the files are not those that a run was planned with."""
-    found = digest(directory, files)
-    if pinned != found:
+def _require_few(found: Collection[Path], directory: Path) -> None:
+    if len(found) > MOST_FILES:
         raise SetupError(
-            f"the sources in {directory} have changed since the run was planned (sha256 "
-            f"{pinned[:8]} then, {found[:8]} now): put them back and repeat the command, or begin "
-            f"another run with --run-id. {WHICH}. They are, the last changed first: "
-            f"{in_short(last_changed_first(files), directory)}"
+            f"sources: more than {MOST_FILES} files in {directory} would be pinned: name fewer"
         )
 
 
-def last_changed_first(files: Iterable[Path]) -> list[Path]:
-    return sorted(files, key=lambda path: -path.stat().st_mtime)
+def hashes(directory: Path, files: Iterable[Path]) -> dict[str, str]:
+    """SHA-256 (hex) by the name of each file: below `directory`, or the whole path of another.
+
+    Raises SetupError on a file that cannot be read, and on too much.
+    """
+    found, size = {}, 0
+    for file in files:
+        try:
+            size += file.stat().st_size
+            if size > MOST_BYTES:  # before it is read: it may be a data set
+                raise SetupError(
+                    f"{file} is too large to be pinned, with the other sources more than "
+                    f"{MOST_BYTES >> 20} MiB. Data that argv names can be a placeholder: "
+                    'fixed = { data = "PATH" } and "{data}" in argv'
+                )
+            found[_name(file, directory)] = sha256(file.read_bytes()).hexdigest()
+        except OSError as error:
+            raise SetupError(f"cannot read the source {file}: {error.strerror}") from error
+    return dict(sorted(found.items()))
 
 
-def in_short(files: Sequence[Path], directory: Path) -> str:
-    """The first few by their names below the directory."""
-    names = [_name(path, directory) for path in files[:MOST_NAMED]]
-    rest = len(files) - len(names)
-    return ", ".join(names) + (f" and {rest} more" if rest else "")
+def _name(file: Path, directory: Path) -> str:
+    name = file.relative_to(directory) if file.is_relative_to(directory) else file
+    return os.fsencode(name.as_posix()).decode(errors="replace")
 
 
-def _name(path: Path, directory: Path) -> str:
-    """Below the directory, or the whole path of what lies elsewhere."""
-    return (path.relative_to(directory) if path.is_relative_to(directory) else path).as_posix()
+def require_same(pinned: Mapping[str, str], directory: Path) -> None:
+    """Raises SetupError, naming them, if files are not those that a run was planned with."""
+    changed = [name for name, digest in pinned.items() if _digest(directory / name) != digest]
+    if changed:
+        raise SetupError(
+            f"the sources in {directory} have changed since the run was planned: "
+            f"{in_short(changed)}. Put them back and repeat the command, or begin another run with "
+            "--run-id"
+        )
 
 
-def _require_few(found: Collection[Path], directory: Path) -> None:
-    if len(found) > MOST_FILES:
-        raise _too_much(directory, f"more than {MOST_FILES} files of source")
+def _digest(file: Path) -> str:
+    try:
+        return sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return "gone"
 
 
-def _too_much(directory: Path, what: str) -> SetupError:
-    return SetupError(
-        f"{directory} has {what}: name what decides the score with the setting sources, for "
-        'example sources = ["train.py", "model/**/*.py"]'
-    )
+def in_short(names: Collection[str]) -> str:
+    """The first few names, and how many more."""
+    first = ", ".join(sorted(names)[:MOST_NAMED])
+    return first + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")

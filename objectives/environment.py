@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from objectives.api import CommandLine, Context, SetupError
+from objectives.process import MARK
 from objectives.secrets import HIDDEN, is_secret_name, redacted
-
-MARK = "ATTEMPT_ID"
 
 ALLOWED = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM"),
@@ -23,8 +22,7 @@ ALLOWED = (
     *("HF_HUB_OFFLINE", "TRANSFORMERS_CACHE", "TORCH_HOME", "TRITON_CACHE_DIR", MARK),
 )
 """Names, with `*` for the rest of one. None of them holds a secret by custom, and none tells a
-program that it is one of many: RANK, WORLD_SIZE, MASTER_ADDR and their like stay behind.
-The mark is on all processes of an attempt: by it they are found when their supervisor is dead."""
+program that it is one of many."""
 
 ONE_PROCESS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """With these a training believes to be one process of many, and waits for the others."""

@@ -1,15 +1,22 @@
-"""What all objectives have in common whose program is not ours."""
+"""What all objectives have in common whose program is not ours.
+
+Three doors lead to one: `command`, `python:module:function` and a checkout of nanochat. They
+differ in how knobs go in and how a score comes out. Knobs, budget, sources, versions, the record
+of what was started and the fingerprint are here.
+"""
 
 import json
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from objectives import process, sources
 from objectives.api import (
     CommandLine,
     Context,
@@ -19,10 +26,8 @@ from objectives.api import (
     SetupError,
     Variant,
 )
-from objectives.programs import process, sources
-from objectives.programs.environment import record, revision
-from objectives.programs.knobs import DeclaredKnob, space_of
-from objectives.space import SearchSpace
+from objectives.environment import record, revision
+from objectives.space import DeclaredKnob, SearchSpace
 
 BUDGET = "budget"
 """The setting that says how long a program trains, in whatever unit it takes."""
@@ -34,7 +39,8 @@ class ProgramConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     knobs: dict[str, DeclaredKnob] = Field(default={})  # to search
-    code: str | None = Field(default=None, pattern=r"\A[0-9a-f]{64}\z")  # SHA-256 of the sources
+    sources: tuple[str, ...] = ()  # patterns of what decides a score beside the program's files
+    code: dict[str, str] | None = None  # SHA-256 by the name of each file that was pinned
 
 
 Config = TypeVar("Config", bound=ProgramConfig)
@@ -53,13 +59,13 @@ class ProgramObjective(Objective, Generic[Config]):
     config: Config
 
     def pinned(self) -> Self:
-        """With the hash of the sources as they are now, unless it has one: it is on record then.
+        """With the hashes of the sources as they are now, unless they are on record already.
 
         Raises SetupError where they cannot be read.
         """
         if self.config.code is not None:
             return self
-        code = sources.digest(self.directory, self.source_files)
+        code = sources.hashes(self.directory, self.source_files)
         return replace(self, config=self.config.model_copy(update={"code": code}))
 
     @property
@@ -67,20 +73,36 @@ class ProgramObjective(Objective, Generic[Config]):
     def directory(self) -> Path:
         """Where the program is."""
 
-    @property
     @abstractmethod
-    def source_files(self) -> Collection[Path]:
-        """The files that decide a score, as they are now. Raises SetupError on too many."""
+    def program_files(self) -> Iterable[Path]:
+        """The files of the user's that the settings name as the program."""
+
+    def import_places(self, files: Iterable[Path]) -> Collection[Path]:
+        """Folders in which a program of these files finds modules of the user's."""
+        scripts = {file.parent for file in files if file.suffix == ".py"}
+        return {self.directory, self.directory / "src", *scripts}
 
     @property
+    def source_files(self) -> set[Path]:
+        """The program's files, what `sources` names, and the user's modules that these import.
+
+        Raises SetupError on too many.
+        """
+        files = set(self.program_files())
+        places = self.import_places(files)
+        return sources.with_imports(
+            files | sources.matching(self.directory, self.config.sources), places
+        )
+
+    @cached_property
     def code(self) -> str:
         """SHA-256 (hex) of the sources as they were when it was planned."""
-        assert self.config.code is not None, "pinned() has measured it"
-        return self.config.code
+        return sha256(json.dumps(self.config.code, sort_keys=True).encode()).hexdigest()
 
     def require_same_sources(self) -> None:
         """Raises SetupError, naming files, if the sources are not those that were planned with."""
-        sources.require_same(self.code, self.directory, self.source_files)
+        assert self.config.code is not None, "pinned() has measured it"
+        sources.require_same(self.config.code, self.directory)
 
     @property
     def spec(self) -> ObjectiveSpec:
@@ -89,7 +111,7 @@ class ProgramObjective(Objective, Generic[Config]):
 
     @property
     def space(self) -> SearchSpace:
-        return space_of(self.config.knobs)
+        return SearchSpace.declared(self.config.knobs)
 
     @property
     def fingerprint(self) -> str:
@@ -97,7 +119,7 @@ class ProgramObjective(Objective, Generic[Config]):
         parts = {
             "name": self.name,
             "settings": self.config.model_dump(
-                mode="json", exclude_none=True, exclude=set(self.unscored)
+                mode="json", exclude_none=True, exclude={"knobs", "sources", *self.unscored}
             ),
             "space": self.space.model_dump(),
             "data": self.data(),

@@ -1,6 +1,7 @@
-"""A program started, listened to, and gone when we are done with it."""
+"""A program that is started, heard and ended, and what the kernel says of processes."""
 
 import codecs
+import ctypes
 import fcntl
 import os
 import re
@@ -12,35 +13,39 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 from typing import TextIO
 
 import psutil
 
 from objectives.api import CommandLine, OutOfMemoryError, ProgramFailedError, SetupError
-from objectives.programs import kernel
+
+LINUX = sys.platform == "linux"
+_PR_SET_PDEATHSIG = 1
+
+MARK = "ATTEMPT_ID"
+"""The variable on all processes of an attempt: by it they are found when their supervisor died."""
 
 TAIL_LINES = 30
 LONGEST_LINE = 8192
 """Characters of a line that are looked at; a program may write more without an end to it."""
 
 READ_BYTES = 1 << 16
-PIPE_BYTES = 1 << 20
-"""What a pipe may hold where the system does not say."""
-
-_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
-"""What colours a terminal, moves its cursor or names its window: no part of what is said."""
-
 BEAT_SECONDS = 1.0
 CHECK_SECONDS = 5.0
 """How often a silent program is asked for its CPU time."""
 
 LEAST_CPU_SHARE = 0.01
-"""Of the time between two checks: what waits for ever uses less."""
+"""Of the time between two checks: a process that waits for ever uses less."""
 
+Heartbeat = Callable[[Mapping[str, float]], None]
 Listener = Callable[[str], Mapping[str, float] | None]
-"""Hears each line, of stdout and stderr alike; may answer with metrics, or raise to end it all."""
+"""Gets each line, of stdout and stderr alike; may answer with metrics, or raise to end it all."""
+
+_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+"""Colours, cursor moves and window titles of a terminal."""
 
 OUT_OF_MEMORY = re.compile(
     r"(?:CUDA|HIP|MPS|XPU)[ \w:]{0,40} out of memory|OutOfMemoryError|^MemoryError\b"
@@ -50,10 +55,7 @@ OUT_OF_MEMORY = re.compile(
 )
 """As torch, JAX, CUDA, C++, Python and the system say it."""
 
-
-_SAYS_LITTLE = re.compile(r"\W*(?:Pass --helpshort or --helpfull .*)?")
-"""A frame's edge, as rich draws it, and absl's advice: what is wrong stands before them."""
-
+_SIGNALS = {one.value: one.name for one in signal.Signals}
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """By the signal, or a shell says so of what it started."""
 
@@ -68,8 +70,8 @@ class Exit:
 
     @property
     def last_line(self) -> str:
-        """The last line that says something."""
-        said = (line for line in reversed(self.tail) if not _SAYS_LITTLE.fullmatch(line))
+        """The last line with a word in it: a frame of rich's is drawn around an error."""
+        said = (line for line in reversed(self.tail) if re.search(r"\w", line))
         return next((line.strip(" \t\r\n│") for line in said), "")
 
     def require_success(self) -> None:
@@ -80,25 +82,15 @@ class Exit:
         """
         if self.code == 0:
             return
-        if self.code > 0:
-            how = f"exited with status {self.code}"
-        else:
-            how = f"killed by signal {-self.code} {_signal_name(-self.code)}".rstrip()
+        how = f"exited with status {self.code}"
+        if self.code < 0:
+            how = f"killed by signal {-self.code} {_SIGNALS.get(-self.code, '')}".rstrip()
         if self.out_of_memory:
             raise OutOfMemoryError(f"{how}: {self.out_of_memory}")
         raise ProgramFailedError(how + (self.last_line and f": {self.last_line}"))
 
 
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return ""
-
-
-def run(
-    line: CommandLine, listener: Listener, heartbeat: Callable[[Mapping[str, float]], None]
-) -> Exit:
+def run(line: CommandLine, listener: Listener, heartbeat: Heartbeat) -> Exit:
     """Run the program to its end. Its output goes to our own, and each line to `listener`.
 
     Output or CPU time is its sign of life, passed on as a heartbeat. Nothing of its process group
@@ -107,7 +99,7 @@ def run(
     """
     if not line.directory.is_dir():
         raise SetupError(f"cannot start {line.argv[0]!r}: there is no directory {line.directory}")
-    killed_before = kernel.oom_kills()
+    killed_before = oom_kills()
     started = _start(line)
     try:
         exit_ = _Conversation(started, listener, heartbeat).listen()
@@ -118,13 +110,13 @@ def run(
         for pipe in (started.stdout, started.stderr):
             assert pipe is not None
             pipe.close()
-    if exit_.code in _KILLED and kernel.oom_kills() > killed_before:
+    if exit_.code in _KILLED and oom_kills() > killed_before:
         raise OutOfMemoryError("killed by signal 9 SIGKILL: the kernel ran out of memory")
     return exit_
 
 
 def _start(line: CommandLine) -> subprocess.Popen[bytes]:
-    kernel.libc()
+    libc()
     try:
         return subprocess.Popen(
             line.argv,
@@ -135,26 +127,25 @@ def _start(line: CommandLine) -> subprocess.Popen[bytes]:
             stderr=subprocess.PIPE,
             process_group=0,
             # Also when we are killed. It takes no lock that another thread of ours could hold.
-            preexec_fn=partial(kernel.die_with_parent, os.getpid()),  # noqa: PLW1509
+            preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509
         )
     except (OSError, ValueError) as error:  # ValueError: a NUL, which no argument can have
         reason = getattr(error, "strerror", None) or error
         raise SetupError(f"cannot start {line.argv[0]!r} in {line.directory}: {reason}") from error
 
 
-@dataclass
 class _Stream:
-    """One of the program's streams, cut into lines."""
+    """One of the program's streams, passed on to ours and cut into lines."""
 
-    ours: TextIO
-    _decoder: codecs.IncrementalDecoder = field(
-        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
-    )
-    _rest: str = ""
+    def __init__(self, ours: TextIO) -> None:
+        self._ours, self._rest = ours, ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def lines(self, data: bytes) -> list[str]:
         """The lines that end in `data`; at its end (no data) what is left."""
-        self._pass_on(data)
+        self._ours.flush()
+        self._ours.buffer.write(data)  # bytes: our own encoding may not have what it writes
+        self._ours.buffer.flush()
         text = self._decoder.decode(data, final=not data)
         *whole, rest = re.split(r"[\r\n]+", self._rest + text)
         self._rest = rest[:LONGEST_LINE]
@@ -163,66 +154,54 @@ class _Stream:
         said = (_CONTROL.sub("", one[:LONGEST_LINE]) for one in whole)
         return [one for one in said if one]
 
-    def _pass_on(self, data: bytes) -> None:
-        """Byte for byte: our own encoding may not have what the program writes."""
-        self.ours.flush()
-        self.ours.buffer.write(data)
-        self.ours.buffer.flush()
-
 
 class _Conversation:
     """The program's two streams, listened to until it ends."""
 
     def __init__(
-        self,
-        started: subprocess.Popen[bytes],
-        listener: Listener,
-        heartbeat: Callable[[Mapping[str, float]], None],
+        self, started: subprocess.Popen[bytes], listener: Listener, heartbeat: Heartbeat
     ) -> None:
         self._started, self._listener, self._heartbeat = started, listener, heartbeat
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._metrics: dict[str, float] = {}
         self._beat_at = self._checked_at = time.monotonic()
-        self._is_alive = False
-        self._cpu_seconds = 0.0
+        self._is_alive, self._cpu_seconds = False, 0.0
         self._out_of_memory = ""
 
     def listen(self) -> Exit:
-        assert self._started.stdout is not None
-        assert self._started.stderr is not None
+        """A process that it left behind may hold the streams open: its own end is the end."""
+        started = self._started
+        assert started.stdout is not None
+        assert started.stderr is not None
         streams = {
-            self._started.stdout.fileno(): _Stream(sys.stdout),
-            self._started.stderr.fileno(): _Stream(sys.stderr),
+            started.stdout.fileno(): _Stream(sys.stdout),
+            started.stderr.fileno(): _Stream(sys.stderr),
         }
-        with selectors.DefaultSelector() as selector:
-            end = _end_of(self._started.pid)
-            for descriptor in (*streams, *end):
-                os.set_blocking(descriptor, False)
-                selector.register(descriptor, selectors.EVENT_READ)
-            try:
-                self._until_it_ends(selector, streams)
-            finally:
-                for descriptor in end:
-                    os.close(descriptor)
+        end = os.pidfd_open(started.pid)
+        try:
+            with selectors.DefaultSelector() as selector:
+                for descriptor in (*streams, end):
+                    os.set_blocking(descriptor, False)
+                    selector.register(descriptor, selectors.EVENT_READ)
+                while started.poll() is None:
+                    for key, _ in selector.select(BEAT_SECONDS):
+                        if key.fd in streams and self._drain(key.fd, streams[key.fd]) == 0:
+                            selector.unregister(key.fd)
+                    self._beat()
+        finally:
+            os.close(end)
+        for descriptor, stream in streams.items():
+            # All that it wrote itself is in the pipe, however much another process adds.
+            left = fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
+            while left > 0 and (taken := self._drain(descriptor, stream)):
+                left -= taken
+            self._handle(stream.lines(b""))
         if self._metrics:
             self._heartbeat(self._metrics)
-        return Exit(self._started.returncode, tuple(self._tail), self._out_of_memory)
-
-    def _until_it_ends(
-        self, selector: selectors.BaseSelector, streams: Mapping[int, _Stream]
-    ) -> None:
-        """A process that it left behind may hold the streams open: its own end is the end."""
-        pause = BEAT_SECONDS if len(selector.get_map()) > len(streams) else BEAT_SECONDS / 20
-        while self._started.poll() is None:
-            for key, _ in selector.select(pause):
-                if key.fd in streams and self._drain(key.fd, streams[key.fd]) == 0:
-                    selector.unregister(key.fd)
-            self._beat()
-        for descriptor, stream in streams.items():
-            self._finish(descriptor, stream)
+        return Exit(started.returncode, tuple(self._tail), self._out_of_memory)
 
     def _drain(self, descriptor: int, stream: _Stream) -> int | None:
-        """Hear what is there to be read, so many bytes. 0: there never will be more. None: now."""
+        """Handle what can be read, so many bytes. 0: there never will be more. None: not now."""
         try:
             data = os.read(descriptor, READ_BYTES)
         except BlockingIOError:
@@ -231,13 +210,6 @@ class _Conversation:
             self._is_alive = True
             self._handle(stream.lines(data))
         return len(data)
-
-    def _finish(self, descriptor: int, stream: _Stream) -> None:
-        """Hear what the pipe holds: all that it wrote itself, however much another one adds."""
-        left = _capacity(descriptor)
-        while left > 0 and (taken := self._drain(descriptor, stream)):
-            left -= taken
-        self._handle(stream.lines(b""))
 
     def _handle(self, lines: list[str]) -> None:
         for line in lines:
@@ -260,19 +232,8 @@ class _Conversation:
             self._metrics, self._is_alive, self._beat_at = {}, False, now
 
 
-def _end_of(pid: int) -> tuple[int, ...]:
-    """A descriptor that can be read when the process has ended, where there is such a thing."""
-    return (os.pidfd_open(pid),) if hasattr(os, "pidfd_open") else ()
-
-
-def _capacity(descriptor: int) -> int:
-    """The most bytes that a pipe holds."""
-    get_size = getattr(fcntl, "F_GETPIPE_SZ", None)  # Linux alone has it
-    return PIPE_BYTES if get_size is None else fcntl.fcntl(descriptor, get_size)
-
-
 def cpu_seconds(pid: int, *, itself: bool = True) -> float:
-    """Of all that a process started and that still lives, and of the process itself."""
+    """CPU time of all that a process started and that still lives, and of the process itself."""
     total = 0.0
     with suppress(psutil.Error):
         root = psutil.Process(pid)
@@ -281,3 +242,43 @@ def cpu_seconds(pid: int, *, itself: bool = True) -> float:
                 times = process.cpu_times()
                 total += times.user + times.system
     return total
+
+
+def die_with_parent(parent: int) -> None:
+    """Get SIGKILL when the parent dies; exit at once if it is dead already."""
+    if LINUX:
+        libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+@cache
+def libc() -> ctypes.CDLL:
+    """The C library; to be loaded before a fork whose child needs it."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def oom_kills() -> int:
+    """How many processes the kernel has killed for want of memory on this machine."""
+    with suppress(OSError), open("/proc/vmstat", "rb") as file:
+        for line in file:
+            if line.startswith(b"oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+CGROUPS = Path("/sys/fs/cgroup")
+_MEMORY_V1 = ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")
+
+
+def memory_bytes(cgroups: Path = CGROUPS) -> tuple[int, int]:
+    """(total, available) for this process: the machine's, or less in a container."""
+    found = psutil.virtual_memory()
+    total, available = int(found.total), int(found.available)
+    for limit, used in (("memory.max", "memory.current"), _MEMORY_V1):
+        with suppress(OSError, ValueError):
+            most = int((cgroups / limit).read_text())
+            if most < total:
+                left = most - int((cgroups / used).read_text())
+                return most, min(available, max(left, 0))
+    return total, available

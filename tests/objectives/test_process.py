@@ -13,15 +13,14 @@ from typing import Any
 import psutil
 import pytest
 
+from objectives import process
 from objectives.api import (
     CommandLine,
     DivergedError,
     OutOfMemoryError,
-    ProgramFailedError,
     SetupError,
 )
-from objectives.programs import kernel, process
-from objectives.programs.process import Exit, run
+from objectives.process import Exit, memory_bytes, run
 from tests.objectives.processes import is_running
 
 Run = Callable[..., Exit]
@@ -78,23 +77,24 @@ def test_every_line_of_both_streams_is_heard_and_passed_on(
     assert capsysbinary.readouterr() == (b"a\n\nb\n", b"c\n")
 
 
-def test_a_last_line_without_an_end_is_heard(python: Run, heard: list[str]) -> None:
-    python("print('score: 1', end='')")
-    assert heard == ["score: 1"]
+LINES = [
+    ("print('score: 1', end='')", ["score: 1"]),
+    ("print('1 %\\r2 %\\r3 %')", ["1 %", "2 %", "3 %"]),
+    (r"print('\x1b[2K\x1b]0;title\x07\x1b[1;38;5;9mloss: 1\x1b[0m')", ["loss: 1"]),
+    ("import sys; print(repr(sys.stdin.read()))", ["''"]),
+    ("import os; os.write(1, b'\\xc3'); os.write(1, b'\\xa4\\n')", ["ä"]),
+    ("import os; print('PATH' in os.environ, os.environ['WORD'])", ["False a b"]),
+    ("for n in range(20_000): print(n)", [str(n) for n in range(20_000)]),
+]
 
 
-def test_a_progress_bar_is_heard_as_lines(python: Run, heard: list[str]) -> None:
-    python("print('1 %\\r2 %\\r3 %')")
-    assert heard == ["1 %", "2 %", "3 %"]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [r"\x1b[32mloss: 1\x1b[0m", r"loss: \x1b[1;38;5;9m1\x1b[m", r"\x1b[2K\x1b]0;title\x07loss: 1"],
-)
-def test_colours_are_no_part_of_a_line(line: str, python: Run, heard: list[str]) -> None:
-    assert python(f"print('{line}')").last_line == "loss: 1"
-    assert heard == ["loss: 1"]
+@pytest.mark.parametrize(("code", "lines"), LINES)
+def test_lines_are_heard_as_a_person_reads_them(
+    code: str, lines: list[str], python: Run, heard: list[str]
+) -> None:
+    ended = python(code, WORD="a b")
+    assert heard == lines
+    assert ended.tail == tuple(lines[-process.TAIL_LINES :])
 
 
 def test_what_is_no_text_is_passed_on_byte_for_byte(
@@ -112,18 +112,6 @@ def test_a_huge_line_is_heard_as_far_as_it_is_looked_at(python: Run, heard: list
 
     assert [len(line) for line in heard] == [process.LONGEST_LINE, len("score: 1")]
     assert ended.last_line == "score: 1"
-
-
-def test_a_character_cut_by_the_pipe_is_whole(python: Run, heard: list[str]) -> None:
-    python("import os, sys; os.write(1, b'\\xc3'); sys.stderr.write('.'); os.write(1, b'\\xa4\\n')")
-    assert "ä" in heard
-
-
-def test_a_chatty_program_keeps_only_its_last_lines(python: Run, heard: list[str]) -> None:
-    ended = python("for n in range(20_000): print(n)")
-
-    assert len(heard) == 20_000
-    assert ended.tail == tuple(str(n) for n in range(20_000 - process.TAIL_LINES, 20_000))
 
 
 def test_metrics_that_a_line_gives_come_with_a_heartbeat(
@@ -227,7 +215,7 @@ def test_a_program_is_gone_with_us_when_we_are_killed(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from objectives.api import CommandLine
-from objectives.programs.process import run
+from objectives.process import run
 tell = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 line = CommandLine((sys.executable, "-S", "-c", tell), Path({str(tmp_path)!r}), {{}})
 run(line, lambda text: None, lambda metrics: None)
@@ -241,59 +229,31 @@ run(line, lambda text: None, lambda metrics: None)
         assert time.monotonic() - began < 60
 
 
-def test_it_reads_nothing_from_us(python: Run, heard: list[str]) -> None:
-    python("import sys; print(repr(sys.stdin.read()))")
-    assert heard == ["''"]
-
-
-def test_it_gets_its_environment_and_no_other(python: Run, heard: list[str]) -> None:
-    python("import os; print(sorted(os.environ.items()))", WORD="a b")
-    assert "('WORD', 'a b')" in heard[0]
-    assert "PATH" not in heard[0]
-
-
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
         (("./nothing",), "cannot start './nothing' in .*: No such file or directory"),
         ((".",), "cannot start '.' in .*: Permission denied"),
         (("echo", "a\0b"), "cannot start 'echo' in .*: embedded null byte"),
+        (("/bin/sh",), "there is no directory .*/nowhere"),
     ],
 )
 def test_what_cannot_be_started_is_a_mistake_of_setup(
     argv: tuple[str, ...], expected: str, tmp_path: Path
 ) -> None:
+    directory = tmp_path / "nowhere" if "nowhere" in expected else tmp_path
     with pytest.raises(SetupError, match=expected):
-        run(CommandLine(argv, tmp_path, {"PATH": "/bin"}), lambda line: None, lambda metrics: None)
+        run(CommandLine(argv, directory, {"PATH": "/bin"}), lambda line: None, lambda metrics: None)
 
 
-def test_a_directory_that_is_missing_is_named(tmp_path: Path) -> None:
-    line = CommandLine(("/bin/sh",), tmp_path / "nowhere", {})
-    with pytest.raises(SetupError, match=r"there is no directory .*/nowhere"):
-        run(line, lambda line: None, lambda metrics: None)
-
-
-def test_the_kernels_kill_for_memory_is_known(python: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    kills = iter((4, 5))
-    monkeypatch.setattr(kernel, "oom_kills", lambda: next(kills))
-    with pytest.raises(OutOfMemoryError, match="the kernel ran out of memory"):
-        python("import os; os.kill(os.getpid(), 9)")
-
-
-def test_a_shell_says_so_of_what_it_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("code", ["os.kill(os.getpid(), 9)", "os._exit(137)"])  # as a shell says
+def test_the_kernels_kill_for_memory_is_known(
+    code: str, python: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kills = iter((4, 5))
-    monkeypatch.setattr(kernel, "oom_kills", lambda: next(kills))
-    line = CommandLine(("/bin/sh", "-c", "exit 137"), tmp_path, {})
-    with pytest.raises(OutOfMemoryError):
-        run(line, lambda line: None, lambda metrics: None)
-
-
-def test_somebody_elses_kill_is_a_failure(python: Run) -> None:
-    ended = python("import os; os.kill(os.getpid(), 9)")
-    with pytest.raises(ProgramFailedError, match="killed by signal 9 SIGKILL"):
-        ended.require_success()
+    monkeypatch.setattr(process, "oom_kills", lambda: next(kills))
+    with pytest.raises(OutOfMemoryError, match="the kernel ran out of memory"):
+        python(f"import os; {code}")
 
 
 def test_a_word_of_memory_is_kept_beyond_the_last_lines(python: Run) -> None:
@@ -301,3 +261,22 @@ def test_a_word_of_memory_is_kept_beyond_the_last_lines(python: Run) -> None:
     ended: Any = python(code)
     assert ended.out_of_memory == "CUDA out of memory. Tried to allocate 2 GiB"
     ended.require_success()  # it found a way
+
+
+@pytest.mark.parametrize(
+    ("limit", "used"),
+    [
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ],
+)
+def test_a_containers_limit_counts_where_it_is_less_than_the_machine(
+    tmp_path: Path, limit: str, used: str
+) -> None:
+    everything = memory_bytes(tmp_path)
+    (tmp_path / "memory").mkdir()
+    (tmp_path / limit).write_text("max\n")
+    assert memory_bytes(tmp_path)[0] == everything[0] > 1 << 20
+    (tmp_path / limit).write_text(f"{1 << 20}\n")
+    (tmp_path / used).write_text(f"{1 << 18}\n")
+    assert memory_bytes(tmp_path) == (1 << 20, 3 << 18)

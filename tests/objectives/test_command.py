@@ -1,0 +1,418 @@
+"""Small real programs as objectives: what is refused, what arrives, what counts as a score."""
+
+import json
+import math
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from objectives.api import (
+    Context,
+    DivergedError,
+    Measurement,
+    NoScoreError,
+    ObjectiveError,
+    ObjectiveSpec,
+    OutOfMemoryError,
+    ProgramFailedError,
+    SetupError,
+)
+from objectives.command.objective import CommandObjective
+from objectives.command.result import ResultRefusedError
+from objectives.registry import load
+
+PYTHON = (sys.executable, "-I", "-S", "-c")
+"""A Python that starts in 20 ms."""
+
+LR = {"kind": "log10", "min": 1e-4, "max": 0.1, "baseline": 0.003}
+SAY_ONE = "print('score: 1')"
+IN_FILE = {"file": "{directory}/result.json", "key": "eval.loss"}
+
+Make = Callable[..., CommandObjective]
+Measure = Callable[..., Measurement]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where the user's program is."""
+    (tmp_path / "place").mkdir()
+    return tmp_path / "place"
+
+
+@pytest.fixture
+def make(place: Path) -> Make:
+    """An objective that runs `program`, or `argv`, with one knob `lr` unless others are given."""
+
+    def objective(program: str = SAY_ONE, **settings: Any) -> CommandObjective:
+        usual: dict[str, Any] = {"argv": [*PYTHON, program], "directory": str(place)}
+        usual |= {"knobs": {"lr": LR}, "score": "score"}
+        return CommandObjective.from_settings({**usual, **settings})
+
+    return objective
+
+
+@pytest.fixture
+def beats() -> list[Mapping[str, float]]:
+    return []
+
+
+@pytest.fixture
+def context(tmp_path: Path, beats: list[Mapping[str, float]]) -> Context:
+    directory = tmp_path / "evaluation"
+    directory.mkdir()
+    return Context(directory, "cpu", 1, beats.append, "this-attempt")
+
+
+@pytest.fixture
+def measure(make: Make, context: Context) -> Measure:
+    """Makes the objective and evaluates its baseline on seed 7."""
+
+    def evaluate(program: str = SAY_ONE, **settings: Any) -> Measurement:
+        objective = make(program, **settings)
+        knobs = {knob.name: knob.baseline for knob in objective.space.knobs}
+        return objective.evaluate(knobs, 7, context)
+
+    return evaluate
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"score": {"file": "out/result.json", "key": "a.b"}, "send": "json"},
+        {"score": {"pattern": "loss is (.*)"}, "send": "flags"},
+        {"budget": 100, "budget_name": "steps", "fixed": {"a": True, "b": 1, "c": 1.0, "d": "1"}},
+        {"budget": 3e10, "environment": {"FLOPS": "{budget}"}, "pass_environment": ["HF_TOKEN"]},
+        {"measures": {"steps": "n"}, "sources": ["*.sh"], "failures": {"loss is nan": "nan"}},
+    ],
+)
+def test_a_spec_gives_an_equal_objective(settings: dict[str, Any], make: Make) -> None:
+    objective = make(**settings)
+    again = load(ObjectiveSpec.model_validate_json(objective.spec.model_dump_json()))
+    assert again == objective
+    assert (again.spec, again.fingerprint) == (objective.spec, objective.fingerprint)
+    fixed = [one.spec.settings["fixed"].values() for one in (objective, again)]
+    assert [type(value) for value in fixed[0]] == [type(value) for value in fixed[1]]
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"argv": []}, "argv"),
+    ({"argv": [""]}, "begins with the program"),
+    ({"argv": ["{lr}", "x"]}, "begins with the program"),
+    ({"argv": "python train.py"}, "expected a list"),
+    ({"argv": ["train", "{lr"]}, "brace"),
+    ({"argv": ["train", "{rl}"]}, "{rl}"),
+    ({"argv": ["train", "{lr!r}"]}, "{lr!r}"),
+    ({"argv": ["train", '{"a": 1}']}, "unknown placeholder"),
+    ({"argv": ["train", "{knobs_file}"]}, "{knobs_file}"),
+    ({"argv": ["train", "{budget}"]}, "budget = NUMBER"),
+    ({"argv": ["train", "a\0b"]}, "NUL"),
+    ({"knobs": {}}, "at least one"),
+    ({"knobs": {"seed": LR}}, "{seed}"),
+    ({"fixed": {"device": "cpu"}}, "{device}"),
+    ({"fixed": {"lr": 1}}, "fixed as well"),
+    ({"fixed": {"a b": 1}}, "'a b'"),
+    ({"fixed": {"a": [1]}}, "fixed.a"),
+    ({"seed": "lr"}, "lr: two things"),
+    ({"budget": 1, "budget_name": "seed"}, "seed: two things"),
+    ({"budget": 1}, "does not reach"),
+    ({"budget": 0, "budget_name": "n"}, "budget"),
+    ({"budget_name": "steps"}, "names no budget"),
+    ({"send": "argv"}, "does not reach"),
+    ({"argv": ["train", "{lr}"], "fixed": {"depth": 3}}, "depth does not reach"),
+    ({"send": "shell"}, "send"),
+    ({"score": ""}, "score"),
+    ({"score": "val:loss"}, "score"),
+    ({"score": {"file": "a.json"}}, "score"),
+    ({"score": {"pattern": "loss"}}, "one group"),
+    ({"score": {"pattern": "("}}, "regular expression"),
+    ({"failures": {"[": "nan"}}, "regular expression"),
+    ({"failures": {"nan": "diverged"}}, "failures.nan"),
+    ({"score": {"file": "result.json", "key": "a"}}, "{directory}/result.json"),
+    ({"score": {"file": "../result.json", "key": "a"}, "send": "json"}, "own directory"),
+    ({"score": {"file": "knobs.json", "key": "a"}, "send": "json"}, "another name"),
+    ({"measures": {"a b": "x"}}, "'a b'"),
+    ({"environment": {"A=B": "x"}}, "A=B"),
+    ({"environment": {"ATTEMPT_ID": "x"}}, "ATTEMPT_ID"),
+    ({"environment": {"X": "{nothing}"}}, "environment.X"),
+    ({"environment": {"HF_TOKEN": "swordfish"}}, "pass_environment"),
+    ({"fixed": {"a.b": 1, "a_b": 2}, "send": "environment"}, "A_B: two things"),
+    ({"fixed": {"path": "x"}, "send": "environment"}, "another variable"),
+    ({"needs": {"gpus": 1}}, "needs.gpus"),
+    ({"code": "abc"}, "code"),
+    ({"agrv": ["train"]}, "'argv'"),
+    ({"argv": ["train", "https://me:swordfish@host/x"]}, "user name or a password"),
+]
+
+
+@pytest.mark.parametrize(("settings", "word"), REFUSED)
+def test_what_cannot_be_meant_is_refused_in_one_line(settings: dict[str, Any], word: str) -> None:
+    usual = {"argv": ["train"], "knobs": {"lr": LR}, "score": "loss", "code": {}}
+    with pytest.raises(ValueError, match="command") as raised:
+        load(ObjectiveSpec(name="command", settings={**usual, **settings}))
+    message = str(raised.value)
+    assert word in message
+    assert "\n" not in message
+    assert "swordfish" not in message
+
+
+def test_what_has_a_placeholder_is_not_sent_again(make: Make) -> None:
+    argv = ["train", "seed={seed}", "{depth}"]
+    fixed, variables = {"depth": 3, "width": 4}, {"STEPS": "{budget}"}
+    config = make(argv=argv, fixed=fixed, environment=variables, budget=10, budget_name="s").config
+    assert config.sent == {"lr": "lr", "width": "width"}
+    assert make(argv=["train", "{{lr}}"]).config.sending == "key=value"
+    assert make(argv=["train", "{lr}"], send="json").config.sent == {"seed": "seed"}
+
+
+def test_the_knobs_as_a_person_gives_them(make: Make) -> None:
+    depth = {"kind": "int", "min": 1, "max": 8, "baseline": 2}
+    knobs, values = {"lr": LR, "depth": depth}, {"lr": 1e-05, "depth": 3.0}
+    placed = make(argv=["train", "--lr", "{lr}", "-d{depth}", "{seed}"], knobs=knobs)
+    assert placed.arguments(values) == ("--lr", "1e-05", "-d3")
+    assert make(knobs=knobs, send="flags").arguments(values) == ("--lr=1e-05", "--depth=3")
+    assert make(knobs=knobs, send="json").arguments(values) == ()
+
+
+# What arrives
+
+HOSTILE = (
+    *("; rm -rf victim #", "$(rm -rf victim)`rm -rf victim`", "$HOME ${HOME}", "one\ntwo\r\n"),
+    *("<script>", "=cmd()|'/c calc'!A0", "'\"\\'", "läßt \U0001f9e8 \u202e", "--help", "-", ""),
+    *("  a  b\t", "*? [a-z] ~ {a,b}", "\x1b[31mred\x07", "{lr} {{seed}}", "../../etc", "a=b=c"),
+)
+DUMP = """
+import json, os, sys
+json.dump([sys.argv[1:], dict(os.environ)], open(os.environ["SEEN"], "w"))
+print("score: 1")
+"""
+
+
+@pytest.mark.parametrize("send", ["argv", "key=value", "flags", "environment"])
+def test_hostile_text_arrives_as_literal_arguments(
+    send: str, make: Make, context: Context, tmp_path: Path, place: Path
+) -> None:
+    (place / "victim").mkdir()
+    names = [f"w{number}" for number in range(len(HOSTILE))]
+    placed = ["{lr}", *(f"{{{name}}}" for name in names)] if send == "argv" else []
+    literal = [text.replace("{", "{{").replace("}", "}}") for text in HOSTILE]
+    argv = [*PYTHON, DUMP.replace("{", "{{").replace("}", "}}"), *literal, *placed]
+    fixed = dict(zip(names, HOSTILE, strict=True))
+    variables = {"SEEN": str(tmp_path / "seen.json")}
+    objective = make(argv=argv, fixed=fixed, send=send, environment=variables, seed="")
+    objective.evaluate({"lr": 0.01}, 1, context)
+    arguments, environment = json.loads((tmp_path / "seen.json").read_text())
+    assert arguments[: len(HOSTILE)] == list(HOSTILE)
+    pairs = {"lr": "0.01", **fixed}
+    assert (
+        arguments[len(HOSTILE) :]
+        == {
+            "argv": list(pairs.values()),
+            "key=value": [f"{name}={text}" for name, text in pairs.items()],
+            "flags": [f"--{name}={text}" for name, text in pairs.items()],
+            "environment": [],
+        }[send]
+    )
+    if send == "environment":
+        assert {name: environment[name.upper()] for name in pairs} == pairs
+    assert (place / "victim").exists()
+
+
+def test_secrets_and_marks_of_many_processes_stay_behind(
+    make: Make, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MY_TOKEN", "WORLD_SIZE", "GIVEN"):
+        monkeypatch.setenv(name, f"the {name}")
+    program = DUMP.replace("{", "{{").replace("}", "}}")
+    variables = {"SEEN": str(tmp_path / "seen.json")}
+    make(program, environment=variables, pass_environment=["GIVEN"]).evaluate(
+        {"lr": 0.01}, 1, context
+    )
+    _, environment = json.loads((tmp_path / "seen.json").read_text())
+    assert "WORLD_SIZE" not in environment
+    assert "MY_TOKEN" not in environment
+    assert environment["GIVEN"] == "the GIVEN"
+    assert environment["ATTEMPT_ID"] == "this-attempt"
+
+
+# What counts as a result
+
+MIXED = "print('---\\nval_bpb: 0.9979\\nnum_steps: 953\\npeak_mb=45060.2\\nflops: 3e10')"
+
+
+def test_a_block_gives_score_measures_and_metrics(
+    measure: Measure, beats: list[Mapping[str, float]]
+) -> None:
+    found = measure(MIXED, score="val_bpb", measures={"steps": "num_steps", "train_flops": "flops"})
+    assert (found.score, found.steps, found.tokens) == (0.9979, 953, 0)
+    assert (found.train_flops, found.eval_flops) == (3e10, 0.0)
+    assert found.metrics == {"peak_mb": 45060.2}
+    assert beats[-1]["val_bpb"] == 0.9979
+    assert 0 < found.train_seconds < 60
+
+
+SCORES: list[tuple[str, Any, float]] = [
+    ("for n in range(5): print('epoch', n, 'loss', 1 / (n + 1), 'next')", "loss (\\S+)", 0.2),
+    ("import sys; print('score: 3', file=sys.stderr)", "", 3.0),
+    ("print('score: 1\\nscore = 2')", "", 2.0),
+    ("print('score: nan')", "", math.nan),
+    ("print('score: -inf')", "", -math.inf),
+    ("print('CUDA out of memory, halving the batch\\nscore: 2')", "", 2.0),
+]
+
+
+@pytest.mark.parametrize(("program", "pattern", "expected"), SCORES)
+def test_the_score_is_what_was_said_last(
+    program: str, pattern: str, expected: float, measure: Measure
+) -> None:
+    score = {"pattern": pattern} if pattern else "score"
+    assert measure(program, score=score).score == pytest.approx(expected, nan_ok=True)
+
+
+def test_measures_beside_a_score_that_is_no_number_may_be_missing(measure: Measure) -> None:
+    measures = {"steps": "steps", "mode": "mode", "loss": "loss"}
+    found = measure("print('score: nan\\nsteps: 3\\nloss: nan')", measures=measures)
+    assert (found.steps, found.metrics) == (3, {})
+
+
+FAILS: list[tuple[str, dict[str, Any], type[ObjectiveError], str]] = [
+    ("print('bye\\n')", {}, NoScoreError, "'bye'"),
+    ("pass", {}, NoScoreError, "nothing"),
+    ("print('b1')", {"score": {"pattern": "a(.)"}}, NoScoreError, "a(.)"),
+    ("print('INFO epoch 3 score: 0.5')", {}, NoScoreError, "score\\\\s*[:=]"),
+    ("print('score: 0.5\\nscore: 0.4 (best)')", {}, ResultRefusedError, "0.4 (best)"),
+    ("print('score: 1,5\\nbye')", {}, ResultRefusedError, "'1,5'"),
+    ("print('loss none')", {"score": {"pattern": "loss (.*)"}}, ResultRefusedError, "'none'"),
+    ("print('score: 1')", {"measures": {"steps": "n"}}, NoScoreError, "measures.steps"),
+    ("print('score: 1\\nn: 0.5')", {"measures": {"steps": "n"}}, ResultRefusedError, "0.5"),
+    ("print('score: 1\\nn: 1e30')", {"measures": {"steps": "n"}}, ResultRefusedError, "1e+30"),
+    ("print('score: 1\\nn: -1')", {"measures": {"train_flops": "n"}}, ResultRefusedError, "-1"),
+    ("print('score: 1\\nn: nan')", {"measures": {"x": "n"}}, ResultRefusedError, "measures.x"),
+    ("import os; print('score: 1', flush=True); os._exit(3)", {}, ProgramFailedError, "status 3"),
+    ("import os; os.kill(os.getpid(), 9)", {}, ProgramFailedError, "SIGKILL"),
+    ("raise MemoryError", {}, OutOfMemoryError, "MemoryError"),
+    ("print('loss: nan')", {"failures": {"loss: nan": "nan"}}, DivergedError, "loss: nan"),
+    ("print('loss: nan')", {"failures": {"loss: nan": "oom"}}, OutOfMemoryError, "loss: nan"),
+    ("pass", {"argv": ["./missing"]}, SetupError, "./missing"),
+    ("pass", {"needs": {"gpu": True}}, SetupError, "GPU"),
+    ("pass", {"needs": {"threads": 2}}, SetupError, "backend.threads=2"),
+]
+
+
+@pytest.mark.parametrize(("program", "settings", "error", "word"), FAILS)
+def test_every_other_end_says_why(
+    program: str, settings: dict[str, Any], error: type[ObjectiveError], word: str, measure: Measure
+) -> None:
+    with pytest.raises(error) as raised:
+        measure(program, **settings)
+    assert word in str(raised.value).splitlines()[0]
+
+
+def test_the_log_repeats_the_last_lines(measure: Measure) -> None:
+    with pytest.raises(NoScoreError) as raised:
+        measure("for n in range(100): print('line', n)", score="loss")
+    assert str(raised.value).splitlines()[2:] == [f"line {n}" for n in range(70, 100)]
+
+
+FILES: list[tuple[str, float | str]] = [
+    ('{"eval": {"loss": 0.25}, "attempt_id": "this-attempt"}', 0.25),
+    ('{"eval": {"loss": NaN}}', math.nan),
+    ('{"eval": {"accuracy": 1}}', "eval.loss"),
+    ('{"eval": {"loss": "0.5"}}', "typed wrongly"),
+    ('{"eval": {"loss": true}}', "typed wrongly"),
+    ('{"eval": {"loss": null}}', "null"),
+    (f'{{"eval": {{"loss": 1{"0" * 400}}}}}', "larger than any float"),
+    ('{"eval": {"loss": 0.5}', "cannot be read"),
+    ('{"eval": {"loss": 0.5}, "eval": {"loss": 0.4}}', "cannot be read"),
+    ("[" * 100_000, "cannot be read"),
+    ("[0.5]", "no object"),
+    ('{"attempt_id": "yours", "eval": {"loss": 0.5}}', "another attempt"),
+    (" " * 1_000_001, "1000000 bytes"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FILES, ids=range(len(FILES)))
+def test_a_result_file_is_read_with_suspicion(
+    text: str, expected: float | str, measure: Measure, tmp_path: Path
+) -> None:
+    (tmp_path / "text").write_text(text)
+    copy = "import sys; open(sys.argv[2], 'w').write(open(sys.argv[1]).read())"
+    argv = [*PYTHON, copy, str(tmp_path / "text"), "{directory}/result.json"]
+    if isinstance(expected, float):
+        found = measure(argv=argv, score=IN_FILE).score
+        assert found == pytest.approx(expected, nan_ok=True)
+        return
+    with pytest.raises((ResultRefusedError, NoScoreError)) as raised:
+        measure(argv=argv, score=IN_FILE)
+    assert expected in str(raised.value).splitlines()[0]
+
+
+@pytest.mark.parametrize("made", ["old", "link", "pipe", "folder"])
+def test_a_result_that_the_evaluation_did_not_write_is_refused(
+    made: str, measure: Measure, tmp_path: Path
+) -> None:
+    old = tmp_path / "old.json"
+    old.write_text('{"eval": {"loss": 0.1}}')
+    os.utime(old, (1e9, 1e9))
+    command = {"old": f"cp -p {old}", "link": f"ln -s {old}", "pipe": "mkfifo", "folder": "mkdir"}
+    argv = ["sh", "-c", f"{command[made]} $0", "{directory}/result.json"]
+    with pytest.raises(ResultRefusedError, match=r"result\.json"):
+        measure(argv=argv, score=IN_FILE, send="json")
+
+
+# Before it is started
+
+
+def test_the_programs_files_are_pinned_and_what_else_lies_there_is_not(
+    place: Path, make: Make, context: Context
+) -> None:
+    for name in ("train.py", "model.py", "bin/tool", "conf.yaml", "runs/train.py", "extra.json"):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text("import model\n" if name.endswith(".py") else "one")
+    python = [sys.executable, "train.py", "{lr}", "--x=conf.yaml", "x" * 5000]
+    objective = make(argv=python, sources=["*.json"])
+    assert set(objective.config.code or {}) == {"train.py", "model.py", "extra.json"}
+    assert set(make(argv=["bin/tool", "conf.yaml"]).config.code or {}) == {"bin/tool", "conf.yaml"}
+    (place / "copy_of_train.py").write_text("import model\n")
+    objective.require_same_sources()
+    assert make(argv=python, sources=["*.json"]).spec == objective.spec
+    (place / "model.py").write_text("edited = True")
+    for refuse in (objective.preflight, lambda: objective.evaluate({"lr": 0.1}, 1, context)):
+        with pytest.raises(SetupError, match=r"model\.py"):
+            refuse()
+    assert not list(context.directory.iterdir())
+
+
+def test_data_that_argv_names_is_too_large_to_be_pinned(place: Path, make: Make) -> None:
+    with (place / "data.bin").open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(SetupError, match=r"data\.bin"):
+        make(argv=["train", "data.bin"])
+    make(argv=["train", "{data}"], fixed={"data": "data.bin"})
+
+
+def test_what_is_doubtful_is_said_beforehand(
+    make: Make, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MY_WORD", raising=False)
+    doubtful = make(argv=["sh", "-c", "true", "{lr}"], pass_environment=["MY_WORD"])
+    assert len(doubtful.preflight()) == 3
+    (place / "train.sh").write_text("#!/bin/sh\necho score: 1")
+    (place / "train.sh").chmod(0o755)
+    assert make(argv=["./train.sh"]).preflight() == ()
+    for argv in (["no-such-program"], ["./train.py"], [sys.executable, "-O", "train.py"]):
+        with pytest.raises(SetupError, match="there is no"):
+            make(argv=argv).preflight()
+
+
+def test_versions_of_a_python_are_on_record(make: Make) -> None:
+    assert make().provenance["program_python"] == platform.python_version()
+    assert make(argv=["sh", "-c", "true"]).provenance == {}

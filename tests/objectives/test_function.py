@@ -1,0 +1,301 @@
+"""A user's function as an objective: what it gets, what it may do, what is held fast."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from objectives.api import (
+    Context,
+    DivergedError,
+    Measurement,
+    NoScoreError,
+    ObjectiveSpec,
+    SetupError,
+)
+from objectives.function.objective import FunctionObjective, beating, measurement_of
+from objectives.registry import load
+
+KNOBS: dict[str, dict[str, Any]] = {
+    "lr": {"kind": "log10", "min": 1e-4, "max": 0.1, "baseline": 0.003},
+    "depth": {"kind": "int", "min": 1, "max": 8, "baseline": 2},
+}
+BASELINE = {"lr": 0.003, "depth": 2.0}
+SCORE = "def evaluate(knobs, seed, budget, **also):\n    return "
+
+Make = Callable[..., FunctionObjective]
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Path:
+    """The user's directory, with `train.py` in it."""
+    directory = tmp_path / "user"
+    directory.mkdir()
+    (directory / "train.py").write_text(f"{SCORE}knobs['lr'] + seed\n")
+    return directory
+
+
+@pytest.fixture
+def make(user: Path) -> Make:
+    """`make("return None", budget=3)`: an objective whose function has this body."""
+
+    def objective(body: str = "", name: str = "python:train:evaluate", **settings: Any) -> Any:
+        if body:
+            (user / "train.py").write_text(SCORE.replace("return ", f"{body}\n"))
+        given = {"knobs": KNOBS, "directory": str(user), **settings}
+        return load(ObjectiveSpec(name=name, settings=given))
+
+    return objective
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    directory = tmp_path / "evaluation"
+    directory.mkdir()
+    return Context(directory, "cpu", 1, lambda _: None, "an-attempt")
+
+
+def test_a_spec_gives_an_equal_objective_also_when_its_module_is_gone(
+    make: Make, user: Path
+) -> None:
+    objective = make(budget=10, fixed={"width": 8, "names": ["a"]}, sources=["*.py"])
+    (user / "train.py").unlink()
+    again = load(ObjectiveSpec.model_validate_json(objective.spec.model_dump_json()))
+    assert again == objective == load(objective.spec)
+    assert (again.spec, again.fingerprint) == (objective.spec, objective.fingerprint)
+    with pytest.raises(SetupError, match="there is no module train"):
+        objective.preflight()
+    with pytest.raises(ValueError, match="--set directory=DIR"):
+        make()
+
+
+def test_a_directory_is_the_same_from_anywhere(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(user)
+    objective = load(ObjectiveSpec(name="python:train:evaluate", settings={"knobs": KNOBS}))
+    monkeypatch.chdir("/")
+    assert objective.spec.settings["directory"] == str(user)
+    assert load(objective.spec) == objective
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"knobs": {}}, "at least one"),
+        ({"knobs": {"lr": {}}}, "knobs.lr.min"),
+        ({"knobs": {"a b": KNOBS["lr"]}}, "names"),
+        ({"knobs": {"lr": {**KNOBS["lr"], "baseline": 1.0}}}, "knobs.lr"),
+        *(({"budget": budget}, "budget") for budget in (0, float("inf"), "ten", True)),
+        *(({"directory": path}, "directory") for path in ("", "a\0b", "~nobody-of-that-name")),
+        ({"fixed": {"a b": 1}}, "'a b'"),
+        ({"fixed": {"a": [{"b": None}]}}, "no null"),
+        ({"fixed": {"a": [float("nan")]}}, "fixed.a"),
+        ({"fixed": {"url": "https://me:secret@host"}}, "user name or a password"),
+        ({"sources": "*.py"}, "sources"),
+        ({"sources": ["*.py", "modle.py"]}, "modle.py"),
+        ({"code": "x"}, "code"),
+        ({"bugdet": 1}, "'budget'"),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_name(
+    settings: dict[str, Any], word: str, make: Make
+) -> None:
+    with pytest.raises(ValueError, match="python:train:evaluate") as refused:
+        make(**settings)
+    assert word in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["python:train", "python:train.py:f", "python:a b:f", "python:train:1", "python:json:f"]
+)
+def test_what_names_no_function_of_the_users_is_refused(name: str, make: Make) -> None:
+    with pytest.raises(ValueError, match=name.split(":")[1].split(".", 1)[0]):
+        make(name=name)
+
+
+def test_planning_never_imports_it(make: Make, user: Path) -> None:
+    (user / "train.py").write_text("raise SystemExit('imported')")
+    objective = make()
+    assert (objective.space.dimension, objective.flops(), objective.controls()) == (2, None, ())
+    assert len(objective.fingerprint) == 64
+    assert objective.provenance["program_python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+GOT = """import json, pathlib
+    pathlib.Path("got").write_text(json.dumps([knobs, seed, budget, also]))
+    return 1"""
+
+
+def test_the_function_gets_knobs_seed_budget_and_what_is_fixed(
+    make: Make, context: Context, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    objective = make(GOT, budget=10, fixed={"width": 8, "of": {"deep": [1]}})
+    objective.evaluate(BASELINE, 7, context)
+    got = json.loads((context.directory / "got").read_text())
+    assert got == [{"lr": 0.003, "depth": 2}, 7, 10, {"width": 8, "of": {"deep": [1]}}]
+    noted = json.loads((context.directory / "program.json").read_bytes())
+    assert (noted["function"], noted["file"]) == (objective.name, str(user / "train.py"))
+    assert noted["code"] == objective.code
+    alone = make("import os; return float('WORLD_SIZE' in os.environ)")
+    assert alone.evaluate(BASELINE, 7, context).score == 0.0
+    assert os.environ["WORLD_SIZE"] == "8"
+    with pytest.raises(ValueError, match=r"missing \['lr'\], unknown \['x'\]"):
+        objective.evaluate({"x": 1.0, "depth": 2.0}, 7, context)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (numpy.array(2.5), Measurement(score=2.5, train_seconds=9.0)),
+        ({"score": numpy.int64(1), "steps": 3}, Measurement(score=1, steps=3, train_seconds=9)),
+        (Measurement(score=1.0, steps=3), Measurement(score=1.0, steps=3)),
+        *((value, None) for value in (None, True, "0.5", [1.0], {}, {"score": "1"}, {"s": 1})),
+        ({"score": 1, "steps": -1}, None),
+        (10**400, None),
+    ],
+)
+def test_what_is_returned_is_a_measurement_or_refused(
+    value: Any, expected: Measurement | None
+) -> None:
+    if expected is not None:
+        assert measurement_of(value, 9.0) == expected
+        return
+    with pytest.raises(NoScoreError):
+        measurement_of(value, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("from objectives.api import DivergedError; raise DivergedError('up')", DivergedError),
+        ("raise KeyError('x')", KeyError),
+        ("import sys; sys.exit(3)", SystemExit),
+        ("import missing_module", ModuleNotFoundError),
+    ],
+)
+def test_an_exception_passes_as_it_is(
+    body: str, kind: type[BaseException], make: Make, context: Context
+) -> None:
+    with pytest.raises(kind):
+        make(body).evaluate(BASELINE, 7, context)
+
+
+MEDDLES = """
+import os, sys
+def evaluate(knobs, seed, budget):
+    import beside
+    open("left.txt", "w").close()
+    os.chdir("/")
+    sys.path[:] = ["/nowhere"]
+    knobs.clear()
+    return 1.0
+"""
+
+
+def test_the_process_is_as_it_was(make: Make, user: Path, context: Context) -> None:
+    (user / "beside.py").touch()
+    (user / "train.py").write_text(MEDDLES)
+    path, here, writes = list(sys.path), os.getcwd(), sys.dont_write_bytecode
+    make().evaluate(BASELINE, 7, context)
+    assert (sys.path, os.getcwd(), sys.dont_write_bytecode) == (path, here, writes)
+    assert {"train", "beside"}.isdisjoint(sys.modules)
+    assert (context.directory / "left.txt").exists()
+    assert {path.name for path in user.iterdir()} == {"train.py", "beside.py"}
+
+
+COUNTS = """
+import beside
+calls = 0
+def evaluate(knobs, seed, budget):
+    global calls
+    calls += 1
+    return beside.value * 100 + calls
+"""
+
+
+def test_modules_are_kept_for_one_code_and_directory_and_imported_anew_for_another(
+    make: Make, user: Path, context: Context, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    for place, value in ((user, 1), (tmp_path / "other", 2)):
+        (place / "beside.py").write_text(f"value = {value}")
+        (place / "train.py").write_text(COUNTS)
+    one, two = make(), make(directory=str(tmp_path / "other"))
+    found = [objective.evaluate(BASELINE, 1, context).score for objective in (one, two, one, two)]
+    assert found == [101, 201, 102, 202]
+    (user / "beside.py").write_text("value = 3")
+    assert make().evaluate(BASELINE, 3, context).score == 301
+
+
+def test_its_module_and_what_that_imports_is_pinned(
+    make: Make, user: Path, context: Context
+) -> None:
+    (user / "lib").mkdir()
+    (user / "lib/model.py").touch()
+    (user / "train.py").write_text(f"from lib import model\n{SCORE}1\n")
+    objective = make()
+    assert set(objective.config.code or {}) == {"train.py", "lib/model.py"}
+    (user / "copy.py").write_text("import train")
+    assert objective.evaluate(BASELINE, 7, context).score == 1
+    (user / "lib/model.py").unlink()
+    for look in (objective.preflight, lambda: objective.evaluate(BASELINE, 7, context)):
+        with pytest.raises(SetupError, match=r"lib/model\.py"):
+            look()
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("import missing_thing", "missing_thing"),
+        ("def evaluate(:", "line 1"),
+        ("x = 1\ny = x + z", "line 2"),
+        ("evaluate = 3", "a int of the name"),
+        ("def evaluat(): 0", "nothing of the name"),
+        ("import sys; sys.exit('usage: me')", "usage: me"),
+        ("import os; os._exit(0)", "status 0"),
+        ("def evaluate(knobs, seed): 0", "evaluate(knobs, seed)"),
+        ("def evaluate(knobs, seed, budget, more): 0", "'more'"),
+        ("async def evaluate(knobs, seed, budget): 0", "gives no score"),
+        ("import time; time.sleep(60)", "longer than 1.5 s"),
+    ],
+)
+def test_what_cannot_be_imported_or_called_is_refused_beforehand(
+    text: str, word: str, make: Make, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = 1.5 if "sleep" in text else 60.0
+    monkeypatch.setattr("objectives.function.importing.LIMIT_SECONDS", limit)
+    (user / "train.py").write_text(text)
+    with pytest.raises(SetupError) as refused:
+        make().preflight()
+    assert word in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["budgets", "objectives", "orchestrator"])
+def test_a_package_that_has_the_name_of_ours_is_refused(name: str, make: Make, user: Path) -> None:
+    (user / name).mkdir()
+    (user / name / "mine.py").write_text("x = 1")
+    (user / "train.py").write_text(f"from {name}.mine import x\n{SCORE}x\n")
+    with pytest.raises(SetupError, match=name):
+        make().preflight()
+
+
+def test_a_preflight_warns_of_what_can_change_unnoticed(make: Make, user: Path) -> None:
+    (user / "lib").mkdir()
+    (user / "lib/model.py").touch()
+    (user / "train.py").write_text(f"__import__('lib.model')\n{SCORE}0")
+    (warning,) = make().preflight()
+    assert 'sources = ["lib/model.py"]' in warning
+    assert make(sources=["lib/model.py"]).preflight() == ()
+
+
+def test_a_function_has_a_heartbeat_while_it_computes() -> None:
+    beats: list[Mapping[str, float]] = []
+    with beating(beats.append, 0.02):
+        while not beats:
+            sum(range(1000))
