@@ -125,7 +125,6 @@ class Search(Table):
     seeds_per_candidate: int | None = key(
         None, "Seeds of each candidate; default: the tier's.", ge=1, le=MOST_SEEDS
     )
-    warm_start: str | None = key(None, "Start where that search stood: id or directory.")
     known: str | None = key(None, "TOML or JSON with knobs to evaluate first.")
     follows: str | None = key(
         None, "The phase 1 whose Go it follows: id or directory.", "-", "RUN", alias="from"

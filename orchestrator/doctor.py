@@ -1,4 +1,4 @@
-"""Whether all that a run needs is here, with the command that mends what is not. Changes nothing.
+"""Whether all that a run needs is here, with the command that fixes what is not. Changes nothing.
 
 What imports, reads a whole text or runs a user's code is done by a process of its own, with a
 limit: `examine` starts it, `Finding`s say what it found.
@@ -31,10 +31,10 @@ from orchestrator.execution.api import EngineError, Slots
 from orchestrator.execution.devices import Offer, look_at_gpus, visible_gpus
 from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.matrix.campaign import campaign_matrix, cells_of, terms_of
+from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import engine_of, search_plan
-from orchestrator.plan.times import bytes_of_evaluations, free_bytes, known_time, room
+from orchestrator.plan.times import disk_of, free_bytes, times_here
 from orchestrator.running.place import check_place
-from orchestrator.warm_start import foreseen
 
 PACKAGES = ("torch", "ray", "cma", "numpy")
 EXTRAS = {"torch": '"cmaes-orchestrator[nanochat]"'}
@@ -51,7 +51,7 @@ State = Literal["ok", "absent", "missing", "unknown"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One item: its state, the figures that were seen, and the command that mends it."""
+    """One item: its state, the figures that were seen, and the command that fixes it."""
 
     item: str
     state: State
@@ -67,24 +67,29 @@ class Section:
     findings: tuple[Finding, ...]
 
 
-def examine(resolved: Config, *, quick: bool = False) -> tuple[Section, ...]:
-    """Every finding about the run or campaign that is described, by section.
+def examine(config: Config, *, quick: bool = False) -> tuple[Section, ...]:
+    """Return every finding about the run or campaign that is described, by section.
 
     `quick` leaves out the imports and waits only seconds for the objective. Raises ValueError on a
     configuration that no run can be made of.
     """
-    engine, conditions = engine_of(resolved), _conditions(resolved)
+    engine, conditions = engine_of(config), {"": config}
+    for cell in () if config.campaign is None else cells_of(config):
+        layers = replace(config.layers, cell=(cell.name, dict(cell.settings)))
+        conditions[cell.name] = resolve(layers)
+    for each in conditions.values():
+        _ = each.tuned  # raises ValueError on what it cannot be
     offer, slots, devices = _devices(engine)
+    planned = None if slots is None else devices_of(slots)
     seconds = QUICK_SECONDS if quick else READ_SECONDS
     with ExitStack() as stack:
         importing = None
         if not quick:
             importing = stack.enter_context(answered(import_all, PACKAGES, seconds=IMPORT_SECONDS))
-        planned = None if slots is None else devices_of(slots)
         reading = stack.enter_context(answered(read, conditions, planned, seconds=seconds))
         try:
             found = reading()
-            data = tuple(_data(resolved, found["conditions"]))
+            data = tuple(_data(config, found["conditions"]))
         except NoAnswerError as error:
             found = {"disk": {"failed": str(error)}}
             data = (Finding("objective", "unknown", str(error), f"{PROGRAM} doctor"),)
@@ -93,9 +98,9 @@ def examine(resolved: Config, *, quick: bool = False) -> tuple[Section, ...]:
         packages = tuple(_packages(importing, gpus, engine.device, trains=trains))
     return (
         Section("Devices", devices),
-        Section("Packages", (*packages, *map(_tracker, resolved.track.to))),
+        Section("Packages", (*packages, *map(_tracker, config.track.to))),
         Section("Data", data),
-        Section("Disk", tuple(_disk(resolved, found["disk"]))),
+        Section("Disk", tuple(_disk(config, found["disk"]))),
     )
 
 
@@ -109,13 +114,16 @@ def _devices(engine: Engine) -> tuple[Offer | None, Slots | None, tuple[Finding,
     except EngineError as error:
         mend = "ray status (on its head), or give no --address: a run then starts its own Ray"
         return None, None, (Finding("cluster", "missing", str(error), mend),)
-    is_here = engine.address in (None, "local")
+    is_here, free = engine.address in (None, "local"), offer.gpus
     load = f", load {os.getloadavg()[0]:.1f}" if is_here else f" in {offer.where}"
     found = [Finding("CPUs", "ok", f"{offer.cpus} x {offer.cpu_name}{load}")]
-    if not is_here:
-        gpus = f"{offer.gpus} x {offer.gpu_name} in {offer.where}" if offer.gpus else "none"
-        found.append(Finding("GPU", "ok" if offer.gpus else "absent", gpus))
-    busy = _gpus(found) if is_here else 0
+    if is_here:
+        gpus = list(_gpus())
+        found += gpus
+        free = sum(one.state == "ok" for one in gpus)
+    else:
+        seen = f"{offer.gpus} x {offer.gpu_name} in {offer.where}" if offer.gpus else "none"
+        found.append(Finding("GPU", "ok" if offer.gpus else "absent", seen))
     try:
         slots = offer.slots(engine.device, engine.workers, engine.threads)
     except ValueError as error:
@@ -125,7 +133,7 @@ def _devices(engine: Engine) -> tuple[Offer | None, Slots | None, tuple[Finding,
     if is_here:
         found.append(_memory(slots))
     seen = f"{slots.count} on {slots.device}, each with {counted(slots.threads, 'thread')}"
-    if slots.device == "cuda" and 0 < offer.gpus == busy:
+    if slots.device == "cuda" and not free:
         mend = "say --device cpu, or end what is on one of the GPUs"
         found.append(Finding("evaluations at once", "missing", f"{seen}; no GPU is free", mend))
     else:
@@ -133,13 +141,13 @@ def _devices(engine: Engine) -> tuple[Offer | None, Slots | None, tuple[Finding,
     return offer, slots, tuple(found)
 
 
-def _gpus(found: list[Finding]) -> int:
-    """Add each GPU of this machine and what is on it; return how many are not free."""
+def _gpus() -> Iterator[Finding]:
+    """Each GPU of this machine and what is on it."""
     visible, seen = visible_gpus(), look_at_gpus()
     if not visible:
         chosen = "CUDA_VISIBLE_DEVICES" in os.environ and shutil.which("nvidia-smi")
         mend = "unset CUDA_VISIBLE_DEVICES" if chosen else ""
-        found.append(Finding("GPU", "absent", "none that nvidia-smi names to this process", mend))
+        yield Finding("GPU", "absent", "none that nvidia-smi names to this process", mend)
     troubles = {
         device: next((gpu.trouble() for gpu in seen if gpu.is_meant_by(device)), "")
         for device, _ in visible
@@ -147,10 +155,9 @@ def _gpus(found: list[Finding]) -> int:
     free = ",".join(device for device, trouble in troubles.items() if not trouble)
     for device, name in visible:
         trouble = troubles[device]
-        state: State = "absent" if trouble else "ok"
         mend = f"export CUDA_VISIBLE_DEVICES={free}" if trouble and free else ""
-        found.append(Finding(f"GPU {device}", state, f"{name}: {trouble or 'free'}", mend))
-    return len([trouble for trouble in troubles.values() if trouble])
+        state: State = "absent" if trouble else "ok"
+        yield Finding(f"GPU {device}", state, f"{name}: {trouble or 'free'}", mend)
 
 
 def _memory(slots: Slots) -> Finding:
@@ -168,7 +175,7 @@ def _memory(slots: Slots) -> Finding:
 
 
 def import_all(names: tuple[str, ...]) -> dict[str, Any]:
-    """Import each: why one cannot be, and how many GPUs torch sees."""
+    """Import each; return why one cannot be, and how many GPUs torch sees."""
     failed = {}
     for name in names:
         try:
@@ -239,21 +246,22 @@ def _pip(arguments: str) -> str:
 # Data and disk
 
 
-def _conditions(resolved: Config) -> dict[str, Config]:
-    """What is evaluated, by the name of the condition; the configuration's own has none."""
-    found = {"": resolved}
-    if resolved.campaign is not None:
-        for cell in cells_of(resolved):
-            layers = replace(resolved.layers, cell=(cell.name, dict(cell.settings)))
-            found[cell.name] = resolve(layers)
-    for each in found.values():
-        _ = each.tuned  # raises ValueError on what it cannot be
-    return found
-
-
 def read(conditions: Mapping[str, Config], devices: Devices | None) -> dict[str, Any]:
-    """What the evaluations of each rest on, or why there can be none; what runs take of a disk."""
-    found: dict[str, Any] = {name: _read(resolved) for name, resolved in conditions.items()}
+    """Return what the evaluations of each rest on, or why there can be none; what runs take of a
+    disk, by what is planned."""
+    found: dict[str, Any] = {}
+    for name, config in conditions.items():
+        try:
+            objective = config.tuned
+            found[name] = {
+                "warnings": objective.preflight(),
+                "provenance": dict(objective.provenance),
+                "identity": (
+                    f"{len(objective.space.knobs)} knobs, sha256 {objective.fingerprint[:16]}"
+                ),
+            }
+        except SetupError as error:
+            found[name] = {"failed": str(error)}
     try:
         disk: dict[str, Any] = {} if devices is None else _needed_bytes(conditions[""], devices)
     except (SetupError, ValueError, OSError, LedgerCorruptError) as error:
@@ -261,44 +269,28 @@ def read(conditions: Mapping[str, Config], devices: Devices | None) -> dict[str,
     return {"conditions": found, "disk": disk}
 
 
-def _read(resolved: Config) -> dict[str, Any]:
-    try:
-        objective = resolved.tuned
-        return {
-            "warnings": objective.preflight(),
-            "provenance": dict(objective.provenance),
-            "identity": f"{len(objective.space.knobs)} knobs, sha256 {objective.fingerprint[:16]}",
-        }
-    except SetupError as error:
-        return {"failed": str(error)}
-
-
-def _needed_bytes(resolved: Config, devices: Devices) -> dict[str, int]:
+def _needed_bytes(config: Config, devices: Devices) -> dict[str, int]:
     """By the name of what is planned: the tier that is described, or each of them."""
-    root = Path(resolved.runs_dir)
-    measured = known_time(root, resolved.tuned, devices).measured
-    each = None if measured is None else bytes_of_evaluations(measured)
-    if resolved.campaign is not None:
-        plan = campaign_matrix(resolved, terms_of(resolved)).plan(devices, None)
-        return {f"campaign {plan.run_id}": room(plan, root, each).needed}
-    tier = resolved.search.tier
-    tiers: tuple[Tier, ...] = get_args(Tier) if tier is None else (tier,)
-    succession = foreseen(root, resolved, devices.kind)
-    configs = [resolved.having({"search.tier": tier}) for tier in tiers]
+    root, tier = Path(config.runs_dir), config.search.tier
+    each = times_here(root, config.tuned, devices).evaluation_bytes
+    if config.campaign is not None:
+        plan = campaign_matrix(config, terms_of(config)).plan(devices, None)
+        return {f"campaign {plan.run_id}": disk_of(plan, root, each).needed}
+    succession = foreseen(root, config, devices.kind)
+    configs = [config.having({"search.tier": one}) for one in ((tier,) if tier else get_args(Tier))]
     plans = [search_plan(one, devices, None, None, succession) for one in configs]
-    return {f"{p.phase} {p.tier}": room(p, root, each).needed for p in plans}
+    return {f"{plan.phase} {plan.tier}": disk_of(plan, root, each).needed for plan in plans}
 
 
-def _data(resolved: Config, answer: Mapping[str, Any]) -> Iterator[Finding]:
+def _data(config: Config, answer: Mapping[str, Any]) -> Iterator[Finding]:
     """What is trained on and scored on; of a condition only what stands in its way."""
-    name = resolved.objective
-    options = "".join(f" {shell_word(word)}" for word in resolved.layers.words())
+    name = config.objective
+    options = "".join(f" {shell_word(word)}" for word in config.layers.words())
     for condition, part in answer.items():
         of = f" of {condition}" if condition else ""
         if "failed" in part:
-            yield Finding(
-                f"objective{of}", "missing", part["failed"], _mend(part["failed"], name, options)
-            )
+            mend = _mend(part["failed"], name, options)
+            yield Finding(f"objective{of}", "missing", part["failed"], mend)
             continue
         if not condition:
             seen = ", ".join(f"{key} {value}" for key, value in part["provenance"].items())
@@ -317,9 +309,9 @@ def _mend(complaint: str, name: str, options: str) -> str:
     return f"mend that, then {PROGRAM} doctor{options}"
 
 
-def _disk(resolved: Config, needed: Mapping[str, Any]) -> Iterator[Finding]:
+def _disk(config: Config, needed: Mapping[str, Any]) -> Iterator[Finding]:
     """Whether runs can be written, and whether what they take is free: of the least, at least."""
-    root = Path(resolved.runs_dir).absolute()
+    root = Path(config.runs_dir).absolute()
     there = next(path for path in (root, *root.parents) if os.path.lexists(path))
     look, elsewhere = f"ls -ld {shell_word(str(there))}", "name another --runs-dir"
     would = "" if there == root else f" ({root} would be made in it)"
@@ -331,7 +323,7 @@ def _disk(resolved: Config, needed: Mapping[str, Any]) -> Iterator[Finding]:
         seen = f"{there} takes no files of yours{would}"
         yield Finding("writable", "missing", seen, f"{look}, or {elsewhere}")
     try:
-        check_place(root, allow_network=resolved.backend.allow_network_fs)
+        check_place(root, allow_network=config.backend.allow_network_fs)
     except ValueError as error:
         yield Finding("file system", "missing", str(error), elsewhere)
     free, df = free_bytes(root), f"df -h {shell_word(str(there))}"
@@ -357,7 +349,7 @@ Answer = Callable[[], Any]
 
 @contextmanager
 def answered(function: Callable[..., Any], *arguments: Any, seconds: float) -> Iterator[Answer]:
-    """Call the function in a new process from now on; its result is there when it is asked for.
+    """Call the function in a new process; its result is there when it is asked for.
 
     The answer raises NoAnswerError. On leaving, the process is interrupted, then killed, with all
     of its group; what it prints is dropped.
@@ -399,7 +391,7 @@ def _answer(theirs: Connection, function: Callable[..., Any], arguments: tuple[A
         os.dup2(nowhere, descriptor)
     try:
         theirs.send(function(*arguments))
-    except Exception as error:  # whatever a user's code does: the next process tells of it
+    except Exception as error:  # whatever a user's code does: the other process reports it
         theirs.send(NoAnswerError(f"{type(error).__name__}: {error}"))
 
 
@@ -426,22 +418,20 @@ def as_dict(sections: tuple[Section, ...]) -> dict[str, Any]:
 
 
 def to_markdown(sections: tuple[Section, ...]) -> str:
-    """The conclusion, what is to be done, most needed first, and a table for each section."""
+    """The conclusion, what is to be done, and a table for each section."""
     listed = ", ".join(f"{count} {state}" for state, count in _counts(sections).items() if count)
     verdict = "Nothing that a run needs is missing" if nothing_is_missing(sections) else "Not ready"
     lines = ["# Doctor", "", f"{verdict}: {listed}.", ""]
-    every = [finding for section in sections for finding in section.findings]
-    for title, states in (("To mend", ("missing", "unknown")), ("If you want it", ("absent",))):
-        some = [one for state in states for one in every if one.state == state and one.mend]
-        if some:
-            lines += [f"## {title}", ""]
-            lines += [f"- {plain(one.item)} ({one.state}): {plain(one.mend)}" for one in some]
-            lines.append("")
     for section in sections:
-        rows = ((plain(one.item), _bold(one.state), plain(one.seen)) for one in section.findings)
-        lines += [f"## {section.title}", "", *table(("item", "state", "seen"), rows), ""]
+        rows = [
+            (
+                plain(one.item),
+                f"**{one.state}**" if one.state in ("missing", "unknown") else one.state,
+                plain(one.seen),
+            )
+            for one in section.findings
+        ]
+        fixes = [f"- {plain(one.item)}: {plain(one.mend)}" for one in section.findings if one.mend]
+        lines += [f"## {section.title}", "", *table(("item", "state", "seen"), rows), "", *fixes]
+        lines += [""] * bool(fixes)
     return "\n".join(lines)
-
-
-def _bold(state: State) -> str:
-    return f"**{state}**" if state in ("missing", "unknown") else state

@@ -1,4 +1,4 @@
-"""The runs of a file as SLURM jobs: a directory each, and one script that submits them.
+"""The runs of a file as SLURM jobs: a directory for each, and one script that submits them.
 
 A value reaches the shell code of `slurm_templates/` only in a quoted assignment, or in a directive
 whose pattern leaves no room for another one.
@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -33,15 +33,15 @@ from budgets.plan import Calibration, Devices
 from budgets.storage import document
 from objectives.api import SetupError
 from objectives.settings import unknown
-from orchestrator.config import Budget, Config, Values, invalid, resolve, to_toml
-from orchestrator.matrix.campaign import campaign_name, cells_of, runs_of, terms_of
+from orchestrator.config import Budget, Config, invalid, resolve, to_toml
+from orchestrator.matrix.campaign import Cell, campaign_name, cells_of, runs_of, terms_of
 from orchestrator.plan.forecast import forecast_of
-from orchestrator.plan.history import CALIBRATION_SEEDS, calibrations_on
+from orchestrator.plan.history import calibrations_on
+from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import parse_hours, run_name, search_plan, window_of
 from orchestrator.plan.times import Times
 from orchestrator.records.manifest import MANIFEST, ManifestRun, manifest_of_runs
 from orchestrator.records.recorded import find_run
-from orchestrator.warm_start import foreseen
 
 TEMPLATES = Path(__file__).parent / "slurm_templates"
 SUBMIT = "submit_all.sh"
@@ -168,7 +168,7 @@ class Estimate:
     """What a run takes, and where that is known from."""
 
     seconds: float  # wall clock, p90
-    device_seconds: float  # expected, of all slots
+    device_seconds: float  # p50, of all slots
     eval_seconds: float  # of one evaluation, p90
     source: str
 
@@ -180,19 +180,16 @@ class Job:
     name: str
     condition: str
     seed: int
-    config: Config = field(repr=False)  # as the file has it for this run
-    own: Mapping[str, Any]  # values of the job's configuration that are its own, by dotted key
-    control: bool = False
-    levels: Mapping[str, str] = field(default_factory=dict)
-    is_search: bool = True  # or one evaluation
-    config_text: str = ""  # TOML
-    slots: int = 1  # evaluations at once
-    cpus: int = 1
-    gpus: int = 0
-    lead_seconds: int = LEAD_SECONDS  # from so long before the limit no evaluation starts
-    limit_seconds: int = 0
-    max_requeues: int = 0
-    estimate: Estimate | None = None
+    control: bool
+    levels: Mapping[str, str]
+    config_text: str  # TOML
+    slots: int  # evaluations at once
+    cpus: int
+    gpus: int
+    lead_seconds: int  # from so long before the limit no evaluation starts
+    limit_seconds: int
+    max_requeues: int
+    estimate: Estimate | None
 
     @property
     def clock(self) -> str:
@@ -218,63 +215,74 @@ class Export:
     jobs: tuple[Job, ...]
     options: SlurmOptions
     config: Config = field(repr=False)
+    notes: tuple[str, ...] = ()  # to be known before the jobs are submitted
 
 
 def export_of(config: Config, out: Path | None = None) -> Export:
-    """The jobs of a configuration. Raises ValueError, naming what cannot be."""
+    """Return the jobs of a configuration. Raises ValueError, naming what cannot be."""
     options = slurm_options(config)
     if config.backend.address is not None:
         raise ValueError(
             f"backend.address = {config.backend.address!r}: a job runs on a node of its own and "
             "joins no Ray: take it out"
         )
-    name = _export_name(config)
+    if config.campaign is not None:
+        name = campaign_name(config)
+    else:
+        assert config.file is not None, "the command has a file"
+        name = config.search.run_id or config.file.stem
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "search"
     directory = Path(os.path.abspath(name if out is None else out))  # no `..` in scripts
     python = Path(sys.executable if options.python is None else options.python)
     python = python.expanduser().absolute()
     for path in (directory, Path.cwd(), python):
         if not str(path).isprintable():
             raise ValueError(f"expected a printable path, got {str(path)!r}")
-    jobs = tuple(_complete(job, options, directory) for job in _jobs(config))
+    jobs = tuple(_jobs(config, options, directory))
     for job in jobs:
         if job.name.lower() in RESERVED:
             raise ValueError(
                 f"run {job.name}: a file of that name lies beside the runs' directories"
             )
-    return Export(name, directory, Path.cwd(), python, jobs, options, config)
+    export = Export(name, directory, Path.cwd(), python, jobs, options, config)
+    return replace(export, notes=tuple(_notes(export)))
 
 
-def _export_name(config: Config) -> str:
-    if config.campaign is not None:
-        return campaign_name(config)
-    assert config.file is not None, "the command has a file"
-    name = config.search.run_id or config.file.stem
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "search"
-
-
-def _jobs(config: Config) -> Iterator[Job]:
-    """A search, or every cell of a campaign on every seed."""
+def _jobs(config: Config, options: SlurmOptions, directory: Path) -> Iterator[Job]:
+    """A search, or one evaluation for every condition of a campaign on every seed."""
     if config.campaign is None:
+        if config.search.tier is None:
+            raise ValueError("search.tier: say how much to spend: min, target or max")
         name = run_name(config)
-        yield Job(name, name, config.search.seed, config, _own_of_search(config))
-    else:
-        terms_of(config)  # refuses what the objective makes of no cell
-        runs = list(runs_of(config))
-        for cell, seed, name in runs:
-            one = resolve(replace(config.layers, cell=(cell.name, dict(cell.settings))))
-            own = {
-                **_share(one.budget, len(runs)),
-                "campaign.name": re.sub(r"[^a-z0-9._-]", "-", name.lower())[:64],
-                "campaign.seeds": [seed],
-                "campaign.controls": False,
-                "campaign.conditions": [{"name": cell.name}],
-            }
-            yield Job(name, cell.name, seed, one, own, cell.control, cell.levels, is_search=False)
+        own: dict[str, Any] = {"search.run_id": name}
+        if config.search.follows is not None:  # by its directory: the job has another runs_dir
+            there = find_run(config.search.follows, Path(config.runs_dir))
+            own["search.from"] = str(there.absolute())
+        yield _job(config, options, directory, Cell(name, {}), name, config.search.seed, own)
+        return
+    terms_of(config)  # refuses what the objective makes of no cell
+    runs = list(runs_of(config))
+    for cell, seed, name in runs:
+        own = {
+            **_shares(config.budget, len(runs)),
+            "campaign.name": re.sub(r"[^a-z0-9._-]", "-", name.lower())[:64],
+            "campaign.seeds": [seed],
+            "campaign.controls": False,
+            "campaign.conditions": [{"name": cell.name}],
+        }
+        yield _job(_of_cell(config, cell), options, directory, cell, name, seed, own)
 
 
-def _share(budget: Budget, runs: int) -> Values:
-    """An equal part of each cap of a campaign, in whole evaluations. Raises ValueError on less."""
-    found: Values = {}
+def _of_cell(config: Config, cell: Cell) -> Config:
+    return resolve(replace(config.layers, cell=(cell.name, dict(cell.settings))))
+
+
+def _shares(budget: Budget, runs: int) -> dict[str, Any]:
+    """Caps are the whole campaign's: each run has an equal part, a whole number of evaluations.
+
+    Raises ValueError on less.
+    """
+    found: dict[str, Any] = {}
     for name in ("max_evals", "max_device_hours", "max_hours", "max_cost"):
         if (cap := getattr(budget, name)) is not None:
             part = cap // runs if name == "max_evals" else cap / runs
@@ -284,69 +292,72 @@ def _share(budget: Budget, runs: int) -> Values:
     return found
 
 
-def _own_of_search(config: Config) -> dict[str, Any]:
-    if config.search.tier is None:
-        raise ValueError("search.tier: say how much to spend: min, target or max")
-    own = {"search.run_id": run_name(config)}
-    earlier = {"search.from": config.search.follows, "search.warm_start": config.search.warm_start}
-    for name, run in earlier.items():
-        if run is not None:  # by its directory: the job has another runs_dir
-            own[name] = str(find_run(run, Path(config.runs_dir)).absolute())
-    return own
-
-
-def _complete(job: Job, options: SlurmOptions, directory: Path) -> Job:
-    """The job with its share of the cluster, time limit and configuration."""
-    backend = job.config.backend
+def _job(  # noqa: PLR0913, PLR0917 - what tells one job from another
+    config: Config,
+    options: SlurmOptions,
+    directory: Path,
+    cell: Cell,
+    name: str,
+    seed: int,
+    own: Mapping[str, Any],
+) -> Job:
+    """The job with its share of the cluster, time limit and configuration, `own` values in it."""
+    backend, is_search = config.backend, config.campaign is None
     kind: DeviceKind = "cuda" if options.gpus else "cpu"
-    slots, threads = (backend.workers or 1) if job.is_search else 1, backend.threads or 1
+    slots, threads = (backend.workers or 1) if is_search else 1, backend.threads or 1
     cpus = options.cpus_per_task or slots * threads
     if cpus < slots * threads:
         raise ValueError(
-            f"{job.name}: slurm.cpus_per_task: {slots} evaluations of {threads} threads need "
+            f"{name}: slurm.cpus_per_task: {slots} evaluations of {threads} threads need "
             f"{slots * threads} CPUs, got {cpus}"
         )
-    estimate = _estimate(job, kind, Devices(
+    devices = Devices(
         count=slots, kind=kind, name="a device of the cluster", threads=threads, memory_bytes=1
-    ))  # fmt: skip
-    lead = _lead_seconds(options, estimate if job.is_search else None)
-    requeues = REQUEUES if job.is_search else 0
+    )
+    estimate = _estimate(config, devices)
+    lead = _lead_seconds(options, estimate if is_search else None)
     values = {
-        name: value
-        for name, value in job.config.all_values().items()
-        if (table_name := name.partition(".")[0]) not in ("preset", "profile", "factors", "slurm")
-        and not (job.is_search and table_name == "campaign")
+        key: value
+        for key, value in config.all_values().items()
+        if (table_name := key.partition(".")[0]) not in ("preset", "profile", "factors", "slurm")
+        and not (is_search and table_name == "campaign")
     }
-    is_chosen = job.config.source("backend.executor") != "default"
+    is_chosen = config.source("backend.executor") != "default"
     values |= {
-        "runs_dir": str(directory / job.name),
+        "runs_dir": str(directory / name),
         "backend.executor": backend.executor if is_chosen else "local",
         "backend.device": kind,
         "backend.workers": slots,
         "backend.threads": threads,
         "backend.drain_seconds": _drain_seconds(backend.drain_seconds, lead),
         "backend.allow_network_fs": True,  # SLURM runs one job of a name at a time
-        **job.own,
+        **own,
     }
-    window = window_of(job.config.budget)
+    window = window_of(config.budget)
     if window is not None and window.until is not None:  # a node may be in another zone
         values["budget.window"] = window.until.isoformat()
-    comment = f"Run {job.name}: every value that decides it, as exported from {job.config.file}."
-    return replace(
-        job,
-        config_text=to_toml(values, comment),
+    requeues = REQUEUES if is_search else 0
+    return Job(
+        name=name,
+        condition=cell.name,
+        seed=seed,
+        control=cell.control,
+        levels=cell.levels,
+        config_text=to_toml(
+            values, f"Run {name}: every value that decides it, as exported from {config.file}."
+        ),
         slots=slots,
         cpus=cpus,
         gpus=(options.gpus or 0) * slots,
         lead_seconds=lead,
-        limit_seconds=_limit_seconds(job.name, options, estimate, lead),
+        limit_seconds=_limit_seconds(name, options, estimate, lead),
         max_requeues=requeues if options.max_requeues is None else options.max_requeues,
         estimate=estimate,
     )
 
 
 def _lead_seconds(options: SlurmOptions, estimate: Estimate | None) -> int:
-    """Room for one evaluation of a search, so that none is cut short and paid twice."""
+    """Time for one evaluation of a search, so that none is cut short and paid twice."""
     if options.lead_seconds is not None:
         return options.lead_seconds
     wanted = 0 if estimate is None else ceil(estimate.eval_seconds * MARGIN / 60) * 60 + 60
@@ -386,52 +397,41 @@ def _limit_seconds(name: str, options: SlurmOptions, estimate: Estimate | None, 
     return options.time
 
 
-def _estimate(job: Job, kind: DeviceKind, devices: Devices) -> Estimate | None:
-    """What the run takes: one evaluation, or a simulated search and its calibration.
+def _estimate(config: Config, devices: Devices) -> Estimate | None:
+    """The forecast of a search with its calibration, or one evaluation.
 
-    None where nobody has measured an evaluation of the objective.
+    None where nobody has measured an evaluation. A calibration on any CPU, or any GPU, counts:
+    nobody knows yet where the jobs will run.
     """
-    if (found := _measured(job.config, kind)) is None:
+    root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
+    found = calibrations_on(root, config.tuned, devices.kind) if assumed is None else []
+    if assumed is not None:
+        times = Times("assumed", Calibration(assumed_seconds=assumed))
+        place = config.source("evaluation.assume_eval_seconds")
+        source = f"assumed, {assumed:g} s ({place})"
+    elif not found:
         return None
-    known, source = found
-    p90, median = known.p90_seconds, known.median_seconds
-    if not job.is_search:
-        return Estimate(p90, median, p90, source)
-    earlier = foreseen(Path(job.config.runs_dir), job.config, kind)
-    plan = search_plan(job.config, devices, known, None, earlier)
-    is_assumed = job.config.evaluation.assume_eval_seconds is not None
-    took = forecast_of(plan, Times("assumed", known))
+    else:
+        there = found[0].state.plan.devices
+        times = Times("prior", measure(found[0].state))  # the job calibrates on its own devices
+        source = f"measured by {found[0].directory.name} on {there.count} x {there.name}"
+    known = times.calibration
+    assert known is not None
+    if config.campaign is not None:
+        return Estimate(known.p90_seconds, known.median_seconds, known.p90_seconds, source)
+    plan = search_plan(config, devices, known, None, foreseen(root, config, devices.kind))
+    took = forecast_of(plan, times)
     assert took is not None, "a time of an evaluation is known"
-    calibrates = 0 if is_assumed else CALIBRATION_SEEDS
     return Estimate(
-        3600 * (took.hours_p90 + took.long_run_hours_p90) + ceil(calibrates / devices.count) * p90,
-        3600 * (took.device_hours_p50 + took.long_run_device_hours) + calibrates * median,
-        p90,
+        3600 * (took.hours_p90 + took.long_run_hours_p90),
+        3600 * (took.device_hours_p50 + took.long_run_device_hours),
+        known.p90_seconds,
         source,
     )
 
 
-def _measured(config: Config, kind: DeviceKind) -> tuple[Calibration, str] | None:
-    """The time of an evaluation, assumed or of the newest calibration, and where it is from.
-
-    A calibration on any CPU, or any GPU, counts: nobody knows yet where the jobs will run.
-    """
-    assumed = config.evaluation.assume_eval_seconds
-    if assumed is not None:
-        place = config.source("evaluation.assume_eval_seconds")
-        return Calibration(assumed_seconds=assumed), f"assumed, {assumed:g} s ({place})"
-    for result in calibrations_on(Path(config.runs_dir), config.tuned, kind):
-        with suppress(ValueError):  # not one healthy evaluation
-            found, devices = measure(result.state), result.state.plan.devices
-            return found, (
-                f"measured by {result.directory.name} on {devices.count} x {devices.name}, median "
-                f"{found.median_seconds:.3g} s an evaluation"
-            )
-    return None
-
-
 def files_of(export: Export) -> dict[str, str]:
-    """The text of every file of the export, by its path."""
+    """Return the text of every file of the export, by its path."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
@@ -445,22 +445,20 @@ def files_of(export: Export) -> dict[str, str]:
         " ".join(f'"{word}"' if "$" in word else word for word in line.split(" "))
         for line in export.options.setup
     ]
-    common = {"export": export, "slurm": export.options, "jobs": export.jobs, "setup": setup}
-    render = {name: environment.get_template(f"{name}.j2").render for name in _TEMPLATES}
-    files = {SUBMIT: render[SUBMIT](common), "README.md": render["README.md"](
-        common, title=plain(export.name), table=jobs_table(export)
-    )}  # fmt: skip
+
+    def rendered(name: str, **more: Any) -> str:
+        return environment.get_template(f"{name}.j2").render(
+            export=export, slurm=export.options, jobs=export.jobs, setup=setup, **more
+        )
+
+    title, rows = plain(export.name), "\n".join(_table(export))
+    files = {
+        SUBMIT: rendered(SUBMIT),
+        "README.md": rendered("README.md", title=title, table=rows),
+    }
     for job in export.jobs:
         files[f"{job.name}/config.toml"] = job.config_text
-        files[f"{job.name}/run.slurm"] = render["run.slurm"](common, job=job)
-    return files | {MANIFEST: _manifest(export)}
-
-
-_TEMPLATES = (SUBMIT, "README.md", "run.slurm")
-
-
-def _manifest(export: Export) -> str:
-    """What `status DIR` reads."""
+        files[f"{job.name}/run.slurm"] = rendered("run.slurm", job=job)
     runs = [
         ManifestRun(
             name=job.name,
@@ -473,11 +471,12 @@ def _manifest(export: Export) -> str:
         for job in export.jobs
     ]
     manifest = manifest_of_runs(export.name, "slurm", export.config.objective, runs)
-    return document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()
+    text = document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()
+    return files | {MANIFEST: text}
 
 
 def write(directory: Path, files: Mapping[str, str]) -> None:
-    """Writes the files, all or none. Raises ValueError where `directory` holds something."""
+    """Write the files, all or none. Raises ValueError where `directory` holds something."""
     if os.path.lexists(directory) and not (directory.is_dir() and not any(directory.iterdir())):
         raise ValueError(
             f"{directory} is there already: remove it, or name another directory with --out"
@@ -494,18 +493,18 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def notes_of(export: Export) -> Iterator[str]:
-    """What a person should know before the jobs are submitted."""
+def _notes(export: Export) -> Iterator[str]:
+    config = export.config
     if not (export.python.is_file() and os.access(export.python, os.X_OK)):
         yield f"{export.python} cannot be run here: slurm.python names the cluster's interpreter"
-    yield from dict.fromkeys(
-        said for config in _configurations(export) for said in _setup_of(config)
-    )
-    if not export.options.gpus and export.config.backend.device == "auto":
+    cells = () if config.campaign is None else cells_of(config)
+    every = [_of_cell(config, cell) for cell in cells] or [config]
+    yield from dict.fromkeys(said for one in every for said in _said(one))
+    if not export.options.gpus and config.backend.device == "auto":
         yield "backend.device is auto: the jobs run on CPUs. For one GPU each: slurm.gpus = 1"
-    window = window_of(export.config.budget)
+    window = window_of(config.budget)
     if window is not None and window.until is None:
-        yield f"budget.window = {export.config.budget.window} counts from each run's own start"
+        yield f"budget.window = {config.budget.window} counts from each run's own start"
     for job in export.jobs:
         if job.starts > 1:
             yield (
@@ -516,16 +515,7 @@ def notes_of(export: Export) -> Iterator[str]:
             yield f"{job.name} is requeued {job.max_requeues} times at most: raise slurm.time"
 
 
-def _configurations(export: Export) -> Iterator[Config]:
-    """The configuration of each cell."""
-    if export.config.campaign is None:
-        yield export.config
-        return
-    for cell in cells_of(export.config):
-        yield resolve(replace(export.config.layers, cell=(cell.name, dict(cell.settings))))
-
-
-def _setup_of(config: Config) -> Sequence[str]:
+def _said(config: Config) -> Sequence[str]:
     """What is said of the objective's data and settings before it is evaluated."""
     try:
         return config.tuned.preflight()
@@ -533,9 +523,9 @@ def _setup_of(config: Config) -> Sequence[str]:
         return (f"{config.objective} cannot be evaluated here: {error}",)
 
 
-def jobs_table(export: Export) -> str:
+def _table(export: Export) -> list[str]:
     """Every run as a row of a Markdown table."""
-    columns = (">#", "run", "type", ">est. time", ">limit", ">CPUs", ">GPUs")
+    columns = (">#", "run", "type", ">p90", ">limit", ">CPUs", ">GPUs")
     rows = (
         (
             number,
@@ -548,53 +538,45 @@ def jobs_table(export: Export) -> str:
         )
         for number, job in enumerate(export.jobs, 1)
     )
-    return "\n".join(table(columns, rows))
+    return table(columns, rows)
 
 
-def preview(export: Export, notes: Sequence[str]) -> str:
+def preview(export: Export) -> str:
     """What a person looks at before `--write`, as Markdown."""
-    jobs, kind = export.jobs, "GPU-hours" if export.options.gpus else "device-hours"
+    jobs, unit = export.jobs, "GPU-hours" if export.options.gpus else "Device-hours"
     known = [job.estimate.device_seconds for job in jobs if job.estimate]
-    expected = f"{sum(known) / 3600:.3g} expected" if known else "no estimate"
-    if known and len(known) < len(jobs):
-        expected += f" of {len(known)} of {len(jobs)} runs"
-    once = sum(job.limit_seconds * job.slots for job in jobs) / 3600
-    most = sum(job.limit_seconds * job.slots * (1 + job.max_requeues) for job in jobs) / 3600
+    expected = "no estimate"
+    if known:
+        expected = f"{sum(known) / 3600:.3g} expected (p50) for {len(known)} of {len(jobs)} runs"
+    limits = sum(job.limit_seconds * job.slots for job in jobs) / 3600
     sources = dict.fromkeys(job.estimate.source for job in jobs if job.estimate)
-    listed = [
-        *(f"Time: {source}" for source in sources),
-        *(f"note: {note}" for note in notes),
-    ]
-    return (
+    lines = [
         f"# {plain(export.name)}: {len(jobs)} jobs, {sum(job.control for job in jobs)} of them "
-        f"controls\n\n{jobs_table(export)}\n\n"
-        f"{kind.capitalize()}: {expected}, {once:.3g} until the time limits, "
-        f"{most:.3g} with all requeues.\n\n" + "\n".join(f"- {plain(line)}" for line in listed)
-    )
+        "controls",
+        "",
+        *_table(export),
+        "",
+        f"{unit}: {expected}, {limits:.3g} until the time limits.",
+        "",
+        *(f"- Time: {plain(source)}" for source in sources),
+        *(f"- note: {plain(note)}" for note in export.notes),
+    ]
+    return "\n".join(lines)
 
 
-def as_dict(export: Export, notes: Sequence[str]) -> dict[str, Any]:
+def as_dict(export: Export) -> dict[str, Any]:
     """The same as JSON."""
     return {
         "name": export.name,
         "directory": str(export.directory),
         "total_runs": len(export.jobs),
-        "runs": [
-            {
-                "name": job.name,
-                "condition": job.condition,
-                "seed": job.seed,
-                "control": job.control,
-                "levels": dict(job.levels),
-                "estimated_seconds": job.estimate and job.estimate.seconds,
-                "estimated_device_seconds": job.estimate and job.estimate.device_seconds,
-                "estimate_from": job.estimate and job.estimate.source,
-                "limit_seconds": job.limit_seconds,
-                "cpus": job.cpus,
-                "gpus": job.gpus,
-            }
-            for job in export.jobs
-        ],
+        "runs": [_as_row(job) for job in export.jobs],
         "files": sorted(files_of(export)),
-        "notes": list(notes),
+        "notes": list(export.notes),
     }
+
+
+def _as_row(job: Job) -> dict[str, Any]:
+    row = asdict(job)
+    del row["config_text"]
+    return row

@@ -31,6 +31,7 @@ from orchestrator.execution.files import SUMMARY
 from orchestrator.execution.files import read as read_file
 from orchestrator.matrix.campaign import points_of
 from orchestrator.plan.comparisons import due
+from orchestrator.plan.phase2 import carried
 from orchestrator.plan.seeds import evaluation_seeds
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.diverged import ReplayError
@@ -40,7 +41,6 @@ from orchestrator.records.recorded import as_of, is_there
 from orchestrator.running.settle import attempt_id, settled, settles
 from orchestrator.running.tries import judged
 from orchestrator.search import Search
-from orchestrator.warm_start import carried
 
 
 class DivergedError(Exception):
@@ -304,7 +304,7 @@ def _elsewhere(directory: Path, state: RunState) -> Iterator[str]:
         yield f"source: the ledger of {source.run_id} is not beside this run, or another one"
         return
     path, then = found
-    _, point = carried(source.run_id, then, space_of(plan))
+    point, _ = carried(source.run_id, then, space_of(plan))
     grade = "" if then.decided is None else then.decided.grade
     if (point, grade) != (source.point, source.grade):
         raise DivergedError(f"the plan's source is not what {path} says")

@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from typer import Context, Option
 
 from budgets.formatting import plain, printable
-from budgets.plan import Tier
+from budgets.plan import Devices
 from orchestrator.cli.options import (
     FILE,
     FOLLOWING,
     SEARCH,
     Json,
     Request,
-    numbers_of,
     requested,
     taking,
 )
@@ -27,53 +26,54 @@ from orchestrator.look.page import named_file
 from orchestrator.matrix.campaign import campaign_name
 from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
 from orchestrator.plan.fit import (
+    Available,
     Choice,
-    Room,
     Wanted,
+    available,
     best,
     choices,
+    chosen,
     fit_text,
     profiles,
-    room_of,
+    read,
     too_short,
+    write,
 )
 from orchestrator.plan.history import calibration_here
+from orchestrator.plan.page import page_of, page_text
+from orchestrator.plan.phase2 import followed, foreseen
 from orchestrator.plan.resolve import slots_of
 from orchestrator.plan.times import times_here
-from orchestrator.warm_start import foreseen, warm_start_of
 
 
-def plan_phase(config: Config, counts: tuple[int, ...], *, as_json: bool, in_full: bool) -> None:
-    """Print what would be spent, also on so many devices. Touches nothing."""
-    from orchestrator.plan.page import circumstances, page_of, page_text
-
-    root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
-    warnings, notes = [*config.tuned.preflight()], tuple[str, ...]()
+def devices_for(config: Config, count: int | None) -> Devices:
+    """This machine's devices, or so many of their kind."""
     devices = devices_of(slots_of(config))
-    earlier = warm_start_of(root, config, devices.kind)
+    return devices if count is None else devices.model_copy(update={"count": count})
+
+
+def plan_phase(config: Config, count: int | None, *, as_json: bool, in_full: bool) -> None:
+    """Print what would be spent. Touches nothing."""
+    warnings, devices = [*config.tuned.preflight()], devices_for(config, count)
+    earlier = followed(Path(config.runs_dir), config, devices.kind)
     if earlier is not None:
         warnings += earlier.objections.values()
-        notes = earlier.notes
-    succession = None if earlier is None else earlier.succession(config)
-    under, unread = circumstances(root, config.tuned, devices, assumed, succession)
-    tiers = get_args(Tier) if config.search.tier is None else (config.search.tier,)
-    page = page_of(config, under, tiers, counts)
+    page = page_of(config, devices, None if earlier is None else earlier.succession(config))
+    warnings += page.warnings
     if as_json:
-        print_json({**page.as_dict(), "notes": notes, "warnings": [*warnings, *unread]})
+        print_json({**page.as_dict(), "warnings": warnings})
         return
     print_markdown(page_text(page, in_full=in_full))
-    for note in notes:
-        print(printable(f"Note: {note}."))
-    for warning in (*warnings, *unread):
+    for warning in warnings:
         print(printable(f"Warning: {warning}."))
 
 
 @taking(FILE, FOLLOWING, SEARCH)
 def plan(
     context: Context,
-    counts: Annotated[
-        str | None,
-        Option("--devices", metavar="1,4,8", help="Compare these numbers of devices."),
+    count: Annotated[
+        int | None,
+        Option("--devices", metavar="N", min=1, help="Plan for so many devices of this kind."),
     ] = None,
     verbose: Annotated[
         bool, Option("--verbose", help="And what all of it rests on: times, disk, rules, checks.")
@@ -97,19 +97,16 @@ def plan(
 
     Writes nothing, but with --out FILE the choice into a configuration.
     """
-    also_on = () if counts is None else numbers_of("--devices", counts)
     fitting = fitting_of(fit, out, choice)
-    if fitting is not None and also_on:
-        raise ValueError("--fit has a page of its own: plan without it for --devices")
     request = requested(context)
     if request.config.campaign is not None:
-        if fitting is not None or also_on:
+        if fitting is not None or count is not None:
             raise ValueError("--fit, --devices: of a search, and the file has a campaign")
         plan_campaign(request)
     elif fitting is not None:
-        fit_phase(request, fitting)
+        fit_phase(request, fitting, count)
     else:
-        plan_phase(request.config, also_on, as_json=as_json, in_full=verbose)
+        plan_phase(request.config, count, as_json=as_json, in_full=verbose)
 
 
 @dataclass(frozen=True)
@@ -129,44 +126,42 @@ def fitting_of(fit: bool, file: Path | None, number: int | None) -> Fitting | No
     return Fitting(file, number) if fit else None
 
 
-def fit_phase(request: Request, fitting: Fitting) -> None:
+def fit_phase(request: Request, fitting: Fitting, count: int | None) -> None:
     """Print what fits; write the choice where a file is named, and nothing else."""
-    now = datetime.now(UTC)
-    config, root, assumed = request.config, Path(request.config.runs_dir), _assumed(request)
-    devices, room = devices_of(slots_of(config)), room_of(config.budget, now)
-    times = times_here(root, config.tuned, devices, assumed)
+    config, root = request.config, Path(request.config.runs_dir)
+    devices = devices_for(config, count)
+    there = available(config.budget, datetime.now(UTC))
+    times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
     wanted = Wanted(
         config,
         devices,
         times,
-        room,
+        there,
         foreseen(root, config, devices.kind),
         calibrated=lambda objective: calibration_here(root, objective, devices),
     )
     found = choices(wanted)
-    changes = None if fitting.file is None else _applied(request, fitting, found, room)
+    changes = None if fitting.file is None else _written(request, fitting, found, there)
     if request.as_json:
         document = {
-            "available_hours": room.hours,
+            "available_hours": there.hours,
             "fits": best(found) is not None,
             "choices": [choice.as_dict() for choice in found],
             "prior": None if times.prior is None else times.prior.sentence(),
-            "profiles": profiles(config.tuned, times, room),
+            "profiles": profiles(config.tuned, times, there),
             "applied": changes,
         }
         print_json(document)
         return
-    print_markdown(fit_text(found, room))
+    print_markdown(fit_text(found, there))
     if times.prior is not None:
         print_line(printable(f"Note: {times.prior.sentence()}."))
     if changes is not None:
         print_line(printable(changes) if changes else f"{fitting.file} says so already.")
 
 
-def _applied(request: Request, fitting: Fitting, found: list[Choice], room: Room) -> str:
+def _written(request: Request, fitting: Fitting, found: list[Choice], there: Available) -> str:
     """Write the choice; what changes in the file. Raises ValueError where nothing fits."""
-    from orchestrator.plan import fit as apply
-
     path, choice = fitting.file, best(found)
     assert path is not None, "only where a file is named"
     if fitting.number is not None:
@@ -174,24 +169,19 @@ def _applied(request: Request, fitting: Fitting, found: list[Choice], room: Room
             raise ValueError(f"--choice: expected 1 to {len(found)}, got {fitting.number}")
         choice = found[fitting.number - 1]
         if not choice.fits:
-            raise ValueError(f"--choice {fitting.number}: {choice.idea.what} does not fit")
+            raise ValueError(f"--choice {fitting.number}: {choice.what} does not fit")
     if choice is None:
-        raise ValueError(f"--out: {too_short(found, room)}")
-    before = apply.read(named_file("--out", path))
-    if before and request.config.file != path:
+        raise ValueError(f"--out: {too_short(found, there)}")
+    if read(named_file("--out", path)) and request.config.file != path:
         raise ValueError(
             f"--out: {path} is there, and this plan knows nothing of what it says: plan with "
             f"{path} too, or name a new file"
         )
-    values: dict[str, Any] = {**_given(request), **apply.chosen(choice)}
-    if _assumed(request) is not None and choice.plan.calibration is not None:
-        assumed = choice.plan.calibration.median_seconds
-        values["evaluation.assume_eval_seconds"] = assumed
-    return apply.write(path, apply.applied(before, values))
-
-
-def _assumed(request: Request) -> float | None:
-    return request.config.evaluation.assume_eval_seconds
+    values: dict[str, Any] = {**_given(request), **chosen(choice)}
+    assumed = request.config.evaluation.assume_eval_seconds
+    if assumed is not None and choice.plan.calibration is not None:
+        values["evaluation.assume_eval_seconds"] = choice.plan.calibration.median_seconds
+    return write(path, values)
 
 
 def _given(request: Request) -> Mapping[str, Any]:

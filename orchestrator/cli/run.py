@@ -11,6 +11,7 @@ from typer import Context, Option
 
 from budgets.calibration import measure
 from budgets.formatting import command
+from budgets.pace import last_seen
 from budgets.plan import Calibration
 from budgets.proxy.certificate import LEAST_CANDIDATES
 from orchestrator.cli.options import (
@@ -49,7 +50,6 @@ from orchestrator.plan.history import (
     Entry,
     entry_of,
     find_calibration,
-    made_at,
     read_history,
 )
 from orchestrator.plan.resolve import slots_of
@@ -155,7 +155,7 @@ def calibrate(
         else:
             result = measuring.calibrate(session, config, slots, seeds, overrides)
         if known is not None and known.directory == result.directory:
-            made, words = f"{made_at(known.directory):%Y-%m-%d %H:%M} UTC", config.layers.words()
+            made, words = f"{last_seen(known.state):%Y-%m-%d %H:%M} UTC", config.layers.words()
             live.say(f"Nothing was measured now: these figures are of {made}. To measure again:")
             live.say(f'{command("calibrate", *words)} --again --reason "WHY"')
         finish(result, session.stop, live, as_json=as_json)

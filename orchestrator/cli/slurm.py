@@ -28,14 +28,13 @@ def slurm(
     from orchestrator import slurm as jobs  # imports numpy
 
     export = jobs.export_of(resolved_of(context, file), out)
-    notes = tuple(jobs.notes_of(export))
     if write:
         jobs.write(export.directory, jobs.files_of(export))
     if as_json:
-        print_json(jobs.as_dict(export, notes) | {"written": write})
+        print_json(jobs.as_dict(export) | {"written": write})
         return
     if not write:
-        print_markdown(jobs.preview(export, notes))
+        print_markdown(jobs.preview(export))
         print_line(printable(f"{export.directory} was not written: repeat it with --write."))
         return
     print_line(printable(f"{export.directory} is written."))

@@ -440,7 +440,7 @@ class Run:
         if not self.state.told:
             return (), "no generation is finished yet"
         try:
-            from orchestrator.warm_start import landscapes
+            from orchestrator.plan.phase2 import landscapes
 
             return tuple(landscapes(self.state, accept_drift=True)[1:]), ""
         except (ImportError, ReplayError, ValueError, ArithmeticError) as error:

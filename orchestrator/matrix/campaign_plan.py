@@ -28,7 +28,7 @@ from orchestrator.plan import checks as checklist
 from orchestrator.plan.checks import Item
 from orchestrator.plan.history import calibration_here
 from orchestrator.plan.resolve import slots_of
-from orchestrator.plan.times import Times, known_time, room, times_here
+from orchestrator.plan.times import Times, disk_of, times_here
 
 Document = dict[str, Any]
 
@@ -175,7 +175,7 @@ def expected_of(
     found = []
     for one in conditions:
         varied = registry.load(registry.varied(objective.spec, one.settings))
-        times, own = known_time(root, varied, devices), varied.flops()
+        times, own = times_here(root, varied, devices), varied.flops()
         is_same_work = own is not None and flops is not None and own.total == flops.total
         if common is not None and is_same_work and times.origin != "measured":
             found.append(Expected(one, common.median_seconds, "calibrated, with the same FLOPs"))
@@ -250,7 +250,7 @@ def _checklist(  # noqa: PLR0913, PLR0917 - one a thing that decides it
         checklist.pilot(times, now),
         checklist.wall_clock(hours, checklist.hours_allowed(plan, now)),
         checklist.caps(plan, device_hours),
-        checklist.disk(room(plan, root, times.evaluation_bytes)),
+        checklist.disk(disk_of(plan, root, times.evaluation_bytes)),
     )
 
 

@@ -13,6 +13,7 @@ from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.calibrate import calibrated_for
 from orchestrator.plan.history import calibration_here, known_knobs
+from orchestrator.plan.phase2 import followed, landscapes, recorded_again
 from orchestrator.plan.resolve import (
     Overrides,
     Succession,
@@ -26,7 +27,6 @@ from orchestrator.plan.resolve import (
 )
 from orchestrator.records.recorded import Result, recorded_plan
 from orchestrator.running.session import Session
-from orchestrator.warm_start import learned, recorded_again, warm_start_of
 
 if TYPE_CHECKING:
     from orchestrator.search import Search
@@ -80,22 +80,20 @@ class Searching:
         return plan, permits
 
     def _succeeding(self, session: Session) -> tuple[Succession | None, Overrides, Overrides]:
-        """What a new run takes over from the one it follows or starts from, if it does.
+        """What a new run takes over from the one it follows, if it does.
 
         Then the overrides that let it begin, and the others. Raises ValueError where it may not.
         """
-        earlier = warm_start_of(session.root, self.config, self.slots.device)
+        earlier = followed(session.root, self.config, self.slots.device)
         if earlier is None:
             return None, (), self.overrides
-        for said in earlier.notes:
-            session.say(f"Note: {said}.")
         permits, others = earlier.permits(self.overrides)
-        seen = learned(earlier.state, accept_drift=self.accept_drift)
+        seen = landscapes(earlier.state, accept_drift=self.accept_drift)[-1]
         return earlier.succession(self.config, seen), permits, others
 
 
 def planned_again(config: Config, recorded: Plan) -> Plan:
-    """What is configured, with what the recorded plan has found out or inherited.
+    """What is configured, with what the recorded plan has found out or taken over.
 
     A search method, a first step, thresholds and a verdict that it does not name are the recorded
     ones, whatever the defaults have become.
@@ -115,8 +113,8 @@ def _as_begun(config: Config, recorded: Plan) -> Config:
     search, asked = recorded.search, config.search
     if search is None or (asked.method or search.method) != search.method:
         return config
-    is_inherited = recorded.source is not None or search.inherited is not None
-    sigma0 = search.sigma0 if asked.sigma0 is None and not is_inherited else asked.sigma0
+    is_first = asked.sigma0 is None and recorded.source is None
+    sigma0 = search.sigma0 if is_first else asked.sigma0
     return config.having({"search.method": search.method, "search.sigma0": sigma0})
 
 

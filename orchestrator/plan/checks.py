@@ -7,7 +7,7 @@ from budgets.formatting import PROGRAM, duration, in_bytes, number
 from budgets.plan import Plan
 from orchestrator.plan.forecast import Forecast
 from orchestrator.plan.history import Known
-from orchestrator.plan.times import Room, Times
+from orchestrator.plan.times import Disk, Times
 
 Answer = Literal["pass", "fail", "unknown"]
 
@@ -34,48 +34,39 @@ class Item(NamedTuple):
 
 
 def checklist(  # noqa: PLR0913, PLR0917 - one a thing that is known
-    plan: Plan,
-    times: Times,
-    forecast: Forecast | None,
-    space: Room,
-    known: Known,
-    now: datetime,
+    plan: Plan, times: Times, forecast: Forecast | None, space: Disk, known: Known, now: datetime
 ) -> tuple[Item, ...]:
-    """Every question about a search with its answer, in the order in which a person would ask.
+    """Return every question about a search with its answer, in the order of asking.
 
     `now` dates the calibration and measures a deadline.
     """
-    is_smoke_test = plan.confirmation is None
-    hours = None if forecast is None else forecast.hours_free
-    device_hours = None if forecast is None else forecast.device_hours_free
-    idle_share = None if forecast is None else forecast.idle_share
+    idle = None if forecast is None else forecast.idle_share
     return (
-        purpose("full: it ends with a verdict", is_smoke_test=is_smoke_test),
+        purpose("full: it ends with a verdict", is_smoke_test=plan.confirmation is None),
         limit(plan.limits.wall_seconds, times),
-        parallel(plan.resolved.per_generation, plan.devices.count, idle_share),
+        parallel(plan.resolved.per_generation, plan.devices.count, idle),
         pilot(times, now),
-        wall_clock(hours, hours_allowed(plan, now)),
+        wall_clock(None if forecast is None else forecast.hours_free, hours_allowed(plan, now)),
         knobs(known),
-        caps(plan, device_hours),
+        caps(plan, None if forecast is None else forecast.device_hours_free),
         disk(space),
     )
 
 
 def hours_allowed(plan: Plan, now: datetime) -> float | None:
-    """Until a cap or a deadline ends the run, should it begin now; None if nothing does."""
-    ends = [hours for hours in (plan.caps.hours, _window_hours(plan, now)) if hours is not None]
+    """Return when a cap or a deadline ends the run, should it begin now; None if nothing does.
+
+    A window counts without its safety margin.
+    """
+    caps = plan.caps
+    ends = [] if caps.hours is None else [caps.hours]
+    if caps.window is not None:
+        ends.append(max(0.0, caps.window.hours_from(now) - caps.window.margin_seconds / 3600))
     return min(ends, default=None)
 
 
-def _window_hours(plan: Plan, now: datetime) -> float | None:
-    """What a window leaves for evaluations, less its margin; 0 where it is over."""
-    window = plan.caps.window
-    if window is None:
-        return None
-    return max(0.0, window.hours_from(now) - window.margin_seconds / 3600)
-
-
 def purpose(full: str, *, is_smoke_test: bool) -> Item:
+    """Whether it decides anything."""
     said = "a smoke test: it decides nothing" if is_smoke_test else full
     return Item("Smoke test or full run?", "pass", said)
 
@@ -97,7 +88,7 @@ def limit(seconds: float, times: Times) -> Item:
 
 
 def parallel(at_once: int, devices: int, idle_share: float | None) -> Item:
-    """`at_once` evaluations wait for nothing but one of so many devices."""
+    """Whether `at_once` evaluations keep so many devices busy."""
     question = "Is it as parallel as its devices?"
     waiting = f"{at_once} evaluations at a time on {devices}"
     if devices > at_once:
@@ -119,9 +110,9 @@ def pilot(times: Times, now: datetime) -> Item:
     if times.calibration is None:
         return Item(question, "unknown", f"nothing was measured: {CALIBRATE}")
     if times.origin != "measured":
-        why = "somebody's word" if times.origin == "assumed" else "an estimate"
-        return Item(question, "fail", f"{why}, assumed until it is measured: {CALIBRATE}")
-    samples, days = len(times.calibration.samples), None
+        why = "stated, not measured" if times.origin == "assumed" else "an estimate"
+        return Item(question, "fail", f"{why}: {CALIBRATE}")
+    samples, days = len(times.calibration.samples), 0.0
     said = f"measured on {samples} seeds"
     if times.measured_at is not None:
         days = (now - times.measured_at).total_seconds() / 86_400
@@ -132,7 +123,7 @@ def pilot(times: Times, now: datetime) -> Item:
         said += f"; {times.latest.run_id} took {times.drift:.2f} x that"
         if abs(times.drift - 1) > MOST_DRIFT:
             return Item(question, "fail", f"{said}: {CALIBRATE} --again --reason WHY")
-    elif days is not None and days > MOST_AGE_DAYS:
+    elif days > MOST_AGE_DAYS:
         return Item(question, "unknown", f"{said}, and nothing ran since")
     return Item(question, "pass", said)
 
@@ -144,6 +135,7 @@ def _ago(days: float) -> str:
 
 
 def wall_clock(hours: float | None, allowed: float | None) -> Item:
+    """Whether the hours that must be free are allowed."""
     question = "Is the wall clock acceptable?"
     if hours is None:
         return Item(question, "unknown", f"nothing was measured: {CALIBRATE}")
@@ -156,6 +148,7 @@ def wall_clock(hours: float | None, allowed: float | None) -> Item:
 
 
 def knobs(known: Known) -> Item:
+    """Whether every knob was shown to move the score."""
     question = "Are the knobs shown to be alive?"
     count = len(known.alive) + len(known.dead) + len(known.neither)
     alive = f"{len(known.alive)} of {count} moved the score when checked"
@@ -170,7 +163,7 @@ def knobs(known: Known) -> Item:
 
 
 def caps(plan: Plan, device_hours: float | None) -> Item:
-    """Of device time and cost, of which so much must be free; the wall clock has its own."""
+    """Whether so many device-hours fit under the caps on device time and cost."""
     question = "Does it fit under the caps on device time and cost?"
     price, planned = plan.price_per_device_hour, plan.caps
     allowed = {
@@ -189,7 +182,8 @@ def caps(plan: Plan, device_hours: float | None) -> Item:
     return Item(question, "pass" if device_hours <= min(given.values()) else "fail", why)
 
 
-def disk(space: Room) -> Item:
+def disk(space: Disk) -> Item:
+    """Whether the disk holds it."""
     question = "Is there room on the disk?"
     if space.free is None:
         return Item(question, "unknown", "nobody can tell what is free there")

@@ -1,20 +1,17 @@
 """What fits into a window, in the order in which one would give something up; and what it costs.
 
 Fewer generations before a lower tier, that before fewer seeds a candidate, that before less to
-train. Where a lot of the window would stay unused: what could be had besides. Nothing is written.
+train. Where a lot of the window would stay unused: what could be had besides.
 """
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from math import floor, sqrt
 from pathlib import Path
 from typing import Any, Literal, get_args
-
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
 
 from budgets.formatting import PROGRAM, duration, plain, sentence_case, table
 from budgets.plan import Calibration, Devices, Plan, Tier
@@ -23,7 +20,7 @@ from budgets.tiers import INTENT
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant
 from orchestrator.config import VERDICT_SEEDS, Budget, Config
-from orchestrator.plan.forecast import Forecast, forecast_of, smallest_gain
+from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of
 from orchestrator.plan.resolve import (
     Succession,
     limits_for,
@@ -46,7 +43,7 @@ Lever = Literal["as asked", "generations", "tier", "seeds", "flops", "all of the
 
 
 @dataclass(frozen=True)
-class Room:
+class Available:
     """The time there is."""
 
     hours: float  # for evaluations: of a window, what is before its safety margin
@@ -54,20 +51,19 @@ class Room:
     text: str  # how it was given
 
 
-def room_of(budget: Budget, now: datetime) -> Room:
-    """The time that a budget leaves for evaluations. Raises ValueError where there is none."""
-    window, hours = window_of(budget), budget.max_hours
+def available(budget: Budget, now: datetime) -> Available:
+    """Return the time that a budget leaves for evaluations. Raises ValueError where none is."""
+    window, hours, found = window_of(budget), budget.max_hours, list[Available]()
     refuse_the_past(window, now)
-    rooms = []
     if window is not None:
         whole, margin = window.hours_from(now), window.margin_seconds / 3600
         text = f"a window of {duration(3600 * whole)} less {duration(3600 * margin)}"
-        rooms.append(Room(whole - margin, "--window", text))
+        found.append(Available(whole - margin, "--window", text))
     if hours is not None:
-        rooms.append(Room(hours, "--max-hours", f"--max-hours {hours:g}"))
-    if not rooms:
+        found.append(Available(hours, "--max-hours", f"--max-hours {hours:g}"))
+    if not found:
         raise ValueError("--fit: into what? Give --window 12h, a moment, or --max-hours")
-    return min(rooms, key=lambda room: room.hours)
+    return min(found, key=lambda one: one.hours)
 
 
 @dataclass(frozen=True)
@@ -77,62 +73,50 @@ class Wanted:
     config: Config
     devices: Devices
     times: Times
-    room: Room
+    there: Available
     succession: Succession | None = None
-    calibrated: Callable[[Objective], Calibration | None] = lambda _: None  # what is, elsewhere
-
-    def plan(self, config: Config) -> Plan:
-        """Raises ValueError on what cannot be planned."""
-        return search_plan(config, self.devices, self.times.calibration, None, self.succession)
-
-
-@dataclass(frozen=True)
-class Idea:
-    """What could be done with the window."""
-
-    lever: Lever
-    what: str
-    config: Config
-    price: tuple[str, ...] = ()  # in quality, in words
-    varied: Variant | None = None  # what it changes of the objective
+    calibrated: Callable[[Objective], Calibration | None] = lambda _: None  # of another objective
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An idea, weighed."""
+    """What could be done with the window, and what it takes."""
 
-    idea: Idea
+    lever: Lever
+    what: str
+    config: Config
+    changes: tuple[str, ...]  # in quality, in words
+    varied: Variant | None  # what it changes of the objective
     plan: Plan
     forecast: Forecast
     fits: bool
     is_assumed: bool  # its times are not measured
     fewer: int  # evaluations than were asked for; negative: more
-    smallest_gain: float | None  # that its verdict would see 8 times of 10
-    no_go: tuple[str, ...]  # why it cannot come to a Go
+    detectable: float | None  # gain that its verdict sees with 80 % power
 
     @property
-    def go_is_possible(self) -> bool:
-        return self.plan.confirmation is not None and not self.no_go
+    def no_go(self) -> tuple[str, ...]:
+        """Why it cannot come to a Go, if it cannot."""
+        return why_no_go(self.plan.resolved, self.plan.confirmation, self.plan.thresholds)
 
+    @property
     def price(self) -> tuple[str, ...]:
         """What it costs in quality, in words and numbers."""
-        said = [*self.idea.price]
-        if self.fewer > 0:
-            said.insert(0, f"{self.fewer} evaluations fewer")
-        if self.fewer < 0:
-            said.append(f"{-self.fewer} evaluations more")
-        if self.plan.confirmation is None:
-            said.append("no comparison on fresh seeds: it never says Go")
-        if self.smallest_gain:
-            said.append(f"sees a gain of {self.smallest_gain:.2%} 8 times of 10")
-        return (*said, *self.no_go)
+        return (
+            *((f"{self.fewer} evaluations fewer",) if self.fewer > 0 else ()),
+            *self.changes,
+            *((f"{-self.fewer} evaluations more",) if self.fewer < 0 else ()),
+            *(() if self.plan.confirmation else ("no comparison on fresh seeds, so no Go",)),
+            *((f"detectable gain {self.detectable:.2%}",) if self.detectable else ()),
+            *self.no_go,
+        )
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs."""
+        """The same for a program."""
         shape = self.plan.resolved
         return {
-            "lever": self.idea.lever,
-            "what": self.idea.what,
+            "lever": self.lever,
+            "what": self.what,
             "fits": self.fits,
             "tier": self.plan.tier,
             "population": shape.population,
@@ -140,13 +124,13 @@ class Choice:
             "seeds_per_candidate": shape.seeds_per_candidate,
             "evaluations": shape.evaluations,
             "evaluations_fewer": self.fewer,
-            "settings": {} if self.idea.varied is None else self.idea.varied.settings,
+            "settings": {} if self.varied is None else self.varied.settings,
             "hours": self.forecast.hours_p50,
             "needed_hours": self.forecast.hours_free,
             "is_assumed": self.is_assumed,
-            "price": list(self.price()),
-            "smallest_gain": self.smallest_gain,
-            "go_is_possible": self.go_is_possible,
+            "price": list(self.price),
+            "detectable_gain": self.detectable,
+            "go_is_possible": self.plan.confirmation is not None and not self.no_go,
         }
 
 
@@ -162,88 +146,72 @@ class NoTimeError(ValueError):
 
 
 def choices(wanted: Wanted) -> list[Choice]:
-    """What was asked for first, then what could be instead: ranked, the first that fits is best.
+    """Return what was asked for, then what could be instead: ranked, the first that fits is best.
 
     Raises NoTimeError without a time, ValueError on what cannot be planned.
     """
-    asked = _weighed(wanted, Idea("as asked", "as asked", wanted.config))
+    asked = _weighed(wanted, None, "as asked", "as asked", wanted.config)
     if asked.fits:
-        is_short = asked.forecast.hours_free < (1 - A_LOT) * wanted.room.hours
+        is_short = asked.forecast.hours_free < (1 - A_LOT) * wanted.there.hours
         return [asked, *(_more(wanted, asked) if is_short else ())]
-    found = [asked, *_generations(wanted, asked), *_tiers(wanted, asked), *_seeds(wanted, asked)]
+    found = [asked, _fewer(wanted, asked, asked, "generations")]
+    found += [*_tiers(wanted, asked), *_seeds(wanted, asked)]
     found += _flops(wanted, asked, wanted.config, "flops")
-    found = _each_once(found)
-    if any(choice.fits for choice in found):
-        return found
+    once: dict[tuple[object, ...], Choice] = {}  # not what is the same under another name
+    for choice in found:
+        settings = None if choice.varied is None else repr(choice.varied.settings)
+        key = (choice.plan.resolved, repr(choice.plan.confirmation), settings)
+        once.setdefault(key, choice)
+    if any(choice.fits for choice in once.values()):
+        return list(once.values())
     least = wanted.config.having(
         {"search.tier": "min", "search.generations": 2, "search.seeds_per_candidate": 1}
     )
-    return [*found, *_flops(wanted, asked, least, "all of these")]
-
-
-def _each_once(found: Sequence[Choice]) -> list[Choice]:
-    """Without what spends the window as an earlier one does, under another tier's name."""
-    spent: dict[tuple[object, ...], Choice] = {}
-    for choice in found:
-        plan, varied = choice.plan, choice.idea.varied
-        settings = None if varied is None else repr(varied.settings)
-        spent.setdefault((plan.resolved, repr(plan.confirmation), settings), choice)
-    return list(spent.values())
+    return [*once.values(), *_flops(wanted, asked, least, "all of these")]
 
 
 def best(found: Sequence[Choice]) -> Choice | None:
-    """The first that fits and takes no more than was asked for."""
-    return next((choice for choice in found if choice.fits and choice.idea.lever != "more"), None)
+    """Return the first that fits and takes no more than was asked for."""
+    return next((choice for choice in found if choice.fits and choice.lever != "more"), None)
 
 
-def too_short(found: Sequence[Choice], room: Room) -> str:
+def too_short(found: Sequence[Choice], there: Available) -> str:
     """What it means that nothing fits, and the least that would."""
     least = min(found, key=lambda choice: choice.forecast.hours_free)
     return (
-        f"nothing fits into {duration(3600 * room.hours)} ({room.text}): the least, "
-        f"{least.idea.what}, needs {duration(3600 * least.forecast.hours_free)}. Give a longer "
-        f"{room.flag}"
+        f"nothing fits into {duration(3600 * there.hours)} ({there.text}): the least, "
+        f"{least.what}, needs {duration(3600 * least.forecast.hours_free)}. Give a longer "
+        f"{there.flag}"
     )
 
 
 def _fewer(wanted: Wanted, asked: Choice, whole: Choice, lever: Lever) -> Choice:
     """`whole`, or with as many of its generations as fit, two at least."""
-    most = whole.plan.resolved.generations
-    generations = max(2, _generations_that_fit(whole, wanted.room))
-    if whole.fits or generations >= most:
-        return whole
-    fewer = _cut(wanted, asked, whole, lever, generations)
-    while not fewer.fits and generations > 2:
+    most, took, fewer = whole.plan.resolved.generations, whole.forecast, whole
+    left = wanted.there.hours - (took.hours_free - took.search_hours_p50)
+    generations = min(most - 1, max(2, floor(left * most / took.search_hours_p50 + 1e-9)))
+    while not fewer.fits and generations >= 2:
+        what = f"{generations} of {most} generations"
+        fewer = _weighed(
+            wanted,
+            asked,
+            lever,
+            what if whole is asked else f"{whole.what}, {what}",
+            whole.config.having({"search.generations": generations}),
+            (*whole.changes, "the search goes less far"),
+        )
         generations -= 1
-        fewer = _cut(wanted, asked, whole, lever, generations)
     return fewer
-
-
-def _cut(wanted: Wanted, asked: Choice, whole: Choice, lever: Lever, generations: int) -> Choice:
-    """`whole` with so many of its generations."""
-    what = f"{generations} of {whole.plan.resolved.generations} generations"
-    idea = replace(
-        whole.idea,
-        lever=lever,
-        what=what if whole is asked else f"{whole.idea.what}, {what}",
-        config=whole.idea.config.having({"search.generations": generations}),
-        price=(*whole.idea.price, "the search goes less far"),
-    )
-    return _weighed(wanted, idea, asked.plan)
-
-
-def _generations(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
-    if (fewer := _fewer(wanted, asked, asked, "generations")) is not asked:
-        yield fewer
 
 
 def _tiers(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     """The lower ones, the highest first."""
     config, tiers = wanted.config, get_args(Tier)
     for tier in reversed(tiers[: tiers.index(asked.plan.tier)]):
-        price = (INTENT[asked.plan.phase, tier],)
-        idea = Idea("tier", f"tier {tier}", config.having({"search.tier": tier}), price)
-        yield _fewer(wanted, asked, _weighed(wanted, idea, asked.plan), "tier")
+        lower, price = config.having({"search.tier": tier}), (INTENT[asked.plan.phase, tier],)
+        yield _fewer(
+            wanted, asked, _weighed(wanted, asked, "tier", f"tier {tier}", lower, price), "tier"
+        )
 
 
 def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
@@ -252,8 +220,8 @@ def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     for seeds in range(most - 1, 0, -1):
         config = wanted.config.having({"search.seeds_per_candidate": seeds})
         price = (f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy",)
-        idea = Idea("seeds", f"{seeds} of {most} seeds a candidate", config, price)
-        whole = _weighed(wanted, idea, asked.plan)
+        what = f"{seeds} of {most} seeds a candidate"
+        whole = _weighed(wanted, asked, "seeds", what, config, price)
         if whole.fits or seeds == 1:
             yield _fewer(wanted, asked, whole, "seeds")
             return
@@ -261,7 +229,8 @@ def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
 
 def _flops(wanted: Wanted, asked: Choice, config: Config, lever: Lever) -> list[Choice]:
     """The most FLOPs an evaluation with which it fits; else the least that can be trained."""
-    plan, last = wanted.plan(config), None
+    plan = search_plan(config, wanted.devices, wanted.times.calibration, None, wanted.succession)
+    last = None
     for factor in FACTORS:
         less = _with_flops(wanted, asked, config, plan, factor, lever)
         last = less or last
@@ -293,13 +262,12 @@ def _with_flops(  # noqa: PLR0913, PLR0917 - what it is laid over
         f"{factor:g} x the training{steps}: what is best for a short one need not be for the whole",
         "its noise is not known before it is calibrated",
     )
-    idea = Idea(lever, what, config.with_objective(shorter), price, varied)
     calibration = wanted.calibrated(shorter) or wanted.times.for_work(work)
     limits = limits_for(
         evaluation.limit_seconds, evaluation.stall_seconds, wanted.devices, calibration
     )
-    changed = {"calibration": calibration, "limits": limits}
-    return _weighed(wanted, idea, asked.plan, plan.model_copy(update=changed))
+    plan = plan.model_copy(update={"calibration": calibration, "limits": limits})
+    return _weighed(wanted, asked, lever, what, config.with_objective(shorter), price, varied, plan)
 
 
 def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
@@ -307,145 +275,117 @@ def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     config, tiers = wanted.config, get_args(Tier)
     for tier in tiers[tiers.index(asked.plan.tier) + 1 :]:
         higher = config.having({"search.tier": tier, "search.generations": None})
-        idea = Idea("more", f"tier {tier}", higher)
-        above = _fewer(wanted, asked, _weighed(wanted, idea, asked.plan), "more")
+        whole = _weighed(wanted, asked, "more", f"tier {tier}", higher)
+        above = _fewer(wanted, asked, whole, "more")
         if above.fits and above.fewer < 0:
             yield above
-    confirmation, planned = asked.plan.confirmation, config.verdict.confirm_seeds or VERDICT_SEEDS
-    for seeds in MORE_CONFIRM_SEEDS if confirmation is not None else ():
+    planned = config.verdict.confirm_seeds or VERDICT_SEEDS
+    for seeds in MORE_CONFIRM_SEEDS if asked.plan.confirmation is not None else ():
         surer = config.having({"verdict.confirm_seeds": seeds})
-        idea = Idea("more", f"{seeds} confirmation seeds", surer)
-        if seeds > planned and (found := _weighed(wanted, idea, asked.plan)).fits:
+        found = _weighed(wanted, asked, "more", f"{seeds} confirmation seeds", surer)
+        if seeds > planned and found.fits:
             yield found
             return
 
 
-def _weighed(
-    wanted: Wanted, idea: Idea, asked: Plan | None = None, plan: Plan | None = None
+def _weighed(  # noqa: PLR0913, PLR0917 - what a choice is made of
+    wanted: Wanted,
+    asked: Choice | None,
+    lever: Lever,
+    what: str,
+    config: Config,
+    changes: tuple[str, ...] = (),
+    varied: Variant | None = None,
+    plan: Plan | None = None,
 ) -> Choice:
-    """The idea beside what was `asked` for, by its own plan or the one that was made of it.
+    """Return the choice beside what was `asked` for, by its own plan or the one that is given.
 
     Raises NoTimeError without a time, ValueError on what cannot be planned.
     """
-    plan = wanted.plan(idea.config) if plan is None else plan
-    took, calibration = forecast_of(plan, wanted.times), plan.calibration
-    if took is None or calibration is None:
+    devices, times = wanted.devices, wanted.times
+    plan = plan or search_plan(config, devices, times.calibration, None, wanted.succession)
+    took, gain = forecast_of(plan, times), detectable_gain(plan)
+    if took is None or plan.calibration is None:
         raise NoTimeError
-    seen = smallest_gain(plan)
+    fewer = 0 if asked is None else asked.plan.resolved.evaluations - plan.resolved.evaluations
     return Choice(
-        idea=idea,
+        lever=lever,
+        what=what,
+        config=config,
+        changes=changes,
+        varied=varied,
         plan=plan,
         forecast=took,
-        fits=took.hours_free <= wanted.room.hours * (1 + 1e-9),  # sums of the same parts may differ
-        is_assumed=not calibration.samples,
-        fewer=0 if asked is None else asked.resolved.evaluations - plan.resolved.evaluations,
-        smallest_gain=None if seen is None else seen.gain,
-        no_go=why_no_go(plan.resolved, plan.confirmation, plan.thresholds),
+        fits=took.hours_free <= wanted.there.hours * (1 + 1e-9),  # sums of equal parts may differ
+        is_assumed=not plan.calibration.samples,
+        fewer=fewer,
+        detectable=None if gain is None else gain.gain,
     )
 
 
-def _generations_that_fit(choice: Choice, room: Room) -> int:
-    """About how many of its generations do, not too few; 0 where not even one does."""
-    generations, took = choice.plan.resolved.generations, choice.forecast
-    left = room.hours - (took.hours_free - took.search_hours_p50)
-    return max(0, min(generations, floor(left * generations / took.search_hours_p50 + 1e-9)))
-
-
-COLUMNS = (">", "choice", "P x G x S", ">evaluations")
-
-
-def fit_text(found: Sequence[Choice], room: Room) -> str:
+def fit_text(found: Sequence[Choice], there: Available) -> str:
     """The choices side by side, ranked, and which one a run would take."""
+    columns = (">", "choice", "P x G x S", ">evaluations", ">p50", ">must be free", "fits")
+    rows = (
+        (
+            number,
+            plain(choice.what),
+            choice.plan.resolved.in_words,
+            choice.plan.resolved.evaluations,
+            duration(3600 * choice.forecast.hours_p50) + ", assumed" * choice.is_assumed,
+            duration(3600 * choice.forecast.hours_free),
+            "yes" if choice.fits else "no",
+        )
+        for number, choice in enumerate(found, 1)
+    )
+    prices = zip(count(1), found, strict=False)
     lines = [
-        f"# What fits into {duration(3600 * room.hours)} ({room.text})",
+        f"# What fits into {duration(3600 * there.hours)} ({there.text})",
         "",
-        *table((*COLUMNS, ">takes", ">must be free", "fits"), map(_row, count(1), found)),
+        *table(columns, rows),
         "",
-        *(_price(number, choice) for number, choice in enumerate(found, 1)),
+        *(f"{n}. {plain('; '.join(c.price) or 'what was asked for')}." for n, c in prices),
         "",
-        f"**{plain(_verdict(found, room))}**",
+        f"**{plain(_verdict(found, there))}**",
         "",
-        "More must be free than a choice takes: the last evaluations' whole limits "
-        "(evaluation.limit_seconds), so that none is begun that could end too late; the long "
-        "run that follows a Go; and what nine in ten simulated runs stay within.",
+        "More must be free than the p50: the p90 of the simulated runs, the last evaluations' "
+        "whole limits (evaluation.limit_seconds), so that none is begun that could end too late, "
+        "and the long run that follows a Go.",
     ]
     if any(choice.is_assumed for choice in found):
-        lines += ["", "*assumed*: by a throughput that was not measured here, of which 0.7 counts."]
+        lines += ["", "*assumed*: by a time that was not measured here."]
     return "\n".join(lines)
 
 
-def _row(number: int, choice: Choice) -> tuple[object, ...]:
-    shape, took = choice.plan.resolved, choice.forecast
-    return (
-        number,
-        plain(choice.idea.what),
-        shape.in_words,
-        shape.evaluations,
-        duration(3600 * took.hours_p50) + ", assumed" * choice.is_assumed,
-        duration(3600 * took.hours_free),
-        "yes" if choice.fits else "no",
-    )
-
-
-def _price(number: int, choice: Choice) -> str:
-    said = "; ".join(choice.price()) or "what was asked for"
-    return f"{number}. {plain(said)}."
-
-
-def _verdict(found: Sequence[Choice], room: Room) -> str:
+def _verdict(found: Sequence[Choice], there: Available) -> str:
     chosen = best(found)
     if chosen is None:
-        return f"{sentence_case(too_short(found, room))}."
-    number = found.index(chosen) + 1
-    said = f"Choice {number} fits: {chosen.idea.what}."
-    unused = room.hours - chosen.forecast.hours_free
-    if any(choice.idea.lever == "more" for choice in found):
-        said += f" {duration(3600 * unused)} stay unused: more could be had, see below it."
+        return f"{sentence_case(too_short(found, there))}."
+    said = f"Choice {found.index(chosen) + 1} fits: {chosen.what}."
+    if any(choice.lever == "more" for choice in found):
+        unused = duration(3600 * (there.hours - chosen.forecast.hours_free))
+        said += f" {unused} stay unused: more could be had, see below it."
     return f"{said} --out FILE writes it into a configuration; --choice N another one."
 
 
-Values = Mapping[str, Any]
-"""By dotted key; None: the key is taken away."""
+# A choice in a configuration file
 
 
 def chosen(choice: Choice) -> dict[str, Any]:
-    """The keys that fitting decides."""
-    search, varied = choice.idea.config.search, choice.idea.varied
+    """Return the keys that fitting decides; None: the key is taken away."""
+    search, seeds = choice.config.search, choice.config.verdict.confirm_seeds
     values: dict[str, Any] = {
         "search.tier": choice.plan.tier,
         "search.generations": search.generations,
         "search.seeds_per_candidate": search.seeds_per_candidate,
     }
-    if varied is not None:
-        values |= {f"training.{name}": value for name, value in varied.settings.items()}
-    if (seeds := choice.idea.config.verdict.confirm_seeds) is not None:
-        values["verdict.confirm_seeds"] = seeds
-    return values
-
-
-def applied(text: str, values: Values) -> str:
-    """The TOML document with these values in it, and its comments kept.
-
-    Raises ValueError where it is no TOML, or has a value where a table belongs.
-    """
-    try:
-        document = tomlkit.parse(text)
-    except TOMLKitError as error:
-        raise ValueError(f"--out: expected TOML: {error}") from error
-    for key, value in values.items():
-        _put(document, key.split("."), value)
-    return tomlkit.dumps(document)
-
-
-def write(path: Path, text: str) -> str:
-    """Replace the file whole; returns what changed, as a diff. Raises OSError."""
-    before = read(path)
-    write_aside(path, text.encode())
-    return difference(path, before, text)
+    if choice.varied is not None:
+        values |= {f"training.{name}": value for name, value in choice.varied.settings.items()}
+    return values if seeds is None else {**values, "verdict.confirm_seeds": seeds}
 
 
 def read(path: Path) -> str:
-    """The file as text; empty where there is none. Raises OSError, ValueError on other bytes."""
+    """Return the file as text; empty where there is none. Raises OSError, ValueError."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -454,60 +394,73 @@ def read(path: Path) -> str:
         raise ValueError(f"--out: {path} is no text: {error}") from error
 
 
-def difference(path: Path, before: str, after: str) -> str:
-    """What changes, line by line; empty where nothing does."""
+def write(path: Path, values: Mapping[str, Any]) -> str:
+    """Put the values into the TOML file, with its comments kept; return what changed, as a diff.
+
+    Raises OSError, and ValueError where it is no TOML or has a value where a table belongs.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    before = read(path)
+    try:
+        document = tomlkit.parse(before)
+    except TOMLKitError as error:
+        raise ValueError(f"--out: expected TOML: {error}") from error
+    for key, value in values.items():
+        table_name, dot, name = key.rpartition(".")
+        there: Any = document
+        if dot:
+            if table_name not in document and value is None:
+                continue
+            there = document.setdefault(table_name, tomlkit.table())
+            if not isinstance(there, Mapping):
+                raise ValueError(f"--out: expected a table [{table_name}], got {there}")
+        if value is None:
+            there.pop(name, None)
+        elif there.get(name) != value:
+            there[name] = value
+    after = tomlkit.dumps(document)
+    write_aside(path, after.encode())
     lines = (before.splitlines(), after.splitlines())
     return "\n".join(difflib.unified_diff(*lines, str(path), str(path), lineterm="", n=1))
 
 
-def _put(table: Any, path: list[str], value: Any) -> None:
-    *above, name = path
-    for part in above:
-        if part not in table:
-            if value is None:
-                return
-            table[part] = tomlkit.table()
-        table = table[part]
-        if not isinstance(table, Mapping):
-            raise ValueError(f"--out: expected a table [{part}], got {part} = {table}")
-    if value is None:
-        table.pop(name, None)
-    elif table.get(name) != value:
-        table[name] = value
+# Training profiles
 
 
-def profiles(objective: Objective, times: Times, room: Room) -> list[dict[str, Any]]:
-    """What one training of each of the objective's profiles takes, by exact FLOPs.
+def profiles(objective: Objective, times: Times, there: Available) -> list[dict[str, Any]]:
+    """Return what one training of each of the objective's profiles takes, by exact FLOPs.
 
     `estimate` is None where no time is known, or where the settings pay for no step.
     """
-    there = registry.named(objective.spec.name, objective.spec.settings).profiles
+    named = registry.named(objective.spec.name, objective.spec.settings).profiles
     return [
         {
             "profile_name": name,
             "profile": dict(settings),
-            "estimate": _training(objective, dict(settings), times, room),
+            "estimate": _training(objective, dict(settings), times, there),
         }
-        for name, settings in there.items()
+        for name, settings in named.items()
     ]
 
 
 def _training(
-    objective: Objective, settings: dict[str, Any], times: Times, room: Room
+    objective: Objective, settings: dict[str, Any], times: Times, there: Available
 ) -> dict[str, Any] | None:
     before = objective.flops()
     after = registry.load(registry.varied(objective.spec, settings)).flops()
     if before is None or after is None or not before.total or after.steps < 1:
         return None
-    scaled = times.for_work(after.total / before.total)
-    if scaled is None:
+    work = after.total / before.total
+    if (calibration := times.for_work(work)) is None:
         return None
-    hours = scaled.median_seconds / 3600
+    seconds = calibration.median_seconds
     return {
         "total_steps": after.steps,
         "total_tokens": after.tokens,
-        "estimated_hours": hours,
-        "tokens_per_second": after.tokens / scaled.median_seconds,
-        "fits_in_window": hours <= room.hours,
-        "assumed": True,
+        "estimated_hours": seconds / 3600,
+        "tokens_per_second": after.tokens / seconds,
+        "fits_in_window": seconds / 3600 <= there.hours,
+        "assumed": work != 1 or times.origin != "measured",
     }

@@ -1,6 +1,12 @@
 """What a plan takes, and how much must be free so that no rule ends it early: the one forecast.
 
-`plan`, `plan --fit` and the SLURM export all read it.
+`plan`, `plan --fit` and the SLURM export read it. It simulates the loop, evaluation by evaluation,
+with the barrier after each generation. Each simulated run believes another resample of the
+calibration's evaluations and draws its own from that one's smoothed distribution, so the spread
+between runs has the calibration's own uncertainty in it. (B. Efron, "Bootstrap methods: another
+look at the jackknife", Annals of Statistics 7 (1979) 1-26; the smoothing keeps the variance:
+B. W. Silverman, G. A. Young, "The bootstrap: to smooth or not to smooth?", Biometrika 74 (1987)
+469-479.)
 """
 
 from dataclasses import asdict, dataclass
@@ -18,13 +24,19 @@ from budgets.stats import detectable
 from orchestrator.plan.history import CALIBRATION_SEEDS
 from orchestrator.plan.times import Overheads, Times
 
+Array = NDArray[np.float64]
+
+RUNS = 400
+
+SEED = 20_247
+"""Of the simulated runs: the same plan has the same figures."""
+
 
 @dataclass(frozen=True)
 class Forecast:
     """Hours are wall clock from the command's start on; device-hours are paid.
 
-    P50 and P90: half and nine in ten of the simulated runs took no more. A calibration that comes
-    first and the verdict are included, the long run after a Go is not.
+    A calibration that comes first and the verdict are included, the long run after a Go is not.
     """
 
     hours_p50: float
@@ -57,44 +69,43 @@ class Stages:
 
 
 def forecast_of(plan: Plan, times: Times) -> Forecast | None:
-    """What the plan takes by its calibration; None without one. Imports numpy.
+    """Return what the plan takes by its calibration; None without one.
 
     `times` say what comes beside evaluations. Equal plans have equal figures.
     """
-    from orchestrator.plan.forecast import simulate
-
     calibration, devices, todo = plan.calibration, plan.devices.count, stages(plan)
     if calibration is None:
         return None
-    took = simulate(todo, calibration, times.overheads, devices)
+    over, searched, longer, busy = simulate(todo, calibration, times.overheads, devices)
     typical = calibration.median_seconds / 3600
     repeats = CALIBRATION_SEEDS if times.is_to_measure(calibration) else 0
     calibrating, first = ceil(repeats / devices) * typical, repeats * typical
     long_run = sum(todo.long_run) * typical
+    by_the_rules = times.overheads.startup_seconds / 3600 + _hours_by_the_rules(plan, calibration)
     last = _last_limits(plan, typical)
-    expected_hours = times.overheads.startup_seconds / 3600 + hours_by_the_rules(plan, calibration)
     return Forecast(
-        hours_p50=calibrating + took.hours(0.5),
-        hours_p90=calibrating + took.hours(0.9),
-        device_hours_p50=first + took.device_hours(0.5),
-        device_hours_p90=first + took.device_hours(0.9),
-        search_hours_p50=took.search_hours(0.5),
+        hours_p50=calibrating + _hours(over, 0.5),
+        hours_p90=calibrating + _hours(over, 0.9),
+        device_hours_p50=first + _hours(busy, 0.5),
+        device_hours_p90=first + _hours(busy, 0.9),
+        search_hours_p50=_hours(searched, 0.5),
         calibrating_hours=calibrating,
-        long_run_hours_p50=took.long_run_hours(0.5),
-        long_run_hours_p90=took.long_run_hours(0.9),
+        long_run_hours_p50=_hours(longer, 0.5),
+        long_run_hours_p90=_hours(longer, 0.9),
         long_run_device_hours=long_run,
-        idle_share=took.idle_share(),
-        hours_free=calibrating
-        + max(took.hours(0.9), expected_hours)
-        + took.long_run_hours(0.9)
-        + last,
-        device_hours_free=first + took.device_hours(0.9) + long_run + last,
-        runs=took.runs,
+        idle_share=float(1 - busy.sum() / (devices * over.sum())),
+        hours_free=calibrating + max(_hours(over, 0.9), by_the_rules) + _hours(longer, 0.9) + last,
+        device_hours_free=first + _hours(busy, 0.9) + long_run + last,
+        runs=len(over),
     )
 
 
-def hours_by_the_rules(plan: Plan, calibration: Calibration) -> float:
-    """Search and verdict as the rules of a run reckon: in rounds, batch after batch."""
+def _hours(seconds: Array, share: float) -> float:
+    return float(np.quantile(seconds, share)) / 3600
+
+
+def _hours_by_the_rules(plan: Plan, calibration: Calibration) -> float:
+    """Search and verdict as the admission rule counts them: in rounds, batch after batch."""
     devices, shape, each = plan.devices.count, plan.resolved, plan.resolved.per_generation
     hours = shape.generations * expected(each, each, calibration, devices).hours
     sizes = {} if plan.confirmation is None else plan.confirmation.sizes()
@@ -115,7 +126,7 @@ def _last_limits(plan: Plan, typical: float) -> float:
 
 
 def stages(plan: Plan) -> Stages:
-    """The evaluations that a plan expects, in the order in which the run comes to them."""
+    """Return the evaluations that a plan expects, in the order in which the run comes to them."""
     generation, confirmation = (1.0,) * plan.resolved.per_generation, plan.confirmation
     generations = (generation,) * plan.resolved.generations
     if confirmation is None:
@@ -133,88 +144,16 @@ def stages(plan: Plan) -> Stages:
     )
 
 
-@dataclass(frozen=True)
-class Smallest:
-    """The smallest true gain that a verdict shows 8 times of 10, and what the calibration leaves
-    possible: relative to the baseline's score."""
+def simulate(
+    todo: Stages, calibration: Calibration, overheads: Overheads, count: int, runs: int = RUNS
+) -> tuple[Array, Array, Array, Array]:
+    """Return what each of so many simulated runs on `count` devices takes, in seconds: (runs,).
 
-    gain: float
-    low: float
-    high: float
-
-
-def smallest_gain(plan: Plan) -> Smallest | None:
-    """What the plan's comparison can see; None without one, and where no noise is known.
-
-    As if two points on one seed shared none of their noise, which is the worst.
+    From the command's start until the verdict, and until the last generation's end; the long run
+    after it; all devices' time together, without the long run. A failed evaluation is repeated
+    once, as often as the calibration leaves possible (Jeffreys' prior).
     """
-    confirmation, calibration = plan.confirmation, plan.calibration
-    measured = None if calibration is None else noise(calibration)
-    if confirmation is None or measured is None or measured.sd is None or measured.is_about_zero:
-        return None
-    sds = (measured.sd, measured.sd_low or 0.0, measured.sd_high or 0.0)
-    paired = (sqrt(2) * sd / abs(measured.mean) for sd in sds)
-    level = plan.thresholds.go_level
-    return Smallest(*(detectable(sd, confirmation.seeds, level) if sd else 0.0 for sd in paired))
-
-
-Array = NDArray[np.float64]
-
-RUNS = 400
-
-SEED = 20_247
-"""Of the simulated runs: the same plan has the same figures."""
-
-
-@dataclass(frozen=True)
-class Simulated:
-    """What each of so many simulated runs of one plan took, in seconds: arrays of (runs,)."""
-
-    over: Array  # until the verdict, from the command's start on
-    searched: Array  # ... the last generation's end
-    longer: Array  # the long run after it
-    busy: Array  # of all devices together, without the long run
-    devices: int
-
-    @property
-    def runs(self) -> int:
-        return len(self.over)
-
-    def hours(self, share: float) -> float:
-        return _hours(self.over, share)
-
-    def search_hours(self, share: float) -> float:
-        return _hours(self.searched, share)
-
-    def long_run_hours(self, share: float) -> float:
-        return _hours(self.longer, share)
-
-    def device_hours(self, share: float) -> float:
-        return _hours(self.busy, share)
-
-    def idle_share(self) -> float:
-        return float(1 - self.busy.sum() / (self.devices * self.over.sum()))
-
-
-def _hours(seconds: Array, share: float) -> float:
-    return float(np.quantile(seconds, share)) / 3600
-
-
-def simulate(  # noqa: PLR0913, PLR0917 - the last two for tests of it
-    todo: Stages,
-    calibration: Calibration,
-    overheads: Overheads,
-    count: int,
-    rng: np.random.Generator | None = None,
-    runs: int = RUNS,
-) -> Simulated:
-    """So many runs of these stages on `count` devices, drawn from the calibration's evaluations.
-
-    A failed one is evaluated once more, as often as the calibration's failures make it: that is,
-    each run draws from what the calibration leaves possible (Jeffreys' prior).
-    """
-    rng = np.random.default_rng(SEED) if rng is None else rng
-    evaluations = _Evaluations(calibration, rng, runs)
+    evaluations = _Evaluations(calibration, np.random.default_rng(SEED), runs)
     devices = _Devices(runs, count, overheads)
     reference = _Filling(evaluations.draw(todo.reference))
     for number, generation in enumerate(todo.generations):
@@ -224,13 +163,13 @@ def simulate(  # noqa: PLR0913, PLR0917 - the last two for tests of it
     devices.wait()
     searched = devices.now.copy()
     devices.fill(reference, to_the_end=True)
-    for panel in (todo.finalists, todo.winner):
-        devices.work(evaluations.draw(panel))
+    for comparison in (todo.finalists, todo.winner):
+        devices.work(evaluations.draw(comparison))
         devices.wait()
     over, busy = devices.now.copy(), devices.busy.copy()
     devices.work(evaluations.draw(todo.long_run))
     devices.wait()
-    return Simulated(over, searched, devices.now - over, busy, count)
+    return over, searched, devices.now - over, busy
 
 
 class _Evaluations:
@@ -287,7 +226,7 @@ class _Devices:
         self._end = self.now.copy()  # of what is waited for
 
     def work(self, seconds: Array) -> None:
-        """Evaluations that the run waits for."""
+        """Run evaluations that the run waits for."""
         for own in seconds.T:
             self._end = np.maximum(self._end, self._start(own, np.ones(len(own), dtype=bool)))
 
@@ -315,6 +254,32 @@ class _Devices:
             self._end = np.maximum(self._end, filling.end)
 
     def wait(self, seconds: float = 0.0) -> None:
-        """Until all that is awaited has ended, and so much longer."""
+        """Wait until all that is awaited has ended, and so much longer."""
         self.now = self._end + seconds
         self._end = self.now.copy()
+
+
+@dataclass(frozen=True)
+class DetectableGain:
+    """The true gain that a verdict shows with 80 % power, relative to the baseline's score."""
+
+    gain: float
+    low: float  # ... if the noise is at the low end of what the calibration leaves possible
+    high: float
+
+
+def detectable_gain(plan: Plan) -> DetectableGain | None:
+    """Return what the plan's comparison can see; None without one, and where no noise is known.
+
+    As if two points on one seed shared none of their noise, which is the worst.
+    """
+    confirmation, calibration = plan.confirmation, plan.calibration
+    measured = None if calibration is None else noise(calibration)
+    if confirmation is None or measured is None or measured.sd is None or measured.is_about_zero:
+        return None
+    sds = (measured.sd, measured.sd_low or 0.0, measured.sd_high or 0.0)
+    paired = (sqrt(2) * sd / abs(measured.mean) for sd in sds)
+    level = plan.thresholds.go_level
+    return DetectableGain(
+        *(detectable(sd, confirmation.seeds, level) if sd else 0.0 for sd in paired)
+    )

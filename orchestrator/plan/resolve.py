@@ -1,4 +1,4 @@
-"""From what was asked, on which devices, with which calibration, to the frozen plan of a run."""
+"""From a configuration, on which devices, with which calibration, to the frozen plan of a run."""
 
 import hashlib
 import math
@@ -59,12 +59,212 @@ PICKING_SEEDS, CONTROL_SEEDS, LUCKIEST = 3, 5, 2
 CALIBRATION_LIMIT_SECONDS = 600.0
 """How long a baseline may take before anything has been measured."""
 
+Overrides = Sequence[tuple[str, str]]
+"""Rules that shall not hold a run up, each with the reason."""
+
+
+# Names
+
+
+RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+def run_name(config: Config) -> str:
+    """Return the run's id: the one asked for, or variant, tier, objective and search seed."""
+    search = config.search
+    name = search.run_id
+    if name is None:
+        name = f"{search.tier or 'target'}-{short_name(config.tuned.spec)}-s{search.seed}"
+        if search.follows is not None:
+            name = f"{search.variant}-{name}"
+    check_run_id(name)
+    return name
+
+
+def check_run_id(name: str, whose: str = "--run-id") -> None:
+    """Raise ValueError unless `name` is a plain file name of 1 to 64 safe characters."""
+    if not RUN_ID.fullmatch(name):
+        raise ValueError(
+            f"{whose}: expected 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or "
+            f"digit, got {name!r}"
+        )
+
+
+def family_of(objective: Objective, kind: str) -> str:
+    """What the names of all that is measured of an objective on a kind of device begin with."""
+    return f"{short_name(objective.spec)}-{objective.fingerprint[:10]}-{kind}"
+
+
+def calibration_name(objective: Objective, devices: Devices) -> str:
+    """What all calibrations of an objective on the same kind and number of devices begin with."""
+    facts = f"{devices.kind}/{devices.name}/{devices.count}/{devices.threads}"
+    return f"{family_of(objective, devices.kind)}-{short_hash(facts)}"
+
+
+def short_hash(text: str) -> str:
+    """Return six hex digits that tell runs of one objective apart."""
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+def run_directory(root: Path, phase: Phase, run_id: str) -> Path:
+    """Where a run lives."""
+    return root / phase / run_id
+
+
+def found_as(directory: Path, plan: Plan) -> str:
+    """Return the run's id where commands find it by that, or else its directory."""
+    usual = run_directory(Path(RUNS_DIR), plan.phase, plan.run_id)
+    here, own = Path.cwd(), directory.absolute()
+    if own == usual.absolute():
+        return plan.run_id
+    return str(own.relative_to(here) if own.is_relative_to(here) else own)
+
+
+# Devices
+
+
+def engine_of(config: Config) -> Engine:
+    """Return what evaluations run on."""
+    own = config.backend
+    return Engine(own.executor, own.address, own.device, own.workers, own.threads)
+
+
+def slots_of(config: Config) -> Slots:
+    """The evaluations that run at once, and on what. Raises EngineError where nothing is there."""
+    return engine_of(config).slots()
+
+
+def pacing_of(config: Config) -> Pacing:
+    """How many evaluations run at once, where it is not simply one a device."""
+    own = config.backend
+    directory = None if own.slots_dir is None else Path(own.slots_dir)
+    return Pacing(own.max_concurrent, directory, config.backpressure)
+
+
+# Windows
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])", re.ASCII)
+_UNITS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0}
+
+
+def parse_hours(flag: str, text: str) -> float:
+    """Return hours from `90s`, `45m`, `12h` or `2d`. Raises ValueError, naming the flag."""
+    if (found := _DURATION.fullmatch(text.strip())) is None:
+        raise ValueError(f"{flag}: expected a duration such as 45m, 12h or 2d, got {text!r}")
+    hours = float(found[1]) * _UNITS[found[2]]
+    if hours > MOST_HOURS:
+        raise ValueError(f"{flag}: expected at most {MOST_HOURS}h, got {text!r}")
+    return hours
+
+
+def window_of(budget: Budget) -> Window | None:
+    """Return the budget's window. Raises ValueError on what is none."""
+    return None if budget.window is None else parse_window(budget.window, budget.safety_margin)
+
+
+def parse_window(text: str, safety_margin: str) -> Window:
+    """Return a window from a duration, or from a moment (ISO 8601; local time without a zone).
+
+    Raises ValueError, naming the flag.
+    """
+    margin_seconds = 3600 * parse_hours("budget.safety_margin", safety_margin)
+    try:
+        until = datetime.fromisoformat(text.strip()).astimezone()
+    except (ValueError, OverflowError):  # the last day there is, in a zone where it is another
+        if _DURATION.fullmatch(text.strip()) is None:
+            raise ValueError(
+                "--window: expected a duration such as 12h, or a moment such as "
+                f"2026-11-27T18:00, got {text!r}"
+            ) from None
+        if not (hours := parse_hours("--window", text)):
+            raise ValueError(f"--window: expected more than no time, got {text!r}") from None
+        return Window(hours=hours, margin_seconds=margin_seconds)
+    return Window(until=until, margin_seconds=margin_seconds)
+
+
+def refuse_the_past(window: Window | None, now: datetime) -> None:
+    """Raise ValueError where no evaluation could be over in time, however short."""
+    if window is None or window.until is None:
+        return
+    if (window.until - now).total_seconds() <= window.margin_seconds:
+        raise ValueError(
+            f"--window: expected a moment more than {window.margin_seconds:g} s ahead (the "
+            f"budget.safety_margin), got {window.until.isoformat(timespec='minutes')}"
+        )
+
+
+# Sizes
+
+
+def sizing_of(config: Config, devices: int) -> Sizing:
+    """Return P, G and S on so many devices: the tier's, less what a configuration leaves of that.
+
+    Raises ValueError where not one generation is paid for.
+    """
+    search, dimension = config.search, config.tuned.space.dimension
+    tier = search.tier or "target"
+    if search.variant == "expanded":
+        sizing = size_expanded(tier, dimension, devices, search.population)
+    else:
+        sizing = size(search.phase, tier, dimension, devices, search.population)
+    sizing = _on_seeds(sizing, search.seeds_per_candidate)
+    asked = search.generations
+    if asked is not None and asked < sizing.resolved.generations:
+        reason = f"{asked} of {sizing.resolved.generations} generations were asked for"
+        sizing = _resized(sizing, reason, generations=asked)
+    resolved, most = sizing.resolved, config.budget.max_evals
+    if most is None or resolved.evaluations <= most:
+        return sizing
+    if (generations := most // resolved.per_generation) < 1:
+        raise ValueError(
+            f"--max-evals {most} does not pay for one generation of "
+            f"{resolved.per_generation} evaluations"
+        )
+    reason = f"--max-evals {most} pays for {generations} of {resolved.generations} generations"
+    return _resized(sizing, reason, generations=generations)
+
+
+def _on_seeds(sizing: Sizing, seeds: int | None) -> Sizing:
+    """Each candidate on so many seeds: fewer are fewer evaluations, for more there are fewer
+    generations within the tier's E."""
+    resolved, most = sizing.resolved, sizing.nominal.evaluations
+    if seeds is None or seeds == resolved.seeds_per_candidate:
+        return sizing
+    if (affordable := most // (resolved.population * seeds)) < 1:
+        raise ValueError(
+            f"search.seeds_per_candidate: expected 1 to {most // resolved.population} (one "
+            f"generation of {resolved.population} within the tier's {most} evaluations), got "
+            f"{seeds}"
+        )
+    reason = f"{seeds} instead of {resolved.seeds_per_candidate} seeds a candidate were asked for"
+    if affordable < resolved.generations:
+        reason += f", so {affordable} of {resolved.generations} generations"
+    generations = min(resolved.generations, affordable)
+    return _resized(sizing, reason, generations=generations, seeds_per_candidate=seeds)
+
+
+def _resized(sizing: Sizing, reason: str, **fields: int) -> Sizing:
+    resolved = sizing.resolved.model_copy(update=fields)
+    return Sizing(sizing.nominal, resolved, (*sizing.reasons, reason))
+
+
+def most_evaluations(config: Config, sizing: Sizing) -> int:
+    """Return the cap on evaluations: the tier's E, or what was asked for instead."""
+    asked = [config.budget.max_evals or 2**31, sizing.nominal.evaluations]
+    if config.search.generations is not None:  # an amendment that raises it pays for more of them
+        asked.append(config.search.generations * sizing.resolved.per_generation)
+    return min(asked)
+
+
+# Plans
+
 
 @dataclass(frozen=True)
 class Succession:
-    """What a run takes over from the one that it follows, or starts where that one stood."""
+    """What a phase 2 takes over from the phase 1 that it follows."""
 
-    source: Source | None  # of a phase 2
+    source: Source
     search: SearchTerms
 
 
@@ -75,7 +275,7 @@ def search_plan(
     parent: Parent | None = None,
     succession: Succession | None = None,
 ) -> Plan:
-    """The plan of a search. Raises ValueError on what cannot be planned, naming the key."""
+    """Return the plan of a search. Raises ValueError on what cannot be planned, naming the key."""
     sizing = sizing_of(config, devices.count)
     source = None if succession is None else succession.source
     confirmation = confirmation_for(config, source)
@@ -99,43 +299,6 @@ def search_plan(
     )
 
 
-def check_beginning(config: Config) -> None:
-    """Raises ValueError on what no command could begin, as far as no other run is looked at."""
-    space = config.tuned.space
-    caps_for(config, evaluations=1)
-    if config.campaign is None:
-        check_search(config)
-    if config.search.known is not None:
-        read_known(Path(config.search.known), space)
-
-
-def check_search(config: Config) -> None:
-    """Raises ValueError unless the phase has what it needs of other runs, and no more."""
-    search = config.search
-    if search.phase == "phase1":
-        for key, value in (("from", search.follows), ("variant", search.variant)):
-            if value is not None:
-                source = config.source(f"search.{key}")
-                raise ValueError(
-                    f"--{key}: only a phase2 follows a run, got {shown(value)} ({source})"
-                )
-        return
-    if search.follows is None:
-        raise ValueError(
-            "--from: which phase 1 shall it follow? Give its id or directory (from, in [search])"
-        )
-    if search.variant is None:
-        raise ValueError(
-            "--variant: expected robust (the same knobs) or expanded (more of them; in a file "
-            "variant, in [search])"
-        )
-    if search.warm_start is not None:
-        raise ValueError(
-            "search.warm_start: a phase 2 starts where the run of its --from stood, got "
-            f"{shown(search.warm_start)} ({config.source('search.warm_start')})"
-        )
-
-
 def plan_of(
     config: Config,
     devices: Devices,
@@ -144,13 +307,12 @@ def plan_of(
     phase: Phase,
     **own: Any,
 ) -> Plan:
-    """The plan of a run of this `phase`, with `own` fields.
+    """Return the plan of a run of this `phase`, with `own` fields.
 
     Where those do not say else nothing is searched: the run evaluates one generation in this shape
     beside a search, and may evaluate no more.
     """
     objective, evaluation = config.tuned, config.evaluation
-    limits = limits_for(evaluation.limit_seconds, evaluation.stall_seconds, devices, calibration)
     fields: dict[str, Any] = {
         "phase": phase,
         "tier": None,
@@ -159,7 +321,9 @@ def plan_of(
         "reasons": (),
         "search": None,
         "evaluation_seed": evaluation.seed,
-        "limits": limits,
+        "limits": limits_for(
+            evaluation.limit_seconds, evaluation.stall_seconds, devices, calibration
+        ),
         "caps": caps_for(config, shape.evaluations),
         "price_per_device_hour": config.budget.price_per_device_hour,
         "devices": devices,
@@ -173,10 +337,53 @@ def plan_of(
     return Plan(**(fields | own))
 
 
+def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
+    """Return the plan of a calibration: one generation that is the baseline on `repeats` seeds.
+
+    It keeps within the limits and caps of what it is made for.
+    """
+    shape = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
+    family = calibration_name(config.tuned, devices)
+    plan = plan_of(config, devices, None, shape, "calibration", run_id=family)
+    terms = f"{plan.evaluation_seed}/{plan.limits}/{plan.caps}/{plan.price_per_device_hour}"
+    return plan.model_copy(update={"run_id": f"{family}-{short_hash(terms)}"})
+
+
+def check_beginning(config: Config) -> None:
+    """Raise ValueError on what no command could begin, as far as no other run is looked at."""
+    space = config.tuned.space  # raises on a wrong setting
+    caps_for(config, evaluations=1)
+    if config.campaign is None:
+        _check_phase(config)
+    if config.search.known is not None:
+        read_known(Path(config.search.known), space)
+
+
+def _check_phase(config: Config) -> None:
+    """Raise ValueError unless the phase has what it needs of other runs, and no more."""
+    search = config.search
+    if search.phase == "phase1":
+        for key, value in (("from", search.follows), ("variant", search.variant)):
+            if value is not None:
+                source = config.source(f"search.{key}")
+                raise ValueError(
+                    f"--{key}: only a phase2 follows a run, got {shown(value)} ({source})"
+                )
+    elif search.follows is None:
+        raise ValueError(
+            "--from: which phase 1 shall it follow? Give its id or directory (from, in [search])"
+        )
+    elif search.variant is None:
+        raise ValueError(
+            "--variant: expected robust (the same knobs) or expanded (more of them; in a file "
+            "variant, in [search])"
+        )
+
+
 def why_no_go(
     shape: Envelope, confirmation: Confirmation | None, thresholds: Thresholds
 ) -> tuple[str, ...]:
-    """Why a search that is compared with the baseline cannot come to a Go, whatever it finds."""
+    """Return why a search that is compared with the baseline cannot come to a Go, if it cannot."""
     if confirmation is None:
         return ()
     reasons = []
@@ -193,7 +400,7 @@ def why_no_go(
 
 
 def no_share(calibration: Calibration | None) -> str:
-    """Why a gain is no share of the baseline's score; "" where it is one, for all that is known."""
+    """Return why a gain is no share of the baseline's score; "" where it is, as far as is known."""
     measured = None if calibration is None else noise(calibration)
     if measured is None or not measured.is_about_zero:
         return ""
@@ -205,36 +412,36 @@ def no_share(calibration: Calibration | None) -> str:
 
 
 def _search_terms(config: Config, resolved: Envelope, succession: Succession | None) -> SearchTerms:
-    """From the baseline or where another run ended; the known settings first."""
-    terms = _from_the_baseline(config) if succession is None else succession.search
-    known: tuple[tuple[float, ...], ...] = ()
-    if config.search.known is not None:
-        space = config.tuned.space
-        settings = read_known(Path(config.search.known), space)
-        known = settings.points(space, terms.start, resolved.population)
+    """From the baseline or where phase 1 ended; the known settings first."""
+    if succession is not None:
+        terms = succession.search
+    else:
+        terms = SearchTerms(
+            method=method_of(config),
+            seed=config.search.seed,
+            sigma0=first_step(config),
+            start=config.tuned.space.baseline,
+        )
+    if config.search.known is None:
+        return terms
+    space = config.tuned.space
+    settings = read_known(Path(config.search.known), space)
+    known = settings.points(space, terms.start, resolved.population)
     return terms.model_copy(update={"known": known})
 
 
-def _from_the_baseline(config: Config) -> SearchTerms:
-    return SearchTerms(
-        method=method_of(config),
-        seed=config.search.seed,
-        sigma0=first_step(config),
-        start=config.tuned.space.baseline,
-    )
-
-
 def method_of(config: Config) -> SearchMethod:
+    """Return the one that was asked for, or the default."""
     return config.search.method or METHOD
 
 
 def first_step(config: Config) -> float:
-    """The one that was asked for, or the method's own."""
+    """Return the one that was asked for, or the method's own."""
     return config.search.sigma0 or SIGMA0[method_of(config)]
 
 
 def confirmation_for(config: Config, source: Source | None = None) -> Confirmation | None:
-    """How the verdict will be reached; None for a smoke test, and where nobody wants it.
+    """Return how the verdict is reached; None for a smoke test, and where nobody wants it.
 
     The winner of the run that this one follows is compared with the baseline too. Raises ValueError
     on fewer seeds than a comparison needs.
@@ -256,11 +463,11 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
         control_seeds=min(CONTROL_SEEDS, seeds) if controls else 0,
         controls=controls,
         incumbent=None if source is None else source.point,
-        rung=_rung(objective, verdict),
+        rung=_long_run(objective, verdict),
     )
 
 
-def _rung(objective: Objective, verdict: Verdict) -> Rung | None:
+def _long_run(objective: Objective, verdict: Verdict) -> Rung | None:
     factor = RUNG_FACTOR if verdict.rung is None else verdict.rung
     seeds = RUNG_SEEDS if verdict.rung_seeds is None else verdict.rung_seeds
     if factor == 0 or seeds == 0:
@@ -274,20 +481,8 @@ def _rung(objective: Objective, verdict: Verdict) -> Rung | None:
     return Rung(factor=factor, seeds=seeds, varied=longer)
 
 
-def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
-    """The plan of a calibration: one generation that is the baseline on `repeats` seeds.
-
-    It keeps within the limits and caps of what it is made for.
-    """
-    shape = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
-    family = calibration_name(config.tuned, devices)
-    plan = plan_of(config, devices, None, shape, "calibration", run_id=family)
-    terms = f"{plan.evaluation_seed}/{plan.limits}/{plan.caps}/{plan.price_per_device_hour}"
-    return plan.model_copy(update={"run_id": f"{family}-{short_hash(terms)}"})
-
-
 def caps_for(config: Config, evaluations: int) -> Caps:
-    """The budget's caps, with this one on evaluations. Raises ValueError on one without a price."""
+    """Return the budget's caps, with this one on evaluations. Raises ValueError without a price."""
     budget = config.budget
     if budget.max_cost is not None and not budget.price_per_device_hour:
         raise ValueError(
@@ -308,7 +503,7 @@ def limits_for(
     devices: Devices,
     calibration: Calibration | None,
 ) -> Limits:
-    """An upper bound, never the estimate: six times the calibrated p90, a minute at least.
+    """Return an upper bound, never the estimate: six times the calibrated p90, a minute at least.
 
     Raises ValueError unless `stall_seconds` is a positive number, or left to the default.
     """
@@ -326,213 +521,3 @@ def limits_for(
         stall_seconds=min(wall_seconds, 120.0 if stall_seconds is None else stall_seconds),
         memory_bytes=devices.memory_bytes,
     )
-
-
-def sizing_of(config: Config, devices: int) -> Sizing:
-    """P, G and S on so many devices. Raises ValueError where not one generation is paid for."""
-    search, dimension = config.search, config.tuned.space.dimension
-    tier = search.tier or "target"
-    if search.variant == "expanded":
-        sizing = size_expanded(tier, dimension, devices, search.population)
-    else:
-        sizing = size(search.phase, tier, dimension, devices, search.population)
-    sizing = _on_seeds(sizing, search.seeds_per_candidate)
-    sizing = _of_generations(sizing, search.generations)
-    resolved, most = sizing.resolved, config.budget.max_evals
-    if most is None or resolved.evaluations <= most:
-        return sizing
-    generations = most // resolved.per_generation
-    if generations < 1:
-        raise ValueError(
-            f"--max-evals {most} does not pay for one generation of "
-            f"{resolved.per_generation} evaluations"
-        )
-    reason = f"--max-evals {most} pays for {generations} of {resolved.generations} generations"
-    return _resized(sizing, reason, generations=generations)
-
-
-def _on_seeds(sizing: Sizing, seeds: int | None) -> Sizing:
-    """Each candidate on so many seeds: fewer are fewer evaluations, for more there are fewer
-    generations within the tier's E."""
-    resolved, most = sizing.resolved, sizing.nominal.evaluations
-    if seeds is None or seeds == resolved.seeds_per_candidate:
-        return sizing
-    affordable = most // (resolved.population * seeds) if seeds > 0 else 0
-    if affordable < 1:
-        raise ValueError(
-            f"search.seeds_per_candidate: expected 1 to {most // resolved.population} (one "
-            f"generation of {resolved.population} within the tier's {most} evaluations), got "
-            f"{seeds}"
-        )
-    reason = f"{seeds} instead of {resolved.seeds_per_candidate} seeds a candidate were asked for"
-    if affordable < resolved.generations:
-        reason += f", so {affordable} of {resolved.generations} generations"
-    generations = min(resolved.generations, affordable)
-    return _resized(sizing, reason, generations=generations, seeds_per_candidate=seeds)
-
-
-def _of_generations(sizing: Sizing, most: int | None) -> Sizing:
-    """At most so many generations."""
-    if most is None or most >= sizing.resolved.generations:
-        return sizing
-    if most < 1:
-        raise ValueError(f"search.generations: expected 1 or more, got {most}")
-    reason = f"{most} of {sizing.resolved.generations} generations were asked for"
-    return _resized(sizing, reason, generations=most)
-
-
-def _resized(sizing: Sizing, reason: str, **fields: int) -> Sizing:
-    resolved = sizing.resolved.model_copy(update=fields)
-    return Sizing(sizing.nominal, resolved, (*sizing.reasons, reason))
-
-
-def most_evaluations(config: Config, sizing: Sizing) -> int:
-    """The cap on evaluations: the tier's E, or what was asked for instead."""
-    asked = [config.budget.max_evals or 2**31, sizing.nominal.evaluations]
-    if config.search.generations is not None:  # an amendment that raises it pays for more of them
-        asked.append(config.search.generations * sizing.resolved.per_generation)
-    return min(asked)
-
-
-Overrides = Sequence[tuple[str, str]]
-"""Rules that shall not hold a run up, each with the reason."""
-
-RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-
-
-def run_name(config: Config) -> str:
-    """The run's id: the one asked for, or variant, tier, objective and search seed."""
-    search = config.search
-    name = search.run_id
-    if name is None:
-        name = f"{search.tier or 'target'}-{short_name(config.tuned.spec)}-s{search.seed}"
-        if search.follows is not None:
-            name = f"{search.variant}-{name}"
-    check_run_id(name)
-    return name
-
-
-def check_run_id(name: str, whose: str = "--run-id") -> None:
-    """Raises ValueError unless `name` is a plain file name of 1 to 64 safe characters."""
-    if not RUN_ID.fullmatch(name):
-        raise ValueError(
-            f"{whose}: expected 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or "
-            f"digit, got {name!r}"
-        )
-
-
-def family_of(objective: Objective, kind: str) -> str:
-    """What the names of all that is measured of an objective on a kind of device begin with."""
-    return f"{short_name(objective.spec)}-{objective.fingerprint[:10]}-{kind}"
-
-
-def calibration_name(objective: Objective, devices: Devices) -> str:
-    """What all calibrations of an objective on the same kind and number of devices begin with."""
-    facts = f"{devices.kind}/{devices.name}/{devices.count}/{devices.threads}"
-    return f"{family_of(objective, devices.kind)}-{short_hash(facts)}"
-
-
-def short_hash(text: str) -> str:
-    """Six hex digits that tell runs of one objective apart."""
-    return hashlib.sha256(text.encode()).hexdigest()[:6]
-
-
-def run_directory(root: Path, phase: Phase, run_id: str) -> Path:
-    return root / phase / run_id
-
-
-def found_as(directory: Path, plan: Plan) -> str:
-    """The run's id where commands find it by that, or else its directory."""
-    usual = run_directory(Path(RUNS_DIR), plan.phase, plan.run_id)
-    here, own = Path.cwd(), directory.absolute()
-    if own == usual.absolute():
-        return plan.run_id
-    return str(own.relative_to(here) if own.is_relative_to(here) else own)
-
-
-def engine_of(config: Config) -> Engine:
-    """What evaluations run on."""
-    backend = config.backend
-    return Engine(
-        backend.executor,
-        backend.address,
-        backend.device,
-        backend.workers,
-        backend.threads,
-    )
-
-
-def slots_of(config: Config) -> Slots:
-    """The evaluations that run at once, and on what. Raises EngineError where nothing is there."""
-    return engine_of(config).slots()
-
-
-def pacing_of(config: Config) -> Pacing:
-    """How many evaluations run at once, where it is not simply one a device."""
-    backend = config.backend
-    return Pacing(
-        max_concurrent=backend.max_concurrent,
-        slots_dir=None if backend.slots_dir is None else Path(backend.slots_dir),
-        backpressure=config.backpressure,
-    )
-
-
-_DURATION = r"(\d+(?:\.\d+)?)([smhd])"
-_UNITS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0}
-
-
-def parse_hours(flag: str, text: str) -> float:
-    """Hours from `90s`, `45m`, `12h` or `2d`. Raises ValueError, naming the flag."""
-    found = re.fullmatch(_DURATION, text.strip(), re.ASCII)
-    if found is None:
-        raise ValueError(f"{flag}: expected a duration such as 45m, 12h or 2d, got {text!r}")
-    return float(found[1]) * _UNITS[found[2]]
-
-
-def window_of(budget: Budget) -> Window | None:
-    """Raises ValueError on what is no window."""
-    return None if budget.window is None else parse_window(budget.window, budget.safety_margin)
-
-
-def parse_window(text: str, safety_margin: str) -> Window:
-    """A window from a duration, or from a moment (ISO 8601; local time unless it says its zone).
-
-    Raises ValueError, naming the flag.
-    """
-    margin_seconds = 3600 * _at_most("budget.safety_margin", safety_margin)
-    try:
-        until = datetime.fromisoformat(text.strip()).astimezone()
-    except (ValueError, OverflowError):  # the last day there is, in a zone where it is another
-        return Window(hours=_hours_ahead(text), margin_seconds=margin_seconds)
-    return Window(until=until, margin_seconds=margin_seconds)
-
-
-def _hours_ahead(text: str) -> float:
-    if re.fullmatch(_DURATION, text.strip(), re.ASCII) is None:
-        raise ValueError(
-            "--window: expected a duration such as 12h, or a moment such as "
-            f"2026-11-27T18:00, got {text!r}"
-        )
-    hours = _at_most("--window", text)
-    if not hours:
-        raise ValueError(f"--window: expected more than no time, got {text!r}")
-    return hours
-
-
-def _at_most(flag: str, text: str) -> float:
-    hours = parse_hours(flag, text)
-    if hours > MOST_HOURS:
-        raise ValueError(f"{flag}: expected at most {MOST_HOURS}h, got {text!r}")
-    return hours
-
-
-def refuse_the_past(window: Window | None, now: datetime) -> None:
-    """Raises ValueError where no evaluation could be over in time, however short."""
-    if window is None or window.until is None:
-        return
-    left = (window.until - now).total_seconds() - window.margin_seconds
-    if left <= 0:
-        raise ValueError(
-            f"--window: expected a moment more than {window.margin_seconds:g} s ahead (the "
-            f"budget.safety_margin), got {window.until.isoformat(timespec='minutes')}"
-        )

@@ -15,7 +15,7 @@ def evaluation_seeds(plan: Plan, generation: int) -> tuple[int, ...]:
     """S seeds that all candidates of the generation share, fresh in every generation.
 
     Phases draw from different streams, so no search scores on the seeds it was calibrated with. So
-    do searches that begin with what others found: none is judged on the seeds that this was chosen
+    do searches that begin with known settings: none is judged on the seeds that these were chosen
     on.
     """
     if plan.campaign is not None:
@@ -69,10 +69,9 @@ def _searched(plan: Plan) -> set[int]:
 
 def _stream(plan: Plan) -> str:
     stream, search = f"{plan.evaluation_seed}/{plan.phase}", plan.search
-    if search is None or not (search.inherited or search.known):
+    if search is None or not search.known:
         return stream
-    head = "" if search.inherited is None else search.inherited.head
-    return f"{stream}/after {head}{search.known}"
+    return f"{stream}/after {search.known}"
 
 
 def _fresh(stream: str, used: set[int]) -> Iterator[int]:

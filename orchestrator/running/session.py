@@ -203,7 +203,7 @@ class Session:
 
     def _kept(self, result: Result) -> Result:
         """The result, once the history has what the run took."""
-        keep(self.root, result.state, result.ruling, self.say)
+        keep(self.root, result.state, self.say)
         return result
 
     def _looked(self, run: Run) -> None:

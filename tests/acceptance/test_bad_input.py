@@ -55,7 +55,6 @@ phase1 --tier min --objective sphere --executor dask    | inline
 phase1 --tier min {RUN} --device tpu                    | tpu
 phase1 --tier min {RUN} --run-id a/b                    | a/b
 phase1 --tier min {RUN} --set search.known=knobs.json              | x9999
-phase1 --tier min {RUN} --set search.warm_start=absent             | absent
 phase1 --tier min {RUN} --override patience --reason x  | no such run
 phase1 --tier min latin1.toml                  | latin1.toml
 {FIRST} --set dimension=3                               | dimension

@@ -36,18 +36,20 @@ TIERS = {  # evaluations; P, G and seeds: nominal, and carried out on so many de
 @pytest.mark.parametrize(
     ("words", "devices"),
     [
-        ("", "1,4"),
-        ("--from go --variant robust --set dimension=4 --set noise=0.01", "8,12"),
+        ("", (1, 4)),
+        ("--from go --variant robust --set dimension=4 --set noise=0.01", (8, 12)),
     ],
 )
-def test_tiers_and_their_hours_at_60_seconds(product: Product, words: str, devices: str) -> None:
+def test_tiers_and_their_hours_at_60_seconds(
+    product: Product, words: str, devices: tuple[int, int]
+) -> None:
     product.stored("go")
-    plan = product.json("plan", *words.split(), *MINUTE, "--devices", devices)
-    assert len(plan["elsewhere"]) == 6
+    at = ("plan", *words.split(), *MINUTE, "--devices")
+    tiers = [(count, one) for count in devices for one in product.json(*at, count)["tiers"]]
+    assert len(tiers) == 6
     phase = "phase2" if "--from" in words else "phase1"
-    for one in plan["elsewhere"]:
+    for count, one in tiers:
         evaluations, nominal, resolved = TIERS[phase, one["plan"]["tier"]]
-        count = one["plan"]["devices"]["count"]
         assert one["plan"]["caps"]["evaluations"] == evaluations
         assert (shape(one, "nominal"), shape(one, "resolved")) == (nominal, resolved[count])
         hours = prod(resolved[count]) / 60
@@ -72,7 +74,7 @@ def test_the_population_is_twice_the_devices_within_its_limits(
     product: Product, devices: int, population: int, generations: int, words: tuple[object, ...]
 ) -> None:
     at = ("--tier", "target", *words, "--devices", devices)
-    (one,) = product.json("plan", *MINUTE, *at)["elsewhere"]
+    (one,) = product.json("plan", *MINUTE, *at)["tiers"]
     assert shape(one, "resolved") == (population, generations, 1)
     rounds = generations * ceil(population / devices)
     assert one["search"]["barrier_hours"] == pytest.approx(rounds / 60)

@@ -86,7 +86,7 @@ def test_fit_offers_each_way_to_spend_a_window_once(product: Product) -> None:
 def test_doctor_and_plan_agree_on_the_disk(product: Product) -> None:
     words = ("--objective", "sphere", "--executor", "inline")
     for measured in (False, True):
-        room = page(product, *words, "--tier", "min")["room"]
+        room = page(product, *words, "--tier", "min")["disk"]
         assert room["measured"] is measured
         sections = product.json("doctor", "--quick", *words, code=None)
         assert f"{room['needed'] / 2**20:.3g} MiB" in str(sections)

@@ -241,7 +241,7 @@ def test_what_explain_says_is_what_the_ledger_records(command: Command, write: W
         assert recorded(plan) == said[key]["value"], key
     searching = ("search", "budget", "evaluation", "verdict", "backend")
     keys = {f"{table}.{key}" for table in searching for key in [*SECTIONS[table].keys()]}
-    assert keys - {*IN_THE_PLAN, *ELSEWHERE, "search.warm_start"} == set()
+    assert keys - {*IN_THE_PLAN, *ELSEWHERE} == set()
     before = ledger.read_bytes()
     assert command("phase1", *FLAGS).code == answer.code
     assert ledger.read_bytes() == before

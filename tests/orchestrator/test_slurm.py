@@ -269,8 +269,8 @@ def test_a_limit_follows_from_the_estimate(export: Export) -> None:
     cells = shown(export, assuming(FACTORIAL.replace(no_time, ""), 3600.0))["runs"]
     assert {run["limit_seconds"] for run in cells} == {5400}  # 1.25 h, 10 + 5 min, up to 5 min
     run = shown(export, assuming(SEARCH.replace(no_time, ""), 60.0))["runs"][0]
-    assert 240 < run["estimated_seconds"] < 300  # 2 generations of 8 on 4 slots, and a start
-    assert run["estimated_device_seconds"] == pytest.approx(16 * 60.0, rel=0.01)
+    assert 240 < run["estimate"]["seconds"] < 300  # 2 generations of 8 on 4 slots, and a start
+    assert run["estimate"]["device_seconds"] == pytest.approx(16 * 60.0, rel=0.01)
 
 
 def test_a_calibration_gives_the_estimate(
@@ -279,18 +279,9 @@ def test_a_calibration_gives_the_estimate(
     found = run_search(tmp_path, settings={"seconds": 0.01})
     text = SEARCH.replace('time = "1h"', "") + "[training]\nseconds = 0.01\n"
     run = shown(export, f'runs_dir = "."\n{text}')["runs"][0]
-    assert run["estimated_seconds"] > 0.04
+    assert run["estimate"]["seconds"] > 0.04
     assert run["limit_seconds"] == 1200
-    assert found.state.plan.devices.name in run["estimate_from"]
-
-
-def test_a_followed_run_is_named_by_its_directory(
-    written: Written, run_search: Callable[..., Result], tmp_path: Path
-) -> None:
-    before = run_search(tmp_path, assumed_seconds=1.0, run_id="before").directory
-    text = SEARCH.replace("search.tier", 'search.warm_start = "before"\nsearch.tier')
-    config, _ = written(f'runs_dir = "{tmp_path}"\n{text}')
-    assert config["search"]["warm_start"] == str(before)
+    assert found.state.plan.devices.name in run["estimate"]["source"]
 
 
 def test_what_is_missing_is_said(export: Export) -> None:

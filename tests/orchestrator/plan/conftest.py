@@ -18,16 +18,12 @@ class MakeEntry(Protocol):
 
 def entry(**fields: Any) -> Entry:
     """Of a sphere on two CPU slots: 10 s an evaluation, of it 1 s start-up, 9e9 FLOPs."""
-    typical = {
+    typical: dict[str, Any] = {
         "samples": 8,
         "seconds": 10.0,
         "startup_seconds": 1.0,
-        "cpu_seconds": 9.0,
-        "steps": 100,
-        "tokens": 38400,
         "train_flops": 8e9,
         "eval_flops": 1e9,
-        "tokens_per_second": 4000.0,
         "peak_memory_bytes": 1000,
         "memory_bytes": 80_000,
     }
@@ -35,24 +31,20 @@ def entry(**fields: Any) -> Entry:
     values = {
         "run_id": "earlier",
         "phase": "phase1",
-        "tier": "min",
         "genesis": "g" * 32,
         "head": "h" * 32,
         "ended_at": datetime(2030, 1, 1, tzinfo=UTC),
-        "decision": "done",
         "objective": "sphere",
         "fingerprint": "f" * 64,
         "settings": {},
-        "micro_batch_size": None,
         "device_kind": "cpu",
         "device_name": "some processor",
         "threads": 1,
         "devices": 2,
-        "evaluations": 16,
-        "evaluations_planned": 16,
+        "attempts": 16,
+        "timeouts": 0,
         "evaluation": None if evaluation is None else Typical(**{**typical, **evaluation}),
-        "startup_seconds": 7.2,
-        "idle_device_hours": 0.0,
+        "overheads": {},
         **fields,
     }
     return Entry.model_validate(values)
@@ -64,14 +56,6 @@ def make_entry() -> MakeEntry:
 
 
 @pytest.fixture(scope="session")
-def make_prior() -> Any:
-    """`make_prior(factor)`: an earlier run of the same objective, by so many times its FLOPs."""
-    from orchestrator.plan.history import Prior
-
-    return lambda factor: Prior(entry(), "the same objective", factor, is_assumed=False)
-
-
-@pytest.fixture(scope="session")
 def calibrated() -> Calibrated:
     """`calibrated(scores, seconds, failed=0)`: one sample each; seconds default to 2, 3, 4, ..."""
 
@@ -79,21 +63,10 @@ def calibrated() -> Calibrated:
         scores: tuple[float, ...], seconds: tuple[float, ...] = (), failed: int = 0
     ) -> Calibration:
         taken = seconds or tuple(2.0 + n for n in range(len(scores)))
+        zeros = dict.fromkeys(Sample.model_fields, 0)
         samples = (
-            Sample(
-                seed=n + 1,
-                score=score,
-                seconds=own,
-                startup_seconds=0.5,
-                train_seconds=own - 0.5,
-                cpu_seconds=own,
-                peak_memory_bytes=1 << 20,
-                steps=0,
-                tokens=0,
-                train_flops=0.0,
-                eval_flops=0.0,
-            )
-            for n, (score, own) in enumerate(zip(scores, taken, strict=True))
+            Sample(**{**zeros, "seed": n, "score": score, "seconds": own, "startup_seconds": 0.5})
+            for n, (score, own) in enumerate(zip(scores, taken, strict=True), 1)
         )
         return Calibration(samples=tuple(samples), failed=failed)
 

@@ -3,91 +3,36 @@
 from collections.abc import Callable
 from typing import Any
 
-import orjson
 import pytest
-import typer
 
 from budgets.accounts import Accounts
 from budgets.events import Reserved, Settled, Status
 from budgets.ledger import LEDGER, read
 from budgets.plan import Arm, Calibration, Devices, Plan
 from budgets.state import Panel, RunState, Try, apply, fold
-from budgets.verdict.decision import conditions
-from budgets.verdict.finalists import BASELINE, recommendation, winner
+from budgets.verdict.finalists import BASELINE, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.cli import session as conducting
-from orchestrator.cli import terminal
-from orchestrator.cli.session import Output
 from orchestrator.plan.comparisons import due, panel
 from orchestrator.plan.resolve import search_plan
 from orchestrator.plan.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.recorded import Result
 from tests.asking import config_for
-from tests.simulation.session import Person
 
 RunSearch = Callable[..., Result]
 
-SMALL = {"dimension": 2, "noise": 0.005}
-"""Of a space that a few generations get somewhere in."""
-
 
 @pytest.fixture(scope="module")
-def judged(
-    tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch
-) -> Callable[..., Result]:
-    """A whole run of a few generations, compared on 5 fresh seeds."""
-
-    def judge(
-        objective: str = "sphere",
-        rung: float | None = None,
-        max_evals: int = 24,
-        **settings: Any,
-    ) -> Result:
-        return run_search(
-            tmp_path_factory.mktemp("judged"),
-            objective,
-            {**SMALL, **settings},
-            tier="target",
-            max_evals=max_evals,
-            confirm_seeds=5,
-            rung=rung,
-            thresholds={"dead_freedom": 7},  # of the one generation in the first third
-        )
-
-    return judge
-
-
-@pytest.fixture(scope="module")
-def go(judged: Callable[..., Result]) -> Result:
-    """A sphere that is kept on more FLOPs."""
-    return judged()
-
-
-@pytest.fixture(scope="module")
-def no_go(judged: Callable[..., Result]) -> Result:
-    """Pure noise."""
-    return judged("noise")
-
-
-# Whole runs
-
-
-def test_a_gain_that_is_there_is_a_go_that_persists(go: Result) -> None:
-    decided = go.state.decided
-    assert decided is not None
-    assert (decided.grade, decided.no_go) == ("go_persists", None)
-    assert decided.gain is not None
-    assert decided.gain > 0.05
-    assert all(c.met for c in conditions(go.state))
-    assert (go.ruling.decision, go.state.fired) == ("done", [])
-    assert [name for name, _ in go.state.panels] == ["reference", "finalists", "winner", "rung"]
-
-
-def test_every_evaluation_apart_was_planned(go: Result) -> None:
-    accounts = go.state.accounts
-    assert accounts.apart <= accounts.apart_cap == go.state.plan.apart
-    assert accounts.evaluations == 24
+def go(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Result:
+    """A whole run of a few generations of a sphere, compared on 5 fresh seeds."""
+    return run_search(
+        tmp_path_factory.mktemp("go"),
+        "sphere",
+        {"dimension": 2, "noise": 0.005},
+        tier="target",
+        max_evals=24,
+        confirm_seeds=5,
+    )
 
 
 def test_nobody_is_judged_on_a_seed_that_was_looked_at(go: Result) -> None:
@@ -115,62 +60,6 @@ def test_the_verdict_is_of_the_finalist_that_won_and_no_other(go: Result) -> Non
     assert baseline.settings == longer.settings == {"effort": 4.0}
     assert go.state.decided is not None
     assert go.state.decided.point == best.point
-
-
-def test_what_won_is_in_best_json(go: Result) -> None:
-    found = orjson.loads((go.directory / "best.json").read_bytes())
-    assert found["recommendation"]["is_confirmed"]
-    assert found["verdict"] == {"grade": "go_persists", "no_go": None}
-    assert found["winner"]["gain"]["pairs"] == 5
-
-
-def test_a_gain_that_more_flops_undo_does_not_persist(judged: Callable[..., Result]) -> None:
-    result = judged(persists=-1.0)
-    assert result.state.decided is not None
-    assert result.state.decided.no_go == "does_not_persist"
-    assert result.state.panel("rung") is not None
-
-
-def test_without_a_rung_a_go_is_one_at_this_budget(judged: Callable[..., Result]) -> None:
-    result = judged(rung=0.0)
-    assert result.state.decided is not None
-    assert result.state.decided.grade == "go"
-    assert result.state.panel("rung") is None
-
-
-def test_pure_noise_is_no_go_and_the_rung_is_not_paid(no_go: Result) -> None:
-    result, decided = no_go, no_go.state.decided
-    assert decided is not None
-    assert (decided.grade, decided.arm, decided.point) == ("no_go", "", None)
-    assert decided.no_go in ("dead_space", "below_noise")
-    assert [fired.rule for fired in result.state.fired] in (["flat"], ["seed_luck"])
-    assert result.state.panel("rung") is None
-    assert recommendation(result.state) is None
-
-
-def test_knobs_that_do_nothing_at_all_are_a_dead_space(judged: Callable[..., Result]) -> None:
-    result = judged("noise", noise=0.0, max_evals=60)
-    assert result.state.decided is not None
-    assert result.state.decided.no_go == "dead_space"
-
-
-def test_seeds_that_are_hard_for_all_change_no_verdict(judged: Callable[..., Result]) -> None:
-    decided = judged(seed_noise=0.1).state.decided
-    assert decided is not None
-    assert decided.grade == "go_persists"
-
-
-@pytest.mark.parametrize("code", [0, 4])
-def test_a_go_leaves_with_0_and_a_no_go_with_4(
-    go: Result, no_go: Result, capfdbinary: pytest.CaptureFixture[bytes], code: int
-) -> None:
-    result = no_go if code else go
-    with pytest.raises(typer.Exit) as leaving:
-        conducting.finish(result, Person(), Output(terminal.console()), as_json=True)
-    assert leaving.value.exit_code == code
-    found = orjson.loads(capfdbinary.readouterr().out)
-    assert result.state.decided is not None
-    assert found["findings"]["grade"] == result.state.decided.grade
 
 
 def test_a_panel_is_due_once_and_the_same_whenever_it_is_asked(go: Result) -> None:
@@ -300,12 +189,6 @@ def test_without_a_time_there_is_no_control_at_equal_seconds(control: dict[str, 
     assert [arm.name for arm in compared(nanochat(), {"cpu_seconds": 6.0}, control)] == ["average"]
 
 
-def test_fewer_seeds_than_controls_have_are_all_theirs() -> None:
-    plan = nanochat(confirm_seeds=3)
-    own = ask(state_of(plan), "reference")
-    assert own.seeds[1] == confirmation_seeds(plan).verdict
-
-
 def test_an_earlier_winner_is_compared_on_the_seeds_of_the_new_one() -> None:
     plan = nanochat()
     assert plan.confirmation is not None
@@ -314,18 +197,6 @@ def test_an_earlier_winner_is_compared_on_the_seeds_of_the_new_one() -> None:
     own = ask(state_of(plan.model_copy(update={"confirmation": earlier})), "reference")
     assert [arm.name for arm in own.arms] == ["baseline", "incumbent", "synapses off"]
     assert (own.arms[1].point, own.seeds[1]) == (point, confirmation_seeds(plan).verdict)
-
-
-def test_a_model_without_synapses_has_no_control() -> None:
-    request = config_for(
-        "phase1",
-        "target",
-        registry.load(
-            ObjectiveSpec(name="nanochat", settings={"model": "gpt", "space": "optimizer"})
-        ),
-    )
-    plan = search_plan(request, CPU, Calibration(assumed_seconds=4.0))
-    assert len(ask(state_of(plan), "reference").arms) == 1
 
 
 # Seeds

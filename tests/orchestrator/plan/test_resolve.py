@@ -1,12 +1,17 @@
-"""Durations and windows as people write them."""
+"""Windows as people write them, and the sizes that they ask for."""
 
 import time
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.plan.resolve import parse_hours, parse_window
+from budgets.plan import Devices
+from objectives import registry
+from objectives.api import ObjectiveSpec
+from orchestrator.plan.resolve import parse_hours, parse_window, search_plan
+from tests.asking import config_for
 
 
 @pytest.mark.parametrize(
@@ -109,6 +114,50 @@ def test_a_window_within_its_own_margin_is_refused() -> None:
     assert parse_window("30m", "29m").hours == 0.5
 
 
-def test_a_margin_that_is_none_names_its_own_flag() -> None:
-    with pytest.raises(ValueError, match=r"budget\.safety_margin"):
-        parse_window("12h", "soon")
+# Sizes
+
+
+DEVICES = Devices(count=4, kind="cpu", name="some processor", threads=1, memory_bytes=1 << 30)
+
+
+def plan_of(**fields: Any) -> Any:
+    objective = registry.load(ObjectiveSpec(name="sphere"))
+    values = {"phase": "phase1", "tier": "target", "objective": objective, **fields}
+    return search_plan(config_for(**values), DEVICES, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "generations", "evaluations"),
+    [
+        ({"generations": 5}, 5, 40),
+        ({"generations": 50}, 15, 120),
+        ({"generations": 5, "max_evals": 20}, 2, 20),
+        ({"seeds_per_candidate": 2}, 7, 120),
+    ],
+)
+def test_sizes_that_are_asked_for_are_caps_within_the_tiers_evaluations(
+    fields: dict[str, int], generations: int, evaluations: int
+) -> None:
+    plan = plan_of(**fields)
+    assert (plan.resolved.generations, plan.caps.evaluations) == (generations, evaluations)
+
+
+def test_fewer_seeds_are_fewer_evaluations_in_as_many_generations() -> None:
+    phase2 = {"phase": "phase2", "follows": "earlier", "variant": "robust"}
+    whole, plan = plan_of(**phase2), plan_of(**phase2, seeds_per_candidate=1)
+    assert plan.resolved.generations == whole.resolved.generations
+    assert plan.resolved.evaluations * 3 == whole.resolved.evaluations
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"seeds_per_candidate": 16}, r"search\.seeds_per_candidate: expected 1 to 15"),
+        ({"max_evals": 7}, "--max-evals 7 does not pay for one generation of 8"),
+    ],
+)
+def test_sizes_that_no_generation_can_pay_for_are_refused(
+    fields: dict[str, int], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        plan_of(**fields)
