@@ -57,7 +57,8 @@ def _watch(directory: Path, *, as_json: bool, is_exported: bool) -> None:
             lines = [] if as_json else news
             if (key := _key(seen, as_json=as_json)) != known:
                 known = key
-                lines += [json.dumps(_document(seen))] if as_json else _lines(seen)
+                stands = [json.dumps(_document(seen))] if as_json else _lines(seen)
+                lines = [*lines, *stands]  # the screen shows the news alone
             if screen is not None:
                 screen.show(news, seen)
             elif lines and not _is_read(lines):
