@@ -55,9 +55,7 @@ def _watch(directory: Path, *, as_json: bool, is_exported: bool) -> None:
             began = time.process_time()
             news, seen = next(followed)
             if screen is not None:
-                screen.show(
-                    news, seen
-                )  # no number is asked for before: a library may start threads
+                screen.show(news, seen)  # first: a library that it imports may start threads
             else:
                 lines = [] if as_json else news
                 if (key := _key(seen, as_json=as_json)) != known:
