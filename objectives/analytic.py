@@ -114,12 +114,12 @@ class AnalyticSettings(BaseModel):
 
     @property
     def noise_sd(self) -> float:
-        """Of the noise of an evaluation at this effort."""
+        """Standard deviation of an evaluation's noise at this effort."""
         return self.noise / math.sqrt(self.effort)
 
     @property
     def seed_noise_sd(self) -> float:
-        """Of what a seed adds to every point at this effort."""
+        """Standard deviation of what a seed adds to every point at this effort."""
         return self.seed_noise / math.sqrt(self.effort)
 
     @property
@@ -192,11 +192,6 @@ class AnalyticObjective(Objective):
     def optimum(self) -> tuple[float, ...]:
         """The best point of the unit cube (for `noise` and `idle`, one of many)."""
         return self.space.encode({f"x{i}": x for i, x in enumerate(self._best())})
-
-    @property
-    def optimum_score(self) -> float:
-        """The score there at this effort, without noise."""
-        return self._noise_free(self._best())
 
     def _scaled(self, factor: float) -> Variant | None:
         """`factor` times the effort, which ends at 4."""

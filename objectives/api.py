@@ -43,7 +43,7 @@ class SetupError(ObjectiveError):
 
 
 def missing_package(name: str | None) -> str:
-    """What an import of a package that is not installed means to whoever runs the product."""
+    """Return one line: the package that is not installed, and the command that installs it."""
     if name == "ray":
         return "ray is not installed: pip install ray, or say --executor local, which needs none"
     if name == "torch":

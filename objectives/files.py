@@ -77,14 +77,9 @@ def replace(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    rename(aside, path)
-
-
-def rename(aside: Path, path: Path) -> None:
-    """What is `aside` takes the place of `path`, durably. Raises OSError."""
     aside.replace(path)
     handle = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        os.fsync(handle)  # so that the new name outlives a power cut
     finally:
         os.close(handle)

@@ -138,7 +138,7 @@ class ProgramObjective(Objective, Generic[Config]):
 
     @abstractmethod
     def versions(self) -> Mapping[str, str]:
-        """Of the interpreter and the packages that it runs with."""
+        """Versions of the interpreter and the packages that it runs with."""
 
     def _scaled(self, factor: float) -> Variant | None:
         """`factor` times the budget, a whole one if it is whole; None without a budget."""

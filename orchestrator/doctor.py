@@ -34,7 +34,7 @@ from orchestrator.matrix.campaign import campaign_matrix, cells_of, terms_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import engine_of, search_plan
 from orchestrator.plan.times import disk_of, free_bytes, times_here
-from orchestrator.running.place import check_place
+from orchestrator.run.files import check_place
 
 PACKAGES = ("torch", "ray", "cma", "numpy")
 EXTRAS = {"torch": '"cmaes-orchestrator[nanochat]"'}

@@ -38,8 +38,7 @@ from orchestrator.records.diverged import ReplayError
 from orchestrator.records.planned import space_of, spec_of
 from orchestrator.records.recommended import best_point
 from orchestrator.records.recorded import as_of, is_there
-from orchestrator.running.settle import attempt_id, settled, settles
-from orchestrator.running.tries import judged
+from orchestrator.run.attempts import attempt_id, judged, settled, settles
 from orchestrator.search import Search
 
 

@@ -38,8 +38,8 @@ from orchestrator.look.page import page_of
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
 from orchestrator.records.recorded import Result, load_state
-from orchestrator.running.session import system_clock
-from orchestrator.running.settle import attempt_id
+from orchestrator.run.attempts import attempt_id
+from orchestrator.run.session import system_clock
 from orchestrator.verify import verify
 from tests.simulation.session import SimulatedEngine
 

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from objectives.environment import ONE_PROCESS, check_variables
 from objectives.program import ProgramConfig, absolute
 from objectives.settings import unknown
-from objectives.space import DeclaredKnob, SearchSpace
+from objectives.space import DeclaredKnob, Kind, SearchSpace
 
 Flag = bool | int | float | str
 """`true` is the bare flag, `false` none at all."""
@@ -112,41 +112,28 @@ def _check_environment(given: Mapping[str, str]) -> None:
 
 
 class _Default(NamedTuple):
+    """Where a knob begins unless a flag says otherwise, and its range around where it begins."""
+
     value: float  # nanochat's own, in July 2026
-    around: Callable[[float], DeclaredKnob]
+    ends: Callable[[float], tuple[float, float]]
+    kind: Kind = "linear"
 
 
-def _rate(value: float) -> DeclaredKnob:
+def _decade(value: float) -> tuple[float, float]:
     """A decade down and a decade up."""
-    return DeclaredKnob(kind="log10", min=value / 10, max=value * 10, baseline=value)
-
-
-def _decay(value: float) -> DeclaredKnob:
-    return DeclaredKnob(min=0.0, max=2 * value or 0.5, baseline=value)
-
-
-def _steps(value: float) -> DeclaredKnob:
-    return DeclaredKnob(kind="int", min=0, max=max(2 * value, 10), baseline=value)
-
-
-def _ratio(value: float) -> DeclaredKnob:
-    return DeclaredKnob(min=0.0, max=1.0, baseline=value)
-
-
-def _fraction(value: float) -> DeclaredKnob:
-    """Of the learning rate, at the end: half of it is more than anybody leaves."""
-    return DeclaredKnob(min=0.0, max=0.5 if value <= 0.5 else 1.0, baseline=value)
+    return value / 10, value * 10
 
 
 DEFAULT_KNOBS: Mapping[str, _Default] = {
-    "embedding-lr": _Default(0.3, _rate),
-    "unembedding-lr": _Default(0.008, _rate),
-    "matrix-lr": _Default(0.02, _rate),
-    "scalar-lr": _Default(0.5, _rate),
-    "weight-decay": _Default(0.28, _decay),
-    "warmup-steps": _Default(40, _steps),
-    "warmdown-ratio": _Default(0.65, _ratio),
-    "final-lr-frac": _Default(0.05, _fraction),
+    "embedding-lr": _Default(0.3, _decade, "log10"),
+    "unembedding-lr": _Default(0.008, _decade, "log10"),
+    "matrix-lr": _Default(0.02, _decade, "log10"),
+    "scalar-lr": _Default(0.5, _decade, "log10"),
+    "weight-decay": _Default(0.28, lambda value: (0.0, 2 * value or 0.5)),
+    "warmup-steps": _Default(40, lambda value: (0, max(2 * value, 10)), "int"),
+    "warmdown-ratio": _Default(0.65, lambda _: (0.0, 1.0)),
+    # Of the learning rate, at the end: half of it is more than anybody leaves.
+    "final-lr-frac": _Default(0.05, lambda value: (0.0, 0.5 if value <= 0.5 else 1.0)),
 }
 
 
@@ -172,7 +159,8 @@ def _around(name: str, flags: Mapping[str, Flag]) -> DeclaredKnob:
     if isinstance(value, str | bool) or value < 0:
         raise ValueError(f"flags.{name}: expected a number that a search can begin at, got {value}")
     try:
-        return default.around(float(value))
+        low, high = default.ends(float(value))
+        return DeclaredKnob(kind=default.kind, min=low, max=high, baseline=float(value))
     except ValueError:
         raise ValueError(
             f"flags.{name}: a search cannot begin at {value}: leave it out of space, or declare "

@@ -24,7 +24,7 @@ from objectives.api import (
 )
 from objectives.checkout import flags
 from objectives.checkout.config import CheckoutConfig, space
-from objectives.checkout.output import Output, measured, saved
+from objectives.checkout.output import Output, saved
 from objectives.environment import cleaned, python_versions
 from objectives.files import cache_directory
 from objectives.program import ProgramObjective
@@ -107,7 +107,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         )
 
     def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
-        """Of the default knobs the flags say where they begin; a declared one may be both."""
+        """A default knob begins where its flag says; a declared knob may have a flag as well."""
         spec = super().with_baseline(knobs)
         flags, values = spec.settings["flags"], self.space.typed(knobs)
         if self.config.knobs:
@@ -160,7 +160,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         with self._base(context.directory) as base:
             with self._blamed():
                 exit_ = self.run(line, output.line, context)
-                found = measured(output, exit_, base, eval_tokens)
+                found = output.measurement(exit_, base, eval_tokens)
             self._require_data(before)
             for path in saved(base, found.steps):  # all flags are among what it wrote there
                 shutil.copyfile(path, context.directory / path.name, follow_symlinks=False)

@@ -6,7 +6,6 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
 
 from objectives.api import DivergedError, Measurement, ProgramFailedError, SetupError
 from objectives.files import parse_json, read_regular
@@ -65,21 +64,31 @@ class Output:
     _nans: int = 0
 
     def line(self, text: str) -> Mapping[str, float] | None:
-        """Hear one line; answers with step and loss where it tells of them.
+        """Take one line; answers with step and loss where it tells of them.
 
         Raises DivergedError on the third loss in a row that is no number, and SetupError as soon
         as nothing can come of it.
         """
         if text.startswith("step "):
             return self._progress(text)
-        self._fact(text)
-        if found := _SCORE.fullmatch(text):
-            self._score(int(_number(found[1])), _number(found[2]))
-        elif _OTHER_DATA in text:
+        if _OTHER_DATA in text:
             raise SetupError(
                 "nanochat does not find the data and falls back to another data set "
                 f"({text.strip()}): see the setting data"
             )
+        for name, pattern in _FACTS.items():
+            if (found := pattern.match(text)) and math.isfinite(value := _number(found[1])):
+                self.facts[name] = value
+        if self.facts.get("steps") == 0:
+            raise SetupError(f"target_flops pays for no step{self._step_flops()}: raise it")
+        if found := _SCORE.fullmatch(text):
+            step, bpb = int(_number(found[1])), _number(found[2])
+            self.scores.append((step, bpb))
+            if step == 0 and math.isinf(bpb):
+                raise SetupError(
+                    "the untrained model scores inf: nothing was scored, because eval-tokens is "
+                    "less than device-batch-size x max-seq-len"
+                )
         return None
 
     def _progress(self, text: str) -> Mapping[str, float] | None:
@@ -97,96 +106,62 @@ class Output:
             raise DivergedError(f"the loss is nan at step {step}, {NAN_LOSSES} times in a row")
         return {"step": step, "loss": loss} if math.isfinite(loss) else {"step": step}
 
-    def _fact(self, text: str) -> None:
-        for name, pattern in _FACTS.items():
-            if (found := pattern.match(text)) and math.isfinite(value := _number(found[1])):
-                self.facts[name] = value
-        if self.facts.get("steps") == 0:
-            raise SetupError(f"target_flops pays for no step{self._step_flops()}: raise it")
-
     def _step_flops(self) -> str:
         tokens, each = self.facts.get("batch_tokens"), self.facts.get("flops_per_token")
         if tokens is None or each is None:
             return ""
         return f" (one, of {tokens:,.0f} tokens, takes {tokens * each:.3g} FLOPs)"
 
-    def _score(self, step: int, bpb: float) -> None:
-        self.scores.append((step, bpb))
-        if step == 0 and math.isinf(bpb):
+    def measurement(self, exit_: Exit, base: Path, eval_tokens: float | None) -> Measurement:
+        """What the evaluation measured.
+
+        The score is that of the last step, if that is the step that was planned: what nanochat
+        calls its minimum may be the untrained model's. Raises the reason where there is none.
+        """
+        said = next((line for line in reversed(exit_.tail) if _SETUP.search(line)), None)
+        if exit_.code != 0 and said is not None and not exit_.out_of_memory:
+            raise SetupError(said.strip())
+        exit_.require_success()
+        steps, score = self._final(f". Its last line: {exit_.last_line}")
+        require_agreement(score, steps, base)
+        facts = self.facts
+        micro_batch = facts.get("micro_batch_tokens", 0.0)
+        whole = (eval_tokens or 0.0) // micro_batch * micro_batch if micro_batch > 0 else 0.0
+        metrics = {name: facts[name] for name in METRICS if name in facts}
+        metrics |= {"initial_bpb": self.scores[0][1], "checkpoint_bytes": held_bytes(base)}
+        return Measurement(
+            score=score,
+            train_seconds=self.train_seconds,
+            steps=steps,
+            tokens=int(facts.get("tokens", 0)),
+            train_flops=facts.get("train_flops", 0.0),
+            eval_flops=whole * len(self.scores) * facts.get("flops_per_token", 0.0) / 3,
+            metrics={n: v for n, v in metrics.items() if math.isfinite(v)},
+        )
+
+    def _final(self, last: str) -> tuple[int, float]:
+        """The planned steps and the score after them."""
+        planned = self.facts.get("steps")
+        if planned is None:
             raise SetupError(
-                "the untrained model scores inf: nothing was scored, because eval-tokens is less "
-                "than device-batch-size x max-seq-len"
+                "it did not say how many iterations it calculates from the target FLOPs: expected "
+                f"a nanochat whose scripts.base_train takes --target-flops{last}"
             )
+        if not self.scores:
+            raise SetupError(f"it printed no line 'Step N | Validation bpb': see eval-every{last}")
+        step, score = self.scores[-1]
+        if step != planned:
+            raise ProgramFailedError(
+                f"exited with status 0 without a score at its last step {planned:.0f}: the last "
+                f"is of step {step}{last}"
+            )
+        if not math.isfinite(score):
+            raise DivergedError(f"the score after {step} steps is {score}")
+        return step, score
 
 
 def _number(text: str) -> float:
     return float(text.replace(",", ""))
-
-
-def measured(output: Output, exit_: Exit, base: Path, eval_tokens: float | None) -> Measurement:
-    """What the evaluation measured.
-
-    The score is that of the last step, if that is the step that was planned: what nanochat calls
-    its minimum may be the untrained model's. Raises the reason where there is none.
-    """
-    if exit_.code != 0:
-        _raise_failure(exit_)
-    steps, score = _final(output, exit_)
-    require_agreement(score, steps, base)
-    facts = output.facts
-    scored = _whole(eval_tokens or 0, facts.get("micro_batch_tokens", 0)) * len(output.scores)
-    metrics = {name: facts[name] for name in METRICS if name in facts}
-    metrics |= {"initial_bpb": output.scores[0][1], "checkpoint_bytes": float(held_bytes(base))}
-    return Measurement(
-        score=score,
-        train_seconds=output.train_seconds,
-        steps=steps,
-        tokens=int(facts.get("tokens", 0)),
-        train_flops=facts.get("train_flops", 0.0),
-        eval_flops=scored * facts.get("flops_per_token", 0.0) / 3,
-        metrics={n: v for n, v in metrics.items() if math.isfinite(v)},
-    )
-
-
-def _whole(tokens: float, of: float) -> float:
-    """Tokens that are scored: as many as fill micro-batches."""
-    return tokens // of * of if of > 0 else 0.0
-
-
-def _raise_failure(exit_: Exit) -> NoReturn:
-    """As the last that it said of a setup, unless its memory did not suffice; else as it exit_."""
-    said = next((line for line in reversed(exit_.tail) if _SETUP.search(line)), None)
-    if said is not None and not exit_.out_of_memory:
-        raise SetupError(said.strip())
-    exit_.require_success()
-    raise AssertionError("it did not fail")
-
-
-def _final(output: Output, exit_: Exit) -> tuple[int, float]:
-    """The planned steps and the score after them."""
-    planned = output.facts.get("steps")
-    if planned is None or math.isnan(planned):
-        raise SetupError(
-            "it did not say how many iterations it calculates from the target FLOPs: expected a "
-            f"nanochat whose scripts.base_train takes --target-flops{_last(exit_)}"
-        )
-    if not output.scores:
-        raise SetupError(
-            f"it printed no line 'Step N | Validation bpb': see eval-every{_last(exit_)}"
-        )
-    step, score = output.scores[-1]
-    if step != planned:
-        raise ProgramFailedError(
-            f"exited with status 0 without a score at its last step {planned:.0f}: the last is "
-            f"of step {step}{_last(exit_)}"
-        )
-    if not math.isfinite(score):
-        raise DivergedError(f"the score after {step} steps is {score}")
-    return step, score
-
-
-def _last(exit_: Exit) -> str:
-    return f". Its last line: {exit_.last_line}" if exit_.last_line else ""
 
 
 def require_agreement(score: float, steps: int, base: Path) -> None:
@@ -195,7 +170,14 @@ def require_agreement(score: float, steps: int, base: Path) -> None:
     A checkout that saves nothing is believed.
     """
     for path in saved(base, steps):
-        value = _saved_score(path)
+        try:
+            value = parse_json(read_regular(path, MOST_META_BYTES)[0])["val_bpb"]
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise TypeError(f"val_bpb is {type(value).__name__}, expected a number")
+        except OSError as error:
+            raise ProgramFailedError(f"{path.name} cannot be read: {error.strerror}") from error
+        except (ValueError, TypeError, LookupError) as error:
+            raise ProgramFailedError(f"{path.name} is not what nanochat saves: {error}") from error
         if not abs(value - score) <= CLOSE:
             raise ProgramFailedError(
                 f"{path.name} has val_bpb {value}, and what was printed after {steps} steps is "
@@ -208,20 +190,7 @@ def saved(base: Path, steps: int) -> list[Path]:
     return sorted((base / "base_checkpoints").glob(f"*/meta_{steps:06d}.json"))
 
 
-def _saved_score(path: Path) -> float:
-    try:
-        data, _ = read_regular(path, MOST_META_BYTES)
-        value = parse_json(data)["val_bpb"]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TypeError(f"val_bpb is {type(value).__name__}, expected a number")
-    except OSError as error:
-        raise ProgramFailedError(f"{path.name} cannot be read: {error.strerror}") from error
-    except (ValueError, TypeError, LookupError) as error:
-        raise ProgramFailedError(f"{path.name} is not what nanochat saves: {error}") from error
-    return float(value)
-
-
-def held_bytes(base: Path) -> int:
+def held_bytes(base: Path) -> float:
     """Of the files among the checkpoints, links not followed."""
     every = (path.lstat() for path in (base / "base_checkpoints").rglob("*"))
-    return sum(status.st_size for status in every if stat.S_ISREG(status.st_mode))
+    return float(sum(status.st_size for status in every if stat.S_ISREG(status.st_mode)))

@@ -62,7 +62,7 @@ class CommandObjective(ProgramObjective[CommandConfig]):
                 yield path
 
     def versions(self) -> Mapping[str, str]:
-        """Of the Python that is started and its packages; nothing of other programs."""
+        """Versions of the Python that is started and its packages; none of other programs."""
         program = self._program()
         if program is None or not is_python(self.config.argv[0]):
             return {}

@@ -76,8 +76,8 @@ def verify(
 def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
     """Copy the whole records of a damaged or rolled back ledger to a new directory."""
     from orchestrator.look.reports import rebuild
-    from orchestrator.running.salvage import salvage
-    from orchestrator.running.session import system_clock
+    from orchestrator.run.salvage import salvage
+    from orchestrator.run.session import system_clock
 
     saved = salvage(source, out)
     rebuild(out, system_clock().now())
@@ -105,9 +105,9 @@ def amend(
 
     Writes one record to the run's ledger.
     """
-    from orchestrator.running.amend import Amendment
-    from orchestrator.running.amend import amend as amend_run
-    from orchestrator.running.session import system_clock
+    from orchestrator.run.amend import Amendment
+    from orchestrator.run.amend import amend as amend_run
+    from orchestrator.run.session import system_clock
 
     only_of({"budget"}, context)
     directory, caps = find_run(run, root), resolved_of(context).budget

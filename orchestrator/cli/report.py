@@ -18,7 +18,7 @@ from orchestrator.look.reports import rebuild as rebuild_files
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import tell
 from orchestrator.records.recorded import find_run, load_state
-from orchestrator.running.session import system_clock
+from orchestrator.run.session import system_clock
 
 EVERY = "all"
 

@@ -36,9 +36,9 @@ from orchestrator.look.track import Trackers, refuse_missing
 from orchestrator.look.viewer import PIPE_BYTES, SHOW, can_paint
 from orchestrator.plan.resolve import engine_of, pacing_of
 from orchestrator.records.recorded import Result
-from orchestrator.running.run import Run as RunInHand
-from orchestrator.running.session import Session
-from orchestrator.running.walk import Stop
+from orchestrator.run.attempts import Run as RunInHand
+from orchestrator.run.loop import Stop
+from orchestrator.run.session import Session
 
 VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.viewer")
 

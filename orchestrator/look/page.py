@@ -20,7 +20,7 @@ from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Page
 from orchestrator.look.run import Run
 from orchestrator.look.sections import sections
-from orchestrator.running.place import make_directory
+from orchestrator.run.files import make_directory
 
 MOST_CHARACTERS = 4000  # of one text: nobody reads more, and a browser would choke on it
 STDOUT = Path("-")

@@ -25,7 +25,7 @@ from orchestrator.look.run import Run
 from orchestrator.look.sections import balances, summary
 from orchestrator.records import manifest, metrics
 from orchestrator.records.export import COLUMNS, progress_rows, to_csv
-from orchestrator.running.session import Reports, system_clock
+from orchestrator.run.session import Reports, system_clock
 
 EVERY_SECONDS = 5.0  # the files about the whole run are written at most so often
 

@@ -15,7 +15,7 @@ from orchestrator.plan.history import (
 )
 from orchestrator.plan.resolve import Overrides, calibration_plan, run_directory
 from orchestrator.records.recorded import Result, recorded_state
-from orchestrator.running.session import Session
+from orchestrator.run.session import Session
 
 
 def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under which name

@@ -24,8 +24,8 @@ from orchestrator.plan.resolve import (
 )
 from orchestrator.records.recommended import Point
 from orchestrator.records.recorded import Result, recorded_plan
-from orchestrator.running.session import Session
-from orchestrator.running.walk import Given
+from orchestrator.run.loop import Given
+from orchestrator.run.session import Session
 
 Own = Callable[[Calibration | None], Mapping[str, Any]]
 """Fields of the plan that only this kind of run has, given the calibration of its objective."""

@@ -26,7 +26,7 @@ from orchestrator.plan.resolve import (
     window_of,
 )
 from orchestrator.records.recorded import Result, recorded_plan
-from orchestrator.running.session import Session
+from orchestrator.run.session import Session
 
 if TYPE_CHECKING:
     from orchestrator.search import Search

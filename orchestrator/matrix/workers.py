@@ -23,7 +23,7 @@ from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.matrix import evaluate
 from orchestrator.plan.resolve import Overrides, calibration_plan, run_directory, short_hash
 from orchestrator.records.recorded import Result, recorded_state
-from orchestrator.running.session import Session
+from orchestrator.run.session import Session
 from orchestrator.scalability import Fit, Level
 
 LEAST_EVALUATIONS, LEAST_ROUNDS = 4, 2

@@ -22,8 +22,8 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.matrix.calibrate import calibrate
 from orchestrator.matrix.search import Searching
-from orchestrator.running.run import Run
-from orchestrator.running.session import Session
+from orchestrator.run.attempts import Run
+from orchestrator.run.session import Session
 from tests.asking import config_for
 from tests.simulation.instant import InstantExecutor, Machine
 from tests.simulation.session import Person, SimulatedClock, SimulatedEngine

@@ -16,7 +16,7 @@ from budgets.ledger import LEDGER, Ledger
 from orchestrator.cli.options import names_of, numbers_of
 from orchestrator.cli.set_up import Template, rule_rows, rules_table
 from orchestrator.config import read_document
-from orchestrator.running.session import system_clock
+from orchestrator.run.session import system_clock
 from tests.conftest import REPOSITORY
 from tests.imported import MAIN, imported_by
 from tests.ledgers import cut, sealed

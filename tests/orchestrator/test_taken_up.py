@@ -14,7 +14,7 @@ from orchestrator.execution.api import Attempt
 from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, read_summary
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result, load_state
-from orchestrator.running.settle import attempt_id
+from orchestrator.run.attempts import attempt_id
 from orchestrator.verify import verify
 from tests import ledgers
 from tests.ledgers import every, state_of

@@ -44,7 +44,7 @@ class SimulatedClock:
 
 @dataclass
 class Person:
-    """Who interrupts a session (`orchestrator.running.walk.Stop`)."""
+    """Who interrupts a session (`orchestrator.run.loop.Stop`)."""
 
     requested: bool = False
     now: bool = False

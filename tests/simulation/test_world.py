@@ -15,9 +15,9 @@ from budgets.rules import Reading
 from budgets.state import RunState
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.files import Unknown
-from orchestrator.running import run as run_module
-from orchestrator.running import tries
-from orchestrator.running.settle import settled
+from orchestrator.run import attempts as attempts_of_run
+from orchestrator.run.attempts import judged as truly_judged
+from orchestrator.run.attempts import settled
 from tests.simulation.devices import STORM, Device, SimulatedExecutor
 from tests.simulation.disk import FaultyDisk
 from tests.simulation.scenarios import KINDS, SCENARIOS, Disturbance, disturbed
@@ -131,18 +131,18 @@ Bug = Callable[[World, pytest.MonkeyPatch], object]
 
 def never_blamed(_: World, patch: pytest.MonkeyPatch) -> None:
     def judged(state: RunState, end: Settled) -> Settled:
-        own = tries.judged(state, end)
+        own = truly_judged(state, end)
         return replace(own, again="elsewhere") if own.status is Status.ERROR else own
 
-    patch.setattr(run_module, "judged", judged)
+    patch.setattr(attempts_of_run, "judged", judged)
 
 
 def blamed_on_resume(world: World, patch: pytest.MonkeyPatch) -> None:
     def judged(state: RunState, end: Settled) -> Settled:
-        return end if end.recovered else tries.judged(state, end)
+        return end if end.recovered else truly_judged(state, end)
 
     world.disturb = deadly_storm
-    patch.setattr(run_module, "judged", judged)
+    patch.setattr(attempts_of_run, "judged", judged)
 
 
 def goes_on_unready(_: World, patch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def loses_charges(_: World, patch: pytest.MonkeyPatch) -> None:
         event = settled(*arguments, **named)  # type: ignore[arg-type]
         return replace(event, charged_ms=0) if event.status is Status.LOST else event
 
-    patch.setattr(run_module, "settled", charged)
+    patch.setattr(attempts_of_run, "settled", charged)
 
 
 def forgets_hours(world: World, patch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def forgets_hours(world: World, patch: pytest.MonkeyPatch) -> None:
 
 def forgets_results(world: World, patch: pytest.MonkeyPatch) -> None:
     world.disturb = deadly
-    patch.setattr(run_module, "recover", lambda _, name, wait: Unknown(name, "never mind"))
+    patch.setattr(attempts_of_run, "recover", lambda _, name, wait: Unknown(name, "never mind"))
 
 
 def executor(kind: type[SimulatedExecutor]) -> Bug:

@@ -22,8 +22,8 @@ from orchestrator.execution.files import CONFIG, SUMMARY, read, write_model
 from orchestrator.matrix.search import Searching
 from orchestrator.plan.resolve import run_directory
 from orchestrator.records.recorded import Result
-from orchestrator.running.amend import Amendment, amend
-from orchestrator.running.session import Session
+from orchestrator.run.amend import Amendment, amend
+from orchestrator.run.session import Session
 from tests.simulation.devices import FaultRates, Machines, SimulatedExecutor
 from tests.simulation.disk import FaultyDisk, PowerCut
 from tests.simulation.judge import Judge, must

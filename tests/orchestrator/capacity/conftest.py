@@ -14,7 +14,7 @@ from objectives.api import Objective, ObjectiveSpec
 from orchestrator.capacity import Pacing
 from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.running.session import Session
+from orchestrator.run.session import Session
 from orchestrator.scalability import Law
 from tests.simulation.session import Person, SimulatedClock, SimulatedEngine
 

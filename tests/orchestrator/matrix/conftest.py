@@ -15,7 +15,7 @@ from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.campaign import campaign_matrix, terms_of
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.records.recorded import Result
-from orchestrator.running.session import Session
+from orchestrator.run.session import Session
 from tests.asking import config_for
 
 FACTORS: dict[str, Any] = {"noise": [0.01, 0.02], "dimension": [2, 3]}

@@ -10,7 +10,7 @@ from budgets.ledger import LEDGER
 from objectives.analytic import AnalyticObjective
 from orchestrator.plan.differences import differences, differing, in_short
 from orchestrator.records.recorded import Result
-from orchestrator.running.run import PlanChangedError
+from orchestrator.run.files import PlanChangedError
 
 Run = Callable[..., Result]
 QUICK: dict[str, Any] = {"assumed_seconds": 1.0}

@@ -37,8 +37,8 @@ from orchestrator.plan.fit import (
 )
 from orchestrator.plan.times import NOTHING, Times
 from orchestrator.records.recorded import Result, load_state
-from orchestrator.running.amend import Amendment, amend
-from orchestrator.running.session import Session
+from orchestrator.run.amend import Amendment, amend
+from orchestrator.run.session import Session
 from tests.asking import config_for
 from tests.simulation.instant import InstantExecutor, Machine
 from tests.simulation.session import BEGAN, Person, SimulatedClock, SimulatedEngine

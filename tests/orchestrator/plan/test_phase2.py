@@ -23,8 +23,8 @@ from orchestrator.execution.files import locked, write_summary
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP, Followed, landscapes
 from orchestrator.records.recorded import Result
-from orchestrator.running.run import PlanChangedError
-from orchestrator.running.session import system_clock
+from orchestrator.run.files import PlanChangedError
+from orchestrator.run.session import system_clock
 from orchestrator.search.landscape import landscape
 from orchestrator.verify import verify
 from tests import ledgers

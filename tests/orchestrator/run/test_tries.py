@@ -16,7 +16,7 @@ from orchestrator.execution.files import read as read_file
 from orchestrator.execution.local import LocalExecutor
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
-from orchestrator.running.tries import Form, avoided, before, form
+from orchestrator.run.attempts import avoided, before
 from orchestrator.verify import verify
 from tests.executors import ending
 from tests.ledgers import cut, events_of, state_of
@@ -154,8 +154,6 @@ def test_what_a_try_is_of_and_avoids_follow_from_the_ledger(eventful: Path) -> N
         assert config is not None
         batch = state.batch(event)
         earlier = before(batch, event)
-        made = form(state, batch, event.candidate)
-        assert made == Form(config.objective, 1.0)
         assert config.avoid == avoided(earlier)
 
 

@@ -1,10 +1,7 @@
-"""One process's work on runs: devices and executor on one side, ledger and artefacts on the other.
-
-`calibrating`, `checking`, `searching` and `sweep` say what is wanted of it; `walk` is the walk.
-"""
+"""One process's work on runs: devices and executor on one side, ledger and reports on the other."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,13 +11,14 @@ from typing import Self
 
 from budgets.events import Owner
 from budgets.formatting import counted
-from budgets.ledger import LEDGER, Clock, Ledger
-from budgets.plan import Plan
+from budgets.ledger import LEDGER, Clock, Ledger, read
+from budgets.plan import Plan, Varied
 from budgets.rules import Ruling, ruling_of
 from budgets.state import Generation, Observer, RunState
 from budgets.storage import DISK, Storage, read_plain
-from objectives.api import Objective
-from orchestrator.capacity import Pace, Pacing
+from objectives import registry
+from objectives.api import Objective, SetupError
+from orchestrator.capacity import Controlled, HostSlots, Pace, Pacing, Together
 from orchestrator.execution.api import Executor, Slots
 from orchestrator.execution.engine import Engine, opened
 from orchestrator.execution.processes import this_owner
@@ -30,12 +28,13 @@ from orchestrator.plan.resolve import Overrides
 from orchestrator.records import metrics
 from orchestrator.records.planned import objective_of
 from orchestrator.records.recorded import Result, recorded_state
-from orchestrator.running.pacing import MEASURES, Paces
-from orchestrator.running.place import check_place, make_directory
-from orchestrator.running.preflight import preflight
-from orchestrator.running.rulings import conclude, judge_on_record, override, refuse_override
-from orchestrator.running.run import Run, check_same_plan, open_run, settle_abandoned
-from orchestrator.running.walk import Proposer, Stop, Walk
+from orchestrator.run.amend import override, refuse_late_overrides, refuse_override
+from orchestrator.run.attempts import Run, settle_abandoned
+from orchestrator.run.files import check_place, check_same_plan, make_directory, open_run
+from orchestrator.run.loop import Loop, Proposer, Stop, conclude, judge_on_record
+
+MEASURES = ("calibration",)
+"""Phases whose evaluations are timed: back-pressure would change what they measure."""
 
 
 class Reports:
@@ -85,7 +84,7 @@ class Session:
     command: tuple[str, ...] = ()  # the words that began it, without secrets
     _executor: Executor | None = None
     _warnings_said: int = 0
-    _paces: Paces = field(init=False)
+    _paces: "Paces" = field(init=False)
 
     def __post_init__(self) -> None:
         self._paces = Paces(self.pacing, self.say)
@@ -131,20 +130,19 @@ class Session:
                 self._take_up(directory, run, slots, overrides)
                 start = partial(self._started, slots, objective, plan.run_id)
                 paced = self._paces.of(run, slots, pace)
-                ruling = self._walked(run, start, proposes, paced)
+                ruling = self._carried_out(run, start, proposes, paced)
                 return self._kept(Result(directory, run.state, ruling))
         # another process has concluded it since
         return self.carry_out(directory, plan, slots, proposer, overrides, pace=pace)
 
-    def _walked(
+    def _carried_out(
         self, run: Run, start: Callable[[], Executor], proposes: Proposer, pace: Pace
     ) -> Ruling:
         """What came of the run, as far as it goes now."""
         ruling = judge_on_record(run)
         if ruling.decision == "continue":
-            ruling = Walk(
-                run, proposes, start(), self.stop, self._closed, pace, self._looked
-            ).to_its_end()
+            loop = Loop(run, proposes, start(), self.stop, self._closed, pace, self._looked)
+            ruling = loop.to_its_end()
         if self.stop.now:  # what was in flight is killed here, so it can be settled
             self._end_executor()
             settle_abandoned(run)
@@ -249,11 +247,61 @@ def _refuse_other_devices(directory: Path, plan: Plan, slots: Slots) -> None:
         )
 
 
-def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
-    """Raises ValueError on one that is not on record: nothing holds up a run that is over."""
-    known = {(overridden.rule, overridden.reason) for overridden in state.overridden}
-    for rule, reason in overrides:
-        if (rule, reason) not in known:
-            raise ValueError(
-                f"--override {rule}: {state.plan.run_id} is over, and no rule holds it up"
-            )
+def preflight(objective: Objective, plan: Plan) -> Iterator[str]:
+    """Warnings of the objective, and of what else is evaluated: those name it.
+
+    Raises SetupError, likewise, where something cannot be evaluated at all.
+    """
+    yield from objective.preflight()
+    for varied in _varied(plan):
+        other = registry.load(registry.varied(objective.spec, varied.settings))
+        try:
+            yield from (f"{varied.label}: {warning}" for warning in other.preflight())
+        except SetupError as error:
+            raise SetupError(f"{varied.label}: {error}") from error
+
+
+def _varied(plan: Plan) -> Iterator[Varied]:
+    """What else than the objective itself the plan is sure to evaluate."""
+    if plan.proxy is not None:
+        yield plan.proxy.varied
+    for condition in () if plan.campaign is None else plan.campaign.conditions:
+        yield Varied(label=condition.name, settings=condition.settings)
+
+
+class Paces:
+    """Makes each run's pace. What all of them share is held until `close`."""
+
+    def __init__(self, pacing: Pacing, say: Callable[[str], None]) -> None:
+        self._pacing = pacing
+        self._say = say
+        self._slots: HostSlots | None = None
+
+    def of(self, run: Run, slots: Slots, own: Pace | None = None) -> Pace:
+        """The pace of an open run on these devices: its `own`, beside what was said."""
+        paces = [] if own is None else [own]
+        if self._pacing.backpressure.enabled and run.state.plan.phase not in MEASURES:
+            paces.append(self._controlled(run, slots))
+        self.share()
+        if self._slots is not None:
+            paces.append(self._slots)  # asked last: it takes a slot
+        return Together(paces)
+
+    def share(self) -> None:
+        """Share slots, if that was asked for. Raises ValueError where none can be."""
+        limit = self._pacing.max_concurrent
+        if self._slots is None and limit is not None:
+            self._slots = HostSlots(limit, self._say, self._pacing.slots_dir)
+
+    def _controlled(self, run: Run, slots: Slots) -> Pace:
+        terms = self._pacing.backpressure
+        controlled = Controlled(terms, slots.count, run.directory, self._say)
+        controlled.replay(read(run.ledger.path).records)
+        run.watch(controlled.follow)
+        return controlled
+
+    def close(self) -> None:
+        """Give back what is held. Nothing may be in flight any more."""
+        if self._slots is not None:
+            self._slots.close()
+            self._slots = None

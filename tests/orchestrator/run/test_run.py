@@ -17,8 +17,9 @@ from orchestrator.execution.processes import this_owner
 from orchestrator.look.reports import rebuild
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
-from orchestrator.running.run import PlanChangedError, Run, open_run
-from orchestrator.running.session import system_clock
+from orchestrator.run.attempts import Run
+from orchestrator.run.files import PlanChangedError, open_run
+from orchestrator.run.session import system_clock
 from tests.executors import Which, ending, failing, is_first
 from tests.ledgers import cut, events_of, state_of
 from tests.orchestrator.conftest import NOISY

@@ -1,14 +1,17 @@
-"""Change what a run may spend, for the record: the only way a cap can rise."""
+"""What a person changes of a run, for the record: its caps, and a rule that holds it up."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from budgets.events import Amended
+from budgets.events import Amended, Overridden
 from budgets.ledger import Clock, Ledger
 from budgets.plan import Caps, Plan, Window
+from budgets.rules import held_up_by
 from budgets.state import ImpossibleEventError, RunState, apply, fold
+from orchestrator.plan.resolve import Overrides
 from orchestrator.records.recorded import load_state
+from orchestrator.run.attempts import Run
 
 
 @dataclass(frozen=True)
@@ -72,3 +75,48 @@ def affordable_generations(plan: Plan, caps: Caps) -> int:
     if plan.search is None or caps.evaluations == plan.caps.evaluations:
         return plan.resolved.generations
     return max(1, caps.evaluations // plan.resolved.per_generation)
+
+
+def override(run: Run, rule: str, reason: str) -> None:
+    """Let the run go on although `rule` fired; where it fires no longer, repeating is harmless.
+
+    Raises ValueError as `refuse_override` does.
+    """
+    refuse_override(run.state, rule, reason)
+    for trigger in held_up_by(run.state, rule):
+        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))
+
+
+def refuse_override(state: RunState, rule: str, reason: str) -> None:
+    """Raises ValueError unless that rule is what holds the run up.
+
+    Also where the reason was given for an earlier generation: it lets through only what somebody
+    had looked at.
+    """
+    passed = [o for o in state.overridden if (o.rule, o.reason) == (rule, reason)]
+    triggers = held_up_by(state, rule)
+    if not triggers and not passed:
+        raise ValueError(f"--override {rule}: that rule does not hold this run up")
+    for trigger in triggers:
+        if not trigger.overridable:
+            way_on = " Repeat the command without it: that tries again"
+            tries_again = rule in ("infrastructure", "setup_failed")
+            raise ValueError(
+                f"--override {rule}: this rule cannot be overridden.{way_on if tries_again else ''}"
+            )
+        if passed:
+            raise ValueError(
+                f"--override {rule}: this reason let generation {passed[-1].generation} through; "
+                f"the rule fires again in generation {trigger.generation}: look, and give another "
+                "--reason"
+            )
+
+
+def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
+    """Raises ValueError on one that is not on record: nothing holds up a run that is over."""
+    known = {(overridden.rule, overridden.reason) for overridden in state.overridden}
+    for rule, reason in overrides:
+        if (rule, reason) not in known:
+            raise ValueError(
+                f"--override {rule}: {state.plan.run_id} is over, and no rule holds it up"
+            )

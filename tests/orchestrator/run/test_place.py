@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from budgets.ledger import LEDGER
-from orchestrator.running import place
-from orchestrator.running.place import check_place, file_system
+from orchestrator.run import files
+from orchestrator.run.files import check_place, file_system
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -65,7 +65,7 @@ def test_a_local_disk_is_fine(path: str) -> None:
     check_place(Path(path), mounts=MOUNTS)
 
 
-@pytest.mark.parametrize("kind", sorted(place.NETWORK))
+@pytest.mark.parametrize("kind", sorted(files.NETWORK))
 def test_every_network_file_system_is_known_by_the_kernels_name(kind: str) -> None:
     with pytest.raises(ValueError, match="network file system"):
         check_place(Path("/net/runs"), mounts=f"{MOUNTS}\n40 22 0:40 / /net rw - {kind} x rw")
@@ -116,7 +116,7 @@ def on_nfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel says that the test's directory is on NFS."""
     listing = tmp_path / "mountinfo"
     listing.write_text(f"22 1 8:1 / / rw - ext4 x rw\n40 22 0:40 / {tmp_path} rw - nfs4 x rw\n")
-    monkeypatch.setattr(place, "MOUNTS", listing)
+    monkeypatch.setattr(files, "MOUNTS", listing)
 
 
 @pytest.mark.usefixtures("on_nfs")

@@ -32,8 +32,8 @@ from orchestrator.look import text
 from orchestrator.look.run import Run
 from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import Result
-from orchestrator.running.run import PlanChangedError
-from orchestrator.running.session import Session
+from orchestrator.run.files import PlanChangedError
+from orchestrator.run.session import Session
 from orchestrator.verify import verify
 from tests.asking import config_for
 from tests.executors import ending

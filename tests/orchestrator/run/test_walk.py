@@ -29,9 +29,9 @@ from orchestrator.matrix.checks import knob_check
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import Result
-from orchestrator.running.amend import Amendment, amend
-from orchestrator.running.run import Run
-from orchestrator.running.session import Session, system_clock
+from orchestrator.run.amend import Amendment, amend
+from orchestrator.run.attempts import Run
+from orchestrator.run.session import Session, system_clock
 from orchestrator.verify import verify
 from tests.asking import config_for
 from tests.executors import failing

@@ -8,7 +8,7 @@ from budgets.events import Reserved, Status
 from objectives.api import Measurement
 from orchestrator.execution.api import Outcome
 from orchestrator.execution.trainer import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
-from orchestrator.running.settle import settled
+from orchestrator.run.attempts import settled
 
 RESERVED = Reserved(generation=1, candidate=2, seed=3, attempt=4, reserve_ms=20_000)
 

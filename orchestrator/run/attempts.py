@@ -1,27 +1,25 @@
-"""A run in hand: its ledger, the state it amounts to, and the attempts they reserve and settle.
+"""The attempts of a run: how each is reserved, made, settled, tried again and recovered.
 
-The walk through it is `orchestrator.running.walk`.
+All of it follows from the ledger and from an attempt's own files, so an outcome that comes and one
+that is found later are settled alike.
 """
 
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 
 from budgets.accounts import Accounts, Refusal
-from budgets.events import (
-    Event,
-    Owner,
-    Planned,
-    Reserved,
-    Settled,
-    Status,
-)
-from budgets.formatting import PROGRAM, one_line
-from budgets.ledger import Ledger, LedgerCorruptError, Record, set_aside_command
-from budgets.plan import Plan
+from budgets.events import Event, Owner, Reserved, Settled, Status
+from budgets.failures import cause_of, is_lost, is_unexplained, was_given_up
+from budgets.formatting import one_line
+from budgets.ledger import Ledger, Record
 from budgets.rules import refusal_of
-from budgets.state import Batch, Observer, RunState, Try, apply, begin, fold, ticked
+from budgets.state import Batch, Observer, RunState, Try, apply, ticked
 from budgets.storage import unused
+from objectives.registry import varied
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.files import (
     CONFIG,
@@ -33,15 +31,9 @@ from orchestrator.execution.files import (
     read,
     recover,
 )
-from orchestrator.plan.differences import differences, in_short
+from orchestrator.execution.trainer import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
 from orchestrator.records.attempts import attempt_place
-from orchestrator.records.planned import knobs_of, space_of
-from orchestrator.running.settle import attempt_id, settled
-from orchestrator.running.tries import avoided, before, form, judged
-
-
-class PlanChangedError(ValueError):
-    """The run directory belongs to another plan."""
+from orchestrator.records.planned import knobs_of, space_of, spec_of
 
 
 @dataclass
@@ -85,7 +77,7 @@ class Run:
         An attempt that nobody here has cancelled was lost, whoever told its supervisor to end.
         """
         for attempt in self.state.open_tries():
-            if self._attempt_id(attempt.reserved) == outcome.attempt_id:
+            if attempt_id(self.state, attempt.reserved) == outcome.attempt_id:
                 end = settled(attempt.reserved, outcome)
                 if end.status is Status.CANCELLED and not may_be_cancelled:
                     end = replace(end, status=Status.LOST)
@@ -140,81 +132,20 @@ class Run:
     def attempt(self, reserved: Reserved) -> Attempt:
         """The attempt a reservation is for: the same one whenever it is asked for."""
         plan, batch = self.state.plan, self.state.batch(reserved)
-        earlier = before(batch, reserved)
-        made = form(self.state, batch, reserved.candidate)
+        spec = spec_of(plan)
+        if changed := batch.settings(reserved.candidate):
+            spec = varied(spec, changed)
         return Attempt(
-            attempt_id=self._attempt_id(reserved),
+            attempt_id=attempt_id(self.state, reserved),
             directory=self.directory / "eval" / attempt_place(reserved),
-            objective=made.objective,
+            objective=spec,
             knobs=knobs_of(batch, reserved.candidate, space_of(plan)),
             seed=reserved.seed,
-            limits=plan.limits.stretched(made.length),
+            limits=plan.limits.stretched(batch.length(reserved.candidate)),
             owner=self.owner,
             pinned=plan.provenance,
-            avoid=avoided(earlier),
+            avoid=avoided(before(batch, reserved)),
         )
-
-    def _attempt_id(self, reserved: Reserved | Settled) -> str:
-        return attempt_id(self.state, reserved)
-
-
-def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run:
-    """The run of `plan`: a new one, or the one in the ledger if it has the same plan.
-
-    Raises PlanChangedError if the ledger belongs to another plan.
-    """
-    records = ledger.replay()
-    first = next(records, None)
-    if first is None:
-        _refuse_orphans(ledger.path.parent)
-        first = ledger.seal(Planned(plan=plan))
-        ledger.append(first)
-        return Run(ledger, begin(first), owner, observe)
-    state = fold(chain([first], records))
-    check_same_plan(ledger.path.parent, state, plan)
-    return Run(ledger, state, owner, observe)
-
-
-def _refuse_orphans(directory: Path) -> None:
-    """Raises LedgerCorruptError where evaluations lie whose ledger is gone: they were paid for."""
-    evaluations = directory / "eval"
-    if evaluations.is_dir() and any(evaluations.iterdir()):
-        raise LedgerCorruptError(
-            f"{directory} holds evaluations that were paid for, but its ledger is gone or empty. "
-            f"Nothing was changed. Put the ledger back from a backup, or begin anew with: "
-            f"{set_aside_command(directory)}"
-        )
-
-
-OF_THE_CODE = ("objective.settings.code", "objective_fingerprint:")
-"""What an edit of the sources changes of a plan."""
-
-
-def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
-    """Raises PlanChangedError, saying what differs, unless they describe the same run.
-
-    The run may have been amended since: asked for as it was at first, or as it is now, it is the
-    same one.
-    """
-    changed = differences(recorded.planned, asked)
-    if not changed or not differences(recorded.plan, asked):
-        return
-    ways = ["Repeat the recorded options", "or give the new run its own name with --run-id NAME"]
-    if all(name.startswith(OF_THE_CODE) for name in changed):
-        ways[0] = "The sources have changed since it was planned: put them back as they were"
-    if asked.campaign is not None:
-        ways = ["Put the file back as it was", "or give the campaign a [campaign] name of its own"]
-    if asked.campaign is not None and asked.parent is not None:  # it was asked for without a file
-        ways = [
-            "Repeat the recorded options",
-            "or give this training its own name with --run-id NAME",
-        ]
-    if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
-        ways = [f"Caps change by: {PROGRAM} amend {directory} ... --reason WHY"]
-    raise PlanChangedError(
-        f"{directory} holds another plan (recorded -> asked): {in_short(changed)}. "
-        f"{', '.join(ways)}."
-    )
 
 
 def has_begun(attempt: Attempt) -> bool:
@@ -266,3 +197,124 @@ def _end_of_abandoned(abandoned: Try, found: Outcome | Unstarted | Unknown) -> S
         attempt_id=found.attempt_id, status=Status.LOST, cause=cause, seconds=found_ms / 1000
     )
     return settled(abandoned.reserved, lost, recovered=True)
+
+
+def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
+    """Differs between runs, by the hash of the run's first record, between attempts and points.
+
+    So nobody takes a result for that of another point, whatever became of the ledger in between.
+    """
+    batch = state.batch(reserved)
+    identity = f"{state.genesis}/{attempt_place(reserved)}/{batch.points[reserved.candidate]}"
+    if changed := batch.settings(reserved.candidate):
+        identity += f"/{sorted(changed.items())}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:32]
+
+
+def settles(outcome: Outcome, recorded: Settled) -> bool:
+    """Whether this outcome, not silence, is what the attempt was settled with.
+
+    An error of the machine's, of the setup or on a full disk was settled as lost, and so was what
+    somebody else cancelled.
+    """
+    same = {recorded.status}
+    if was_given_up(recorded.status, recorded.cause):
+        same = {Status.LOST, Status.ERROR, Status.CANCELLED}
+    return outcome.status in same and outcome.seconds == recorded.seconds
+
+
+def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool = False) -> Settled:
+    """The ledger's word for how an attempt ended. Only finite numbers enter it."""
+    measurement = outcome.measurement
+    status, score = outcome.status, None
+    if status is Status.OK:
+        if measurement is not None and math.isfinite(measurement.score):
+            score = measurement.score
+        else:
+            status = Status.NAN
+    is_setup = outcome.cause.startswith("SetupError")
+    measured = {}
+    if measurement is not None:
+        fields = ("train_seconds", "steps", "tokens", "train_flops", "eval_flops")
+        measured = {name: getattr(measurement, name) for name in fields}
+        measured["metrics"] = {k: v for k, v in measurement.metrics.items() if math.isfinite(v)}
+    return Settled(
+        panel=reserved.panel,
+        generation=reserved.generation,
+        candidate=reserved.candidate,
+        seed=reserved.seed,
+        attempt=reserved.attempt,
+        status=status,
+        score=score,
+        charged_ms=math.ceil(1000 * outcome.seconds - 1e-6),  # of n / 1000 s: n, not one more
+        seconds=outcome.seconds,
+        startup_seconds=outcome.startup_seconds,
+        cpu_seconds=outcome.cpu_seconds,
+        peak_memory_bytes=outcome.peak_memory_bytes,
+        device=outcome.device,
+        cause=one_line(outcome.cause, MOST_SETUP_CHARACTERS if is_setup else MOST_CHARACTERS),
+        recovered=recovered,
+        **measured,
+    )
+
+
+def ends(tries: Iterable[Try]) -> tuple[Settled, ...]:
+    """How those ended that have."""
+    return tuple(attempt.settled for attempt in tries if attempt.settled is not None)
+
+
+def before(batch: Batch, place: Reserved | Settled) -> tuple[Settled, ...]:
+    """How the tries at the same evaluation ended that came earlier."""
+    return ends(batch.tries.get((place.candidate, place.seed), ())[: place.attempt - 1])
+
+
+def avoided(earlier: tuple[Settled, ...]) -> str:
+    """The device that the next try keeps away from, if it can; empty where any will do."""
+    return next((end.device for end in earlier if end.again == "elsewhere"), "")
+
+
+def judged(state: RunState, end: Settled) -> Settled:
+    """`end` as it goes on record: as what it is, or owed again for a reason.
+
+    What the infrastructure did is `lost`, and so is what found that nothing can be evaluated. An
+    evaluation that is lost again and again is its configuration's own failure in the end. What may
+    have been a machine's doing is tried once more elsewhere.
+    """
+    cause = cause_of(end.status, end.cause)
+    if cause is None or end.status is Status.CANCELLED:
+        return end
+    if cause.whose in ("infrastructure", "setup"):
+        return _given_up(state, replace(end, status=Status.LOST))
+    earlier = before(state.batch(end), end)
+    if cause.whose == "ambiguous" and all(one.again != "elsewhere" for one in earlier):
+        return replace(end, again="elsewhere")
+    return end
+
+
+def _given_up(state: RunState, lost: Settled) -> Settled:
+    """`lost`, or an error where the evaluation is lost too often.
+
+    That is `attempts_per_session` times in all, once such losses have paused the run and somebody
+    has resumed it. Attempts that ended with their orchestrator do not count.
+    """
+    batch, limit = state.batch(lost), state.plan.thresholds.attempts_per_session
+    ended = (*before(batch, lost), lost)
+    counted = [e for e in ended if is_unexplained(e.status, e.cause) and not e.recovered]
+    if lost not in counted or len(counted) < limit:
+        return lost
+    session = batch.tries[lost.candidate, lost.seed][lost.attempt - 1].session
+    if not any(_most_losses(tries, before=session) >= limit for tries in _all_tries(state)):
+        return lost
+    cause = one_line(f"lost {len(counted)} times: {lost.cause}")
+    return replace(lost, status=Status.ERROR, cause=cause)
+
+
+def _all_tries(state: RunState) -> Iterator[tuple[Try, ...]]:
+    """Of every evaluation."""
+    return (tries for batch in state.batches() for tries in batch.tries.values())
+
+
+def _most_losses(tries: tuple[Try, ...], before: int) -> int:
+    """How many of them one session lost, of those before that one."""
+    lost = (t for t in tries if t.settled and is_lost(t.settled.status, t.settled.cause))
+    return max(Counter(t.session for t in lost if t.session < before).values(), default=0)

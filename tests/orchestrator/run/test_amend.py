@@ -10,8 +10,8 @@ import pytest
 from budgets.events import Amended, PanelAsked
 from budgets.ledger import LEDGER, Ledger, read
 from budgets.plan import Caps, Window
-from orchestrator.running.amend import Amendment, affordable_generations
-from orchestrator.running.session import system_clock
+from orchestrator.run.amend import Amendment, affordable_generations
+from orchestrator.run.session import system_clock
 from tests.ledgers import every, state_of
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from budgets.events import Reserved
 from budgets.ledger import HEAD, LEDGER, Ledger, Reader, Record, read
 from budgets.state import fold
 from orchestrator.records.attempts import attempt_place
-from orchestrator.running.salvage import salvage
-from orchestrator.running.session import system_clock
+from orchestrator.run.salvage import salvage
+from orchestrator.run.session import system_clock
 from orchestrator.verify import verify
 from tests.ledgers import sealed
 

@@ -1,11 +1,11 @@
-"""The walk of a run, readable aloud: ask, reserve, evaluate, settle, tell, judge."""
+"""The loop of a run, readable aloud: ask, reserve, evaluate, settle, tell, judge."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from budgets.accounts import Refusal
-from budgets.events import GenerationAsked, GenerationTold
+from budgets.events import Concluded, GenerationAsked, GenerationTold
 from budgets.rules import (
     Reading,
     Ruling,
@@ -22,9 +22,7 @@ from orchestrator.capacity import Pace
 from orchestrator.execution.api import Executor
 from orchestrator.plan.comparisons import due
 from orchestrator.plan.seeds import evaluation_seeds
-from orchestrator.running.rulings import judge_on_record, put_on_record
-from orchestrator.running.run import Run, has_begun, settle_one_abandoned
-from orchestrator.running.tries import avoided, ends
+from orchestrator.run.attempts import Run, avoided, ends, has_begun, settle_one_abandoned
 
 Owed = tuple[Batch, tuple[int, int]]
 """An evaluation of a batch: candidate and seed."""
@@ -78,8 +76,8 @@ class Given:
 
 
 @dataclass
-class Walk:
-    """A run on its way: who proposes, who evaluates, who may end it early or slow it down.
+class Loop:
+    """Brings a run to its end: who proposes, who evaluates, who may stop it or slow it down.
 
     `closed` is called after each generation that was told and, with None, after panels;
     `look` whenever the run waits for what is in flight.
@@ -219,3 +217,28 @@ def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
         seeds=evaluation_seeds(state.plan, number),
         distances=proposer.distances(),
     )
+
+
+def judge_on_record(run: Run) -> Ruling:
+    """The ruling; what only ends a search goes on record, and what it found is still compared."""
+    ruling = judge(run.state)
+    if not only_ends_the_search(run.state, ruling):
+        return ruling
+    put_on_record(run, ruling)
+    return judge(run.state)
+
+
+def put_on_record(run: Run, ruling: Ruling) -> None:
+    """Put the rules that fired on record, each once a generation; a stop again after new caps."""
+    known = {(fired.rule, fired.generation) for fired in run.state.fired}
+    for trigger in ruling.triggers:
+        is_known = (trigger.rule, trigger.generation) in known
+        if not is_known or (trigger.decision == "stop" and run.state.ended is None):
+            run.record(trigger.fired())
+
+
+def conclude(run: Run, ruling: Ruling) -> None:
+    """Put the ruling on record: the rules that fired, or that the run is done."""
+    put_on_record(run, ruling)
+    if ruling.decision == "done":
+        run.record(Concluded(reason=ruling.reason))

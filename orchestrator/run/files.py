@@ -1,0 +1,137 @@
+"""A run's directory: where it may be, and which run it holds."""
+
+import re
+from itertools import chain
+from pathlib import Path
+
+from budgets.events import Owner, Planned
+from budgets.formatting import PROGRAM
+from budgets.ledger import (
+    Ledger,
+    LedgerCorruptError,
+    LedgerStorageError,
+    set_aside_command,
+)
+from budgets.plan import Plan
+from budgets.state import Observer, RunState, begin, fold
+from orchestrator.plan.differences import differences, in_short
+from orchestrator.run.attempts import Run
+
+NETWORK = frozenset(
+    (
+        *("9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "nfs4"),
+        *("ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "wekafs"),
+        *("fuse.gcsfuse", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"),
+    )
+)
+"""File systems, as the kernel names them, whose locks and fsync are not the local kernel's."""
+
+MOUNTS = Path("/proc/self/mountinfo")
+
+_RAY_SESSION = re.compile(r"/ray/session_\d{4}-\d\d-\d\d_[^/]+/")
+
+
+def check_place(directory: Path, *, allow_network: bool = False, mounts: str | None = None) -> None:
+    """Raises ValueError, saying what to do, where a ledger would not be safe.
+
+    `mounts` is the text of /proc/self/mountinfo, the machine's own by default.
+    """
+    where = directory.absolute().resolve()
+    if _RAY_SESSION.search(f"{where}/"):
+        raise ValueError(
+            f"{where} lies in Ray's session directory, a copy that Ray throws away: give a "
+            "lasting directory with --runs-dir"
+        )
+    kind = file_system(where, mounts)
+    if kind in NETWORK and not allow_network:
+        raise ValueError(
+            f"{where} is on a network file system ({kind}), where another machine could open the "
+            "same ledger unseen: give a local directory with --runs-dir, or say "
+            "--set backend.allow_network_fs=true if you will run one orchestrator only"
+        )
+
+
+def make_directory(directory: Path) -> None:
+    """Raises LedgerStorageError when it cannot be there."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerStorageError(
+            f"cannot make {directory}: {error.strerror}. Name another --runs-dir"
+        ) from error
+
+
+def file_system(path: Path, mounts: str | None = None) -> str:
+    """The kernel's name of the file system that `path` is, or will be, on; empty if unknown."""
+    if mounts is None:
+        mounts = MOUNTS.read_text() if MOUNTS.exists() else ""
+    kind, longest = "", -1
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        mounted = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), before.split(" ")[4])
+        if path.is_relative_to(mounted) and len(mounted) >= longest:
+            kind, longest = after.split(" ")[0], len(mounted)
+    return kind
+
+
+class PlanChangedError(ValueError):
+    """The run directory belongs to another plan."""
+
+
+def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run:
+    """The run of `plan`: a new one, or the one in the ledger if it has the same plan.
+
+    Raises PlanChangedError if the ledger belongs to another plan.
+    """
+    records = ledger.replay()
+    first = next(records, None)
+    if first is None:
+        _refuse_orphans(ledger.path.parent)
+        first = ledger.seal(Planned(plan=plan))
+        ledger.append(first)
+        return Run(ledger, begin(first), owner, observe)
+    state = fold(chain([first], records))
+    check_same_plan(ledger.path.parent, state, plan)
+    return Run(ledger, state, owner, observe)
+
+
+def _refuse_orphans(directory: Path) -> None:
+    """Raises LedgerCorruptError where evaluations lie whose ledger is gone: they were paid for."""
+    evaluations = directory / "eval"
+    if evaluations.is_dir() and any(evaluations.iterdir()):
+        raise LedgerCorruptError(
+            f"{directory} holds evaluations that were paid for, but its ledger is gone or empty. "
+            f"Nothing was changed. Put the ledger back from a backup, or begin anew with: "
+            f"{set_aside_command(directory)}"
+        )
+
+
+OF_THE_CODE = ("objective.settings.code", "objective_fingerprint:")
+"""What an edit of the sources changes of a plan."""
+
+
+def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
+    """Raises PlanChangedError, saying what differs, unless they describe the same run.
+
+    The run may have been amended since: asked for as it was at first, or as it is now, it is the
+    same one.
+    """
+    changed = differences(recorded.planned, asked)
+    if not changed or not differences(recorded.plan, asked):
+        return
+    ways = ["Repeat the recorded options", "or give the new run its own name with --run-id NAME"]
+    if all(name.startswith(OF_THE_CODE) for name in changed):
+        ways[0] = "The sources have changed since it was planned: put them back as they were"
+    if asked.campaign is not None:
+        ways = ["Put the file back as it was", "or give the campaign a [campaign] name of its own"]
+    if asked.campaign is not None and asked.parent is not None:  # it was asked for without a file
+        ways = [
+            "Repeat the recorded options",
+            "or give this training its own name with --run-id NAME",
+        ]
+    if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
+        ways = [f"Caps change by: {PROGRAM} amend {directory} ... --reason WHY"]
+    raise PlanChangedError(
+        f"{directory} holds another plan (recorded -> asked): {in_short(changed)}. "
+        f"{', '.join(ways)}."
+    )
