@@ -14,6 +14,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
+import orjson
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -60,14 +61,11 @@ LARGEST = 1e9
 
 MOST_SEEDS = 1000  # of one point
 
-DEEPEST = 16
-"""Levels of tables and lists in a value: nothing that is asked for here has more than three."""
-
-LONGEST_SHOWN = 60
-"""Of a list of tables that is shown: a hundred conditions have a table of their own. Of a table in
-one row."""
+LONGEST_SHOWN = 60  # of a list of tables, or of a table in one row
 
 Amount = Annotated[float, Field(gt=0, le=LARGEST)]
+Count = Annotated[int, Field(ge=1)]
+Seeds = Annotated[int, Field(ge=0, le=MOST_SEEDS)]
 Item = TypeVar("Item")
 
 
@@ -103,123 +101,73 @@ class Search(Table):
 
     phase: Literal["phase1", "phase2"] = key("phase1", "Which phase the file describes.")
     tier: Tier | None = key(None, "How much to spend.", "-")  # no search begins without it
-    run_id: str | None = key(
-        None, "The run's name; default: tier, objective, search seed.", "-", "ID"
-    )
-    seed: PositiveSeed = key(1, "From which candidates are drawn.", "-", "SEED")
-    method: SearchMethod | None = key(
-        None,
-        "How candidates are proposed: guided (default), mirrored-orthogonal or plain.",
-    )
-    sigma0: float | None = key(
-        None,
-        "Initial step size (sigma), as a share of each knob's range; default: 0.15 (plain: 0.2), "
-        "or the followed run's.",
-        ge=1e-6,  # with less, rounding decides which points of a generation differ
-        le=0.3,
-    )
+    run_id: str | None = key(None, "The run's name.", "-", "ID")
+    seed: PositiveSeed = key(1, "Of the candidates; default: 1.", "-", "SEED")
+    method: SearchMethod | None = key(None, "guided (default), mirrored-orthogonal or plain.")
+    # with a smaller step, rounding decides which points of a generation differ
+    sigma0: float | None = key(None, "First step, a share of the ranges.", ge=1e-6, le=0.3)
     population: int | None = key(None, "Candidates a generation; default: 2 x devices.")
-    generations: int | None = key(
-        None, "Generations at most; default: what the tier pays for.", ge=1
-    )
-    seeds_per_candidate: int | None = key(
-        None, "Seeds of each candidate; default: the tier's.", ge=1, le=MOST_SEEDS
+    generations: Count | None = key(None, "At most; default: what the tier pays for.")
+    seeds_per_candidate: Annotated[int, Field(ge=1, le=MOST_SEEDS)] | None = key(
+        None, "Seeds of each candidate; default: the tier's."
     )
     known: str | None = key(None, "TOML or JSON with knobs to evaluate first.")
-    follows: str | None = key(
-        None, "The phase 1 whose Go it follows: id or directory.", "-", "RUN", alias="from"
-    )
-    variant: VariantName | None = key(
-        None, "The same knobs on 3 seeds each, or more knobs on one.", "-"
-    )
-    proxy: float | None = key(
-        None,
-        "Evaluate with this share of the FLOPs: needs a `check proxy` that shows the same ranking.",
-        gt=0,
-        lt=1,
-    )
+    follows: str | None = key(None, "The phase 1 whose Go it follows.", "-", "RUN", alias="from")
+    variant: VariantName | None = key(None, "3 seeds each, or more knobs on one.", "-")
+    proxy: float | None = key(None, "Evaluate with this share of the FLOPs.", gt=0, lt=1)
 
 
 class Budget(Table):
     """What a run may never exceed."""
 
-    max_evals: int | None = key(
-        None,
-        "Evaluations at most; a search's comparison on fresh seeds comes on top.",
-        "-",
-        "N",
-        ge=1,
-    )
-    max_device_hours: Amount | None = key(None, "Device time at most.", "-", "HOURS")
-    max_hours: Amount | None = key(
-        None, "Wall clock at most, while a process has it open.", "-", "HOURS"
-    )
-    max_cost: Amount | None = key(None, "Money at most.", "-", "MONEY")
-    window: str | None = key(
-        None, "Be over within 12h, 2d, or by a moment such as 2026-11-27T18:00.", "-", "TIME"
-    )
-    safety_margin: str = key("30m", "Of --window, kept for the last report and clean-up.")
-    price_per_device_hour: float = key(0.0, "For --max-cost and reports.", ge=0, le=LARGEST)
+    max_evals: Count | None = key(None, "Evaluations; a verdict comes on top.", "-", "N")
+    max_device_hours: Amount | None = key(None, "Device time.", "-", "HOURS")
+    max_hours: Amount | None = key(None, "Wall clock, while it is open.", "-", "HOURS")
+    max_cost: Amount | None = key(None, "At budget.price_per_device_hour.", "-", "MONEY")
+    window: str | None = key(None, "Within 12h, or by 2026-11-27T18:00.", "-", "TIME")
+    safety_margin: str = key("30m", "Of the window, kept for the last report and clean-up.")
+    price_per_device_hour: float = key(0.0, "For max_cost and reports.", ge=0, le=LARGEST)
 
 
 class Evaluation(Table):
     """How one evaluation is carried out."""
 
     seed: PositiveSeed = key(123, "Stream that the evaluations' seeds are drawn from.")
-    limit_seconds: Amount | None = key(
-        None,
-        "Kill one that takes longer; default: 6 x the calibrated p90, 60 at least.",
-    )
+    limit_seconds: Amount | None = key(None, "Kill one that takes longer; default: from its p90.")
     stall_seconds: Amount | None = key(None, "Kill one that is silent for longer; default: 120.")
     assume_eval_seconds: Amount | None = key(
-        None, "Do not calibrate: an evaluation takes this long.", "-", "SECONDS"
+        None, "Of an evaluation; no calibration.", "-", "SECONDS"
     )
 
 
 class Verdict(Table):
     """How the winner is compared with the baseline."""
 
-    confirm_seeds: int | None = key(
-        None,
-        "Fresh seeds for the comparison of the winner with the baseline; 0: no comparison, so no "
-        f"Go; default: {VERDICT_SEEDS}.",
-        ge=0,
-        le=MOST_SEEDS,
+    confirm_seeds: Seeds | None = key(None, f"Fresh seeds; 0: no Go; default: {VERDICT_SEEDS}.")
+    rung: Annotated[float, Field(ge=0, le=LARGEST)] | None = key(
+        None, f"Times the FLOPs, on which a gain must persist; 0: none; default: {RUNG_FACTOR:g}."
     )
-    rung: float | None = key(
-        None,
-        f"Times the FLOPs, on which a gain must persist; 0: not tried; default: {RUNG_FACTOR:g}.",
-        ge=0,
-        le=LARGEST,
-    )
-    rung_seeds: int | None = key(
-        None, f"Seeds of the rung; default: {RUNG_SEEDS}.", ge=0, le=MOST_SEEDS
-    )
+    rung_seeds: Seeds | None = key(None, f"Seeds of the rung; default: {RUNG_SEEDS}.")
 
 
 class Backend(Table):
     """What evaluations run on."""
 
     executor: Literal["ray", "local", "inline"] = key(
-        "ray", "What runs evaluations: ray, local or inline.", "-", "NAME"
+        "ray", "ray (default), local or inline.", "-", "NAME"
     )
     address: str | None = key(None, "Join this Ray cluster.", "-", "HOST:PORT")
-    device: Literal["auto", "cpu", "cuda"] = key("auto", "What evaluations run on.", "-")
-    workers: int | None = key(None, "Evaluations at once; default: GPUs, or CPUs.", "-", "N", ge=1)
-    threads: int | None = key(None, "CPU threads of an evaluation.", ge=1)
-    drain_seconds: float | None = key(
-        None,
-        "After SIGINT or SIGTERM, kill what still runs; default: let it finish.",
-        ge=0,
-        le=LARGEST,
+    device: Literal["auto", "cpu", "cuda"] = key(
+        "auto", "auto (default), cpu or cuda.", "-", "NAME"
+    )
+    workers: Count | None = key(None, "At once; default: GPUs, or CPUs.", "-", "N")
+    threads: Count | None = key(None, "CPU threads of an evaluation.")
+    drain_seconds: Annotated[float, Field(ge=0, le=LARGEST)] | None = key(
+        None, "After SIGINT or SIGTERM, kill what still runs; default: let it finish."
     )
     allow_network_fs: bool = key(False, "Keep the ledger on a network file system.")
-    max_concurrent: int | None = key(
-        None, "Evaluations at once, of all runs that share the slots.", ge=1
-    )
-    slots_dir: str | None = key(
-        None, "Where slots are shared; default: by all your runs on this host."
-    )
+    max_concurrent: Count | None = key(None, "At once, of all runs that share the slots.")
+    slots_dir: str | None = key(None, "Where slots are shared; default: on this host.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -244,7 +192,7 @@ class Campaign(Table):
         [1], "Of the evaluations.", min_length=1, max_length=MOST_SEEDS
     )
     parallel: bool = key(True, "Evaluate on all devices at once.")
-    max_workers: int | None = key(None, "Evaluations at once, at most.", ge=1)
+    max_workers: Count | None = key(None, "Evaluations at once, at most.")
     stagger_seconds: float = key(0.0, "Between the first starts.", ge=0, le=LARGEST)
     controls: bool = key(True, "With the default configuration and the objective's controls.")
     conditions: list[dict[str, Any]] = key([], "Names, and the keys that each changes.")
@@ -264,7 +212,7 @@ class Track(Table):
     """Which experiment trackers runs are logged to. None of it is part of a run's plan."""
 
     to: Annotated[list[Tracker], _each_once("tracker")] = key(
-        [], "Log to a tracker as well: tensorboard, wandb, mlflow. Repeatable.", "--track", "NAME"
+        [], "tensorboard, wandb, mlflow. Repeatable.", "--track", "NAME"
     )
 
 
@@ -325,14 +273,14 @@ class Layers:
 class Config(Table):
     """Every value of a run, and where each is from."""
 
-    objective: str = key("nanochat", "What to tune.", "-", "NAME")
+    objective: str = key(
+        "nanochat", "nanochat (default), command, python:MODULE:NAME, ...", "-", "NAME"
+    )
     runs_dir: Annotated[str, AfterValidator(_a_directory)] = key(
-        RUNS_DIR, "Where runs and calibrations live.", "-", "DIR"
+        RUNS_DIR, f"Of the runs; default: {RUNS_DIR}.", "-", "DIR"
     )
     preset: str | None = key(None, "Named training settings.", "-", "NAME")
-    profile: str | None = key(
-        None, "Training settings cut to the memory: fast, balanced, ...", "-", "NAME"
-    )
+    profile: str | None = key(None, "Settings cut to the memory.", "-", "NAME")
     training: dict[str, Any] = {}
     search: Search = Search()
     budget: Budget = Budget()
@@ -628,27 +576,14 @@ def _checked(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
     return values
 
 
-def _check_plain(place: str, value: Any, levels: int = DEEPEST) -> None:
-    """Raises ValueError on what no JSON document can hold."""
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"{place}: expected a number of at most 64 bits, got {shown(value)}")
-    if isinstance(value, str) and not _is_text(value):
-        raise ValueError(f"{place}: expected text in UTF-8, got {shown(value)}")
-    if not isinstance(value, dict | list):
-        return
-    if not levels:
-        raise ValueError(f"{place}: expected tables and lists of at most {DEEPEST} levels")
-    for part in (*value, *value.values()) if isinstance(value, dict) else value:
-        _check_plain(place, part, levels - 1)
-
-
-def _is_text(value: str) -> bool:
-    """Whether it can be encoded: the half of a pair of surrogates cannot."""
+def _check_plain(place: str, value: Any) -> None:
+    """Raises ValueError on what no JSON document can hold: a longer integer, half a character."""
     try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        orjson.dumps(value)
+    except TypeError as error:
+        raise ValueError(
+            f"{place}: expected what JSON can hold, got {shown(value)}: {error}"
+        ) from error
 
 
 def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:

@@ -93,7 +93,7 @@ class NanochatConfig(BaseModel):
     @field_validator("data")
     @classmethod
     def _whatever_the_working_directory(cls, value: str) -> str:
-        return data.absolute(value)
+        return data.parse(value).name
 
     @field_validator("tokenizer")
     @classmethod
@@ -219,51 +219,25 @@ def search_space(config: NanochatConfig) -> SearchSpace:
 
 Named = Mapping[str, Mapping[str, Any]]
 
+
+def _batch(micro: int, accumulation: int, **more: Any) -> dict[str, Any]:
+    return {"micro_batch_size": micro, "gradient_accumulation_steps": accumulation, **more}
+
+
+EVERY_10 = {"save_interval_steps": 10, "eval_interval_steps": 10, "log_interval_steps": 1}
 PRESETS: Named = {
-    "quick": {  # does it run at all?
-        "micro_batch_size": 2,
-        "num_batches": 10,
-        "save_interval_steps": 10,
-        "eval_interval_steps": 10,
-        "log_interval_steps": 1,
-    },
-    "low-memory": {  # one sequence at a time, the effective batch of "production"
-        "micro_batch_size": 1,
-        "gradient_accumulation_steps": 4,
-        "gradient_checkpointing": True,
-        "num_batches": 3738,
-    },
-    "high": {
-        "micro_batch_size": 8,
-        "gradient_accumulation_steps": 1,
-        "num_batches": 10_000,
-        "eval_interval_steps": 1000,
-    },
-    "production": {
-        "micro_batch_size": 4,
-        "gradient_accumulation_steps": 1,
-        "num_batches": 10_000,
-        "save_interval_steps": 100,
-        "keep_best": True,
-    },
+    "quick": _batch(2, 1, num_batches=10, **EVERY_10),  # does it run at all?
+    # One sequence at a time, the effective batch of "production".
+    "low-memory": _batch(1, 4, num_batches=3738, gradient_checkpointing=True),
+    "high": _batch(8, 1, num_batches=10_000, eval_interval_steps=1000),
+    "production": _batch(4, 1, num_batches=10_000, save_interval_steps=100, keep_best=True),
 }
-
-
-def _profile(micro: int, accumulation: int, length: int, recompute: bool = True) -> dict[str, Any]:
-    return {
-        "micro_batch_size": micro,
-        "gradient_accumulation_steps": accumulation,
-        "sequence_len": length,
-        "gradient_checkpointing": recompute,
-        "dtype": "auto",
-    }
-
-
+RECOMPUTED = {"gradient_checkpointing": True, "dtype": "auto"}
 PROFILES: Named = {
-    "fast": _profile(8, 4, 1024, recompute=False),
-    "balanced": _profile(4, 8, 2048),
-    "quality": _profile(2, 16, 4096),
-    "memory_efficient": _profile(1, 32, 2048),
+    "fast": _batch(8, 4, sequence_len=1024, gradient_checkpointing=False, dtype="auto"),
+    "balanced": _batch(4, 8, sequence_len=2048, **RECOMPUTED),
+    "quality": _batch(2, 16, sequence_len=4096, **RECOMPUTED),
+    "memory_efficient": _batch(1, 32, sequence_len=2048, **RECOMPUTED),
 }
 
 

@@ -28,9 +28,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
-from io import BytesIO
 from itertools import islice
 from os.path import isdir  # unlike Path.is_dir it never raises: opening the path says what is wrong
 from pathlib import Path
@@ -39,7 +38,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from objectives.api import SetupError
 from objectives.files import cache_directory
-from objectives.nanochat.tokenizer import Tokenizer, learn, library, optional, vocab_size
+from objectives.nanochat.tokenizer import learn, library, optional, vocab_size
 
 if TYPE_CHECKING:  # numpy is imported where it is used: plans start quickly
     import numpy as np
@@ -98,11 +97,6 @@ class Corpus:
         return _sha256("\n".join(map(str, facts)))
 
 
-def absolute(data: str) -> str:
-    """What names the same data in any working directory. Raises ValueError for an unknown form."""
-    return parse(data).name
-
-
 def load(data: str, tokenizer: str = "bytes") -> Corpus:
     """The text that `data` names, split and tokenised.
 
@@ -116,15 +110,12 @@ def load(data: str, tokenizer: str = "bytes") -> Corpus:
     path = cache_directory() / f"text-{_sha256(f'{source.name} {tokenizer}')[:32]}"
     if found := _cached(path, key):
         return found
-    documents = source.documents()
-    for part, some in (("training", documents.train()), ("held-out", documents.val())):
-        if next(iter(some), None) is None:
-            raise SetupError(f"the {part} part of data {source.name!r} holds no document")
-    words = learn(tokenizer, pieces(documents.train()))
-    corpus = _keep(documents, words, path, key, is_racy=now - changed_ns < RACY_NS)
+    facts, tokens = _tokenise(source, tokenizer)
     if source.state()[0] != state:
         raise SetupError(f"data {source.name!r} changed while it was read: try again")
-    return corpus
+    if now - changed_ns >= RACY_NS:
+        _keep(path, key, facts, tokens)
+    return _cached(path, key) or _corpus(tokens, **facts)
 
 
 def require_length(corpus: Corpus, sequence_len: int) -> None:
@@ -391,11 +382,10 @@ def _json_lines(path: Path, name: str) -> Iterator[bytes]:
                 row = json.loads(line.decode())
             except ValueError as error:
                 raise SetupError(f"{where}: not JSON ({error}); expected an object") from error
-            if not isinstance(row, dict):
-                raise SetupError(f"{where}: expected an object, got {type(row).__name__}")
-            if name not in row:
+            if not isinstance(row, dict) or name not in row:
+                found = ", ".join(row) if isinstance(row, dict) else type(row).__name__
                 raise SetupError(
-                    f"{where}: expected the field {name!r}, got {', '.join(row) or 'none'}; "
+                    f"{where}: expected an object with the field {name!r}, got {found or 'none'}; "
                     "another field is named by data = jsonl:PATH:FIELD"
                 )
             yield _cell(row[name], where)
@@ -506,96 +496,55 @@ def _sha256(text: str) -> str:
     return sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
-# Tokens, and the cache. Its files are whole or absent, damage is noticed by a hash, and a cache
-# that cannot be written is not used.
+# Tokens
 
 
-def _cached(path: Path, key: str) -> Corpus | None:
-    """The corpus that was made with that key and kept at `path`, if it is there and whole."""
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        sealed = json.loads(path.with_suffix(".json").read_bytes())
-        with path.with_suffix(".tokens").open("rb") as file:
-            seal = _sha256(f"{key}\n{json.dumps(sealed['facts'])}")
-            if (seal, file_digest(file, "sha256").hexdigest()) == (
-                sealed["seal"],
-                sealed["tokens"],
-            ):
-                return _corpus(file, **sealed["facts"])
-    return None
+def _tokenise(source: Source, name: str) -> tuple[dict[str, Any], "np.ndarray"]:
+    """What `_corpus` takes: facts, and the tokens of the training part before the held-out one's.
 
-
-def _keep(
-    documents: Documents, tokenizer: Tokenizer, path: Path, key: str, *, is_racy: bool
-) -> Corpus:
-    """Tokenise and keep both parts."""
-    try:
-        if is_racy:
-            raise OSError
-        with _replacing(path.with_suffix(".tokens")) as file:
-            facts, digest = _encode(documents, tokenizer, file)
-            corpus = _corpus(file, **facts)
-        with _replacing(path.with_suffix(".json")) as file:
-            seal = _sha256(f"{key}\n{json.dumps(facts)}")
-            file.write(json.dumps({"facts": facts, "tokens": digest, "seal": seal}).encode())
-        return corpus
-    except OSError:  # the cache cannot be written, or could not be told from a later change
-        memory = BytesIO()
-        facts, _ = _encode(documents, tokenizer, memory)
-        return _corpus(memory, **facts)
-
-
-def _corpus(
-    file: IO[bytes], train_tokens: int, token_bytes: list[int], dtype: str, **facts: Any
-) -> Corpus:
+    Raises SetupError when a part has no document, or one that is no text.
+    """
     import numpy as np
 
-    if isinstance(file, BytesIO):
-        tokens = np.frombuffer(file.getvalue(), dtype)
-    else:
-        file.flush()
-        tokens = np.asarray(np.memmap(file, dtype, mode="r"))
-    sizes = np.array(token_bytes, np.int64)
-    return Corpus(
-        train=tokens[:train_tokens], val=tokens[train_tokens:], token_bytes=sizes, **facts
-    )
-
-
-def _encode(
-    documents: Documents, tokenizer: Tokenizer, file: IO[bytes]
-) -> tuple[dict[str, Any], str]:
-    """Write the tokens of both parts to `file`; returns what `_corpus` takes, and their SHA-256."""
-    text, stored = sha256(), sha256()
-    counts: list[int] = []
-    sizes: list[int] = []
-    lengths: list[int] = []
-    for part in (documents.train, documents.val):
-        if counts:
-            text.update(b"\n")  # with the newline that ends the training part: a blank line
-        count = size = length = 0
-        remaining = pieces(part())
-        while texts := list(islice(remaining, BATCH)):
-            tokens = tokenizer.encode(texts)
-            for sink in (stored.update, file.write):
-                sink(tokens.tobytes())
+    documents = source.documents()
+    tokenizer = learn(name, pieces(documents.train()))
+    text = sha256()
+    counts, sizes, tokens = [0, 0], [0, 0], [np.empty(0), np.empty(0)]
+    for n, read in enumerate((documents.train, documents.val)):
+        batches, rest = [], pieces(read())
+        while texts := list(islice(rest, BATCH)):
             text.update(b"".join(texts))
-            count, length = count + len(texts), length + len(tokens)
-            size += sum(map(len, texts))
-        counts.append(count)
-        sizes.append(size - 2 * count + 1)  # without blank lines and the last newline
-        lengths.append(length)
+            batches.append(tokenizer.encode(texts))
+            counts[n] += len(texts)
+            sizes[n] += sum(map(len, texts)) - 2 * len(texts)  # without blank lines
+        if not batches:
+            part = ("training", "held-out")[n]
+            raise SetupError(f"the {part} part of data {source.name!r} holds no document")
+        if n == 0:
+            text.update(b"\n")  # with the newline that ends the training part: a blank line
+        tokens[n] = np.concatenate(batches)
     facts = {
         "sha256": text.hexdigest(),
-        "tokenizer": tokenizer.name,
+        "tokenizer": name,
         "tokenizer_sha256": tokenizer.sha256,
         "documents": sum(counts),
         "duplicates": documents.duplicates + documents.overlap,
-        "train_bytes": sizes[0],
-        "val_bytes": sizes[1],
-        "train_tokens": lengths[0],
+        "train_bytes": sizes[0] + 1,  # its last separator is one byte
+        "val_bytes": sizes[1] + 1,
+        "train_tokens": len(tokens[0]),
         "token_bytes": tokenizer.token_bytes.tolist(),
-        "dtype": tokenizer.dtype,
     }
-    return facts, stored.hexdigest()
+    return facts, np.concatenate(tokens)
+
+
+def _corpus(
+    tokens: "np.ndarray", train_tokens: int, token_bytes: list[int], **facts: Any
+) -> Corpus:
+    import numpy as np
+
+    tokens.flags.writeable = False
+    train, val, sizes = tokens[:train_tokens], tokens[train_tokens:], np.array(token_bytes)
+    return Corpus(train=train, val=val, token_bytes=sizes, **facts)
 
 
 def pieces(documents: Iterable[bytes]) -> Iterator[bytes]:
@@ -607,6 +556,37 @@ def pieces(documents: Iterable[bytes]) -> Iterator[bytes]:
         before = document
     if before is not None:
         yield before + b"\n"
+
+
+# The cache. Its files are whole or absent, damage is noticed by a hash, and a cache that cannot be
+# written is not used.
+
+
+def _cached(path: Path, key: str) -> Corpus | None:
+    """The corpus that was made with that key and kept at `path`, if it is there and whole."""
+    import numpy as np
+
+    with suppress(OSError, EOFError, ValueError, LookupError, TypeError):
+        kept = json.loads(path.with_suffix(".json").read_bytes())
+        tokens = np.load(path.with_suffix(".npy"), mmap_mode="r")
+        if kept["seal"] == _seal(key, kept["facts"], tokens):
+            return _corpus(np.asarray(tokens), **kept["facts"])
+    return None
+
+
+def _keep(path: Path, key: str, facts: dict[str, Any], tokens: "np.ndarray") -> None:
+    import numpy as np
+
+    document = {"facts": facts, "seal": _seal(key, facts, tokens)}
+    with suppress(OSError):
+        with _replacing(path.with_suffix(".npy")) as file:
+            np.save(file, tokens)
+        with _replacing(path.with_suffix(".json")) as file:
+            file.write(json.dumps(document).encode())
+
+
+def _seal(key: str, facts: dict[str, Any], tokens: "np.ndarray") -> str:
+    return _sha256("\n".join((key, json.dumps(facts), sha256(tokens.data).hexdigest())))
 
 
 @contextmanager

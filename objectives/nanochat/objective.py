@@ -204,34 +204,33 @@ class _Pulse:
     """Heartbeats when there is something to tell, and at least every second."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._at = time.monotonic()
+        self._context, self._at = context, time.monotonic()
 
-    def beat(self, metrics: Mapping[str, float]) -> None:
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() - self._at >= HEARTBEAT_SECONDS
+
+    def beat(self, **metrics: float) -> None:
         self._context.heartbeat({k: v for k, v in metrics.items() if math.isfinite(v)})
         self._at = time.monotonic()
 
-    @property
-    def due(self) -> bool:
-        return time.monotonic() - self._at >= HEARTBEAT_SECONDS
-
-    def if_due(self) -> None:
-        if self.due:
-            self.beat({})
+    def beat_if_due(self) -> None:
+        if self.is_due:
+            self.beat()
 
 
 def _measure(trainer: "Trainer", pulse: _Pulse, began: float) -> Measurement:
-    from objectives.nanochat.train import diagnose
+    from objectives.nanochat.train import Windows, diagnose
 
-    few = trainer.val.every(INITIAL_SHARE, trainer.corpus)
-    initial_bpb = trainer.evaluate_bpb(few, pulse.if_due)
+    few = Windows.evenly(trainer.corpus, trainer.config, trainer.device, INITIAL_SHARE)
+    initial_bpb = trainer.evaluate_bpb(few, pulse.beat_if_due)
     started, cpu_started = time.perf_counter(), time.process_time()
     trainer.step()
     trainer.require_finite()
     first_seconds = time.perf_counter() - started  # of which compiling may be the most
     _train(trainer, pulse)
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
-    score = trainer.evaluate_bpb(trainer.val, pulse.if_due)
+    score = trainer.evaluate_bpb(trainer.val, pulse.beat_if_due)
     config, bought = trainer.config, trainer.plan
     tokens = trainer.done * config.tokens_per_step
     health = diagnose(trainer.losses, trainer.grad_norms, config.max_grad_norm)
@@ -265,11 +264,11 @@ def _train(trainer: "Trainer", pulse: _Pulse) -> None:
         trainer.step()
         done = trainer.done
         often = done % HEARTBEAT_STEPS == 0 and trainer.device.type == "cpu"
-        if often or done == trainer.steps or pulse.due:
+        if often or done == trainer.steps or pulse.is_due:
             trainer.require_finite(seen)
             seen = done
             loss, norm = float(trainer.losses[done - 1]), float(trainer.grad_norms[done - 1])
-            pulse.beat({"step": done, "loss": loss, "grad_norm": norm})
+            pulse.beat(step=done, loss=loss, grad_norm=norm)
 
 
 @contextmanager

@@ -183,13 +183,14 @@ def locked(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise ValueError(f"checkpoint_dir {directory}: {error.strerror}") from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(
+                f"another process trains in {directory}: wait for it, or choose another directory "
+                "with --set checkpoint_dir=DIR"
+            ) from error
         yield
-    except BlockingIOError as error:
-        raise ValueError(
-            f"another process trains in {directory}: wait for it, or choose another directory "
-            "with --set checkpoint_dir=DIR"
-        ) from error
     finally:
         os.close(handle)
 
@@ -384,10 +385,8 @@ class Loop:
         """Write `summary.json`. Evaluations' FLOPs are outside the planned ones."""
         trainer, progress, corpus = self.trainer, self.progress, self.trainer.corpus
         tokens, plan = trainer.done * trainer.config.tokens_per_step, trainer.plan
-        windows, best = (
-            len(progress.evaluations) * len(trainer.val.tokens),
-            self.store.manifest.best,
-        )
+        windows = len(progress.evaluations) * len(trainer.val.tokens)
+        best = self.store.manifest.best
         document = {
             "bpb": progress.evaluations.get(trainer.done),
             "best": best and best.model_dump(include={"name", "step", "bpb"}),

@@ -49,9 +49,7 @@ def library(tokenizer: str) -> str:
 class Tokenizer:
     """Text in, token ids out, no byte lost. This one: a token is a byte."""
 
-    name = "bytes"
     sha256 = ""  # of a tokenizer's canonical JSON
-    dtype = "uint8"
 
     @property
     def token_bytes(self) -> "np.ndarray":
@@ -70,14 +68,12 @@ class Tokenizer:
 class Bpe(Tokenizer):
     """Byte-level BPE with the words and spaces of GPT-2, from the library `tokenizers`."""
 
-    dtype = "uint16"
-
     def __init__(self, name: str, texts: Iterable[bytes]) -> None:
         """Learnt from the first `LEARN_BYTES` of `texts`: the same in every process.
 
         Raises SetupError when the texts cannot fill the vocabulary, or the library is missing.
         """
-        self.name, size = name, vocab_size(name)
+        size = vocab_size(name)
         tokenizers = optional("tokenizers", "bpe")
         byte_level = tokenizers.pre_tokenizers.ByteLevel
         self._model = tokenizers.Tokenizer(tokenizers.models.BPE())

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from objectives.api import DivergedError
 from objectives.files import cache_directory
-from objectives.nanochat.config import NOT_TRAINED, NanochatConfig
+from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.data import Corpus, require_length
 from objectives.nanochat.flops import plan
 from objectives.nanochat.model import GPT
@@ -52,10 +52,7 @@ class Batches:
         generator: torch.Generator,
         device: torch.device,
     ) -> None:
-        self._tokens, self._device = corpus.train, device
-        self._shape = (config.gradient_accumulation_steps, config.micro_batch_size)
-        self._window = np.arange(config.sequence_len + 1)
-        self._steps, self._last = steps, len(corpus.train) - config.sequence_len
+        self._corpus, self._config, self._steps, self._device = corpus, config, steps, device
         self._generator, self._origin, self._drawn = generator, generator.get_state(), 0
         self._first, self._chunk = -1, torch.empty(0)
 
@@ -63,10 +60,10 @@ class Batches:
         """Token ids (micro-batch, sequence, token + 1) of `step`, on the device."""
         first = step // CHUNK * CHUNK
         if first != self._first:
-            starts = self._starts(first)
-            windows = self._tokens[starts[..., None] + self._window]
+            windows = _windows(self._corpus.train, self._starts(first), self._config)
+            shape = (self._config.gradient_accumulation_steps, self._config.micro_batch_size)
             chunk = _tensor(windows, self._device)
-            self._first, self._chunk = first, chunk.view(-1, *self._shape, chunk.shape[-1])
+            self._first, self._chunk = first, chunk.view(-1, *shape, chunk.shape[-1])
         return self._chunk[step - first]
 
     def _starts(self, first: int) -> np.ndarray:
@@ -74,9 +71,11 @@ class Batches:
         if first < self._drawn:
             self._generator.set_state(self._origin)
             self._drawn = 0
+        sequences = self._config.tokens_per_step // self._config.sequence_len
+        last = len(self._corpus.train) - self._config.sequence_len
         while self._drawn <= first:
-            sequences = (min(CHUNK, self._steps - self._drawn), self._shape[0] * self._shape[1])
-            starts = torch.randint(self._last, sequences, generator=self._generator)
+            shape = (min(CHUNK, self._steps - self._drawn), sequences)
+            starts = torch.randint(last, shape, generator=self._generator)
             self._drawn += CHUNK
         return starts.numpy()
 
@@ -89,17 +88,18 @@ class Windows:
     bytes: int  # of text that the targets stand for
 
     @classmethod
-    def evenly(cls, corpus: Corpus, config: NanochatConfig, device: torch.device) -> "Windows":
+    def evenly(
+        cls, corpus: Corpus, config: NanochatConfig, device: torch.device, every: int = 1
+    ) -> "Windows":
         """The same windows for every candidate and seed, spread over the held-out text."""
         last = len(corpus.val) - config.sequence_len - 1
-        starts = np.linspace(0, last, config.val_windows).astype(np.int64)
-        windows = corpus.val[starts[:, None] + np.arange(config.sequence_len + 1)]
+        starts = np.linspace(0, last, config.val_windows).astype(np.int64)[::every]
+        windows = _windows(corpus.val, starts, config)
         return cls(_tensor(windows, device), int(corpus.token_bytes[windows[:, 1:]].sum()))
 
-    def every(self, nth: int, corpus: Corpus) -> "Windows":
-        """Each `nth` window."""
-        tokens = self.tokens[::nth]
-        return Windows(tokens, int(corpus.token_bytes[tokens[:, 1:].cpu().numpy()].sum()))
+
+def _windows(tokens: np.ndarray, starts: np.ndarray, config: NanochatConfig) -> np.ndarray:
+    return tokens[starts[..., None] + np.arange(config.sequence_len + 1)]
 
 
 def _tensor(tokens: np.ndarray, device: torch.device) -> Tensor:
@@ -118,9 +118,8 @@ class Trainer:
         self.config, self.corpus, self.device = config, corpus, torch.device(device)
         self.plan = plan(config, len(corpus.train))
         self.steps = self.plan.steps
-        self.batches = Batches(
-            corpus, config, self.steps, _generator(seed, "data", "cpu"), self.device
-        )
+        drawn = _generator(seed, "data", "cpu")
+        self.batches = Batches(corpus, config, self.steps, drawn, self.device)
         self.val = Windows.evenly(corpus, config, self.device)
         self.noise = _generator(seed, "noise", device)
         self.model = GPT(config, _generator(seed, "init", "cpu"), self.device)
@@ -208,7 +207,6 @@ class Trainer:
     def state_dict(self) -> dict[str, Any]:
         """All that training goes on from, bit for bit on a CPU: live, not a copy."""
         return {
-            "config": _decisive(self.config),
             "done": self.done,
             "model": self.model.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
@@ -218,10 +216,7 @@ class Trainer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave. Raises ValueError if that was of another run."""
-        now = _decisive(self.config)
-        if changed := sorted(name for name in now if now[name] != state["config"].get(name)):
-            raise ValueError(f"the state is of a run with another {', '.join(changed)}")
+        """Go on from what `state_dict` gave, in a run with the same configuration."""
         self.done = state["done"]
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
@@ -229,10 +224,6 @@ class Trainer:
         self.noise.set_state(state["noise"])
         self.losses = state["losses"].to(self.device, copy=True)
         self.grad_norms = state["grad_norms"].to(self.device, copy=True)
-
-
-def _decisive(config: NanochatConfig) -> dict[str, Any]:
-    return config.model_dump(exclude=NOT_TRAINED)
 
 
 def _compiled(model: GPT) -> Callable[..., Tensor]:

@@ -60,7 +60,13 @@ def keys(*wanted: str, panel: str | None = None) -> Options:
 
 def _of_key(key: str, panel: str | None) -> Parameter:
     said = OPTIONS[key]
-    option = Option(said.spelling, metavar=said.metavar, help=said.help, rich_help_panel=panel)
+    option = Option(
+        said.spelling,
+        metavar=said.metavar,
+        help=said.help,
+        show_default=False,  # it says so
+        rich_help_panel=panel,
+    )
     return _beside(named(key), Annotated[said.type, option], said.default or None)
 
 
@@ -68,26 +74,26 @@ def _beside(name: str, annotation: Any, default: Any = None) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-Root = Annotated[Path, Option("--runs-dir", metavar="DIR", help=OPTIONS["runs_dir"].help)]
-Json = Annotated[bool, Option("--json", help="Print one JSON document instead of text.")]
+Root = Annotated[
+    Path, Option("--runs-dir", metavar="DIR", help=OPTIONS["runs_dir"].help, show_default=False)
+]
+Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 RunName = Annotated[
     str | None, Argument(metavar="RUN", help="Run id or directory; default: the latest.")
 ]
 GivenRun = Annotated[str, Argument(metavar="RUN", help="Run id or directory.")]
 Override = Annotated[
     list[str] | None,
-    Option("--override", metavar="RULE", help="Go on although this rule fired. Repeatable."),
+    Option("--override", metavar="RULE", help="Go on past this rule. Repeatable."),
 ]
 Reason = Annotated[str, Option("--reason", metavar="TEXT", help="Why; goes on record.")]
-AcceptDrift = Annotated[
-    bool, Option("--accept-drift", help="Go on where another CPU rounds otherwise.")
-]
+AcceptDrift = Annotated[bool, Option("--accept-drift", help="Go on where a CPU rounds otherwise.")]
 _File = Annotated[
-    Path | None, Argument(metavar="FILE", help="A configuration in TOML; see: init, explain.")
+    Path | None, Argument(metavar="FILE", help="A configuration in TOML: see init, explain.")
 ]
 _Settings = Annotated[
     list[str] | None,
-    Option("--set", metavar="KEY=VALUE", help="Any key of a configuration. Repeatable."),
+    Option("--set", metavar="KEY=VALUE", help="Any key that explain shows. Repeatable."),
 ]
 
 FILE = (_beside("config", _File),)
@@ -95,7 +101,7 @@ PLACE = keys("runs_dir")
 SETTINGS = (_beside("settings", _Settings),)
 LAID_OVER = (*keys("preset", "profile"), *SETTINGS)
 TUNED = (*keys("objective"), *LAID_OVER)
-BUDGET = keys("budget", panel="Budget")
+BUDGET = keys("budget", panel="At most")
 MACHINE = keys("backend", panel="Machine")
 
 BESIDE = (*PLACE, *BUDGET, *MACHINE)

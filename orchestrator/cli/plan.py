@@ -73,27 +73,21 @@ def plan(
     context: Context,
     count: Annotated[
         int | None,
-        Option("--devices", metavar="N", min=1, help="Plan for so many devices of this kind."),
+        Option("--devices", metavar="N", min=1, help="On so many of these devices."),
     ] = None,
-    verbose: Annotated[
-        bool, Option("--verbose", help="And what all of it rests on: times, disk, rules, checks.")
-    ] = False,
-    fit: Annotated[
-        bool, Option("--fit", help="What fits into --window or --max-hours, at what price.")
-    ] = False,
+    verbose: Annotated[bool, Option("--verbose", help="And what it rests on.")] = False,
+    fit: Annotated[bool, Option("--fit", help="What fits into --window.")] = False,
     out: Annotated[
         Path | None,
-        Option("--out", metavar="FILE", help="With --fit: write the choice into this TOML."),
+        Option("--out", metavar="FILE", help="Write what fits into this TOML."),
     ] = None,
     choice: Annotated[
         int | None,
-        Option("--choice", metavar="N", min=1, help="With --out; default: the first that fits."),
+        Option("--choice", metavar="N", min=1, help="Which one; default: the first."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """What a search or a campaign would cost, and what it could tell; all tiers without --tier.
-
-    With --from and --variant a phase 2.
+    """What a search or a campaign would cost, and could tell; all tiers without --tier.
 
     Writes nothing, but with --out FILE the choice into a configuration.
     """

@@ -1,40 +1,42 @@
+import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from objectives.api import ObjectiveSpec
-from objectives.nanochat.config import NanochatConfig
+from objectives.nanochat.config import GROUPS, NanochatConfig, search_space
 from objectives.registry import load
 
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"target_flop": 1e10}, "Did you mean 'target_flops'?"),
+    ({"n_embd": 33, "n_head": 2}, "n_head 2 must divide n_embd 33"),
+    ({"n_embd": 36, "n_head": 3, "n_kv_head": 2}, "n_kv_head 2 must divide n_head 3"),
+    ({"n_embd": 30, "n_head": 2}, "must be even for rotary positions, got 30 / 2 = 15"),
+    ({"sequence_len": 100}, "sequence_len must be a multiple of 16, got 100"),
+    ({"data": "builtin:wiki"}, "builtin:wiki"),
+    ({"data": "a\0b"}, "none holds a zero byte"),
+    ({"tokenizer": "words"}, "expected bytes or bpe:N"),
+    ({"n_layer": 0}, "n_layer"),
+    ({"target_flops": float("inf")}, "target_flops"),
+    ({"model": "mamba"}, "model: Input should be 'synaptic' or 'gpt'"),
+    ({"attention": "fused"}, "use explicit, or model = gpt"),
+    ({"num_epochs": 1e308}, "num_epochs: Input should be less than or equal to 1000000"),
+    ({"space": "synaptik"}, "Did you mean 'synaptic'?"),
+    ({"space": "synaptic+synaptic"}, "knob names must differ"),
+    ({"space": "synaptic", "model": "gpt"}, "nothing to move"),
+    ({"post_fast_lr": 0}, "space synaptic: knob post_fast_lr"),
+    ({"tau_c": 0.5}, "knob tau_c: baseline 0.5 lies outside its bounds"),
+]
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"target_flop": 1e10}, "Did you mean 'target_flops'?"),
-        ({"n_embd": 33, "n_head": 2}, "n_head 2 must divide n_embd 33"),
-        ({"n_embd": 36, "n_head": 3, "n_kv_head": 2}, "n_kv_head 2 must divide n_head 3"),
-        ({"n_embd": 30, "n_head": 2}, "must be even for rotary positions, got 30 / 2 = 15"),
-        ({"sequence_len": 100}, "sequence_len must be a multiple of 16, got 100"),
-        ({"data": "builtin:wiki"}, "builtin:wiki"),
-        ({"tokenizer": "words"}, "expected bytes or bpe:N"),
-        ({"n_layer": 0}, "n_layer"),
-        ({"target_flops": float("inf")}, "target_flops"),
-        ({"model": "mamba"}, "model: Input should be 'synaptic' or 'gpt'"),
-        ({"attention": "fused"}, "use explicit, or model = gpt"),
-        ({"prime_rate": 0}, "prime_rate"),
-        ({"num_epochs": 1e308}, "num_epochs: Input should be less than or equal to 1000000"),
-        ({"num_batches": 10**18}, "num_batches"),
-        ({"val_windows": 10**12}, "val_windows"),
-        ({"data": "a\0b"}, "none holds a zero byte"),
-    ],
-)
+
+@pytest.mark.parametrize(("settings", "expected"), WRONG)
 def test_a_wrong_setting_is_refused_in_one_line_that_says_what_was_expected(
     settings: dict[str, Any], expected: str
 ) -> None:
-    with pytest.raises(ValueError, match="nanochat setting") as error:
+    with pytest.raises(ValueError, match=re.escape(expected)) as error:
         load(ObjectiveSpec(name="nanochat", settings=settings))
-    assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -52,13 +54,35 @@ def test_a_path_is_made_absolute_because_evaluations_run_elsewhere(
     assert NanochatConfig(data="text.txt").data == str(tmp_path / "text.txt")
 
 
-def test_flops_are_the_budget_unless_batches_or_epochs_are_asked_for() -> None:
-    assert NanochatConfig().target_flops == 3e10
-    assert NanochatConfig(num_batches=10).target_flops is None
-    assert NanochatConfig(num_epochs=1, target_flops=1e9).target_flops == 1e9
+def names(**settings: Any) -> list[str]:
+    return [knob.name for knob in search_space(NanochatConfig(**settings)).knobs]
 
 
-def test_moved_knobs_are_checked_like_settings() -> None:
-    assert NanochatConfig().with_knobs({"n_layer": 3.0, "tau_c": 0.9}).n_layer == 3
+def test_groups_are_joined_in_the_order_given_and_each_model_has_its_own() -> None:
+    assert len(names()) == 10
+    assert names(model="gpt") == names(space="optimizer")
+    joined = names(space="shape + synaptic+optimizer")
+    assert joined == names(space="shape") + names() + names(space="optimizer")
+    assert names(model="gpt", space="synaptic", control=True) == names()
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize(("width", "heads"), [(32, (1, 1)), (20, (1, 1)), (36, (3, 1))])
+def test_a_search_starts_at_the_configuration_and_every_corner_is_one(
+    group: str, width: int, heads: tuple[int, int]
+) -> None:
+    config = NanochatConfig(space=group, n_embd=width, n_head=heads[0], n_kv_head=heads[1])
+    space = search_space(config)
+    for name, value in space.decode(space.baseline).items():
+        assert value == pytest.approx(getattr(config, name))
+    for corner in product((0.0, 1.0), repeat=space.dimension):
+        config.with_knobs(space.decode(corner))
+
+
+def test_shapes_are_whole_numbers_from_half_to_twice_the_configured() -> None:
+    space = search_space(NanochatConfig(space="shape"))
+    assert space.decode([0.0, 0.0]) == {"n_layer": 1, "n_embd": 16}
+    assert space.decode([1.0, 1.0]) == {"n_layer": 4, "n_embd": 64}
+    assert [knob.step for knob in space.knobs] == [1, 2]
     with pytest.raises(ValueError, match="tau_c"):
         NanochatConfig().with_knobs({"tau_c": 1.5})

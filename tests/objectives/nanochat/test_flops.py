@@ -71,15 +71,6 @@ def test_the_target_is_never_exceeded_and_falls_short_by_less_than_a_step(
     assert 0 <= target - bought.train_flops < bought.flops_per_step
 
 
-def test_recomputation_is_not_paid_from_the_budget() -> None:
-    plain, saving = (NanochatConfig(gradient_checkpointing=on) for on in (False, True))
-    assert plan(plain, TRAIN_TOKENS) == plan(saving, TRAIN_TOKENS)
-
-
-def test_the_default_buys_two_hundred_steps() -> None:
-    assert plan(NanochatConfig(), TRAIN_TOKENS).steps >= 200
-
-
 @pytest.mark.parametrize(
     ("settings", "steps", "paid_by"),
     [

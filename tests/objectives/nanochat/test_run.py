@@ -139,7 +139,7 @@ def test_a_stopped_run_is_saved_where_it_stood(
     with pytest.raises(StoppedError):
         train(tmp_path, At(moment, StoppedError))
     saved = last(tmp_path)[0]["done"]
-    summary, said = train(tmp_path)
+    summary, said = train(tmp_path, save_interval_steps=1)  # how often it saves may change
     assert f"step {saved} of 12" in said
     assert summary["processes"] == 2
     assert same(last(tmp_path), last(whole["synaptic"]))
@@ -157,15 +157,6 @@ def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(
     _, said = train(tmp_path)
     assert "is damaged" in said
     assert ("Resuming" in said) == (damaged == 1)
-    assert same(last(tmp_path), last(whole["synaptic"]))
-
-
-def test_how_often_a_run_saves_and_logs_may_change(
-    train: Train, whole: dict[str, Path], tmp_path: Path
-) -> None:
-    with pytest.raises(PowerCutError):
-        train(tmp_path, At(16, PowerCutError))
-    train(tmp_path, save_interval_steps=1, log_interval_steps=1)
     assert same(last(tmp_path), last(whole["synaptic"]))
 
 
