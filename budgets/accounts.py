@@ -1,20 +1,20 @@
-"""Five currencies and a deadline: what is reserved, settled and left of each.
+"""Five currencies and a deadline: what is spent, reserved and left of each.
 
 The currencies are evaluations of the search, comparison evaluations, device time, wall clock and
 money; the deadline is on the calendar.
 
 `reserve` sets an attempt's worst case aside before it starts, `settle` replaces it by what was
-measured, and `refusal` says what may still start. Device time is whole milliseconds, so sums are
-exact; money is device time times a price, so it needs no book of its own.
+measured, and `refusal` says what may still start. Time is whole milliseconds, so sums are exact;
+money is device time times a price, so its account is one of device time with a cap of its own.
 
 Wall clock runs by itself. Each session (one process that had the ledger) is committed to the later
 of the last moment it was seen and the latest moment one of its attempts may end. The calendar is
 read from the clock on the wall, and never runs backwards here, whatever that clock does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
-from math import floor, inf
+from math import inf
 from typing import NamedTuple
 
 from budgets.formatting import against
@@ -23,16 +23,16 @@ from budgets.plan import Caps
 MS_PER_HOUR = 3_600_000
 
 Key = tuple[str | int | None, ...]
-"""Panel or None, generation, candidate, seed."""
+"""Comparison or None, generation, candidate, seed."""
 
 
 class Hold(NamedTuple):
-    """What an attempt in flight has set aside, and since when in which session."""
+    """What a running attempt has set aside, and since when in which session."""
 
     reserve_ms: int
     session: int
     since_ms: int
-    apart: bool = False  # not one of the search's evaluations
+    compares: bool = False  # for a comparison beside the search
     slot: int | None = None
 
 
@@ -51,6 +51,31 @@ class Refusal(NamedTuple):
             f"{self.currency}: an attempt must be able to use {needed}, {free} are free "
             f"({self.flag})"
         )
+
+
+class Account(NamedTuple):
+    """One currency: counts, or milliseconds that are shown in `unit`s of so many."""
+
+    name: str
+    unit: str
+    flag: str  # that sets its cap
+    spent: int
+    reserved: int
+    cap: float | None
+    per_unit: float = 1.0
+
+    @property
+    def used(self) -> int:
+        return self.spent + self.reserved
+
+    @property
+    def free(self) -> float | None:
+        """Neither spent nor reserved, in units; None without a cap."""
+        return None if self.cap is None else max(0, self.cap - self.used) / self.per_unit
+
+    def overrun(self, needed: float) -> float:
+        """By how much that would exceed the cap; negative when it fits."""
+        return -inf if self.cap is None else self.used + needed - self.cap
 
 
 class Calendar(NamedTuple):
@@ -74,17 +99,42 @@ class Accounts(NamedTuple):
 
     caps: Caps
     price_per_device_hour: float = 0.0
+    comparison_cap: int = 0  # evaluations that are planned beside the search
     evaluations: int = 0  # of the search, settled for good
-    apart: int = 0  # evaluations beside the search, likewise
-    apart_cap: int = 0  # how many of those are planned
-    apart_held: int = 0  # of the holds, those for one of these
+    comparisons: int = 0  # evaluations beside the search, likewise
     device_ms: int = 0  # spent, on whatever came of it
     lost_ms: int = 0  # of these, on attempts that the infrastructure lost or a person cancelled
     overrun_ms: int = 0  # of these, beyond what was reserved
-    reserved_device_ms: int = 0  # by all holds together
     holds: Mapping[Key, Hold] = {}
     sessions_ms: tuple[int, ...] = ()
     calendar: Calendar | None = None  # when there is a deadline
+
+    @property
+    def table(self) -> dict[str, Account]:
+        """Every currency with a cap that an amendment can change, and the comparisons'."""
+        caps, price, wall_ms = self.caps, self.price_per_device_hour, self.wall_ms
+        comparing = sum(hold.compares for hold in self.holds.values())
+        searching, reserved_ms = len(self.holds) - comparing, self.reserved_ms
+        cost_ms = None if caps.cost is None else caps.cost / price * MS_PER_HOUR
+        hours_ms, device_ms = (
+            None if hours is None else hours * MS_PER_HOUR
+            for hours in (caps.hours, caps.device_hours)
+        )
+        committed_ms = self.committed_wall_ms - wall_ms
+        per_cost = MS_PER_HOUR / price if price else inf
+        rows = (
+            Account("evaluations", "evaluations", "--max-evals",
+                    self.evaluations, searching, caps.evaluations),
+            Account("comparison evaluations", "evaluations", "the plan",
+                    self.comparisons, comparing, self.comparison_cap),
+            Account("device time", "device-hours", "--max-device-hours",
+                    self.device_ms, reserved_ms, device_ms, MS_PER_HOUR),
+            Account("wall clock", "hours", "--max-hours",
+                    wall_ms, committed_ms, hours_ms, MS_PER_HOUR),
+            Account("money", "of money", "--max-cost",
+                    self.device_ms, reserved_ms, cost_ms, per_cost),
+        )  # fmt: skip
+        return {account.name: account for account in rows}
 
     @property
     def wall_ms(self) -> int:
@@ -93,39 +143,27 @@ class Accounts(NamedTuple):
 
     @property
     def committed_wall_ms(self) -> int:
-        """... and may still be open for the attempts in flight."""
+        """... and may still be open for the attempts that run."""
+        return self._committed_ms(self.holds.values())
+
+    def _committed_ms(self, holds: Iterable[Hold]) -> int:
         ends = list(self.sessions_ms)
-        for hold in self.holds.values():
+        for hold in holds:
             ends[hold.session] = max(ends[hold.session], hold.since_ms + hold.reserve_ms)
         return sum(ends)
+
+    @property
+    def reserved_ms(self) -> int:
+        """Device time that all running attempts may take."""
+        return sum(hold.reserve_ms for hold in self.holds.values())
 
     @property
     def cost(self) -> float:
         return self.device_ms / MS_PER_HOUR * self.price_per_device_hour
 
     @property
-    def evaluations_free(self) -> int:
-        """Neither spent nor reserved. The same for the next five; None without a cap."""
-        return self.caps.evaluations - self.evaluations - len(self.holds) + self.apart_held
-
-    @property
-    def apart_free(self) -> int:
-        return self.apart_cap - self.apart - self.apart_held
-
-    @property
-    def device_hours_free(self) -> float | None:
-        return _free(self.caps.device_hours, self.used_device_hours)
-
-    @property
-    def cost_free(self) -> float | None:
-        return _free(self.caps.cost, self.used_device_hours * self.price_per_device_hour)
-
-    @property
-    def hours_free(self) -> float | None:
-        return _free(self.caps.hours, self.committed_wall_ms / MS_PER_HOUR)
-
-    @property
     def window_hours_free(self) -> float | None:
+        """Until the deadline."""
         if self.calendar is None:
             return None
         return max(0.0, (self.calendar.deadline_ms - self.calendar.now_ms) / MS_PER_HOUR)
@@ -138,141 +176,66 @@ class Accounts(NamedTuple):
     @property
     def used_device_hours(self) -> float:
         """With what is reserved."""
-        return (self.device_ms + self.reserved_device_ms) / MS_PER_HOUR
+        return (self.device_ms + self.reserved_ms) / MS_PER_HOUR
 
     @property
-    def device_cap_ms(self) -> float:
-        """The tighter of the caps on device time and on money; infinite without one."""
-        return min(_cap_ms(self.caps.device_hours), self._cost_cap_ms)
-
-    @property
-    def _cost_cap_ms(self) -> float:
-        return _cap_ms(
-            None if self.caps.cost is None else self.caps.cost / self.price_per_device_hour
-        )
+    def free_slot(self) -> int:
+        """The lowest that no running attempt is in."""
+        taken = {hold.slot for hold in self.holds.values()}
+        return next(slot for slot in count() if slot not in taken)
 
     def open_session(self) -> "Accounts":
         return self._replace(sessions_ms=(*self.sessions_ms, 0))
 
     def tick(self, elapsed_ms: int) -> "Accounts":
         """The current session has been open for `elapsed_ms` (never runs backwards)."""
-        sessions_ms = self._sessions_at(elapsed_ms)
-        return self if sessions_ms is self.sessions_ms else self._replace(sessions_ms=sessions_ms)
-
-    def _sessions_at(self, elapsed_ms: int) -> tuple[int, ...]:
-        sessions_ms = self.sessions_ms
-        if not sessions_ms or elapsed_ms <= sessions_ms[-1]:
-            return sessions_ms
-        return (*sessions_ms[:-1], elapsed_ms)
+        if not self.sessions_ms or elapsed_ms <= self.sessions_ms[-1]:
+            return self
+        return self._replace(sessions_ms=(*self.sessions_ms[:-1], elapsed_ms))
 
     def refusal(
-        self, reserve_ms: int, *, apart: bool = False, aside: tuple[float, float] = (0.0, 0.0)
+        self, reserve_ms: int, *, compares: bool = False, keep: tuple[float, float] = (0.0, 0.0)
     ) -> Refusal | None:
         """Why an attempt with this worst case may not start now; None when it may.
 
-        `aside`: device-hours and hours that it must leave to others.
+        `keep`: device-hours and hours that it must leave free for others.
         """
-        caps = self.caps
-        if (free := self.apart_free if apart else self.evaluations_free) < 1:
-            name = "comparison evaluations" if apart else "evaluations"
-            return Refusal(name, 1, free, "evaluations", "the plan" if apart else "--max-evals")
-        if caps.device_hours is not None or caps.cost is not None:
-            used_ms = self.device_ms + self.reserved_device_ms + aside[0] * MS_PER_HOUR
-            if used_ms + reserve_ms > self.device_cap_ms:
-                return self._device_refusal(reserve_ms, self.device_cap_ms - used_ms)
-        return self._refusal_of_time(reserve_ms, aside[1])
-
-    def _refusal_of_time(self, reserve_ms: int, aside_hours: float) -> Refusal | None:
-        hours = reserve_ms / MS_PER_HOUR
-        if self.caps.hours is not None:
-            over = self._wall_overrun_ms(reserve_ms) / MS_PER_HOUR + aside_hours
-            if over > 0:
-                return Refusal("wall clock", hours, hours - over, "hours", "--max-hours")
-        until = self.window_hours_free
-        if until is not None and hours > (until := until - aside_hours):
+        device_ms = reserve_ms + keep[0] * MS_PER_HOUR
+        wall_ms = reserve_ms
+        if self.sessions_ms:
+            new = Hold(reserve_ms, len(self.sessions_ms) - 1, self.sessions_ms[-1])
+            wall_ms = self._committed_ms([*self.holds.values(), new]) - self.committed_wall_ms
+        needs = {
+            "comparison evaluations" if compares else "evaluations": (1.0, 1),
+            "device time": (device_ms, reserve_ms),
+            "money": (device_ms, reserve_ms),
+            "wall clock": (wall_ms + keep[1] * MS_PER_HOUR, reserve_ms),
+        }
+        table = self.table
+        for name, (needed, own) in needs.items():
+            account = table[name]
+            if (over := account.overrun(needed)) > 0:
+                free = (own - over) / account.per_unit
+                return Refusal(name, own / account.per_unit, free, account.unit, account.flag)
+        hours, until = reserve_ms / MS_PER_HOUR, self.window_hours_free
+        if until is not None and hours > (until := until - keep[1]):
             return Refusal("deadline", hours, until, "hours", "--window")
         return None
 
-    def _device_refusal(self, reserve_ms: int, free_ms: float) -> Refusal:
-        hours, free_hours = reserve_ms / MS_PER_HOUR, free_ms / MS_PER_HOUR
-        if self._cost_cap_ms > self.device_cap_ms:
-            flag = "--max-device-hours"
-            return Refusal("device time", hours, free_hours, "device-hours", flag)
-        price = self.price_per_device_hour
-        return Refusal("money", hours * price, free_hours * price, "of money", "--max-cost")
-
-    def _wall_overrun_ms(self, reserve_ms: int) -> float:
-        """How far an attempt's worst case would lead beyond the cap on wall clock."""
-        hold = Hold(reserve_ms, len(self.sessions_ms) - 1, self.sessions_ms[-1])
-        held = self._hold((), hold, self.sessions_ms)
-        return held.committed_wall_ms - _cap_ms(self.caps.hours)
-
-    @property
-    def free_slot(self) -> int:
-        """The lowest that no attempt in flight is in."""
-        taken = {hold.slot for hold in self.holds.values()}
-        return next(slot for slot in count() if slot not in taken)
-
     def reserve(
-        self,
-        key: Key,
-        reserve_ms: int,
-        elapsed_ms: int = 0,
-        *,
-        apart: bool = False,
-        slot: int | None = None,
+        self, key: Key, reserve_ms: int, *, compares: bool = False, slot: int | None = None
     ) -> "Accounts":
         """Set the worst case of an attempt aside. Raises ValueError if a cap forbids it."""
         if not self.sessions_ms:
             raise ValueError("no session is open to start an attempt")
         if key in self.holds:
             raise ValueError(f"evaluation {key} already holds a reservation")
-        now = self if self.caps.hours is None else self.tick(elapsed_ms)
-        if refusal := now.refusal(reserve_ms, apart=apart):
+        if refusal := self.refusal(reserve_ms, compares=compares):
             raise ValueError(f"a reservation beyond a cap: {refusal}")
-        sessions_ms = self._sessions_at(elapsed_ms)
-        hold = Hold(reserve_ms, len(sessions_ms) - 1, sessions_ms[-1], apart, slot)
-        return self._hold(key, hold, sessions_ms)
+        hold = Hold(reserve_ms, len(self.sessions_ms) - 1, self.sessions_ms[-1], compares, slot)
+        return self._replace(holds={**self.holds, key: hold})
 
-    def _hold(self, key: Key, hold: Hold, sessions_ms: tuple[int, ...]) -> "Accounts":
-        return self._booked(
-            {**self.holds, key: hold},
-            sessions_ms,
-            reserved_ms=hold.reserve_ms,
-            apart_held=int(hold.apart),
-        )
-
-    def _booked(  # noqa: PLR0913 - one a book
-        self,
-        holds: Mapping[Key, Hold],
-        sessions_ms: tuple[int, ...],
-        *,
-        reserved_ms: int,
-        apart_held: int,
-        evaluations: int = 0,
-        apart: int = 0,
-        device_ms: int = 0,
-        lost_ms: int = 0,
-        overrun_ms: int = 0,
-    ) -> "Accounts":
-        """Other holds, and so much more of the rest (`_replace` is three times as slow)."""
-        return Accounts(
-            self.caps,
-            self.price_per_device_hour,
-            self.evaluations + evaluations,
-            self.apart + apart,
-            self.apart_cap,
-            self.apart_held + apart_held,
-            self.device_ms + device_ms,
-            self.lost_ms + lost_ms,
-            self.overrun_ms + overrun_ms,
-            self.reserved_device_ms + reserved_ms,
-            holds,
-            sessions_ms,
-            self.calendar,
-        )
-
-    def settle(self, key: Key, charged_ms: int, *, final: bool, elapsed_ms: int = 0) -> "Accounts":
+    def settle(self, key: Key, charged_ms: int, *, final: bool) -> "Accounts":
         """Replace a reservation by what was measured. Raises ValueError if there is none.
 
         An attempt that was lost costs its device time but does not use up an evaluation. One of
@@ -282,43 +245,32 @@ class Accounts(NamedTuple):
         hold = holds.pop(key, None)
         if hold is None:
             raise ValueError(f"evaluation {key} is settled without a reservation")
-        sessions_ms = self._sessions_at(elapsed_ms)
+        sessions_ms = list(self.sessions_ms)
         if hold.session < len(sessions_ms) - 1:
             end = hold.since_ms + min(charged_ms, hold.reserve_ms)
-            at = hold.session
-            sessions_ms = (*sessions_ms[:at], max(sessions_ms[at], end), *sessions_ms[at + 1 :])
-        return self._booked(
-            holds,
-            sessions_ms,
-            reserved_ms=-hold.reserve_ms,
-            apart_held=-hold.apart,
-            evaluations=final and not hold.apart,
-            apart=final and hold.apart,
-            device_ms=charged_ms,
-            lost_ms=0 if final else charged_ms,
-            overrun_ms=max(0, charged_ms - hold.reserve_ms),
+            sessions_ms[hold.session] = max(sessions_ms[hold.session], end)
+        return self._replace(
+            evaluations=self.evaluations + (final and not hold.compares),
+            comparisons=self.comparisons + (final and hold.compares),
+            device_ms=self.device_ms + charged_ms,
+            lost_ms=self.lost_ms + (0 if final else charged_ms),
+            overrun_ms=self.overrun_ms + max(0, charged_ms - hold.reserve_ms),
+            holds=holds,
+            sessions_ms=tuple(sessions_ms),
         )
 
-    def amend(self, caps: Caps, calendar: Calendar | None) -> "Accounts":
+    def amend(self, caps: Caps, calendar: Calendar | None, comparison_cap: int) -> "Accounts":
         """The same books under other caps. Raises ValueError if a new one is exceeded."""
-        amended, before = self._replace(caps=caps, calendar=calendar), self.caps
-        used_ms = self.device_ms + self.reserved_device_ms
-        exceeded = {
-            "evaluations": caps.evaluations != before.evaluations and amended.evaluations_free < 0,
-            "device time": caps.device_hours != before.device_hours
-            and used_ms > _cap_ms(caps.device_hours),
-            "money": caps.cost != before.cost and used_ms > amended._cost_cap_ms,
-            "wall clock": caps.hours != before.hours
-            and self.committed_wall_ms > _cap_ms(caps.hours),
-        }
-        if names := [name for name, is_exceeded in exceeded.items() if is_exceeded]:
-            raise ValueError(f"more {' and '.join(names)} is spent or reserved than it would allow")
+        amended = self._replace(caps=caps, calendar=calendar, comparison_cap=comparison_cap)
+        exceeded = [
+            name
+            for (name, before), after in zip(
+                self.table.items(), amended.table.values(), strict=True
+            )
+            if after.cap != before.cap and after.overrun(0) > 0
+        ]
+        if exceeded:
+            raise ValueError(
+                f"more {' and '.join(exceeded)} is spent or reserved than it would allow"
+            )
         return amended
-
-
-def _free(cap: float | None, used: float) -> float | None:
-    return None if cap is None else max(0.0, cap - used)
-
-
-def _cap_ms(hours: float | None) -> float:
-    return inf if hours is None else floor(hours * MS_PER_HOUR)

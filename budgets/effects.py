@@ -19,7 +19,7 @@ from math import fsum, prod, sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from budgets.campaign.matrix import Matrix, matrix_of
+from budgets.matrix import Matrix, matrix_of
 from budgets.plan import CampaignTerms, Condition, Factor, Frozen
 from budgets.state import RunState
 from budgets.stats import believed, chance, detectable, interval

@@ -1,4 +1,4 @@
-"""The ledger's words: one frozen dataclass per fact, checked by pydantic. Nothing here computes.
+"""What a ledger records: one frozen dataclass per fact, checked by pydantic. Nothing computes here.
 
 Every record also carries its sequence number, the wall clock (`at`, for people only) and
 `elapsed_ms`, milliseconds on the monotonic clock since its session opened.
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from budgets.plan import Arm, Caps, PanelName, Plan, Terms
+from budgets.plan import Caps, ComparisonName, Configuration, Plan, Terms
 
 SCHEMA = 1
 """Version of these events, in every ledger's first record and in every session's."""
@@ -33,10 +33,6 @@ class Status(StrEnum):
         return self not in (Status.LOST, Status.CANCELLED)
 
 
-Again = Literal["elsewhere"]
-"""Why a failed evaluation is tried once more: the failure may be the machine's; or it was out of
-memory, and there is a way to compute the same in less."""
-
 Grade = Literal["go_persists", "go", "no_go"]
 """What a search amounts to: a Go that persists on more FLOPs, a Go not shown to, a No-Go."""
 
@@ -44,10 +40,10 @@ NoGo = Literal[
     "dead_space", "below_noise", "too_small", "does_not_persist", "pathological", "unstable"
 ]
 
-Key = tuple[PanelName | None, int, int, int]
-"""Names an evaluation: panel, generation or the panel's number, candidate, seed."""
+Key = tuple[ComparisonName | None, int, int, int]
+"""Names an evaluation: comparison or None, generation, candidate, seed."""
 
-AttemptKey = tuple[PanelName | None, int, int, int, int]
+AttemptKey = tuple[ComparisonName | None, int, int, int, int]
 """The same with the number of the attempt."""
 
 _COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -101,22 +97,21 @@ class GenerationAsked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class PanelAsked:
+class ComparisonAsked:
     """These configurations are to be evaluated on these seeds, beside the search."""
 
-    kind: Literal["panel_asked"] = "panel_asked"
-    panel: PanelName
-    number: int = Field(default=0, ge=0)  # of the panels of that name
-    arms: tuple[Arm, ...] = Field(min_length=1)
-    seeds: tuple[tuple[int, ...], ...]  # of each arm
+    kind: Literal["comparison_asked"] = "comparison_asked"
+    comparison: ComparisonName
+    configurations: tuple[Configuration, ...] = Field(min_length=1)
+    seeds: tuple[tuple[int, ...], ...]  # of each configuration
 
 
 class _OfAnAttempt:
     """What names the attempt that an event is about."""
 
     __slots__ = ()
-    panel: PanelName | None  # None: of the search
-    generation: int  # or the panel's number
+    comparison: ComparisonName | None  # None: of a generation
+    generation: int  # 0 in a comparison
     candidate: int
     seed: int
     attempt: int
@@ -124,7 +119,7 @@ class _OfAnAttempt:
     @property
     def key(self) -> Key:
         """Which evaluation."""
-        return self.panel, self.generation, self.candidate, self.seed
+        return self.comparison, self.generation, self.candidate, self.seed
 
     @property
     def attempt_key(self) -> AttemptKey:
@@ -136,8 +131,8 @@ class Reserved(_OfAnAttempt):
     """An attempt is about to start; its worst case is set aside."""
 
     kind: Literal["reserved"] = "reserved"
-    panel: PanelName | None = None  # None: of the search
-    generation: int  # or the panel's number
+    comparison: ComparisonName | None = None  # None: of a generation
+    generation: int  # 0 in a comparison
     candidate: int
     seed: int
     attempt: int = Field(ge=1)
@@ -150,8 +145,8 @@ class Settled(_OfAnAttempt):
     """An attempt is over: what it cost, how it ended, and its score if it has one."""
 
     kind: Literal["settled"] = "settled"
-    panel: PanelName | None = None  # None: of the search
-    generation: int  # or the panel's number
+    comparison: ComparisonName | None = None  # None: of a generation
+    generation: int  # 0 in a comparison
     candidate: int
     seed: int
     attempt: int
@@ -171,21 +166,12 @@ class Settled(_OfAnAttempt):
     metrics: dict[str, float] = Field(default_factory=dict)
     cause: str = ""
     recovered: bool = False  # settled from the attempt's own files, nobody having waited for it
-    again: Again | None = None  # why its evaluation is owed once more all the same
+    retry: bool = False  # its failure may be the machine's: it is tried once more elsewhere
 
     @property
     def final(self) -> bool:
-        """Whether the evaluation is over; otherwise it is owed again under a new attempt."""
-        return self.status.final and self.again is None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Withdrawn:
-    """A device gets no more work in this session: it is not really free."""
-
-    kind: Literal["withdrawn"] = "withdrawn"
-    device: str  # a GPU's id or a slot, and its node
-    why: str
+        """Whether the evaluation is over; otherwise it is pending again, for a new attempt."""
+        return self.status.final and not self.retry
 
 
 class Guided(Terms):
@@ -204,7 +190,7 @@ class GenerationTold:
     kind: Literal["generation_told"] = "generation_told"
     generation: int
     digest: str  # of the whole state of the search
-    favourite: tuple[float, ...]  # the distribution's favourite point of the unit cube
+    mean: tuple[float, ...]  # of the search distribution, in the unit cube
     sigma: float
     axis_ratio: float
     guided: Guided | None = None  # None: by no model
@@ -230,7 +216,7 @@ class Decided:
     kind: Literal["decided"] = "decided"
     grade: Grade
     no_go: NoGo | None = None  # which, of a No-Go
-    arm: str = ""  # the recommendation: of its panel; empty when nothing was found
+    configuration: str = ""  # the recommendation's name; empty when nothing was found
     point: tuple[float, ...] | None = None  # ... and its place in the unit cube
     gain: float | None = None  # relative to the baseline's score, on fresh seeds
     lower: float | None = None  # bound of it
@@ -269,10 +255,9 @@ Event = (
     Planned
     | Opened
     | GenerationAsked
-    | PanelAsked
+    | ComparisonAsked
     | Reserved
     | Settled
-    | Withdrawn
     | GenerationTold
     | Fired
     | Decided

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from budgets.events import Grade
 from budgets.formatting import counted
-from budgets.plan import Inherited, Plan, Source
+from budgets.plan import Plan, Source
 
 GOES: tuple[Grade, ...] = ("go", "go_persists")
 
@@ -25,24 +25,12 @@ def beginning(plan: Plan) -> str | None:
     said = []
     if plan.source is not None:
         said.append(in_words(plan.source))
-    if plan.search is not None and plan.search.inherited is not None:
-        said.append(started_in_words(plan.search.inherited))
     if plan.search is not None and plan.search.known:
         count = len(plan.search.known)
         which = "candidate is a known setting" if count == 1 else "candidates are known settings"
         number = "" if count == 1 else f" {count}"
         said.append(f"The first{number} {which}.")
     return " ".join(said) or None
-
-
-def started_in_words(inherited: Inherited) -> str:
-    """Which run's end a search begins at, and what is new."""
-    new = ""
-    if inherited.new:
-        new = f", with {_more_knobs(inherited.new)}"
-    if inherited.moved:
-        new += f", with another range of {', '.join(inherited.moved)}"
-    return f"It starts where {inherited.run_id} stood{new}; none of its scores count here."
 
 
 def in_words(source: Source) -> str:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from budgets.events import Status
 from budgets.plan import Frozen, Plan
-from budgets.state import Generation, RunState
+from budgets.state import Batch, RunState
 from budgets.stats import chance, count_needed, discoveries, paired, two_sided_limit
 
 End = Literal["low", "high"]
@@ -90,7 +90,7 @@ def centre_of(plan: Plan) -> Centre:
     return "baseline" if plan.parent is None else "recommendation"
 
 
-def moved(plan: Plan, generation: Generation, candidate: int) -> tuple[int, End] | None:
+def moved(plan: Plan, generation: Batch, candidate: int) -> tuple[int, End] | None:
     """Which knob (by its place in the space) the candidate has where; None: as candidate 0 has it.
 
     Raises ValueError unless it differs from candidate 0 in one coordinate, which around the
@@ -107,7 +107,7 @@ def moved(plan: Plan, generation: Generation, candidate: int) -> tuple[int, End]
     return places[0], "low" if point[places[0]] < centre[places[0]] else "high"
 
 
-def label(plan: Plan, generation: Generation, candidate: int) -> str:
+def label(plan: Plan, generation: Batch, candidate: int) -> str:
     """What a check's candidate is: `baseline`, or a knob's name and an end; of a campaign, which
     condition."""
     if plan.campaign is not None:
@@ -149,11 +149,11 @@ def liveness(state: RunState) -> Liveness | None:
     for place, effect in measured:
         moves = {"moves": believed > 0 and effect.chance <= level}
         ends.setdefault(place, []).append(effect.model_copy(update=moves))
-    pending = [i for i in ends if any(e.evaluations < len(generation.seeds) for e in ends[i])]
+    pending = [i for i in ends if any(e.evaluations < len(generation.seeds[0]) for e in ends[i])]
     found = [_finding(_name(plan, i), ends[i], next_level) for i in ends if i not in pending]
-    limit = two_sided_limit(level, len(generation.seeds) - 1)
+    limit = two_sided_limit(level, len(generation.seeds[0]) - 1)
     return Liveness(
-        seeds=len(generation.seeds),
+        seeds=len(generation.seeds[0]),
         baseline=fmean(yardstick.baseline.values()),
         noise=yardstick.noise,
         noise_from=yardstick.noise_from,
@@ -164,10 +164,10 @@ def liveness(state: RunState) -> Liveness | None:
     )
 
 
-def _yardstick(plan: Plan, generation: Generation) -> _Yardstick | None:
+def _yardstick(plan: Plan, generation: Batch) -> _Yardstick | None:
     """None while the baseline lacks a healthy score on any seed."""
     baseline = _scores(generation, 0)
-    if len(baseline) < len(generation.seeds):
+    if len(baseline) < len(generation.seeds[0]):
         return None
     calibrated = plan.calibration.sd_score if plan.calibration else None
     return _Yardstick(
@@ -178,23 +178,23 @@ def _yardstick(plan: Plan, generation: Generation) -> _Yardstick | None:
     )
 
 
-def _scores(generation: Generation, candidate: int) -> dict[int, float]:
+def _scores(generation: Batch, candidate: int) -> dict[int, float]:
     """Healthy scores by seed."""
-    results = ((seed, generation.result(candidate, seed)) for seed in generation.seeds)
+    results = ((seed, generation.result(candidate, seed)) for seed in generation.seeds[0])
     return {s: r.score for s, r in results if r is not None and r.score is not None}
 
 
 def _effect(
-    plan: Plan, generation: Generation, candidate: int, yardstick: _Yardstick
+    plan: Plan, generation: Batch, candidate: int, yardstick: _Yardstick
 ) -> tuple[int, EndEffect]:
     """Which knob, by its place in the space, and what this end of it does."""
     moving = moved(plan, generation, candidate)
     assert moving is not None, "only candidate 0 is the centre"
     place, end = moving
-    results = [generation.result(candidate, seed) for seed in generation.seeds]
+    results = [generation.result(candidate, seed) for seed in generation.seeds[0]]
     baseline, scores = yardstick.baseline, _scores(generation, candidate)
     differences = {seed: score - baseline[seed] for seed, score in scores.items()}
-    same = len(scores) == len(generation.seeds) and all(
+    same = len(scores) == len(generation.seeds[0]) and all(
         abs(d) <= yardstick.same_score * abs(baseline[seed]) for seed, d in differences.items()
     )
     mean, error, t = paired(list(differences.values()))

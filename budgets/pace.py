@@ -5,14 +5,18 @@ Everything is as of the run's last record, by the clocks that its records carry.
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from math import ceil
 from statistics import median
 from typing import Literal
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.plan import Frozen
-from budgets.schedule import left, length_apart, search_is_over
-from budgets.state import Batch, Generation, RunState
+from budgets.schedule import cost_of_the_verdict, search_is_over
+from budgets.state import RunState
+
+MOST_RECENT = 256
+"""Evaluations of one batch that are looked at to tell how long one takes now."""
 
 GOOD_ACCURACY = (85.0, 115.0)
 """Per cent: an estimate within these is good; beyond them the calibration is out of date."""
@@ -86,15 +90,15 @@ def timing(state: RunState) -> Timing | None:
     calibration = state.plan.calibration
     actual_ms, startup_ms = _own_ms(state)
     actual_hours = (actual_ms - startup_ms) / MS_PER_HOUR
-    if calibration is None or actual_hours <= 0 or not _done_length(state):
+    if calibration is None or actual_hours <= 0 or not _done_cost(state):
         return None
     plan_seconds = calibration.median_seconds
-    estimated_hours = _lengths_in_a_row(state) * plan_seconds / 3600
+    estimated_hours = _rounds_done(state) * plan_seconds / 3600
     return Timing(
         estimated_hours=estimated_hours,
         actual_hours=actual_hours,
         startup_hours=startup_ms / MS_PER_HOUR,
-        estimated_device_hours=_done_length(state) * plan_seconds / 3600,
+        estimated_device_hours=_done_cost(state) * plan_seconds / 3600,
         actual_device_hours=(state.accounts.device_ms - state.planned.paid_before_ms) / MS_PER_HOUR,
         accuracy=100 * estimated_hours / actual_hours,
     )
@@ -106,7 +110,7 @@ def pace(state: RunState, now: datetime | None = None) -> Pace:
     own_ms, startup_ms = _own_ms(state)
     elapsed, remaining = own_ms / MS_PER_HOUR, remaining_hours(state)
     at_work_hours = (own_ms - startup_ms) / MS_PER_HOUR
-    done, to_do = _done_length(state), _left_length(state)
+    done, to_do = _done_cost(state), _left_cost(state)
     count = sum(batch.settled for batch in state.batches())
     planned = _planned_hours(state)
     slacks = dict(_slacks(state, now_ms, elapsed, remaining, planned))
@@ -136,12 +140,12 @@ def remaining_hours(state: RunState) -> float | None:
 
 def expected_seconds(state: RunState) -> float | None:
     """Of a full evaluation: the median seen of late, else as calibrated; None: nothing says."""
-    recent = (*state.told[-3:], *filter(None, (state.current,)))
+    recent = (*state.completed[-3:], *filter(None, (state.current,)))
     seconds = [
-        end.seconds / g.length(candidate)
-        for g in recent
-        for (candidate, _), tries in g.tries.items()
-        if (end := tries[-1].settled) is not None and end.final
+        end.seconds / batch.configurations[candidate].cost_factor
+        for batch in recent
+        for (candidate, _), attempts in islice(reversed(batch.attempts.items()), MOST_RECENT)
+        if (end := attempts[-1].settled) is not None and end.final
     ]
     if seconds:
         return median(seconds)
@@ -159,7 +163,7 @@ def hours_aside(state: RunState) -> float:
     whole = plan.limits.reserve_ms / MS_PER_HOUR
     typical = 0.0 if calibration is None else calibration.median_seconds / 3600
     last = max(0.0, whole - typical)
-    is_compared = bool(length_apart(state)) and not search_is_over(state)
+    is_compared = bool(cost_of_the_verdict(state)) and not search_is_over(state)
     return last + whole if is_compared else last
 
 
@@ -189,22 +193,23 @@ def _planned_hours(state: RunState) -> float | None:
     calibration = state.plan.calibration
     if calibration is None:
         return None
-    rounds = _lengths_in_a_row(state) + _rounds_left(state)
+    rounds = _rounds_done(state) + _rounds_left(state)
     startup_hours = _own_ms(state)[1] / MS_PER_HOUR
     return rounds * calibration.median_seconds / 3600 + startup_hours
 
 
 def _rounds_left(state: RunState) -> float:
     """Evaluations one after the other that the run still needs, on the devices of its session."""
-    plan, workers = state.plan, _workers(state)
-    owed, length = (0, 0.0) if state.current is None else left(state.current)
-    generations = 0 if search_is_over(state) else plan.resolved.generations - state.asked
+    plan, workers, current = state.plan, _workers(state), state.current
+    generations = 0 if search_is_over(state) else plan.resolved.generations - state.begun
     later = generations * ceil(plan.resolved.per_generation / workers)
-    now = _in_a_row(owed, length, workers)
-    return now + later + length_apart(state) / workers
+    now = 0.0
+    if current is not None:
+        now = _in_a_row(current.unfinished, current.cost - current.done_cost, workers)
+    return now + later + cost_of_the_verdict(state) / workers
 
 
-def _lengths_in_a_row(state: RunState) -> float:
+def _rounds_done(state: RunState) -> float:
     """Evaluations one after the other that what is done should have taken on the plan's devices.
 
     A generation waits for its last evaluation; what is compared beside it fills slots that it
@@ -212,37 +217,30 @@ def _lengths_in_a_row(state: RunState) -> float:
     """
     workers, rounds, idle = state.plan.devices.count, 0.0, 0.0
     for generation in state.generations:
-        done, length = generation.settled, _length_done(generation)
-        in_a_row = _in_a_row(done, length, workers)
+        in_a_row = _in_a_row(generation.settled, generation.done_cost, workers)
         rounds += in_a_row
-        idle += workers * in_a_row - length
-    for panel in state.panels.values():
-        length = sum(panel.length(result.candidate) for result in panel.results())
-        filling = min(idle, length) if panel.name in ("reference", "proxy") else 0.0
+        idle += workers * in_a_row - generation.done_cost
+    for name, batch in state.comparisons.items():
+        filling = min(idle, batch.done_cost) if name in ("reference", "proxy") else 0.0
         idle -= filling
-        rounds += (length - filling) / workers
+        rounds += (batch.done_cost - filling) / workers
     return rounds
 
 
-def _in_a_row(count: int, length: float, workers: int) -> float:
-    """So many evaluations, so long together, as evaluations of the search one after the other."""
-    return ceil(count / workers) * length / count if count else 0.0
+def _in_a_row(count: int, cost: float, workers: int) -> float:
+    """So many evaluations of that cost together, as evaluations of the search one after another."""
+    return ceil(count / workers) * cost / count if count else 0.0
 
 
-def _done_length(state: RunState) -> float:
-    return sum(_length_done(batch) for batch in state.batches())
+def _done_cost(state: RunState) -> float:
+    return sum(batch.done_cost for batch in state.batches())
 
 
-def _length_done(batch: Batch) -> float:
-    if isinstance(batch, Generation) and not batch.conditions:
-        return batch.settled
-    return sum(batch.length(result.candidate) for result in batch.results())
-
-
-def _left_length(state: RunState) -> float:
-    plan, owed = state.plan, 0.0 if state.current is None else left(state.current)[1]
-    generations = 0 if search_is_over(state) else plan.resolved.generations - state.asked
-    return owed + generations * plan.resolved.per_generation + length_apart(state)
+def _left_cost(state: RunState) -> float:
+    plan, current = state.plan, state.current
+    now = 0.0 if current is None else current.cost - current.done_cost
+    generations = 0 if search_is_over(state) else plan.resolved.generations - state.begun
+    return now + generations * plan.resolved.per_generation + cost_of_the_verdict(state)
 
 
 def _workers(state: RunState) -> int:

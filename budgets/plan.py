@@ -19,7 +19,7 @@ Tier = Literal["min", "target", "max"]
 VariantName = Literal["robust", "expanded"]
 """Of a phase 2: the same knobs on more seeds, or more knobs."""
 
-PanelName = Literal["reference", "finalists", "winner", "rung", "proxy"]
+ComparisonName = Literal["reference", "finalists", "winner", "rung", "proxy"]
 """Evaluations that no search learns from: see `Confirmation` and `ProxyTerms`."""
 
 PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
@@ -232,30 +232,15 @@ SearchMethod = Literal["guided", "mirrored-orthogonal", "plain"]
 of all scores is lowest, `mirrored-orthogonal` around CMA-ES's own mean, `plain` is pycma's own."""
 
 
-class Inherited(Terms):
-    """The run whose end a search begins at, though it follows no verdict of it."""
-
-    run_id: str
-    head: str  # of its ledger, then
-    new: tuple[str, ...] = ()  # knobs that it did not search
-    moved: tuple[str, ...] = ()  # knobs that had another range: the value is kept, not the step
-
-    @property
-    def unlearned(self) -> tuple[str, ...]:
-        """The knobs that begin with the first step."""
-        return (*self.new, *self.moved)
-
-
 class SearchTerms(Terms):
     """How candidates are proposed, in the unit cube."""
 
-    method: SearchMethod = "mirrored-orthogonal"  # until schema 4 there was no other
+    method: SearchMethod = "guided"
     seed: PositiveSeed
     sigma0: float = Field(gt=0, le=0.3)
     start: tuple[float, ...]  # a point of the unit cube
     shape: tuple[tuple[float, ...], ...] | None = None  # covariance matrix, of mean diagonal 1
     known: tuple[tuple[float, ...], ...] = ()  # good points: the first candidates there are
-    inherited: Inherited | None = None  # where start, sigma0 and shape come from
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -286,21 +271,24 @@ def _check_shape(shape: tuple[tuple[float, ...], ...], dimension: int) -> None:
         raise ValueError(f"shape: expected a mean diagonal of 1, sigma0 is the scale; got {mean}")
 
 
-class Varied(Terms):
+class Variant(Terms):
     """The objective with some of its settings changed."""
 
     label: str
     settings: dict[str, Any]  # to lay over the objective's
-    length: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
+    cost_factor: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
 
 
-class Arm(Terms):
-    """One configuration of a panel: a point of the unit cube, perhaps of a varied objective."""
+class Configuration(Terms):
+    """What is evaluated: a point of the unit cube, perhaps of a varied objective."""
 
     name: str
     point: tuple[float, ...]
     settings: dict[str, Any] = Field(default_factory=dict)
-    length: float = Field(default=1.0, gt=0)
+    cost_factor: float = Field(default=1.0, gt=0)
+    knobs: dict[str, int | float] | None = Field(  # with which; None: those of the point
+        default=None, exclude_if=lambda knobs: knobs is None
+    )
 
 
 class Rung(Terms):
@@ -308,7 +296,7 @@ class Rung(Terms):
 
     factor: float = Field(gt=0)  # of the objective's FLOPs
     seeds: int = Field(ge=1)
-    varied: Varied
+    variant: Variant
 
 
 class Confirmation(Terms):
@@ -322,7 +310,7 @@ class Confirmation(Terms):
     picking_seeds: int = Field(ge=1)
     luckiest: int = Field(ge=0)  # best candidates of the search that are finalists too
     control_seeds: int = Field(ge=0)  # of `seeds`, for each control
-    controls: tuple[Varied, ...] = ()  # each at equal FLOPs, and at equal seconds
+    controls: tuple[Variant, ...] = ()  # each at equal FLOPs, and at equal seconds
     incumbent: tuple[float, ...] | None = None  # an earlier winner, compared on `seeds`
     rung: Rung | None = None
 
@@ -332,20 +320,20 @@ class Confirmation(Terms):
             raise ValueError(f"controls have {self.control_seeds} seeds, of only {self.seeds}")
         return self
 
-    def sizes(self) -> dict[PanelName, tuple[int, float]]:
-        """Evaluations of each panel at most, and their length together in whole evaluations."""
-        controls = sum(c.length for c in self.controls) * self.control_seeds
+    def sizes(self) -> dict[ComparisonName, tuple[int, float]]:
+        """Evaluations of each comparison at most, and what they cost together in whole ones."""
+        controls = sum(c.cost_factor for c in self.controls) * self.control_seeds
         count = len(self.controls) * self.control_seeds
         both = self.seeds + self.picking_seeds + self.seeds * (self.incumbent is not None)
         finalists = (2 + self.luckiest) * self.picking_seeds
-        sizes: dict[PanelName, tuple[int, float]] = {
+        sizes: dict[ComparisonName, tuple[int, float]] = {
             "reference": (both + count, both + controls),
             "finalists": (finalists, finalists),
             "winner": (self.seeds + count, self.seeds + count),
         }
         if self.rung is not None:
             pairs = 2 * self.rung.seeds
-            sizes["rung"] = (pairs, pairs * self.rung.varied.length)
+            sizes["rung"] = (pairs, pairs * self.rung.variant.cost_factor)
         return sizes
 
     @property
@@ -356,7 +344,7 @@ class Confirmation(Terms):
 class ProxyTerms(Terms):
     """A shorter evaluation that is compared with the full one."""
 
-    varied: Varied
+    variant: Variant
     agreement: float = Field(default=0.5, gt=-1, le=1)  # least lower bound of Kendall's tau-b
     level: float = Field(default=0.1, gt=0, lt=1)  # two-sided, of that bound
 
@@ -377,7 +365,7 @@ class Condition(Terms):
     point: tuple[float, ...] | None = Field(  # of the unit cube; None: its own baseline
         default=None, exclude_if=lambda point: point is None
     )
-    length: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
+    cost_factor: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
     levels: dict[str, str] = Field(default_factory=dict)  # of each factor; empty: no cell of them
     control: bool = False  # what the others are compared with
 
@@ -494,7 +482,7 @@ class Plan(Terms):
         return calibration + (0 if self.parent is None else self.parent.device_ms)
 
     @property
-    def apart(self) -> int:
+    def comparison_evaluations(self) -> int:
         """Evaluations that are planned beside E, at most."""
         confirmation = 0 if self.confirmation is None else self.confirmation.evaluations
         proxy = 0 if self.proxy is None else self.resolved.evaluations

@@ -12,21 +12,20 @@ from typing import Any, Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
 from budgets.events import Fired, Settled, Status
-from budgets.failures import is_lost
 from budgets.following import GOES, verdict
 from budgets.formatting import against, counted, listed, precise_duration
 from budgets.plan import Source, Thresholds
-from budgets.proxy.certificate import seconds
+from budgets.proxy import seconds
 from budgets.schedule import (
     ENDS_THE_SEARCH,
-    at_work,
-    awaited,
+    blocking_batches,
     expected,
-    next_step,
+    left_for_the_verdict,
+    next_action,
+    open_batches,
     search_is_over,
-    still_for_the_verdict,
 )
-from budgets.state import Batch, Generation, RunState
+from budgets.state import Batch, RunState
 
 
 class Rule(NamedTuple):
@@ -189,12 +188,12 @@ class Reading:
 
 def place_of(state: RunState, batch: Batch) -> int:
     """Where a rule about the batch speaks: its generation, or the one that would come next."""
-    return batch.number if batch.panel is None else state.asked
+    return batch.number if batch.comparison is None else state.begun
 
 
 def name_of(batch: Batch) -> str:
-    """`generation 3`, `the winner panel`."""
-    return f"generation {batch.number}" if batch.panel is None else f"the {batch.panel} panel"
+    """`generation 3`, `the winner`."""
+    return f"generation {batch.number}" if batch.comparison is None else f"the {batch.comparison}"
 
 
 # A phase 2 and the run that it follows
@@ -217,7 +216,7 @@ def follows_a_go(source: Source) -> Iterator[Reading]:
 # Failures and losses
 
 
-def crash_rate(state: RunState, generation: Generation) -> Reading:
+def crash_rate(state: RunState, generation: Batch) -> Reading:
     """Failed evaluations, of all that the generation will have.
 
     So it fires as soon as the rate can no longer fall below its limit. Lost attempts have no final
@@ -242,13 +241,13 @@ def crash_rate(state: RunState, generation: Generation) -> Reading:
     return Reading("crash_rate", number, rate, limits.crash_rate_pause, evidence, fires)
 
 
-def _share(generation: Generation, count: int) -> tuple[str, float]:
+def _share(generation: Batch, count: int) -> tuple[str, float]:
     """So many of all evaluations that the generation will have: `2 of 8 evaluations of ...`."""
-    planned = len(generation.points) * len(generation.seeds)
+    planned = generation.planned
     return f"{count} of {planned} evaluations of generation {generation.number}", count / planned
 
 
-def sustained_nan(state: RunState, generation: Generation) -> Reading:
+def sustained_nan(state: RunState, generation: Batch) -> Reading:
     """NaNs of candidates that are not extreme: many in the generation, or some in several running.
 
     Generations before one that an override let through do not count among those running.
@@ -274,13 +273,13 @@ def sustained_nan(state: RunState, generation: Generation) -> Reading:
     return Reading("sustained_nan", number, rate, limits.nan_rate_pause, evidence)
 
 
-def _unexplained(state: RunState, generation: Generation) -> list[Settled]:
+def _unexplained(state: RunState, generation: Batch) -> list[Settled]:
     """NaN results of candidates that are not extreme."""
     nans = (one for one in generation.failed if one.status is Status.NAN)
     return [one for one in nans if not _is_extreme(state, generation, one.candidate)]
 
 
-def _is_extreme(state: RunState, generation: Generation, candidate: int) -> bool:
+def _is_extreme(state: RunState, generation: Batch, candidate: int) -> bool:
     """Whether it lies at an end of a range where the search's start does not, or far out.
 
     The search learns by itself to avoid NaNs there; elsewhere they are a defect, or a region that
@@ -303,7 +302,7 @@ def _end(unit: float, edge: float) -> int:
     return (unit >= 1 - edge) - (unit <= edge)
 
 
-def _generations_with_nan(state: RunState, generation: Generation) -> int:
+def _generations_with_nan(state: RunState, generation: Batch) -> int:
     """How many generations up to this one, without a gap, have a NaN that nothing explains.
 
     Up to the limit, and none from before an override of an earlier one.
@@ -318,7 +317,7 @@ def _generations_with_nan(state: RunState, generation: Generation) -> int:
     return len(numbers)
 
 
-def too_few_healthy(generation: Generation) -> Reading:
+def too_few_healthy(generation: Batch) -> Reading:
     """Fewer healthy candidates than CMA-ES recombines (mu = P // 2).
 
     The search learns little from such a generation: an override tells it all the same, failed
@@ -334,7 +333,7 @@ def too_few_healthy(generation: Generation) -> Reading:
     return Reading("too_few_healthy", generation.number, healthy, needed, evidence, fires)
 
 
-def baseline_failed(generation: Generation) -> Reading:
+def baseline_failed(generation: Batch) -> Reading:
     """A check's baseline, candidate 0, failed: there is nothing to compare with.
 
     No override: the same evaluation would fail again, and it is paid for.
@@ -358,7 +357,7 @@ def setup_failed(state: RunState) -> Reading:
     end = state.setup_failed
     if end is None:
         evidence = "no evaluation of this session found that nothing can be evaluated"
-        return Reading("setup_failed", state.asked, 0, 0, evidence)
+        return Reading("setup_failed", state.begun, 0, 0, evidence)
     batch = state.batch(end)
     evidence = (
         f"nothing can be evaluated, as candidate {end.candidate}, seed {end.seed} of "
@@ -370,20 +369,16 @@ def setup_failed(state: RunState) -> Reading:
 
 def infrastructure(state: RunState, batch: Batch) -> Reading:
     """This session lost one evaluation too often. No override: a new session tries again."""
-    limit, session = state.plan.thresholds.attempts_per_session, len(state.opened) - 1
-    number, losses = place_of(state, batch), [(0, 0, 0, "")]
-    for (candidate, seed), tries in batch.tries.items():
-        ends = [one.settled for one in tries if one.session == session and one.settled]
-        lost = [end.cause for end in ends if is_lost(end.status, end.cause)]
-        if lost and batch.result(candidate, seed) is None:
-            losses.append((len(lost), candidate, seed, lost[-1]))
-    most, candidate, seed, cause = max(losses)
+    limit, number = state.plan.thresholds.attempts_per_session, place_of(state, batch)
+    most, key = max(((count, key) for key, count in batch.losses.items()), default=(0, (0, 0)))
     if most < limit:
         evidence = f"no pending evaluation of {name_of(batch)} was lost {limit} times"
         return Reading("infrastructure", number, most, limit, evidence)
+    ends = [one.settled for one in batch.attempts[key] if one.settled is not None]
     evidence = (
-        f"candidate {candidate}, seed {seed} of {name_of(batch)} was lost {most} times ({cause}). "
-        "See to the machines, then resume: lost again it counts as its candidate's failure"
+        f"candidate {key[0]}, seed {key[1]} of {name_of(batch)} was lost {most} times "
+        f"({ends[-1].cause}). See to the machines, then resume: lost again it counts as its "
+        "candidate's failure"
     )
     return Reading("infrastructure", number, most, limit, evidence, fires=True)
 
@@ -396,7 +391,7 @@ def disk_full(generation: int, why: str) -> Reading:
 # Time and progress
 
 
-def runaway_time(state: RunState, generation: Generation) -> Reading:
+def runaway_time(state: RunState, generation: Batch) -> Reading:
     """The generation's median evaluation takes more than twice the calibrated one.
 
     Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours.
@@ -436,11 +431,11 @@ def patience(state: RunState) -> Reading:
 
     It fires between generations, never after the last. After an override it waits for N more.
     """
-    limits, number = state.plan.thresholds, max(len(state.told) - 1, 0)
+    limits, number = state.plan.thresholds, max(len(state.completed) - 1, 0)
     count, limit = limits.patience_generations, limits.patience_improve
     if count is None:
         return Reading("patience", number, None, None, "no patience is set")
-    alike = [g for g in state.told if g.healthy]
+    alike = [g for g in state.completed if g.healthy]
     means = [fmean(generation.healthy) for generation in alike]
     if len(means) <= count:
         evidence = f"{len(means)} generations can be compared, it takes more than {count}"
@@ -456,7 +451,7 @@ def patience(state: RunState) -> Reading:
     goes_on = state.current is None and state.finished < state.plan.resolved.generations
     passed = [o.generation for o in state.overridden if o.rule == "patience"]
     # that of the latest generation is waived by whoever judges it
-    waits = any(alike[-count].number <= n < len(state.told) - 1 for n in passed)
+    waits = any(alike[-count].number <= n < len(state.completed) - 1 for n in passed)
     fires = gain <= limit and goes_on and not waits
     return Reading("patience", number, gain, limit, evidence, fires)
 
@@ -483,7 +478,7 @@ def judge(state: RunState) -> Ruling:
     for decision in ("pause", "stop"):
         if fired := tuple(one for one in firing if one.decision == decision):
             return Ruling(decision, fired, "; ".join(one.evidence for one in fired))
-    if next_step(state) != "over":
+    if next_action(state) != "over":
         return Ruling("continue")
     reason = f"all {state.accounts.evaluations} planned evaluations are settled"
     return Ruling("done", (), reason if state.decided is None else state.decided.evidence)
@@ -501,7 +496,9 @@ def only_ends_the_search(state: RunState, ruling: Ruling) -> bool:
     names = {reading.rule for reading in ruling.triggers}
     if ruling.decision != "stop" or not names <= set(ENDS_THE_SEARCH):
         return False
-    return state.plan.confirmation is not None and bool(state.told) and not search_is_over(state)
+    return (
+        state.plan.confirmation is not None and bool(state.completed) and not search_is_over(state)
+    )
 
 
 def held_up_by(state: RunState, rule: str) -> tuple[Reading, ...]:
@@ -543,7 +540,7 @@ def _of_the_run(state: RunState) -> list[Reading]:
     """Of the rules that apply also when the search is over."""
     source = state.plan.source
     founded = () if source is None else follows_a_go(source)
-    lost = (infrastructure(state, batch) for batch in at_work(state))
+    lost = (infrastructure(state, batch) for batch in open_batches(state))
     return [*founded, setup_failed(state), budget(state), *lost]
 
 
@@ -553,7 +550,7 @@ def _of_the_run(state: RunState) -> list[Reading]:
 def budget(state: RunState) -> Reading:
     """What comes next does not fit under a cap: a generation, or an evaluation of it."""
     why = "what comes next is expected to fit under every cap"
-    fits = Reading("budget", state.asked, None, None, why)
+    fits = Reading("budget", state.begun, None, None, why)
     return unaffordable(state) or _out_of_budget(state) or fits
 
 
@@ -566,38 +563,39 @@ def unaffordable(state: RunState) -> Reading | None:
     plan, accounts, calibration = state.plan, state.accounts, state.plan.calibration
     if state.current is not None or calibration is None or search_is_over(state):
         return None
-    apart = still_for_the_verdict(state)
+    verdict = left_for_the_verdict(state)
     last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - calibration.median_seconds / 3600)
-    device_hours, hours = apart.device_hours + last, apart.hours + last
+    device_hours, hours = verdict.device_hours + last, verdict.hours + last
     count = plan.resolved.per_generation
-    for length in (1.0,) if plan.proxy is None else (1.0, plan.proxy.varied.length):
-        own = expected(count, count * length, calibration, plan.devices.count)
+    for cost in (1.0,) if plan.proxy is None else (1.0, plan.proxy.variant.cost_factor):
+        own = expected(count, count * cost, calibration, plan.devices.count)
         device_hours, hours = device_hours + own.device_hours, hours + own.hours
+    table = accounts.table
     checks = (
-        ("device-hours", device_hours, accounts.device_hours_free, "--max-device-hours"),
-        ("hours", hours, accounts.hours_free, "--max-hours"),
-        ("of money", device_hours * plan.price_per_device_hour, accounts.cost_free, "--max-cost"),
+        ("device-hours", device_hours, table["device time"].free, "--max-device-hours"),
+        ("hours", hours, table["wall clock"].free, "--max-hours"),
+        ("of money", device_hours * plan.price_per_device_hour, table["money"].free, "--max-cost"),
         ("hours", hours, accounts.window_hours_free, "--window"),
     )
     for unit, need, free, flag in checks:
         if free is not None and need > free:
             needs, left = against(need, max(free, 0.0), unit)
-            verdict = f" and the verdict's {apart.evaluations}" * (apart.evaluations > 0)
+            beside = f" and the verdict's {verdict.evaluations}" * (verdict.evaluations > 0)
             evidence = (
-                f"generation {state.asked} is expected to need {needs} (its {count} "
-                f"evaluations{verdict}, the last with its whole limit), {left} are free ({flag})"
+                f"generation {state.begun} is expected to need {needs} (its {count} "
+                f"evaluations{beside}, the last with its whole limit), {left} are free ({flag})"
             )
-            return Reading("budget", state.asked, need, free, evidence, fires=True, flag=flag)
+            return Reading("budget", state.begun, need, free, evidence, fires=True, flag=flag)
     return None
 
 
 def _out_of_budget(state: RunState) -> Reading | None:
     """What the run waits for has evaluations left, and no cap leaves room for another attempt."""
-    owed = next((batch for batch in awaited(state) if batch.owed()), None)
-    if owed is None or state.accounts.holds:
+    batch = next((one for one in blocking_batches(state) if one.pending), None)
+    if batch is None or state.accounts.holds:
         return None
-    refusal = refusal_of(state, owed, owed.owed()[0][0])
-    return None if refusal is None else refused(state, owed, refusal)
+    refusal = refusal_of(state, batch, batch.pending[0][0])
+    return None if refusal is None else refused(state, batch, refusal)
 
 
 def refusal_of(
@@ -607,18 +605,19 @@ def refusal_of(
 
     The search leaves their due to the evaluations beside it.
     """
-    accounts = accounts or state.accounts
-    reserve_ms = state.plan.limits.stretched(batch.length(candidate)).reserve_ms
-    if batch.panel is not None or state.plan.search is None:
-        return accounts.refusal(reserve_ms, apart=batch.panel is not None)
-    others = still_for_the_verdict(state)
-    return accounts.refusal(reserve_ms, apart=False, aside=(others.device_hours, others.hours))
+    accounts, compares = accounts or state.accounts, batch.comparison is not None
+    reserve_ms = state.plan.limits.stretched(batch.configurations[candidate].cost_factor).reserve_ms
+    keep = (0.0, 0.0)
+    if not compares and state.plan.search is not None:
+        others = left_for_the_verdict(state)
+        keep = others.device_hours, others.hours
+    return accounts.refusal(reserve_ms, compares=compares, keep=keep)
 
 
 def refused(state: RunState, batch: Batch, refusal: Refusal) -> Reading:
     """The stop that a refused reservation amounts to."""
     evidence = f"{name_of(batch)} cannot be finished: {refusal}"
-    if batch.panel is None and (verdict := still_for_the_verdict(state)).evaluations:
+    if batch.comparison is None and (verdict := left_for_the_verdict(state)).evaluations:
         left = precise_duration(3600 * verdict.device_hours)
         evidence += f", when {left} of device time are left to the verdict"
     flag = refusal.flag if refusal.flag.startswith("--") else ""

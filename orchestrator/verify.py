@@ -16,15 +16,14 @@ from typing import Any
 import orjson
 
 from budgets.calibration import measure
-from budgets.events import Decided, GenerationAsked, PanelAsked, Reserved, Settled
+from budgets.events import ComparisonAsked, Decided, GenerationAsked, Reserved, Settled
 from budgets.failures import was_given_up
 from budgets.formatting import PROGRAM
 from budgets.ledger import LEDGER, LedgerCorruptError, Record, check_mark, read, read_mark
 from budgets.liveness import moved
-from budgets.schedule import next_step
-from budgets.state import Generation, ImpossibleEventError, RunState, apply, begin
-from budgets.verdict.decision import decide
-from budgets.verdict.findings import title
+from budgets.schedule import next_action
+from budgets.state import Batch, ImpossibleEventError, RunState, apply, begin
+from budgets.verdict import decide, title
 from objectives import registry
 from orchestrator.execution.api import Outcome
 from orchestrator.execution.files import SUMMARY
@@ -114,11 +113,11 @@ def _replay(directory: Path, records: Sequence[Record], *, accept_drift: bool) -
     if state.plan.search is not None:
         search = Search(state.plan.search, state.plan.resolved.population)
         search.replay(state.generations, accept_drift=accept_drift, with_models=True)
-        models = sum(g.told is not None and g.told.guided is not None for g in state.told)
+        models = sum(g.told is not None and g.told.guided is not None for g in state.completed)
         advice = f" and the advice of {models} models" if models else ""
         yield (
-            f"search: {len(state.generations)} asks, {len(state.told)} state digests{advice} are "
-            "what the plan gives here"
+            f"search: {len(state.generations)} asks, {len(state.completed)} state digests{advice} "
+            "are what the plan gives here"
         )
     if state.plan.confirmation is not None:
         own, verdict = state.decided, "; nothing is decided yet"
@@ -156,16 +155,18 @@ class Retold:
                         f"evaluates generation {event.generation} on seeds {event.seeds}, the "
                         f"plan gives {expected}"
                     )
-            case PanelAsked() if event.panel != "proxy":
+            case ComparisonAsked() if event.comparison != "proxy":
                 wanted = due(state)
-                if wanted is None or wanted.panel != event.panel:
-                    raise DivergedError(f"asks for the {event.panel} comparison, which is not due")
-                _compare(f"asks for the {event.panel} comparison with", event, wanted)
+                if wanted is None or wanted.comparison != event.comparison:
+                    raise DivergedError(
+                        f"asks for the {event.comparison} comparison, which is not due"
+                    )
+                _compare(f"asks for the {event.comparison} comparison with", event, wanted)
                 self.compared += 1
             case Reserved():
                 self._reserved[event.attempt_key] = event
-                length = state.batch(event).length(event.candidate)
-                worst_ms = state.plan.limits.stretched(length).reserve_ms
+                cost = state.batch(event).configurations[event.candidate].cost_factor
+                worst_ms = state.plan.limits.stretched(cost).reserve_ms
                 if worst_ms != event.reserve_ms:
                     raise DivergedError(
                         f"sets {event.reserve_ms} ms aside, its limits allow {worst_ms}"
@@ -173,7 +174,7 @@ class Retold:
             case Settled():
                 self._compare_file(event)
             case Decided():
-                if next_step(state) != "decide":
+                if next_action(state) != "decide":
                     raise DivergedError("decides before everything planned is settled")
                 fired, own = decide(state)
                 _compare("decides", event, own)
@@ -219,13 +220,13 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
     closed = {s.attempt_key for s in settlements}
     reserved = [e for e in events if isinstance(e, Reserved) and e.attempt_key not in closed]
     added = (
-        sum(s.final for s in settlements if s.panel is None),
-        sum(s.final for s in settlements if s.panel is not None),
+        sum(s.final for s in settlements if s.comparison is None),
+        sum(s.final for s in settlements if s.comparison is not None),
         state.planned.paid_before_ms + sum(s.charged_ms for s in settlements),
         sum(e.reserve_ms for e in reserved),
     )
     own = state.accounts
-    booked = (own.evaluations, own.apart, own.device_ms, own.reserved_device_ms)
+    booked = (own.evaluations, own.comparisons, own.device_ms, own.reserved_ms)
     if added != booked:
         raise DivergedError(f"the accounts say {booked}, the records add up to {added}")
     apart = f", {added[1]} for the comparison" if added[1] else ""
@@ -261,7 +262,7 @@ def _points(directory: Path, state: RunState) -> Iterator[str]:
         yield f"conditions: {count} have the knobs that their settings give"
 
 
-def _one_knob_each(directory: Path, state: RunState, generation: Generation) -> None:
+def _one_knob_each(directory: Path, state: RunState, generation: Batch) -> None:
     """The first point is the baseline, or what the check's parent recommended; each other moves
     one knob from there."""
     plan, centre = state.plan, generation.points[0]

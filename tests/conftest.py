@@ -170,16 +170,16 @@ def essence(state: RunState) -> dict[str, Any]:
         ],
         "panels": [
             {
-                "name": panel.name,
-                "arms": panel.arms,
+                "name": panel.comparison,
+                "arms": panel.configurations,
                 "seeds": panel.seeds,
                 "results": [(r.candidate, r.seed, r.status, r.score) for r in panel.results()],
             }
-            for panel in state.panels.values()
+            for panel in state.comparisons.values()
         ],
         "fired": [fired for fired in state.fired if fired.rule in ENDS],
         "decided": state.decided,
-        "evaluations": (state.accounts.evaluations, state.accounts.apart),
+        "evaluations": (state.accounts.evaluations, state.accounts.comparisons),
         "open": len(state.accounts.holds),
         "concluded": state.concluded,
     }

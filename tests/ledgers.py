@@ -3,15 +3,16 @@
 import hashlib
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
 
-from budgets.events import Event
+from budgets.events import Event, Reserved, Settled
 from budgets.ledger import HEAD, LEDGER, read
-from budgets.state import RunState, fold
+from budgets.plan import Configuration
+from budgets.state import Attempt, Batch, RunState, fold
 
 E = TypeVar("E", bound=Event)
 
@@ -64,3 +65,19 @@ def wait_for_records(process: "subprocess.Popen[str]", run: Path, records: int) 
             return
         time.sleep(0.005)
     assert process.poll() is not None, f"{records} records never came"
+
+
+def closed_batch(
+    number: int, points: Iterable[tuple[float, ...]], ends: Sequence[Settled], **more: Any
+) -> Batch:
+    """A generation on seed 5 whose candidates ended so."""
+    configurations = tuple(Configuration(name="", point=point) for point in points)
+    batch = Batch(None, number, configurations, ((5,),) * len(configurations), **more)
+    for end in ends:
+        place = {
+            name: getattr(end, name) for name in ("generation", "candidate", "seed", "attempt")
+        }
+        held = Reserved(**place, reserve_ms=1)
+        batch.attempts[end.candidate, end.seed] = (Attempt(0, held, end),)
+    batch.pending.clear()
+    return batch

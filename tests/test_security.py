@@ -639,7 +639,7 @@ def test_a_forged_summary_is_not_adopted(
     resumed = run_search(tmp_path, assumed_seconds=1.0)
 
     assert resumed.ruling.decision == "done"
-    tries = resumed.state.generations[-1].tries[reserved.candidate, reserved.seed]
+    tries = resumed.state.generations[-1].attempts[reserved.candidate, reserved.seed]
     assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
     assert resumed.state.generations[-1].scores() == whole.state.generations[-1].scores()
     assert verify(run).divergence is None

@@ -13,7 +13,7 @@ from budgets.calibration import measure
 from budgets.formatting import command
 from budgets.pace import last_seen
 from budgets.plan import Calibration
-from budgets.proxy.certificate import LEAST_CANDIDATES
+from budgets.proxy import LEAST_CANDIDATES
 from orchestrator.cli.options import (
     BESIDE,
     FILE,

@@ -20,8 +20,7 @@ from budgets.formatting import (
 )
 from budgets.stats import detectable
 from budgets.tiers import TIERS
-from budgets.verdict.findings import Findings, title
-from budgets.verdict.gains import winner_means
+from budgets.verdict import Findings, title, winner_means
 from orchestrator.config import VERDICT_SEEDS
 from orchestrator.look import text
 from orchestrator.look.blocks import Answer, Mood

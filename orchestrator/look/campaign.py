@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from budgets.campaign.matrix import PENDING, RUNNING, Cell, Matrix
 from budgets.effects import (
     CampaignReport,
     Comparison,
@@ -20,6 +19,7 @@ from budgets.effects import (
     telling,
 )
 from budgets.formatting import first_few, number, plain, shortened
+from budgets.matrix import PENDING, RUNNING, Cell, Matrix
 from budgets.plan import Thresholds
 from budgets.storage import document, write_aside
 from orchestrator.look.blocks import (

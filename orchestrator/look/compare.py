@@ -94,7 +94,7 @@ class Comparison:
     def duels(self) -> tuple[Duel, ...]:
         """Winners on seeds that both have and nobody was picked on, of one measure."""
         level = min((own.level for own in map(decisive, self.runs) if own), default=0.01)
-        panels = [run.state.panel("winner") for run in self.runs]
+        panels = [run.state.comparison("winner") for run in self.runs]
         scores = [{} if own is None else own.scores_by_seed(0) for own in panels]
         pairs = [pair for group in self.groups for pair in combinations(group, 2)]
         duels = (Duel(a, b, gain(scores[a], scores[b], level)) for a, b in pairs)

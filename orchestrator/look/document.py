@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from budgets.formatting import one_line
-from budgets.verdict.finalists import Point, recommendation, winner
+from budgets.verdict import Point, recommendation, winner
 from objectives.secrets import redacted
 from orchestrator.look import text
 from orchestrator.look.answer import answer

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from budgets.formatting import counted, number, percent, plain
 from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
-from budgets.proxy.certificate import LEAST_CANDIDATES, Certificate
+from budgets.proxy import LEAST_CANDIDATES, Certificate
 from budgets.stats import Gain, better, sd_interval
-from budgets.verdict.findings import Findings
+from budgets.verdict import Findings
 from orchestrator.look.blocks import Block, Heading, Items, Table, Text, table_of, yes_or_no
 from orchestrator.look.rows import NamedGain
 

@@ -16,7 +16,7 @@ import orjson
 from budgets.events import Settled, Status
 from budgets.formatting import printable
 from budgets.state import Batch, RunState
-from budgets.verdict.finalists import BASELINE
+from budgets.verdict import BASELINE
 from objectives.secrets import redacted, without_values
 from orchestrator.execution.files import METRICS, STARTED
 from orchestrator.look.rows import Curve, LogEnd
@@ -171,11 +171,15 @@ def _wanted(state: RunState) -> Iterator[tuple[str, list[Settled]]]:
     if state.plan.search is None:
         for generation in state.generations[:1]:
             name = BASELINE if state.plan.parent is None else "recommended"
-            names = [one.name for one in generation.conditions] or [name]
+            names = [one.name or name for one in generation.configurations]
             for candidate, name in enumerate(names[:MOST_CONDITIONS]):
                 yield name, _healthy(generation, candidate)
         return
-    reference, winner, decided = state.panel("reference"), state.panel("winner"), state.decided
+    reference, winner, decided = (
+        state.comparison("reference"),
+        state.comparison("winner"),
+        state.decided,
+    )
     seeds = () if winner is None else winner.scores_by_seed(0)
     if reference is not None:
         own = _healthy(reference, 0)
@@ -183,11 +187,11 @@ def _wanted(state: RunState) -> Iterator[tuple[str, list[Settled]]]:
     if winner is not None:
         is_go = decided is not None and decided.grade != "no_go"
         yield "recommended" if is_go else "winner", _healthy(winner, 0)
-    results = [end for generation in state.told for end in generation.results()]
+    results = [end for generation in state.completed for end in generation.results()]
     scored = [(end.score, place) for place, end in enumerate(results) if end.score is not None]
     yield "best of the search", [results[place] for _, place in sorted(scored)[:1]]
 
 
 def _healthy(batch: Batch, candidate: int) -> list[Settled]:
-    ends = (batch.result(candidate, seed) for seed in batch.seeds_of(candidate))
+    ends = (batch.result(candidate, seed) for seed in batch.seeds[candidate])
     return [end for end in ends if end is not None and end.status is Status.OK]

@@ -11,9 +11,7 @@ from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.stats import Gain, detectable
 from budgets.tiers import TIERS
-from budgets.verdict.decision import rung
-from budgets.verdict.findings import Findings
-from budgets.verdict.gains import average_gain, control_gains, rung_gain, winner_gain
+from budgets.verdict import Findings, average_gain, control_gains, rung, rung_gain, winner_gain
 from objectives import secrets
 from objectives.api import SetupError
 from orchestrator.config import UntoldError, assign, objective_words
@@ -301,10 +299,10 @@ def _longer_evaluations(run: Run, step: Step, best: str) -> tuple[str, str]:
     """More training in each evaluation, or one longer training of what was found."""
     plan = run.plan
     longer = None if plan.confirmation is None else plan.confirmation.rung
-    settings = {} if longer is None else longer.varied.settings
+    settings = {} if longer is None else longer.variant.settings
     is_known = set(settings) <= set(plan.objective.get("settings", {}))
     if longer is not None and settings and is_known and not is_kept_uncertain(run.state):
-        times = longer.varied.length
+        times = longer.variant.cost_factor
         words = ("--tier", str(plan.tier))
         said = f"Search again with {times:g} times the training, at that cost: {step.why}."
         return said, _another(run, f"x{times:g}", *words, settings=settings)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from budgets.formatting import printable
-from budgets.verdict.finalists import recommendation
+from budgets.verdict import recommendation
 from orchestrator.look.answer import answer
 from orchestrator.look.document import plain_values
 from orchestrator.look.rows import Attempt, Generation
@@ -146,7 +146,7 @@ def _trials(run: Run) -> Iterator["FrozenTrial"]:
     for generation in run.state.generations:
         scores = zip(generation.points, generation.scores(), strict=True)
         for candidate, (point, score) in enumerate(scores):
-            seeds = generation.seeds_of(candidate)
+            seeds = generation.seeds[candidate]
             ends = [generation.result(candidate, seed) for seed in seeds]
             if None in ends:
                 continue

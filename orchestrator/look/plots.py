@@ -17,7 +17,7 @@ from budgets.events import Status
 from budgets.failures import is_lost
 from budgets.formatting import counted, listed, number, percent, sentence_case, shortened
 from budgets.stats import interval
-from budgets.verdict.finalists import BASELINE, mean_score
+from budgets.verdict import BASELINE, mean_score
 from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.campaign import name_of
@@ -234,7 +234,7 @@ def _paths(run: Run) -> Drawing | None:
     own = _searched(run)
     if not own:
         return None
-    history, told = run.landscapes[0], [one.number for one in run.state.told]
+    history, told = run.landscapes[0], [one.number for one in run.state.completed]
     recommended = [f"{one.name} {number(one.recommended)}"
                    for one in run.knobs if one.recommended is not None]  # fmt: skip
     last = history[-1].favourite if history else [one.baseline_unit for one in run.knobs]
@@ -266,7 +266,7 @@ def _paths(run: Run) -> Drawing | None:
 def _marginals(run: Run) -> Drawing | None:
     samples = [
         (point, score - mean)
-        for generation in (run.state.told if run.is_search else ())
+        for generation in (run.state.completed if run.is_search else ())
         if (mean := mean_score(generation)) is not None
         for point, score in zip(generation.points, generation.scores(), strict=True)
         if score is not None
@@ -316,7 +316,7 @@ def _bin(own: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
 
 
 def _step_size(run: Run) -> Drawing | None:
-    history, told = run.landscapes[0], [one.number for one in run.state.told]
+    history, told = run.landscapes[0], [one.number for one in run.state.completed]
     if not history:
         return None
     courses = {

@@ -86,7 +86,7 @@ def write_generation(run: Run, directory: Path) -> None:
 
     It looks at no other generation: the last report of a long search takes as long as the first.
     """
-    state, last = run.state, run.state.told[-1]
+    state, last = run.state, run.state.completed[-1]
     best, healthy, of = min(last.healthy, default=None), len(last.healthy), len(last.points)
     said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
     blocks: list[Block] = [Text(plain(f"{text.progress(run)} {said}")), balances(run), _ledger(run)]

@@ -17,19 +17,18 @@ from typing import TYPE_CHECKING, Any, Literal
 from budgets import calibration as calibrations
 from budgets import pace as paces
 from budgets.accounts import MS_PER_HOUR
-from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
 from budgets.liveness import Liveness, label, liveness
-from budgets.plan import Calibration, PanelName, Plan, SearchTerms
-from budgets.proxy.certificate import Certificate, certificate
+from budgets.matrix import Matrix, matrix_of
+from budgets.plan import Calibration, ComparisonName, Plan, SearchTerms
+from budgets.proxy import Certificate, certificate
 from budgets.rules import Decision, Ruling
-from budgets.schedule import search_is_over, still_for_the_verdict
-from budgets.state import Batch, Moment, Panel, RunState, Try
-from budgets.state import Generation as Asked
-from budgets.verdict.finalists import BASELINE, INCUMBENT, recommendation
-from budgets.verdict.findings import Findings, findings
+from budgets.schedule import left_for_the_verdict, search_is_over
+from budgets.state import Attempt, Batch, Moment, RunState
+from budgets.state import Batch as Asked
+from budgets.verdict import BASELINE, INCUMBENT, Findings, findings, recommendation
 from objectives.space import SearchSpace
 from orchestrator.look import rows
 from orchestrator.look.usage import slots, usage
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 MOST_PLACES = 5  # directories that are named of attempts that failed alike
 NOISE_SEARCHES = 19  # one search in twenty exceeds all of them by chance
 
-_NAMES: dict[PanelName, str] = {"rung": "long run", "proxy": "short evaluations"}
+_NAMES: dict[ComparisonName, str] = {"rung": "long run", "proxy": "short evaluations"}
 _OF_RESERVED = ("generation", "candidate", "seed", "attempt", "slot")
 _OF_SETTLED = (
     *("status", "score", "device", "seconds", "startup_seconds", "train_seconds"),
@@ -134,25 +133,23 @@ class Run:
     @cached_property
     def balances(self) -> tuple[rows.Balance, ...]:
         """Each currency: spent, reserved, free and the cap. Without a cap nothing is free."""
-        own, caps = self.state.accounts, self.state.accounts.caps
-        compared = sum(hold.apart for hold in own.holds.values())
-        spent_hours = own.device_ms / MS_PER_HOUR
-        reserved_hours = own.reserved_device_ms / MS_PER_HOUR
-        open_hours = own.wall_ms / MS_PER_HOUR
-        to_come_hours = (own.committed_wall_ms - own.wall_ms) / MS_PER_HOUR
-        reserved_cost = reserved_hours * own.price_per_device_hour
-        searched = len(own.holds) - compared
-        found = (
-            ("evaluations", own.evaluations, searched, own.evaluations_free, caps.evaluations),
-            ("comparison evaluations", own.apart, compared, own.apart_free, own.apart_cap),
-            ("device-hours", spent_hours, reserved_hours, own.device_hours_free, caps.device_hours),
-            ("wall-clock hours", open_hours, to_come_hours, own.hours_free, caps.hours),
-            ("cost", own.cost, reserved_cost, own.cost_free, caps.cost),
-        )
+        names = {"device time": "device-hours", "wall clock": "wall-clock hours", "money": "cost"}
+        caps = self.state.accounts.caps
+        limits = {
+            "device time": caps.device_hours,
+            "wall clock": caps.hours,
+            "money": caps.cost,
+        }
         return tuple(
-            rows.Balance(currency=name, spent=spent, reserved=reserved, free=free, cap=cap)
-            for name, spent, reserved, free, cap in found
-            if name != "comparison evaluations" or cap
+            rows.Balance(
+                currency=names.get(name, name),
+                spent=one.spent / one.per_unit,
+                reserved=one.reserved / one.per_unit,
+                free=one.free,
+                cap=limits.get(name, one.cap),
+            )
+            for name, one in self.state.accounts.table.items()
+            if name != "comparison evaluations" or one.cap
         )
 
     @property
@@ -226,13 +223,13 @@ class Run:
         statuses = Counter(end.status for end in ends if end.final)
         healthy = statuses.pop(Status.OK, 0)
         return rows.Counts(
-            settled=state.accounts.evaluations + state.accounts.apart,
+            settled=state.accounts.evaluations + state.accounts.comparisons,
             ok=healthy,
             failed={str(status): number for status, number in sorted(statuses.items())},
             lost=sum(not end.final for end in ends),
             in_flight=len(state.accounts.holds),
             to_come=_to_come(state),
-            planned=self.plan.resolved.evaluations + self.plan.apart,
+            planned=self.plan.resolved.evaluations + self.plan.comparison_evaluations,
         )
 
     @cached_property
@@ -247,7 +244,7 @@ class Run:
         found = [
             self.attempt(batch, attempt)
             for batch in self.state.batches()
-            for tries in batch.tries.values()
+            for tries in batch.attempts.values()
             for attempt in tries
         ]
         return tuple(sorted(found, key=lambda one: one.began))
@@ -258,7 +255,7 @@ class Run:
         over = [one for one in self.attempts if one.ended is not None]
         return sorted(over, key=lambda one: one.ended or 0.0)
 
-    def attempt(self, batch: Batch, attempt: Try) -> rows.Attempt:
+    def attempt(self, batch: Batch, attempt: Attempt) -> rows.Attempt:
         """One of them. It ended by its own time: it may be heard of later, by another session."""
         reserved, end = attempt.reserved, attempt.settled
         began = self.at_ms(Moment(attempt.session, attempt.reserved_ms)) / 1000
@@ -272,12 +269,12 @@ class Run:
             found["ended"] = round(min(began + end.seconds, limit), 3)
         return rows.Attempt(
             what=self.which(reserved),
-            comparison=comparison_name(reserved.panel),
+            comparison=comparison_name(reserved.comparison),
             arm=arm_of(batch, reserved.candidate),
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
             knobs=knobs_of(batch, reserved.candidate, self.space),
-            is_short=batch.panel == "proxy",
+            is_short=batch.comparison == "proxy",
             session=attempt.session,
             began=began,
             reserved_seconds=reserved.reserve_ms / 1000,
@@ -287,9 +284,9 @@ class Run:
     def which(self, place: Reserved | Settled) -> str:
         """An evaluation in words: `generation 3, candidate 2`; `winner, average`; `lr low`."""
         batch, plan = self.state.batch(place), self.plan
-        if isinstance(batch, Panel):
-            return f"{comparison_name(batch.name)}, {batch.arms[place.candidate].name}"
-        assert isinstance(batch, Asked), "it is one or the other"
+        if batch.comparison is not None:
+            name = batch.configurations[place.candidate].name
+            return f"{comparison_name(batch.comparison)}, {name}"
         if plan.campaign is not None or (plan.phase == "check" and plan.proxy is None):
             return label(plan, batch, place.candidate)
         return f"generation {place.generation}, candidate {place.candidate}"
@@ -378,7 +375,7 @@ class Run:
                 eval_seconds=median(seconds) if seconds else None,
                 step_size=told.sigma if told else None,
                 axis_ratio=told.axis_ratio if told else None,
-                mean_point=told.favourite if told else None,
+                mean_point=told.mean if told else None,
             )
             found.append(one)
         return tuple(found)
@@ -437,7 +434,7 @@ class Run:
         """The search's distribution after each finished generation; or none, and why."""
         if not self.is_search:
             return (), f"a {self.plan.phase} run searches nothing"
-        if not self.state.told:
+        if not self.state.completed:
             return (), "no generation is finished yet"
         try:
             from orchestrator.plan.phase2 import landscapes
@@ -469,7 +466,7 @@ class Run:
         """Every configuration that is compared, comparison by comparison."""
         return tuple(
             rows.Arm(
-                comparison=_NAMES.get(panel.name, panel.name),
+                comparison=_NAMES.get(kind, kind),
                 number=panel.number,
                 name=arm.name,
                 scores={
@@ -479,8 +476,8 @@ class Run:
                 settled=sum(panel.result(place, seed) is not None for seed in panel.seeds[place]),
                 mean=fmean(own.values()) if own else None,
             )
-            for panel in self.state.panels.values()
-            for place, arm in enumerate(panel.arms)
+            for kind, panel in self.state.comparisons.items()
+            for place, arm in enumerate(panel.configurations)
         )
 
     @cached_property
@@ -524,7 +521,7 @@ class Run:
         return min(edges[moment.session] + moment.ms, edges[moment.session + 1])
 
 
-def comparison_name(panel: PanelName | None) -> str | None:
+def comparison_name(panel: ComparisonName | None) -> str | None:
     """What people know a panel of the ledger as."""
     return None if panel is None else _NAMES.get(panel, panel)
 
@@ -545,7 +542,7 @@ def _to_come(state: RunState) -> int:
     accounts, of_search = state.accounts, 0
     if not search_is_over(state):
         of_search = state.plan.resolved.evaluations - accounts.evaluations
-    return max(0, of_search + still_for_the_verdict(state).evaluations - len(accounts.holds))
+    return max(0, of_search + left_for_the_verdict(state).evaluations - len(accounts.holds))
 
 
 def _gains(found: Findings) -> Iterator[rows.NamedGain]:

@@ -18,7 +18,7 @@ from budgets.formatting import (
     precise_duration,
     sentence_case,
 )
-from budgets.verdict.finalists import IN_WORDS
+from budgets.verdict import IN_WORDS
 from orchestrator.look import text
 from orchestrator.look.blocks import (
     Block,
@@ -90,7 +90,7 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     if run.campaign is not None:
         yield from campaign_blocks(run.campaign)
     elif run.plan.proxy is not None:
-        yield from proxy_blocks(run.plan.proxy.varied.label, run.proxy)
+        yield from proxy_blocks(run.plan.proxy.variant.label, run.proxy)
     elif run.plan.phase == "check":
         yield from check_blocks(run.check)
     elif run.findings is not None:
@@ -179,7 +179,7 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
         yield Text("The baseline stays. What was compared with it, this shows:")
         yield Commands([command("best", named(run))])
     elif decided is not None:
-        won = IN_WORDS.get(decided.arm.split()[0], decided.arm)
+        won = IN_WORDS.get(decided.configuration.split()[0], decided.configuration)
         yield Text(f"What won on fresh seeds: {plain(won)}.")
     elif any(knob.recommended is not None for knob in run.knobs):
         yield Text("Recommended, not compared yet: the mean of the search over its last third.")
@@ -212,8 +212,8 @@ def _search(run: Run, figures: Figures) -> Iterator[Block]:
         return
     last, limit = history[-1], sqrt(run.landscape_by_chance[1])
     yield Text(
-        f"After generation {run.state.told[-1].number} the step size is {last.sigma:.3g} and the "
-        f"axis ratio, of the longest axis to the shortest, {sqrt(last.condition):.3g} (above "
+        f"After generation {run.state.completed[-1].number} the step size is {last.sigma:.3g} and "
+        f"the axis ratio, of the longest axis to the shortest, {sqrt(last.condition):.3g} (above "
         f"{limit:.3g} in 1 of 20 searches on noise)."
     )
     own = _shown(figures, "step_size", "correlations")

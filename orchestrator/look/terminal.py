@@ -11,17 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from budgets.events import (
+    ComparisonAsked,
     Decided,
     Event,
     Fired,
     GenerationTold,
     Opened,
     Overridden,
-    PanelAsked,
     Settled,
 )
 from budgets.formatting import duration, number, plain, precise_duration, printable
-from budgets.verdict.findings import title
+from budgets.verdict import title
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import answer_in_lines, markdown
@@ -200,11 +200,13 @@ def line_of(run: Run, event: Event, *, brief: bool = False) -> str | None:
         case GenerationTold():
             also = "" if brief else f"\n  Spent: {text.spent(run)}.\n  {text.pace_line(run)}"
             said = f"{_generation(run, event)}{also}"
-        case PanelAsked():
-            names = [arm.name for arm in event.arms]
+        case ComparisonAsked():
+            names = [arm.name for arm in event.configurations]
             named = ", ".join(names) if len(names) < 7 else f"{len(names)} configurations"
             count = sum(map(len, event.seeds))
-            said = f"Comparison ({comparison_name(event.panel)}): {named} ({count} evaluations)."
+            said = (
+                f"Comparison ({comparison_name(event.comparison)}): {named} ({count} evaluations)."
+            )
         case Opened():
             done, planned = run.state.accounts.evaluations, run.plan.resolved.evaluations
             verb = "Starting" if len(run.state.opened) == 1 else "Resuming"
@@ -221,9 +223,9 @@ def line_of(run: Run, event: Event, *, brief: bool = False) -> str | None:
 def _evaluation(run: Run, event: Settled) -> str:
     plan, accounts, pace = run.plan, run.state.accounts, run.pace
     done, planned = accounts.evaluations, plan.resolved.evaluations
-    if event.panel is not None:
-        done, planned = accounts.apart, plan.apart
-    seed = "" if run.is_search and event.panel is None else f", seed {event.seed}"
+    if event.comparison is not None:
+        done, planned = accounts.comparisons, plan.comparison_evaluations
+    seed = "" if run.is_search and event.comparison is None else f", seed {event.seed}"
     off = text.on_track(pace).removeprefix("on track")
     left = 3600 * (pace.remaining_hours or 0.0)
     parts = {
@@ -233,7 +235,7 @@ def _evaluation(run: Run, event: Settled) -> str:
         f"in {precise_duration(event.seconds)}": True,
         "recovered": event.recovered and event.final,
         f"({event.cause})": bool(event.cause),
-        f"to be retried: {event.again}": bool(event.again),
+        "to be retried elsewhere": event.retry,
         f"{duration(left)} left{', ' * bool(off)}{off}": pace.remaining_hours is not None,
     }
     return "  ".join(part for part, is_said in parts.items() if is_said)

@@ -16,9 +16,8 @@ from budgets.formatting import (
 )
 from budgets.pace import GOOD_ACCURACY, Pace, Timing
 from budgets.plan import Caps
-from budgets.schedule import next_step
-from budgets.verdict.decision import gain_in_words
-from budgets.verdict.findings import Findings, title
+from budgets.schedule import next_action
+from budgets.verdict import Findings, gain_in_words, title
 from orchestrator.look.campaign import campaign_sentence
 from orchestrator.look.evidence import check_sentence, incumbent_line, proxy_sentence
 from orchestrator.look.files import measured_in
@@ -241,7 +240,7 @@ def progress(run: Run) -> str:
     if run.plan.phase in ("check", "campaign"):
         return f"{run.counts.settled} of {run.counts.planned} evaluations settled."
     said = f"{state.finished} of {resolved.generations} generations finished"
-    comparing = COMPARING.get(next_step(state))
+    comparing = COMPARING.get(next_action(state))
     if comparing is None:
         return f"{said}."
     ended = "" if state.ended is None else f" ({state.ended.rule} ended the search)"
@@ -253,7 +252,7 @@ def outcome(run: Run) -> str:
     if run.campaign is not None:
         return campaign_sentence(run.campaign)
     if run.plan.proxy is not None:
-        return proxy_sentence(run.plan.proxy.varied.label, run.proxy)
+        return proxy_sentence(run.plan.proxy.variant.label, run.proxy)
     if run.plan.phase == "check":
         return check_sentence(run.check)
     if run.plan.phase == "calibration":

@@ -85,7 +85,7 @@ def figures(state: RunState, record: Record) -> dict[str, float]:
 def _kind(batch: Batch, event: Settled) -> str:
     """Return what its names begin with: a curve has scores of one kind and length only."""
     if arm := arm_of(batch, event.candidate):
-        return f"{plain_name(comparison_name(event.panel) or 'condition')}/{plain_name(arm)}/"
+        return f"{plain_name(comparison_name(event.comparison) or 'condition')}/{plain_name(arm)}/"
     return ""
 
 
@@ -231,7 +231,7 @@ def follow(run: Path, name: Tracker, make: Make, pipe: int, *, watch: bool) -> N
             if state.genesis != first.genesis:
                 raise ValueError("another ledger has taken the place of the run's")
             if found := figures(state, record):
-                step = state.accounts.evaluations + state.accounts.apart
+                step = state.accounts.evaluations + state.accounts.comparisons
                 sink.log(step, datetime.fromisoformat(record.at).timestamp(), found)
         is_over = state.concluded is not None
         if is_last or is_over:

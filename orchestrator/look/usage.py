@@ -26,8 +26,8 @@ def _parts(run: "Run") -> dict[str, int]:
     """
     found = {"start-up": 0}
     for batch in run.state.batches():
-        part = _part(batch.panel, batch.number)
-        if batch.panel in (None, "finalists", "rung"):
+        part = _part(batch.comparison, batch.number)
+        if batch.comparison in (None, "finalists", "rung"):
             found[part] = run.at_ms(batch.asked_at)
         else:
             found.setdefault(part, run.edges_ms[-1])
@@ -50,10 +50,12 @@ def usage(run: "Run") -> Iterator[Usage]:
     names, begins = list(parts), [*parts.values(), run.edges_ms[-1]]
     used, charged = defaultdict[str, float](float), defaultdict[tuple[str, str], float](float)
     for batch in run.state.batches():
-        part = _part(batch.panel, batch.number)
-        length = sum(batch.length(candidate) for candidate, _ in batch.evaluations())
+        part = _part(batch.comparison, batch.number)
+        length = sum(
+            batch.configurations[candidate].cost_factor for candidate, _ in batch.evaluations()
+        )
         charged[part, "planned"] += 1000 * length * (run.expected_seconds or 0.0)
-        for attempt in (one for tries in batch.tries.values() for one in tries):
+        for attempt in (one for tries in batch.attempts.values() for one in tries):
             if (end := attempt.settled) is None:
                 continue
             charged[part, "useful" if end.status is Status.OK else "wasted"] += end.charged_ms
@@ -83,9 +85,12 @@ def slots(run: "Run") -> Iterator[Slot]:
     device = "cpu" if state.plan.devices.kind == "cpu" else ""  # one of many is like the others
     rows, expected, calibration = dict[int, Slot](), expected_seconds(state), run.plan.calibration
     steps = [one.steps for one in calibration.samples if one.steps] if calibration else []
-    for attempt in state.open_tries():
+    for attempt in state.running_attempts():
         batch = state.batch(attempt.reserved)
-        one, length = run.attempt(batch, attempt), batch.length(attempt.reserved.candidate)
+        one, length = (
+            run.attempt(batch, attempt),
+            batch.configurations[attempt.reserved.candidate].cost_factor,
+        )
         said: dict[str, Any] = {"device": device, "doing": "running"}
         if run.directory is not None and goes_on:
             said |= heartbeat(run.directory, one.place)

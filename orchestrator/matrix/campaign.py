@@ -140,7 +140,7 @@ def condition(objective: Objective, cell: Cell) -> Condition:
         name=cell.name,
         settings=settings,
         knobs=varied.space.decode(varied.space.baseline),
-        length=_length(objective, varied),
+        cost_factor=_length(objective, varied),
         levels=dict(cell.levels),
         control=cell.control,
     )

@@ -170,7 +170,7 @@ def expected_of(
     """What an evaluation of each takes: assumed, measured, scaled from a prior run, or unknown."""
     if assumed_seconds is not None:
         origin = f"assumed: {assumed_seconds:g} s an evaluation, by exact FLOPs of each condition"
-        return [Expected(one, assumed_seconds * one.length, origin) for one in conditions]
+        return [Expected(one, assumed_seconds * one.cost_factor, origin) for one in conditions]
     common, flops = calibration_here(root, objective, devices), objective.flops()
     found = []
     for one in conditions:
@@ -236,7 +236,7 @@ def _checklist(  # noqa: PLR0913, PLR0917 - one a thing that decides it
     """What to ask before it is paid; the last evaluation must find its whole limit free."""
     assert plan.campaign is not None
     seeds, devices = len(plan.campaign.seeds), plan.devices.count
-    longest = max(condition.length for condition in plan.campaign.conditions)
+    longest = max(condition.cost_factor for condition in plan.campaign.conditions)
     last = plan.limits.stretched(longest).reserve_ms / MS_PER_HOUR
     hours, device_hours, idle = takes["hours"], takes["device_hours"], None
     if hours is not None and device_hours is not None:

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from budgets.campaign.matrix import PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.ledger import LedgerCorruptError
+from budgets.matrix import PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.state import ImpossibleEventError, RunState
 from orchestrator.records.manifest import Manifest, seed_of
 from orchestrator.records.recorded import recorded_state, runs_of_cell
@@ -47,7 +47,7 @@ def cell_of(place: Path, now: datetime) -> Cell:
 def in_flight(matrix: Matrix, state: RunState, standing: Standing, now: datetime) -> Matrix:
     """The matrix with the moments at which cells began; what nobody runs is pending."""
     moments = {}
-    for attempt in state.open_tries():
+    for attempt in state.running_attempts():
         reserved = attempt.reserved
         ms = state.wall_offset_ms + attempt.reserved_ms  # those of other sessions do not go on
         moments[reserved.candidate, reserved.seed] = datetime.fromtimestamp(ms / 1000, UTC)

@@ -7,10 +7,10 @@ from random import Random
 from statistics import median
 
 from budgets.formatting import PROGRAM
-from budgets.plan import Calibration, Envelope, Parent, ProxyTerms, Varied
-from budgets.proxy.certificate import LEAST_CANDIDATES, certificate
+from budgets.plan import Calibration, Envelope, Parent, ProxyTerms, Variant
+from budgets.proxy import LEAST_CANDIDATES, certificate
 from budgets.state import RunState
-from budgets.verdict.finalists import recommendation
+from budgets.verdict import recommendation
 from objectives import registry
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
@@ -95,7 +95,7 @@ class Near:
 def near(state: RunState) -> Near:
     """Where the run's search stands. Raises ValueError on one that has searched nothing yet."""
     plan, point = state.plan, recommendation(state)
-    told = state.told[-1].told if state.told else None
+    told = state.completed[-1].told if state.completed else None
     if plan.search is None:
         raise ValueError(f"{plan.run_id} is a {plan.phase}: expected a search's run")
     if point is None or told is None:
@@ -133,7 +133,7 @@ def proxy_check(
         parent = Parent(run_id=around.run_id, head=around.head, device_ms=0, open_ms=0)
     random = Random(f"{config.evaluation.seed}/proxy")  # noqa: S311 - no secret
     points = tuple(tuple(_drawn(random, unit, sigma) for unit in centre) for _ in range(candidates))
-    label = proxy_terms(config.tuned, fraction, None).varied.label
+    label = proxy_terms(config.tuned, fraction, None).variant.label
     title = (
         f"Comparing {label} with the full evaluation: {candidates} candidates around {where}, "
         f"{shape.evaluations} evaluations of each length."
@@ -164,14 +164,15 @@ def proxy_terms(
     """
     if not 0 < fraction < 1:
         raise ValueError(f"--fraction: expected a number between 0 and 1, got {fraction:g}")
-    shorter = objective.rung(fraction)
+    shorter = objective.scaled(fraction)
     if shorter is None:
         raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")
     samples = () if calibration is None else calibration.samples
     shares = [min(1.0, s.train_seconds / s.seconds) for s in samples if s.seconds > 0]
     share = median(shares) if shares else 1.0  # only training shrinks, not start-up and scoring
     length = round(1 - share + share * shorter.length, 4)
-    return ProxyTerms(varied=Varied(label=shorter.label, settings=shorter.settings, length=length))
+    variant = Variant(label=shorter.label, settings=shorter.settings, cost_factor=length)
+    return ProxyTerms(variant=variant)
 
 
 def on_shorter_evaluations(config: Config) -> Config:
@@ -182,7 +183,7 @@ def on_shorter_evaluations(config: Config) -> Config:
     """
     fraction, full = config.search.proxy, config.tuned
     assert fraction is not None, "asked for"
-    shorter = proxy_terms(full, fraction, None).varied
+    shorter = proxy_terms(full, fraction, None).variant
     name, _, _ = f"proxy-{family_of(full, 'cpu')}".rpartition("-")  # on whatever kind of device
     checks = (run.state for run in finished_runs(Path(config.runs_dir), "check", name))
     if not any(_agrees(state, shorter) for state in checks):
@@ -195,7 +196,7 @@ def on_shorter_evaluations(config: Config) -> Config:
     return short if short.verdict.rung is not None else short.having({"verdict.rung": 1 / fraction})
 
 
-def _agrees(state: RunState, shorter: Varied) -> bool:
+def _agrees(state: RunState, shorter: Variant) -> bool:
     terms, found = state.plan.proxy, certificate(state)
-    is_same = terms is not None and terms.varied.settings == shorter.settings
+    is_same = terms is not None and terms.variant.settings == shorter.settings
     return is_same and found is not None and found.holds

@@ -15,7 +15,7 @@ from typing import Any
 from budgets.events import Status
 from budgets.formatting import figure, table
 from budgets.plan import Plan
-from budgets.state import RunState, Try
+from budgets.state import Attempt, RunState
 from orchestrator.capacity import AtMost
 from orchestrator.config import Config
 from orchestrator.execution.api import Slots
@@ -104,7 +104,7 @@ def swept(state: RunState, directory: Path) -> Swept:
     Raises ValueError where no evaluation was healthy and seen to its end by the session that
     started it, or where they took no time.
     """
-    tries = [one for tries in state.generations[0].tries.values() for one in tries]
+    tries = [one for tries in state.generations[0].attempts.values() for one in tries]
     ends = [one.settled for one in tries if one.settled is not None]
     healthy = [end for end in ends if end.status is Status.OK and not end.recovered]
     span_ms = sum(_span_ms(tries, session) for session in range(len(state.opened)))
@@ -129,7 +129,7 @@ def swept(state: RunState, directory: Path) -> Swept:
     )
 
 
-def _span_ms(tries: list[Try], session: int) -> int:
+def _span_ms(tries: list[Attempt], session: int) -> int:
     """From a session's first reservation to the last settlement of an attempt that it watched."""
     own = [one for one in tries if one.session == session]
     ends = [

@@ -2,11 +2,11 @@
 
 from statistics import median
 
-from budgets.events import PanelAsked, Status
-from budgets.plan import Arm, Confirmation, PanelName, Plan, Varied
-from budgets.schedule import next_step
-from budgets.state import Panel, RunState, paired_panel
-from budgets.verdict.finalists import BASELINE, INCUMBENT, finalists, winner
+from budgets.events import ComparisonAsked, Status
+from budgets.plan import ComparisonName, Configuration, Confirmation, Plan, Variant
+from budgets.schedule import next_action
+from budgets.state import Batch, RunState, short_evaluations
+from budgets.verdict import BASELINE, INCUMBENT, finalists, winner
 from objectives import registry
 from orchestrator.plan.seeds import ConfirmationSeeds, confirmation_seeds
 from orchestrator.records.planned import space_of, spec_of
@@ -14,39 +14,39 @@ from orchestrator.records.planned import space_of, spec_of
 AT_EQUAL_SECONDS = " at equal seconds"
 
 
-def due(state: RunState) -> PanelAsked | None:
+def due(state: RunState) -> ComparisonAsked | None:
     """The next panel, if its time has come and it was not asked yet."""
-    plan, step = state.plan, next_step(state)
+    plan, step = state.plan, next_action(state)
     if step == "proxy":
         assert plan.proxy is not None
         assert state.current is not None
-        return paired_panel(state.current, plan.proxy)
+        return short_evaluations(state.current, plan.proxy)
     if plan.confirmation is None or step in ("generation", "decide", "over"):
         return None
-    name: PanelName = step  # type: ignore[assignment]  # the other steps are panels
-    return None if state.panel(name) is not None else panel(state, name, plan.confirmation)
+    name: ComparisonName = step  # type: ignore[assignment]  # the other steps are panels
+    return None if state.comparison(name) is not None else panel(state, name, plan.confirmation)
 
 
-def panel(state: RunState, name: PanelName, confirmation: Confirmation) -> PanelAsked:
+def panel(state: RunState, name: ComparisonName, confirmation: Confirmation) -> ComparisonAsked:
     """The panel of that name as the plan and the ledger so far give it."""
     seeds = confirmation_seeds(state.plan)
     match name:
         case "reference":
-            arms, each = _reference(state.plan, confirmation, seeds)
+            configurations, each = _reference(state.plan, confirmation, seeds)
         case "finalists":
-            arms = finalists(state)
-            each = tuple(seeds.picking for _ in arms)
+            configurations = finalists(state)
+            each = tuple(seeds.picking for _ in configurations)
         case "winner":
-            arms, each = _winner(state, confirmation, seeds)
+            configurations, each = _winner(state, confirmation, seeds)
         case "rung":
-            arms = _rung(state, confirmation)
-            each = tuple(seeds.rung for _ in arms)
+            configurations = _rung(state, confirmation)
+            each = tuple(seeds.rung for _ in configurations)
         case "proxy":
             raise ValueError("the short evaluations of a check are no part of a confirmation")
-    return PanelAsked(panel=name, arms=arms, seeds=each)
+    return ComparisonAsked(comparison=name, configurations=configurations, seeds=each)
 
 
-Panels = tuple[tuple[Arm, ...], tuple[tuple[int, ...], ...]]
+Panels = tuple[tuple[Configuration, ...], tuple[tuple[int, ...], ...]]
 
 
 def _baseline(plan: Plan) -> tuple[float, ...]:
@@ -56,36 +56,38 @@ def _baseline(plan: Plan) -> tuple[float, ...]:
 def _reference(plan: Plan, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Panels:
     """The baseline on all fresh seeds, an earlier winner and each control on some of them."""
     point = _baseline(plan)
-    arms = [Arm(name=BASELINE, point=point)]
+    configurations = [Configuration(name=BASELINE, point=point)]
     each = [(*seeds.picking, *seeds.verdict)]
     if confirmation.incumbent is not None:
-        arms.append(Arm(name=INCUMBENT, point=confirmation.incumbent))
+        configurations.append(Configuration(name=INCUMBENT, point=confirmation.incumbent))
         each.append(seeds.verdict)
     for control in confirmation.controls if confirmation.control_seeds else ():
-        arms.append(_arm(control, point))
+        configurations.append(_arm(control, point))
         each.append(seeds.verdict[: confirmation.control_seeds])
-    return tuple(arms), tuple(each)
+    return tuple(configurations), tuple(each)
 
 
-def _arm(varied: Varied, point: tuple[float, ...]) -> Arm:
-    return Arm(name=varied.label, point=point, settings=varied.settings, length=varied.length)
+def _arm(varied: Variant, point: tuple[float, ...]) -> Configuration:
+    return Configuration(
+        name=varied.label, point=point, settings=varied.settings, cost_factor=varied.cost_factor
+    )
 
 
 def _winner(state: RunState, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Panels:
     """The finalist that won, and each control given the seconds that the baseline took."""
     best = winner(state)
     assert best is not None, "some finalist has a score"
-    arms, each = [best], [seeds.verdict]
-    reference = state.panel("reference")
+    configurations, each = [best], [seeds.verdict]
+    reference = state.comparison("reference")
     assert reference is not None, "it is asked before the search begins"
-    for place, arm in enumerate(reference.arms):
+    for place, arm in enumerate(reference.configurations):
         if arm.settings and (varied := _at_equal_seconds(state.plan, reference, place)) is not None:
-            arms.append(_arm(varied, arm.point))
+            configurations.append(_arm(varied, arm.point))
             each.append(seeds.verdict[: confirmation.control_seeds])
-    return tuple(arms), tuple(each)
+    return tuple(configurations), tuple(each)
 
 
-def _at_equal_seconds(plan: Plan, reference: Panel, place: int) -> Varied | None:
+def _at_equal_seconds(plan: Plan, reference: Batch, place: int) -> Variant | None:
     """The control trained for as long as the baseline was, by the medians measured here.
 
     To two digits: what the clock says further on is no property of either. None where there is no
@@ -95,18 +97,18 @@ def _at_equal_seconds(plan: Plan, reference: Panel, place: int) -> Varied | None
     own, baseline = (_seconds(reference, candidate, on_cpu=on_cpu) for candidate in (place, 0))
     if not own or not baseline:
         return None
-    arm, spec = reference.arms[place], spec_of(plan)
+    arm, spec = reference.configurations[place], spec_of(plan)
     control = registry.varied(spec, arm.settings)
     factor = float(f"{baseline / own:.2g}")
-    stretched = registry.load(control).rung(factor)
+    stretched = registry.load(control).scaled(factor)
     if stretched is None:
         return None
     settings = {**arm.settings, **stretched.settings}
     label = f"{arm.name}{AT_EQUAL_SECONDS} ({stretched.label})"
-    return Varied(label=label, settings=settings, length=1.0)
+    return Variant(label=label, settings=settings, cost_factor=1.0)
 
 
-def _seconds(reference: Panel, candidate: int, *, on_cpu: bool) -> float | None:
+def _seconds(reference: Batch, candidate: int, *, on_cpu: bool) -> float | None:
     """The median training's: of the processor on a CPU, where neighbours stretch the others.
 
     Of the whole evaluation where the objective does not measure its training's; start-up and
@@ -120,13 +122,13 @@ def _seconds(reference: Panel, candidate: int, *, on_cpu: bool) -> float | None:
     return median(seconds) if seconds and min(seconds) > 0 else None
 
 
-def _rung(state: RunState, confirmation: Confirmation) -> tuple[Arm, ...]:
+def _rung(state: RunState, confirmation: Confirmation) -> tuple[Configuration, ...]:
     """The baseline and the winner on more FLOPs."""
     best, rung = winner(state), confirmation.rung
     assert best is not None, "only a winner comes here"
     assert rung is not None, "it was planned"
-    changed = {"settings": rung.varied.settings, "length": rung.varied.length}
+    changed = {"settings": rung.variant.settings, "cost_factor": rung.variant.cost_factor}
     return (
-        Arm(name=BASELINE, point=_baseline(state.plan), **changed),
-        Arm(name=best.name, point=best.point, **changed),
+        Configuration(name=BASELINE, point=_baseline(state.plan), **changed),
+        Configuration(name=best.name, point=best.point, **changed),
     )

@@ -134,13 +134,15 @@ def stages(plan: Plan) -> Stages:
     sizes, long_run = confirmation.sizes(), confirmation.rung
     own = confirmation.seeds + confirmation.picking_seeds
     incumbent = confirmation.seeds if confirmation.incumbent is not None else 0
-    controls = (c.length for c in confirmation.controls for _ in range(confirmation.control_seeds))
+    controls = (
+        c.cost_factor for c in confirmation.controls for _ in range(confirmation.control_seeds)
+    )
     return Stages(
         generations,
         reference=(*(1.0,) * (own + incumbent), *controls),
         finalists=(1.0,) * sizes["finalists"][0],
         winner=(1.0,) * sizes["winner"][0],
-        long_run=() if long_run is None else (long_run.varied.length,) * (2 * long_run.seeds),
+        long_run=() if long_run is None else (long_run.variant.cost_factor,) * (2 * long_run.seeds),
     )
 
 
@@ -254,7 +256,7 @@ class _Devices:
             self._end = np.maximum(self._end, filling.end)
 
     def wait(self, seconds: float = 0.0) -> None:
-        """Wait until all that is awaited has ended, and so much longer."""
+        """Wait until all that is blocking_batches has ended, and so much longer."""
         self.now = self._end + seconds
         self._end = self.now.copy()
 

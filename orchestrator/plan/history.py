@@ -275,7 +275,7 @@ def _of_the_objective(state: RunState) -> Iterator[Settled]:
     """Healthy results of evaluations that changed none of its settings."""
     for generation in state.generations:
         for result in generation.results():
-            is_plain = not generation.settings(result.candidate)
+            is_plain = not generation.configurations[result.candidate].settings
             if is_plain and result.status is Status.OK and result.seconds > 0:
                 yield result
 
@@ -293,7 +293,7 @@ def measured_overheads(state: RunState) -> dict[str, float]:
     gaps, spans = list[float](), list[tuple[tuple[int, int], tuple[int, int]]]()
     for generation in state.generations:
         begun, ended = [], []
-        for tries in generation.tries.values():
+        for tries in generation.attempts.values():
             for attempt in tries:
                 end, at = attempt.settled, attempt.settled_at
                 begun.append((attempt.session, attempt.reserved_ms))

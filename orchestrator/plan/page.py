@@ -282,7 +282,9 @@ def _planned(plan: Plan) -> str:
     ]
     if plan.confirmation is not None and plan.confirmation.rung is not None:
         longer = plan.confirmation.rung
-        said.append(f"After a Go: {counted(2 * longer.seeds, 'evaluation')}, {longer.varied.label}")
+        said.append(
+            f"After a Go: {counted(2 * longer.seeds, 'evaluation')}, {longer.variant.label}"
+        )
     return " ".join(f"{one}." for one in said)
 
 

@@ -50,7 +50,7 @@ class Followed:
         if seen is not None:
             sigma0, shape = _distribution(seen, self.state.plan, config, self.source.added)
         else:
-            last = self.state.told[-1].told if self.state.told else None
+            last = self.state.completed[-1].told if self.state.completed else None
             step = _bounded(MOST_STEP if last is None else last.sigma)
             sigma0 = step if config.search.sigma0 is None else config.search.sigma0
         search = SearchTerms(

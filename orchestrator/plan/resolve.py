@@ -27,11 +27,12 @@ from budgets.plan import (
     SearchTerms,
     Source,
     Thresholds,
-    Varied,
+    Variant,
     Window,
 )
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
+from objectives.api import Variant as ObjectiveVariant
 from objectives.registry import short_name
 from objectives.settings import shown
 from orchestrator.capacity import Pacing
@@ -455,7 +456,7 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
         raise ValueError(
             f"verdict.confirm_seeds: expected 2 or more (5 for a Go), or 0 for none, got {seeds}"
         )
-    controls = tuple(Varied.model_validate(c.model_dump()) for c in objective.controls())
+    controls = tuple(map(_variant, objective.controls()))
     return Confirmation(
         seeds=seeds,
         picking_seeds=PICKING_SEEDS,
@@ -467,6 +468,11 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
     )
 
 
+def _variant(own: ObjectiveVariant) -> Variant:
+    """An objective's variant as a plan holds it."""
+    return Variant(label=own.label, settings=own.settings, cost_factor=own.length)
+
+
 def _long_run(objective: Objective, verdict: Verdict) -> Rung | None:
     factor = RUNG_FACTOR if verdict.rung is None else verdict.rung
     seeds = RUNG_SEEDS if verdict.rung_seeds is None else verdict.rung_seeds
@@ -474,11 +480,10 @@ def _long_run(objective: Objective, verdict: Verdict) -> Rung | None:
         return None
     if factor <= 1:
         raise ValueError(f"verdict.rung: expected a factor above 1, or 0 for none, got {factor:g}")
-    varied = objective.rung(factor)
+    varied = objective.scaled(factor)
     if varied is None:
         return None
-    longer = Varied.model_validate(varied.model_dump())
-    return Rung(factor=factor, seeds=seeds, varied=longer)
+    return Rung(factor=factor, seeds=seeds, variant=_variant(varied))
 
 
 def caps_for(config: Config, evaluations: int) -> Caps:

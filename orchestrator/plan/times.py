@@ -182,7 +182,7 @@ class Disk:
 
 def disk_of(plan: Plan, root: Path, evaluation_bytes: int | None) -> Disk:
     """Return what the plan's run would take where the runs live. `root` need not be there yet."""
-    shape, count = plan.resolved, plan.resolved.evaluations + plan.apart
+    shape, count = plan.resolved, plan.resolved.evaluations + plan.comparison_evaluations
     dimension = 0 if plan.search is None else len(plan.search.start)
     points = shape.population * dimension * NUMBER_BYTES
     directories = shape.generations * (1 + shape.population)  # gen_0000/cand_0000

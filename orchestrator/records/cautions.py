@@ -6,7 +6,7 @@ from budgets.events import Decided
 from budgets.formatting import counted, percent, quoted
 from budgets.state import RunState
 from budgets.stats import Gain, better
-from budgets.verdict.findings import Control, Findings, beating, findings, unbeaten
+from budgets.verdict import Control, Findings, beating, findings, unbeaten
 from orchestrator.records.range_ends import caution, range_ends
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from budgets.events import Settled
 from budgets.formatting import printable
-from budgets.state import Batch, Generation, Panel, RunState
+from budgets.state import Batch, RunState
 from budgets.storage import document, write_aside
 from orchestrator.records.planned import knobs_of, space_of
 
@@ -59,14 +59,14 @@ def progress_rows(state: RunState) -> Iterator[Row]:
 
 def _columns(batch: Batch, event: Settled) -> Row:
     own = {name: getattr(event, name) for name in OWN}
-    return {"panel": event.panel or "", "arm": arm_of(batch, event.candidate), **own}
+    return {"panel": event.comparison or "", "arm": arm_of(batch, event.candidate), **own}
 
 
 def arm_of(batch: Batch, candidate: int) -> str:
     """The name of a panel's arm, of a campaign's condition; empty of any other candidate."""
-    if isinstance(batch, Panel):
-        return batch.arms[candidate].name
-    conditions = batch.conditions if isinstance(batch, Generation) else ()
+    if isinstance(batch, Batch):
+        return batch.configurations[candidate].name
+    conditions = batch.conditions if isinstance(batch, Batch) else ()
     return conditions[candidate].name if conditions else ""
 
 
@@ -82,7 +82,7 @@ def export_rows(state: RunState) -> list[Row]:
                 "status": str(event.status),
                 "charged_ms": event.charged_ms,
                 "recovered": event.recovered,
-                "again": event.again or "",
+                "retry": event.retry,
                 **{f"knob.{name}": value for name, value in knobs.items()},
                 **{f"metric.{name}": value for name, value in sorted(event.metrics.items())},
             }

@@ -13,9 +13,9 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from budgets.campaign.matrix import Matrix, matrix_of
 from budgets.events import Reserved
 from budgets.ledger import LEDGER
+from budgets.matrix import Matrix, matrix_of
 from budgets.plan import CampaignTerms, Condition, Factor
 from budgets.state import RunState
 from budgets.storage import document, read_plain, write_aside
@@ -208,7 +208,7 @@ def manifest_of_runs(
 
 def _place(state: RunState, candidate: int, seed: int) -> str:
     """The directory of its last attempt, or of the first to come."""
-    tries = state.generations[0].tries.get((candidate, seed), ()) if state.generations else ()
+    tries = state.generations[0].attempts.get((candidate, seed), ()) if state.generations else ()
     first = Reserved(generation=0, candidate=candidate, seed=seed, attempt=1, reserve_ms=0)
     return attempt_place(tries[-1].reserved if tries else first)
 

@@ -53,7 +53,7 @@ def measured(state: RunState, event: Settled) -> dict[str, Any]:
         "train_flops": event.train_flops,
         "peak_memory_bytes": event.peak_memory_bytes,
         "elapsed_seconds": (accounts.wall_ms - before) / 1000,
-        "evaluations": accounts.evaluations + accounts.apart,
+        "evaluations": accounts.evaluations + accounts.comparisons,
         **in_time(state),
     }
 
@@ -69,9 +69,9 @@ def _place(state: RunState, event: Settled) -> dict[str, Any]:
     """Which evaluation it was: of a condition, of an arm of a panel, of a generation."""
     if state.plan.campaign is not None:
         return {"condition": state.plan.campaign.conditions[event.candidate].name}
-    if event.panel is not None:
-        arm = state.panels[event.panel, event.generation].arms[event.candidate]
-        return {"panel": event.panel, "number": event.generation, "arm": arm.name}
+    if event.comparison is not None:
+        own = state.comparisons[event.comparison].configurations[event.candidate]
+        return {"comparison": event.comparison, "configuration": own.name}
     return {"generation": event.generation, "candidate": event.candidate}
 
 
@@ -104,7 +104,7 @@ def _append(path: Path, data: bytes) -> None:
 def complete(directory: Path, state: RunState) -> None:
     """Write the file again unless it has a line for each evaluation that is over."""
     path = directory / METRICS
-    expected = state.accounts.evaluations + state.accounts.apart
+    expected = state.accounts.evaluations + state.accounts.comparisons
     found = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
     if found.count(b"\n") != expected or (found and not found.endswith(b"\n")):
         write(directory, read(directory / LEDGER).records)

@@ -1,7 +1,7 @@
 """What a plan says of its objective, as the objective's own models."""
 
 from budgets.plan import Plan
-from budgets.state import Batch, Generation
+from budgets.state import Batch
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import SearchSpace
@@ -34,6 +34,5 @@ def same_objective(plan: Plan) -> Objective:
 
 def knobs_of(batch: Batch, candidate: int, space: SearchSpace) -> dict[str, float]:
     """Those of the candidate's point; a campaign's conditions have their own."""
-    if isinstance(batch, Generation) and batch.conditions:
-        return dict(batch.conditions[candidate].knobs)
-    return space.decode(batch.points[candidate])
+    own = batch.configurations[candidate]
+    return space.decode(own.point) if own.knobs is None else dict(own.knobs)

@@ -5,9 +5,7 @@ from typing import Literal
 
 from budgets.state import RunState
 from budgets.stats import Gain
-from budgets.verdict.finalists import recommendation, stood_for, winner
-from budgets.verdict.findings import findings, title
-from budgets.verdict.gains import winner_means
+from budgets.verdict import findings, recommendation, stood_for, title, winner, winner_means
 from objectives.space import SearchSpace
 from orchestrator.records.planned import space_of
 

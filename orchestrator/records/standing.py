@@ -68,7 +68,7 @@ def goes_on(state: RunState, now: datetime) -> bool:
         return False
     if _is_here(state):
         return not owner_is_gone(state.opened[-1].owner)
-    worst = max((t.reserved.reserve_ms for t in state.open_tries()), default=0) / 1000
+    worst = max((t.reserved.reserve_ms for t in state.running_attempts()), default=0) / 1000
     return _silent_seconds(state, now) <= worst + PATIENCE_SECONDS
 
 

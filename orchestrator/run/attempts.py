@@ -17,7 +17,8 @@ from budgets.failures import cause_of, is_lost, is_unexplained, was_given_up
 from budgets.formatting import one_line
 from budgets.ledger import Ledger, Record
 from budgets.rules import refusal_of
-from budgets.state import Batch, Observer, RunState, Try, apply, ticked
+from budgets.state import Attempt as Tried
+from budgets.state import Batch, Observer, RunState, apply, ticked
 from budgets.storage import unused
 from objectives.registry import varied
 from orchestrator.execution.api import Attempt, Outcome
@@ -76,7 +77,7 @@ class Run:
 
         An attempt that nobody here has cancelled was lost, whoever told its supervisor to end.
         """
-        for attempt in self.state.open_tries():
+        for attempt in self.state.running_attempts():
             if attempt_id(self.state, attempt.reserved) == outcome.attempt_id:
                 end = settled(attempt.reserved, outcome)
                 if end.status is Status.CANCELLED and not may_be_cancelled:
@@ -89,7 +90,7 @@ class Run:
         if own.status is not Status.ERROR or not (why := self.ledger.full_disk()):
             return own
         cause = one_line(f"{why}. Then: {own.cause}")
-        return replace(own, status=Status.LOST, again=None, cause=cause)
+        return replace(own, status=Status.LOST, retry=False, cause=cause)
 
     def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
         """Set an attempt's worst case aside and make its directory; or say why not.
@@ -112,11 +113,11 @@ class Run:
 
     def _next(self, batch: Batch, candidate: int, seed: int) -> tuple[Reserved, Attempt]:
         reserved = Reserved(
-            panel=batch.panel,
+            comparison=batch.comparison,
             generation=batch.number,
             candidate=candidate,
             seed=seed,
-            attempt=len(batch.tries.get((candidate, seed), ())) + 1,
+            attempt=len(batch.attempts.get((candidate, seed), ())) + 1,
             reserve_ms=0,
             slot=self.state.accounts.free_slot,
         )
@@ -127,13 +128,14 @@ class Run:
         """Why it may not start now: a longer variant may take more than what is left."""
         batch = self.state.batch(reserved)
         refusal = refusal_of(self.state, batch, reserved.candidate, accounts)
-        return refusal or accounts.refusal(reserved.reserve_ms, apart=batch.panel is not None)
+        compares = batch.comparison is not None
+        return refusal or accounts.refusal(reserved.reserve_ms, compares=compares)
 
     def attempt(self, reserved: Reserved) -> Attempt:
         """The attempt a reservation is for: the same one whenever it is asked for."""
         plan, batch = self.state.plan, self.state.batch(reserved)
         spec = spec_of(plan)
-        if changed := batch.settings(reserved.candidate):
+        if changed := batch.configurations[reserved.candidate].settings:
             spec = varied(spec, changed)
         return Attempt(
             attempt_id=attempt_id(self.state, reserved),
@@ -141,7 +143,7 @@ class Run:
             objective=spec,
             knobs=knobs_of(batch, reserved.candidate, space_of(plan)),
             seed=reserved.seed,
-            limits=plan.limits.stretched(batch.length(reserved.candidate)),
+            limits=plan.limits.stretched(batch.configurations[reserved.candidate].cost_factor),
             owner=self.owner,
             pinned=plan.provenance,
             avoid=avoided(before(batch, reserved)),
@@ -174,11 +176,11 @@ def settle_abandoned(run: Run) -> None:
 
     None of this process's may be in flight.
     """
-    for abandoned in run.state.open_tries():
+    for abandoned in run.state.running_attempts():
         settle_one_abandoned(run, abandoned)
 
 
-def settle_one_abandoned(run: Run, abandoned: Try) -> None:
+def settle_one_abandoned(run: Run, abandoned: Tried) -> None:
     """Settle an attempt that another process began, once nothing of it is alive here."""
     attempt = run.attempt(abandoned.reserved)
     wait_seconds = 2 * attempt.limits.grace_seconds + 5
@@ -186,7 +188,7 @@ def settle_one_abandoned(run: Run, abandoned: Try) -> None:
     run.record(judged(run.state, _end_of_abandoned(abandoned, found)))
 
 
-def _end_of_abandoned(abandoned: Try, found: Outcome | Unstarted | Unknown) -> Settled:
+def _end_of_abandoned(abandoned: Tried, found: Outcome | Unstarted | Unknown) -> Settled:
     if isinstance(found, Outcome):
         return settled(abandoned.reserved, found, recovered=True)
     if isinstance(found, Unstarted):
@@ -204,10 +206,10 @@ def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
 
     So nobody takes a result for that of another point, whatever became of the ledger in between.
     """
-    batch = state.batch(reserved)
-    identity = f"{state.genesis}/{attempt_place(reserved)}/{batch.points[reserved.candidate]}"
-    if changed := batch.settings(reserved.candidate):
-        identity += f"/{sorted(changed.items())}"
+    own = state.batch(reserved).configurations[reserved.candidate]
+    identity = f"{state.genesis}/{attempt_place(reserved)}/{own.point}"
+    if own.settings:
+        identity += f"/{sorted(own.settings.items())}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
@@ -239,7 +241,7 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
         measured = {name: getattr(measurement, name) for name in fields}
         measured["metrics"] = {k: v for k, v in measurement.metrics.items() if math.isfinite(v)}
     return Settled(
-        panel=reserved.panel,
+        comparison=reserved.comparison,
         generation=reserved.generation,
         candidate=reserved.candidate,
         seed=reserved.seed,
@@ -258,19 +260,19 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
     )
 
 
-def ends(tries: Iterable[Try]) -> tuple[Settled, ...]:
+def ends(tries: Iterable[Tried]) -> tuple[Settled, ...]:
     """How those ended that have."""
     return tuple(attempt.settled for attempt in tries if attempt.settled is not None)
 
 
 def before(batch: Batch, place: Reserved | Settled) -> tuple[Settled, ...]:
     """How the tries at the same evaluation ended that came earlier."""
-    return ends(batch.tries.get((place.candidate, place.seed), ())[: place.attempt - 1])
+    return ends(batch.attempts.get((place.candidate, place.seed), ())[: place.attempt - 1])
 
 
 def avoided(earlier: tuple[Settled, ...]) -> str:
     """The device that the next try keeps away from, if it can; empty where any will do."""
-    return next((end.device for end in earlier if end.again == "elsewhere"), "")
+    return next((end.device for end in earlier if end.retry), "")
 
 
 def judged(state: RunState, end: Settled) -> Settled:
@@ -286,8 +288,8 @@ def judged(state: RunState, end: Settled) -> Settled:
     if cause.whose in ("infrastructure", "setup"):
         return _given_up(state, replace(end, status=Status.LOST))
     earlier = before(state.batch(end), end)
-    if cause.whose == "ambiguous" and all(one.again != "elsewhere" for one in earlier):
-        return replace(end, again="elsewhere")
+    if cause.whose == "ambiguous" and all(not one.retry for one in earlier):
+        return replace(end, retry=True)
     return end
 
 
@@ -302,19 +304,19 @@ def _given_up(state: RunState, lost: Settled) -> Settled:
     counted = [e for e in ended if is_unexplained(e.status, e.cause) and not e.recovered]
     if lost not in counted or len(counted) < limit:
         return lost
-    session = batch.tries[lost.candidate, lost.seed][lost.attempt - 1].session
+    session = batch.attempts[lost.candidate, lost.seed][lost.attempt - 1].session
     if not any(_most_losses(tries, before=session) >= limit for tries in _all_tries(state)):
         return lost
     cause = one_line(f"lost {len(counted)} times: {lost.cause}")
     return replace(lost, status=Status.ERROR, cause=cause)
 
 
-def _all_tries(state: RunState) -> Iterator[tuple[Try, ...]]:
+def _all_tries(state: RunState) -> Iterator[tuple[Tried, ...]]:
     """Of every evaluation."""
-    return (tries for batch in state.batches() for tries in batch.tries.values())
+    return (tries for batch in state.batches() for tries in batch.attempts.values())
 
 
-def _most_losses(tries: tuple[Try, ...], before: int) -> int:
+def _most_losses(tries: tuple[Tried, ...], before: int) -> int:
     """How many of them one session lost, of those before that one."""
     lost = (t for t in tries if t.settled and is_lost(t.settled.status, t.settled.cause))
     return max(Counter(t.session for t in lost if t.session < before).values(), default=0)

@@ -1,6 +1,6 @@
 """The loop of a run, readable aloud: ask, reserve, evaluate, settle, tell, judge."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,16 +15,16 @@ from budgets.rules import (
     place_of,
     refused,
 )
-from budgets.schedule import at_work, awaited, can_ask, next_step, search_is_over
-from budgets.state import Batch, Generation, RunState
-from budgets.verdict.decision import decide
+from budgets.schedule import blocking_batches, can_ask, next_action, open_batches, search_is_over
+from budgets.state import Batch, RunState
+from budgets.verdict import decide
 from orchestrator.capacity import Pace
 from orchestrator.execution.api import Executor
 from orchestrator.plan.comparisons import due
 from orchestrator.plan.seeds import evaluation_seeds
 from orchestrator.run.attempts import Run, avoided, ends, has_begun, settle_one_abandoned
 
-Owed = tuple[Batch, tuple[int, int]]
+Pending = tuple[Batch, tuple[int, int]]
 """An evaluation of a batch: candidate and seed."""
 
 WAIT_SECONDS = 0.5
@@ -56,7 +56,7 @@ class Proposer(Protocol):
     def distances(self) -> tuple[float, ...]:
         """Of the points asked, from the distribution they were drawn from; empty if from none."""
 
-    def tell(self, generation: Generation) -> GenerationTold | None: ...
+    def tell(self, generation: Batch) -> GenerationTold | None: ...
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Given:
     def distances(self) -> tuple[float, ...]:
         return ()
 
-    def tell(self, generation: Generation) -> None:
+    def tell(self, generation: Batch) -> None:
         """There is nobody to learn."""
 
 
@@ -87,7 +87,7 @@ class Loop:
     proposer: Proposer
     executor: Executor
     stop: Stop
-    closed: Callable[[Run, Generation | None], None]
+    closed: Callable[[Run, Batch | None], None]
     pace: Pace = field(default_factory=Pace)
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - nobody looks
 
@@ -103,7 +103,7 @@ class Loop:
             if (panel := due(self.run.state)) is not None:
                 self.run.record(panel)
                 continue
-            if next_step(self.run.state) == "decide":
+            if next_action(self.run.state) == "decide":
                 if not self._drained():
                     return INTERRUPTED
                 self._decide()
@@ -158,7 +158,7 @@ class Loop:
         return INTERRUPTED if stop.requested else None
 
     def _is_awaited(self) -> bool:
-        return any(not batch.closed for batch in awaited(self.run.state))
+        return any(not batch.closed for batch in blocking_batches(self.run.state))
 
     def _hear(self) -> None:
         """Settle what has ended within one look."""
@@ -174,11 +174,9 @@ class Loop:
         return not self.run.state.accounts.holds
 
     def _dispatch(self) -> Reading | None:
-        """Start what is owed while a slot is free; what holds up what is awaited, if anything."""
-        run, waited_for = self.run, awaited(self.run.state)
-        while owed := _owed(run.state):
-            if not self.executor.free() or (next_one := self._startable(owed)) is None:
-                return None
+        """Start pending evaluations while a slot is free; say what holds up those waited for."""
+        run, waited_for = self.run, blocking_batches(self.run.state)
+        while self.executor.free() and (next_one := self._startable()) is not None:
             batch, key = next_one
             if no_room := run.ledger.full_disk():
                 return disk_full(place_of(run.state, batch), no_room)
@@ -190,27 +188,27 @@ class Loop:
                 is_awaited = any(batch is other for other in waited_for)
                 return refused(run.state, batch, attempt) if is_awaited else None
             if has_begun(attempt):
-                settle_one_abandoned(run, batch.tries[key][-1])
+                settle_one_abandoned(run, batch.attempts[key][-1])
             else:
                 self.executor.submit(attempt)
         return None
 
-    def _startable(self, owed: list[Owed]) -> Owed | None:
-        """The first that finds a slot: a second try waits for one on another device."""
-        for batch, key in owed:
-            avoid = avoided(ends(batch.tries.get(key, ())))
+    def _startable(self) -> Pending | None:
+        """The first that finds a slot: a retry waits for one on another device."""
+        for batch, key in _pending(self.run.state):
+            avoid = avoided(ends(batch.attempts.get(key, ())))
             if not avoid or self.executor.free(avoid):
                 return batch, key
         return None
 
 
-def _owed(state: RunState) -> list[Owed]:
+def _pending(state: RunState) -> Iterator[Pending]:
     """What is to be done, in the order of its urgency."""
-    return [(batch, key) for batch in at_work(state) for key in batch.owed()]
+    return ((batch, key) for batch in open_batches(state) for key in batch.pending)
 
 
 def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
-    number, points = state.asked, proposer.ask()
+    number, points = state.begun, proposer.ask()
     return GenerationAsked(
         generation=number,
         points=points,

@@ -12,9 +12,9 @@ from typing import Self
 from budgets.events import Owner
 from budgets.formatting import counted
 from budgets.ledger import LEDGER, Clock, Ledger, read
-from budgets.plan import Plan, Varied
+from budgets.plan import Plan, Variant
 from budgets.rules import Ruling, ruling_of
-from budgets.state import Generation, Observer, RunState
+from budgets.state import Batch, Observer, RunState
 from budgets.storage import DISK, Storage, read_plain
 from objectives import registry
 from objectives.api import Objective, SetupError
@@ -180,7 +180,7 @@ class Session:
 
     def _take_up(self, directory: Path, run: Run, slots: Slots, overrides: Overrides) -> None:
         """Put this session on record, and make good what earlier ones have left undone."""
-        if not run.state.open_tries():  # whose ends may yet make a rule fire
+        if not run.state.running_attempts():  # whose ends may yet make a rule fire
             for rule, reason in overrides[:1]:
                 refuse_override(run.state, rule, reason)  # before anything is written
         run.record(opened(run.owner, slots, self.command))
@@ -208,7 +208,7 @@ class Session:
         self._say_new_warnings()
         self.look(run)
 
-    def _closed(self, run: Run, generation: Generation | None) -> None:
+    def _closed(self, run: Run, generation: Batch | None) -> None:
         self._say_new_warnings()
         is_generation = run.state.plan.search is not None and generation is not None
         self.reports.closed(run.directory, run.state, is_generation=is_generation)
@@ -261,12 +261,12 @@ def preflight(objective: Objective, plan: Plan) -> Iterator[str]:
             raise SetupError(f"{varied.label}: {error}") from error
 
 
-def _varied(plan: Plan) -> Iterator[Varied]:
+def _varied(plan: Plan) -> Iterator[Variant]:
     """What else than the objective itself the plan is sure to evaluate."""
     if plan.proxy is not None:
-        yield plan.proxy.varied
+        yield plan.proxy.variant
     for condition in () if plan.campaign is None else plan.campaign.conditions:
-        yield Varied(label=condition.name, settings=condition.settings)
+        yield Variant(label=condition.name, settings=condition.settings)
 
 
 class Paces:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from budgets.events import Guided
-from budgets.state import Generation
+from budgets.state import Batch
 from orchestrator.search.arithmetic import Array, dot, eigh
 from orchestrator.search.strategy import Strategy
 from orchestrator.search.surrogate import Whole, fit, minimum
@@ -37,9 +37,7 @@ LARGEST_HELD = 0.2
 """Of a knob's range: a longer step may shrink to this, whatever the noise."""
 
 
-def guided(
-    seen: Sequence[Generation], latest: int, strategy: Strategy, before: float
-) -> Guided | None:
+def guided(seen: Sequence[Batch], latest: int, strategy: Strategy, before: float) -> Guided | None:
     """What a model of the generations `seen` advises after the `latest` so many candidates.
 
     `before` is the step that they were drawn with. None where the scores are too few to say
@@ -55,7 +53,7 @@ class _Data(NamedTuple):
     generations: Whole  # (n,), their numbers
 
 
-def _data(generations: Sequence[Generation]) -> _Data | None:
+def _data(generations: Sequence[Batch]) -> _Data | None:
     """None where a model would follow the noise."""
     scores = [score for generation in generations for score in generation.scores()]
     healthy = [score for score in scores if score is not None]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from budgets.events import GenerationTold, Guided
-from budgets.state import Generation
+from budgets.state import Batch
 from orchestrator.records.diverged import ReplayError
 from orchestrator.search.landscape import Point
 
@@ -18,7 +18,7 @@ GUIDE_TOLERANCE = 1e-2
 """The same for where a model would put the mean: its lowest point lies in a flat place."""
 
 
-def compare_points(generation: Generation, points: tuple[Point, ...]) -> None:
+def compare_points(generation: Batch, points: tuple[Point, ...]) -> None:
     """Raises ReplayError unless these are the points that the generation was asked at."""
     recorded = np.array(generation.points)
     replayed = np.array(points)
@@ -36,9 +36,7 @@ def compare_told(recorded: GenerationTold, replayed: GenerationTold, *, accept_d
     """Raises ReplayError unless the search stands where the record says it stood."""
     if recorded == replayed:
         return
-    pairs = zip(
-        (*recorded.favourite, recorded.sigma), (*replayed.favourite, replayed.sigma), strict=True
-    )
+    pairs = zip((*recorded.mean, recorded.sigma), (*replayed.mean, replayed.sigma), strict=True)
     drift = max(abs(a - b) for a, b in pairs)
     _check_drift(
         recorded.generation,

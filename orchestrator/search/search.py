@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from budgets.events import GenerationTold, Guided
-from budgets.plan import SearchMethod, SearchTerms
-from budgets.state import Generation, fitness
+from budgets.plan import Configuration, SearchMethod, SearchTerms
+from budgets.state import Batch, fitness
 from orchestrator.search.directions import Chained, Independent, MirroredOrthogonal
 from orchestrator.search.guide import guided
 from orchestrator.search.landscape import Landscape, Point
@@ -33,7 +33,7 @@ class Search:
         self._terms = terms
         self._population = population
         self._generation = 0
-        self._seen: list[Generation] = []  # told
+        self._seen: list[Batch] = []  # told
         self._strategy = self._first_strategy()
 
     def _first_strategy(self) -> Strategy:
@@ -61,24 +61,24 @@ class Search:
         """The search's distribution as it stands: what it has learned, and draws from."""
         return self._strategy.landscape()
 
-    def tell(self, generation: Generation) -> GenerationTold:
+    def tell(self, generation: Batch) -> GenerationTold:
         """Learn from a closed generation, once; says where the search stands afterwards."""
         compare_points(generation, self.ask())
         return self._tell(generation, self._modelled)
 
-    def _tell(self, generation: Generation, adviser: "_Adviser") -> GenerationTold:
+    def _tell(self, generation: Batch, adviser: "_Adviser") -> GenerationTold:
         advice = self._learn(generation, adviser)
         strategy = self._strategy
         return GenerationTold(
             generation=generation.number,
             digest=strategy.digest(),
-            favourite=strategy.favourite,
+            mean=strategy.favourite,
             sigma=strategy.sigma,
             axis_ratio=strategy.axis_ratio,
             guided=advice,
         )
 
-    def _learn(self, generation: Generation, adviser: "_Adviser") -> Guided | None:
+    def _learn(self, generation: Batch, adviser: "_Adviser") -> Guided | None:
         """Tell the strategy, and follow the adviser."""
         self._generation += 1
         before = self._strategy.sigma
@@ -98,7 +98,7 @@ class Search:
 
     def replay(
         self,
-        generations: Iterable[Generation],
+        generations: Iterable[Batch],
         *,
         accept_drift: bool = False,
         with_models: bool = False,
@@ -139,12 +139,14 @@ def landscape_of_noise(terms: SearchTerms, population: int, generations: int) ->
     for number in range(generations):
         points = search.ask()
         drawn = tuple(float(score) for score in rng.standard_normal(len(points)))
-        search._learn(_Noise(number, points, seeds=(), drawn=drawn), lambda _: None)
+        tried = tuple(Configuration(name="", point=point) for point in points)
+        seeds = ((),) * len(tried)
+        search._learn(_Noise(None, number, tried, seeds, drawn=drawn), lambda _: None)
     return search.landscape()
 
 
 @dataclass(slots=True, kw_only=True)
-class _Noise(Generation):
+class _Noise(Batch):
     """Scores that were drawn, not evaluated."""
 
     drawn: tuple[float, ...]

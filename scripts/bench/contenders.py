@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from budgets.plan import SearchMethod, SearchTerms
-from budgets.state import Generation, RunState
-from budgets.verdict.finalists import stood_for
+from budgets.plan import Configuration, SearchMethod, SearchTerms
+from budgets.state import Batch, RunState
+from budgets.verdict import stood_for
 from orchestrator.plan.resolve import SIGMA0 as FIRST_STEPS
 from orchestrator.search import Search
 from scripts.bench.problems import VERSION, Array, Point, keyed, reflected
@@ -22,7 +22,7 @@ from scripts.bench.race import BestSeen, Contender, Start, Trial
 
 
 @dataclass(slots=True, kw_only=True)
-class _Scored(Generation):
+class _Scored(Batch):
     """Scores without attempts."""
 
     found: tuple[float | None, ...]
@@ -35,7 +35,7 @@ class _Scored(Generation):
 class _Story:
     """Of a run's state, what its recommendation is made from."""
 
-    told: list[Generation] = field(default_factory=list)
+    completed: list[Batch] = field(default_factory=list)
 
 
 class Ours:
@@ -57,11 +57,12 @@ class Ours:
         if all(score is None for score in scores):
             self._is_paused = True  # as a run is, when nothing of a generation is healthy
             return
-        points, found = tuple(trial.point for trial in trials), tuple(scores)
-        number = self._search.generation
-        generation = _Scored(number=number, points=points, seeds=(1,), found=found)
+        tried = tuple(Configuration(name="", point=trial.point) for trial in trials)
+        number, found = self._search.generation, tuple(scores)
+        seeds = ((1,),) * len(tried)
+        generation = _Scored(None, number, tried, seeds, found=found)
         told = self._search.tell(generation)
-        self._story.told.append(replace(generation, told=told))
+        self._story.completed.append(replace(generation, told=told))
 
     def recommend(self) -> Point:
         return stood_for(cast("RunState", self._story)) or self._default
@@ -161,7 +162,7 @@ def strategy(start: Start, sigma0: float, population: int | None) -> Any:
 
 
 class Pycma:
-    """Generation by generation; NaN for a failure, which it takes as the median."""
+    """Batch by generation; NaN for a failure, which it takes as the median."""
 
     def __init__(self, start: Start, sigma0: float, population: int | None, best: bool) -> None:
         self._es = strategy(start, sigma0, population)
@@ -306,7 +307,7 @@ def surrogate(*, in_blocks: bool) -> Callable[[Start], Contender]:
 
 
 class Cmaes:
-    """Generation by generation; a failure counts as infinitely bad. Recommends the mean."""
+    """Batch by generation; a failure counts as infinitely bad. Recommends the mean."""
 
     def __init__(self, start: Start, lr_adapt: bool) -> None:
         from cmaes import CMA
@@ -484,7 +485,7 @@ def _files(modules: tuple[str, ...]) -> Iterator[Path]:
         yield from sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]
 
 
-SEARCH = ("orchestrator.search", "budgets.verdict.finalists")
+SEARCH = ("orchestrator.search", "budgets.verdict")
 
 ENTRIES: dict[str, Entry] = {
     "ours": Entry(ours("guided"), sources=SEARCH),

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from budgets.events import Grade, NoGo
-from budgets.state import Generation, Panel, RunState
-from budgets.verdict.decision import conditions
-from budgets.verdict.finalists import BASELINE, winner
+from budgets.state import Batch, RunState
+from budgets.verdict import BASELINE, conditions, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.matrix.calibrate import calibrate
@@ -92,7 +91,7 @@ class Trial:
 class _QuietSession(Session):
     """A session that writes its ledgers and no reports."""
 
-    def _closed(self, run: Run, generation: Generation | None) -> None:
+    def _closed(self, run: Run, generation: Batch | None) -> None:
         """Nobody reads them."""
 
 
@@ -132,8 +131,8 @@ def ending(trial: Trial, seed: int, root: Path) -> Ending:
         rules=tuple(dict.fromkeys(fired.rule for fired in state.fired)),
         grade=None if decided is None else decided.grade,
         no_go=None if decided is None else decided.no_go,
-        arm="" if decided is None else decided.arm,
-        gain=None if decided is None else _true_gain(state, decided.arm),
+        arm="" if decided is None else decided.configuration,
+        gain=None if decided is None else _true_gain(state, decided.configuration),
         winner="" if best is None else best.name,
         winner_gain=None if best is None else _true_gain(state, best.name),
         missing=tuple(condition.rule for condition in conditions(state) if not condition.met),
@@ -142,15 +141,15 @@ def ending(trial: Trial, seed: int, root: Path) -> Ending:
 
 def _true_gain(state: RunState, arm: str) -> float | None:
     """What the finalist of that name gains without noise; None where it has no score."""
-    baseline = _noise_free(state.panel("reference"), BASELINE)
-    score = _noise_free(state.panel("finalists"), arm)
+    baseline = _noise_free(state.comparison("reference"), BASELINE)
+    score = _noise_free(state.comparison("finalists"), arm)
     return None if baseline is None or score is None else (baseline - score) / abs(baseline)
 
 
-def _noise_free(panel: Panel | None, name: str) -> float | None:
+def _noise_free(panel: Batch | None, name: str) -> float | None:
     if panel is None:
         return None
-    places = {arm.name: place for place, arm in enumerate(panel.arms)}
+    places = {arm.name: place for place, arm in enumerate(panel.configurations)}
     own = (r for r in panel.results() if r.candidate == places.get(name) and r.score is not None)
     found = [result.metrics["noise_free_score"] for result in own]
     return fmean(found) if found else None

@@ -124,7 +124,7 @@ class Books:
                 place = _key(event), event["attempt"]
                 assert found[place].status is None, f"{place} is settled twice"
                 result = {name: event[name] for name in Attempt._fields[3:-1]}
-                final = event["again"] is None and event["status"] not in ("lost", "cancelled")
+                final = not event["retry"] and event["status"] not in ("lost", "cancelled")
                 found[place] = found[place]._replace(**result, is_final=final)
         return list(found.values())
 
@@ -167,11 +167,11 @@ class Books:
     def comparisons(self) -> dict[str, dict[str, Any]]:
         """Of each comparison its configurations: name, point, changed settings, seeds."""
         return {
-            f"{asked['panel']} {asked['number']}": {
+            f"{asked['comparison']} 0": {
                 arm["name"]: {"point": arm["point"], "settings": arm["settings"], "seeds": seeds}
-                for arm, seeds in zip(asked["arms"], asked["seeds"], strict=True)
+                for arm, seeds in zip(asked["configurations"], asked["seeds"], strict=True)
             }
-            for asked in self.events("panel_asked")
+            for asked in self.events("comparison_asked")
         }
 
     def scores(self, comparison: str, arm: str) -> dict[int, float | None]:
@@ -312,11 +312,11 @@ def _milliseconds(at: str) -> int:
 def _verdict(event: dict[str, Any]) -> Verdict:
     point = None if event["point"] is None else tuple(event["point"])
     numbers = event["gain"], event["lower"]
-    return Verdict(event["grade"], event["no_go"], event["arm"], point, *numbers)
+    return Verdict(event["grade"], event["no_go"], event["configuration"], point, *numbers)
 
 
 def _key(event: dict[str, Any]) -> Key:
-    batch = SEARCH if event["panel"] is None else event["panel"]
+    batch = SEARCH if event["comparison"] is None else event["comparison"]
     return batch, event["generation"], event["candidate"], event["seed"]
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 from budgets.events import (
+    ComparisonAsked,
     Concluded,
     Event,
     Fired,
@@ -17,7 +18,6 @@ from budgets.events import (
     Opened,
     Overridden,
     Owner,
-    PanelAsked,
     Planned,
     Reserved,
     Settled,
@@ -25,22 +25,22 @@ from budgets.events import (
 )
 from budgets.ledger import Clock, Ledger, Record
 from budgets.plan import (
-    Arm,
     Calibration,
     Caps,
+    ComparisonName,
+    Configuration,
     Confirmation,
     Devices,
     Envelope,
     Limits,
-    PanelName,
     Plan,
     Rung,
     Sample,
     SearchTerms,
     Thresholds,
-    Varied,
+    Variant,
 )
-from budgets.state import Generation, RunState, apply, begin
+from budgets.state import Batch, RunState, apply, begin
 
 Outcome = float | Status
 """A healthy evaluation's score, or how it failed."""
@@ -97,9 +97,9 @@ def small_plan(**fields: Any) -> Plan:
 PICKING, FRESH, ON_RUNG = (11, 12, 13), tuple(range(21, 29)), (31, 32)
 """Seeds of a confirmation: to pick the winner on, to judge it on, and with more FLOPs."""
 
-OFF = Varied(label="synapses off", settings={"model": "gpt"})
-EQUAL = Varied(label="synapses off at equal seconds (1.5 x FLOPs)", settings={"model": "gpt"})
-LONGER = Varied(label="4 x FLOPs", settings={"factor": 4}, length=4.0)
+OFF = Variant(label="synapses off", settings={"model": "gpt"})
+EQUAL = Variant(label="synapses off at equal seconds (1.5 x FLOPs)", settings={"model": "gpt"})
+LONGER = Variant(label="4 x FLOPs", settings={"factor": 4}, cost_factor=4.0)
 
 
 def confirmation(**fields: Any) -> Confirmation:
@@ -110,7 +110,7 @@ def confirmation(**fields: Any) -> Confirmation:
         "luckiest": 2,
         "control_seeds": 5,
         "controls": (OFF,),
-        "rung": Rung(factor=4.0, seeds=len(ON_RUNG), varied=LONGER),
+        "rung": Rung(factor=4.0, seeds=len(ON_RUNG), variant=LONGER),
         **fields,
     }
     return Confirmation.model_validate(values)
@@ -172,10 +172,8 @@ def settled(reservation: Reserved, outcome: Outcome = 1.0, **fields: Any) -> Set
     return Settled(**values)
 
 
-def told(number: int = 0, favourite: tuple[float, ...] = (0.4, 0.6)) -> GenerationTold:
-    return GenerationTold(
-        generation=number, digest="d" * 32, favourite=favourite, sigma=0.2, axis_ratio=1.5
-    )
+def told(number: int = 0, mean: tuple[float, ...] = (0.4, 0.6)) -> GenerationTold:
+    return GenerationTold(generation=number, digest="d" * 32, mean=mean, sigma=0.2, axis_ratio=1.5)
 
 
 class Story:
@@ -203,7 +201,7 @@ class Story:
         return self.state
 
     @property
-    def current(self) -> Generation:
+    def current(self) -> Batch:
         assert self.state.current is not None
         return self.state.current
 
@@ -224,7 +222,7 @@ class Story:
             candidate,
             generation=self.current.number,
             seed=seed,
-            attempt=len(self.current.tries.get((candidate, seed), ())) + 1,
+            attempt=len(self.current.attempts.get((candidate, seed), ())) + 1,
             reserve_ms=self.state.plan.limits.reserve_ms,
         )
         self.say(reservation)
@@ -234,15 +232,15 @@ class Story:
         reservation = self.reserve(candidate, fields.pop("seed", 5))
         return self.say(settled(reservation, outcome, **fields))
 
-    def score(self, *outcomes: Outcome, **fields: Any) -> Generation:
+    def score(self, *outcomes: Outcome, **fields: Any) -> Batch:
         """A whole generation with these outcomes, one a candidate; not told yet."""
         self.ask(candidates=len(outcomes))
         for candidate, outcome in enumerate(outcomes):
             self.evaluate(candidate, outcome, **fields)
         return self.state.generations[-1]
 
-    def tell(self, favourite: tuple[float, ...] = (0.4, 0.6)) -> RunState:
-        return self.say(told(self.current.number, favourite))
+    def tell(self, mean: tuple[float, ...] = (0.4, 0.6)) -> RunState:
+        return self.say(told(self.current.number, mean))
 
     def finish(self) -> RunState:
         """All planned generations, every evaluation healthy."""
@@ -254,17 +252,21 @@ class Story:
 
     def compare(
         self,
-        name: PanelName,
-        arms: Sequence[Arm],
+        name: ComparisonName,
+        arms: Sequence[Configuration],
         outcomes: Sequence[Mapping[int, Outcome]],
         **fields: Any,
     ) -> RunState:
         """A whole panel with these outcomes, of each arm by seed."""
-        self.say(PanelAsked(panel=name, arms=tuple(arms), seeds=tuple(map(tuple, outcomes))))
+        self.say(
+            ComparisonAsked(
+                comparison=name, configurations=tuple(arms), seeds=tuple(map(tuple, outcomes))
+            )
+        )
         for candidate, own in enumerate(outcomes):
             for seed, outcome in own.items():
-                reservation = reserved(candidate, panel=name, seed=seed)
-                self.say(reservation, settled(reservation, outcome, panel=name, **fields))
+                reservation = reserved(candidate, comparison=name, seed=seed)
+                self.say(reservation, settled(reservation, outcome, comparison=name, **fields))
         return self.state
 
 
@@ -307,12 +309,12 @@ def told_of(
     story = Story(plan)
     confirmed = story.state.plan.confirmation
     fresh = FRESH[: 0 if confirmed is None else confirmed.seeds]
-    arms, outcomes = [Arm(name="baseline", point=BASE)], [baseline]
+    arms, outcomes = [Configuration(name="baseline", point=BASE)], [baseline]
     if incumbent is not None:
-        arms.append(Arm(name="incumbent", point=BETTER))
+        arms.append(Configuration(name="incumbent", point=BETTER))
         outcomes.append(incumbent)
     if control is not None:
-        arms.append(Arm(name=OFF.label, point=BASE, settings=OFF.settings))
+        arms.append(Configuration(name=OFF.label, point=BASE, settings=OFF.settings))
         outcomes.append(control)
     seeds = [(*PICKING, *fresh), *(fresh for _ in arms[1:])]
     story.compare(
@@ -328,7 +330,9 @@ def told_of(
     if finalists is None and winner is None:
         return story
     names = FINALISTS if finalists is None else finalists
-    compared = [Arm(name=n, point=(0.4, 0.6 + 0.01 * place)) for place, n in enumerate(names)]
+    compared = [
+        Configuration(name=n, point=(0.4, 0.6 + 0.01 * place)) for place, n in enumerate(names)
+    ]
     given = [o if isinstance(o, tuple) else len(PICKING) * (o,) for o in names.values()]
     story.compare("finalists", compared, [dict(zip(PICKING, o, strict=True)) for o in given])
     if winner is None:
@@ -336,13 +340,13 @@ def told_of(
     arms = [next(arm for arm in compared if arm.name == best)]
     outcomes = [winner]
     if equal is not None:
-        arms.append(Arm(name=EQUAL.label, point=BASE, settings=EQUAL.settings))
+        arms.append(Configuration(name=EQUAL.label, point=BASE, settings=EQUAL.settings))
         outcomes.append(equal)
     scores = [dict(zip(fresh, o, strict=False)) for o in outcomes]
     story.compare("winner", arms, scores, metrics=dict(metrics or {}))
     if rung is not None:
         arms = [
-            Arm(name=n, point=BASE, settings=LONGER.settings, length=4.0)
+            Configuration(name=n, point=BASE, settings=LONGER.settings, cost_factor=4.0)
             for n in ("baseline", best)
         ]
         story.compare("rung", arms, [dict(zip(ON_RUNG, o, strict=True)) for o in rung])

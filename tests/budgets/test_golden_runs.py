@@ -7,15 +7,13 @@ import pytest
 
 from budgets.calibration import luck
 from budgets.effects import campaign_of
-from budgets.following import beginning
 from budgets.ledger import LEDGER, read
 from budgets.liveness import liveness
 from budgets.pace import good_on_devices, idle_hours, slot_hours, timing
-from budgets.plan import Inherited, Plan, Source
-from budgets.proxy.certificate import certificate
+from budgets.proxy import certificate
 from budgets.rules import ruling_of
 from budgets.state import RunState, apply, begin, fold
-from budgets.verdict.finalists import recommendation
+from budgets.verdict import recommendation
 
 RUNS = sorted((Path(__file__).parents[1] / "golden/runs").iterdir())
 
@@ -67,24 +65,3 @@ def test_luck_is_the_best_of_so_many_baselines_and_unknown_without_noise() -> No
     assert luck(calibration, 100, seeds=4) > many  # type: ignore[operator]
     assert luck(calibration, 0) is luck(None, 5) is None
     assert luck(folded("statuses").plan.calibration, 5) is None
-
-
-def test_where_a_search_begins_is_said_of_its_predecessor_and_its_known_settings() -> None:
-    plan = folded("phase2").plan
-    assert plan.search is not None
-    assert plan.source is not None
-    assert "go" in (beginning(plan) or "")
-    assert beginning(folded("go").plan) is None
-
-    def said(source: Source | None, inherited: Inherited | None, known: int) -> str:
-        search = plan.search.model_copy(  # type: ignore[union-attr]
-            update={"inherited": inherited, "known": ((0.5,) * 4,) * known}
-        )
-        changed: Plan = plan.model_copy(update={"source": source, "search": search})
-        return beginning(changed) or ""
-
-    more = plan.source.model_copy(update={"added": ("depth",), "grade": ""})
-    assert "depth" in said(more, None, 0)
-    wide = Inherited(run_id="before", head="0", new=("width",), moved=("lr",))
-    assert all(name in said(None, wide, 0) for name in ("width", "lr"))
-    assert said(None, None, 1) != said(None, None, 2) != ""

@@ -70,7 +70,7 @@ def in_pairs(timed: Timed, seconds: float, candidates: tuple[int, ...] = (0, 1, 
         story.reserve(other)
         timed.turn(seconds)
         for candidate in (one, other):
-            reservation = story.current.tries[candidate, 5][-1].reserved
+            reservation = story.current.attempts[candidate, 5][-1].reserved
             story.say(_settled(reservation, seconds))
     return story.state
 
@@ -231,7 +231,7 @@ def test_what_is_compared_beside_the_search_fills_slots_before_it_takes_rounds(
 def campaign_of(make_story: "MakeStory", **lengths: float) -> "Story":
     """A condition of each length on one seed, asked."""
     conditions = tuple(
-        Condition(name=name, settings={}, knobs={}, length=length)
+        Condition(name=name, settings={}, knobs={}, cost_factor=length)
         for name, length in lengths.items()
     )
     shape = Envelope(population=len(lengths), generations=1, seeds_per_candidate=1)

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from budgets.events import Overridden, PanelAsked, Reserved, Settled, Status
+from budgets import verdict as decision
+from budgets.events import ComparisonAsked, Overridden, Reserved, Settled, Status
 from budgets.plan import (
-    Arm,
     Calibration,
     Caps,
+    Configuration,
     Devices,
     Envelope,
     SearchTerms,
     Thresholds,
 )
 from budgets.rules import RULES, TABLE, Reading, disk_full, judge, readings
-from budgets.verdict import decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def ask(story: "Story", *outcomes: Any, at: tuple[float, ...] = MIDDLE, **fields
 
 
 def close(story: "Story") -> None:
-    for candidate, _ in story.current.owed():
+    for candidate, _ in list(story.current.pending):
         story.evaluate(candidate)
     story.tell()
 
@@ -326,7 +326,7 @@ NO_DATA = "SetupError: cannot read data 'text': No such file or directory."
 def lose(story: "Story", reservation: Reserved, cause: str, **fields: Any) -> None:
     story.say(
         Settled(
-            panel=reservation.panel,
+            comparison=reservation.comparison,
             generation=reservation.generation,
             candidate=reservation.candidate,
             seed=reservation.seed,
@@ -397,14 +397,20 @@ def test_other_losses_say_nothing_of_the_setup(story: "Story", cause: str) -> No
 
 def test_a_comparison_is_held_up_too(tell: "Callable[..., Story]") -> None:
     story = tell()
-    story.say(PanelAsked(panel="winner", arms=(Arm(name="a", point=(0.4, 0.6)),), seeds=((7,),)))
+    story.say(
+        ComparisonAsked(
+            comparison="winner",
+            configurations=(Configuration(name="a", point=(0.4, 0.6)),),
+            seeds=((7,),),
+        )
+    )
     reserved = Reserved(
-        panel="winner", generation=0, candidate=0, seed=7, attempt=1, reserve_ms=12_000
+        comparison="winner", generation=0, candidate=0, seed=7, attempt=1, reserve_ms=12_000
     )
     story.say(reserved)
     lose(story, reserved, NO_DATA)
     (reading,) = judge(story.state).triggers
-    assert (reading.rule, reading.generation) == ("setup_failed", story.state.asked)
+    assert (reading.rule, reading.generation) == ("setup_failed", story.state.begun)
 
 
 # patience

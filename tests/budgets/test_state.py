@@ -33,7 +33,8 @@ from budgets.events import (
 )
 from budgets.ledger import read
 from budgets.plan import Caps, Envelope, Window
-from budgets.state import Generation, ImpossibleEventError, Try, apply, begin, fold, ticked
+from budgets.state import Attempt, Batch, ImpossibleEventError, apply, begin, fold, ticked
+from tests.ledgers import closed_batch
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import Disk, MakePlan, MakeStory, Story
@@ -66,20 +67,23 @@ def test_a_whole_run_adds_up(disk: "Disk", whole: list[Event]) -> None:
     state = fold(read(disk.write(whole)).records)
     first, second = state.generations
 
-    assert (len(state.opened), state.finished, state.told) == (2, 2, [first, second])
+    assert (len(state.opened), state.finished, state.completed) == (2, 2, [first, second])
     assert state.current is None
-    assert state.open_tries() == []
+    assert state.running_attempts() == []
     assert first.scores() == [1.25, None, 0.5, None]
     assert [r.status for r in first.failed] == [Status.NAN, Status.OOM]
-    assert [t.settled and t.settled.status for t in first.tries[2, 5]] == [Status.LOST, Status.OK]
-    assert [t.session for t in first.tries[2, 5]] == [0, 1]
+    assert [t.settled and t.settled.status for t in first.attempts[2, 5]] == [
+        Status.LOST,
+        Status.OK,
+    ]
+    assert [t.session for t in first.attempts[2, 5]] == [0, 1]
     assert second.scores() == [0.75, 0.5, 0.25, 1.0]
     assert [f.rule for f in state.fired] == [o.rule for o in state.overridden] == ["crash_rate"]
     assert state.concluded is not None
 
     accounts = state.accounts
     assert (accounts.evaluations, accounts.device_ms, accounts.lost_ms) == (8, 28_000, 12_000)
-    assert accounts.reserved_device_ms == 0
+    assert accounts.reserved_ms == 0
 
 
 def test_a_metric_survives_the_disk_bit_for_bit(disk: "Disk", whole: list[Event]) -> None:
@@ -123,14 +127,14 @@ def test_the_accounts_of_a_moment_are_those_that_a_record_of_it_finds(
 
 def test_a_generation_in_progress_knows_what_it_owes(story: "Story") -> None:
     story.ask()
-    assert story.current.owed() == [(0, 5), (1, 5), (2, 5), (3, 5)]
+    assert story.current.pending == [(0, 5), (1, 5), (2, 5), (3, 5)]
     first, second = story.reserve(0), story.reserve(2)
-    assert story.current.owed() == [(1, 5), (3, 5)]
-    assert story.state.open_tries() == [Try(0, first), Try(0, second)]
+    assert story.current.pending == [(1, 5), (3, 5)]
+    assert story.state.running_attempts() == [Attempt(0, first), Attempt(0, second)]
     story.say(settlement(second, Status.LOST), settlement(first, Status.TIMEOUT))
-    assert story.current.owed() == [(1, 5), (2, 5), (3, 5)]
+    assert story.current.pending == [(1, 5), (2, 5), (3, 5)]
     assert not story.current.closed
-    assert story.state.open_tries() == []
+    assert story.state.running_attempts() == []
 
 
 @pytest.mark.parametrize("status", Status)
@@ -138,7 +142,7 @@ def test_only_a_lost_or_cancelled_evaluation_is_owed_again(story: "Story", statu
     story.ask()
     story.say(settlement(story.reserve(0), status))
     again = status in (Status.LOST, Status.CANCELLED)
-    assert ((0, 5) in story.current.owed()) == again
+    assert ((0, 5) in story.current.pending) == again
     assert (story.current.result(0, 5) is None) == again
     assert story.state.accounts.evaluations == (0 if again else 1)
     assert len(story.current.failed) == (not again and status is not Status.OK)
@@ -214,7 +218,7 @@ def two_in_flight(story: "Story") -> Reserved:
 
 RESERVATION = Reserved(generation=0, candidate=2, seed=5, attempt=1, reserve_ms=12_000)
 ASKED = GenerationAsked(generation=1, points=((0.0,),), seeds=(5,))
-TOLD = GenerationTold(generation=0, digest="d", favourite=(0.5,), sigma=0.1, axis_ratio=1.0)
+TOLD = GenerationTold(generation=0, digest="d", mean=(0.5,), sigma=0.1, axis_ratio=1.0)
 
 
 def reservation(**fields: Any) -> Reserved:
@@ -224,16 +228,16 @@ def reservation(**fields: Any) -> Reserved:
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        (settlement(reservation()), r"attempt 1 of \(2, 5\) is not open"),
-        (settlement(reservation(candidate=1)), r"attempt 1 of \(1, 5\) is not open"),
-        (settlement(reservation(candidate=0)), r"attempt 1 of \(0, 5\) is not open"),
-        (settlement(reservation(candidate=0, attempt=3)), r"attempt 3 of \(0, 5\) is not open"),
-        (settlement(reservation(candidate=0, attempt=2, seed=6)), r"\(0, 6\) is not open"),
+        (settlement(reservation()), r"attempt 1 of \(2, 5\) is not running"),
+        (settlement(reservation(candidate=1)), r"attempt 1 of \(1, 5\) is not running"),
+        (settlement(reservation(candidate=0)), r"attempt 1 of \(0, 5\) is not running"),
+        (settlement(reservation(candidate=0, attempt=3)), r"attempt 3 of \(0, 5\) is not running"),
+        (settlement(reservation(candidate=0, attempt=2, seed=6)), r"\(0, 6\) is not running"),
         (settlement(reservation(candidate=0, attempt=2, generation=1)), "generation 1 is not the"),
         (settlement(reservation(candidate=0, attempt=2), Status.NAN, score=1.0), "nan with score"),
         (settlement(reservation(candidate=0, attempt=2), score=None), "ok with score None"),
         (
-            replace(settlement(reservation(candidate=0, attempt=2)), again="elsewhere"),
+            replace(settlement(reservation(candidate=0, attempt=2)), retry=True),
             "ok is not a",
         ),
         (reservation(attempt=2), "expected attempt 1, got 2"),
@@ -248,7 +252,7 @@ def reservation(**fields: Any) -> Reserved:
         (TOLD, "told before every evaluation is settled"),
         (replace(TOLD, generation=1), "generation 1 is not the one in progress"),
         (ASKED, "generation 0 is not told yet"),
-        (DONE, "attempts are still open"),
+        (DONE, "attempts are still running"),
     ],
 )
 def test_an_event_that_cannot_follow_is_refused_by_record(
@@ -334,7 +338,7 @@ def test_the_caps_hold_for_evaluations_too(make_story: "MakeStory") -> None:
 # Fitness
 
 
-def ranks(generation: Generation) -> list[int]:
+def ranks(generation: Batch) -> list[int]:
     fitness = generation.fitness()
     return sorted(range(len(fitness)), key=fitness.__getitem__)
 
@@ -356,14 +360,14 @@ outcomes = st.lists(
 ).filter(lambda drawn: any(not isinstance(o, Status) for o in drawn))
 
 
-def generation_of(drawn: list[Any]) -> Generation:
-    tries: dict[tuple[int, int], tuple[Try, ...]] = {}
+def generation_of(drawn: list[Any]) -> Batch:
+    ends = []
     for candidate, outcome in enumerate(drawn):
         status = outcome if isinstance(outcome, Status) else Status.OK
         score = None if isinstance(outcome, Status) else outcome
         held = reservation(candidate=candidate)
-        tries[candidate, 5] = (Try(0, held, settlement(held, status, score=score)),)
-    return Generation(0, tuple((0.5,) for _ in drawn), tries, seeds=(5,))
+        ends.append(settlement(held, status, score=score))
+    return closed_batch(0, [(0.5,) for _ in drawn], ends)
 
 
 @given(outcomes)
@@ -437,8 +441,8 @@ class AnyInterleaving(RuleBasedStateMachine):
         self.finals: dict[tuple[int, int, int], Settled] = {}
 
     @property
-    def open(self) -> list[Try]:
-        return self.story.state.open_tries()
+    def open(self) -> list[Attempt]:
+        return self.story.state.running_attempts()
 
     @rule()
     def ask_or_tell(self) -> None:
@@ -451,14 +455,14 @@ class AnyInterleaving(RuleBasedStateMachine):
     @precondition(lambda self: self.story.state.current is not None)
     @rule()
     def dispatch(self) -> None:
-        state, owed = self.story.state, self.story.current.owed()
+        state, owed = self.story.state, self.story.current.pending
         reserve_ms = state.plan.limits.reserve_ms
         accounts = state.accounts.tick(self.story.elapsed_ms)
         if owed and len(self.open) < 2 and accounts.refusal(reserve_ms) is None:
             assert (self.story.current.number, *owed[0]) not in self.finals
             self.story.reserve(*owed[0])
 
-    def settle(self, attempt: Try, status: Status, charged_ms: int) -> None:
+    def settle(self, attempt: Attempt, status: Status, charged_ms: int) -> None:
         event = settlement(attempt.reserved, status, charged_ms=charged_ms)
         if status.final:
             key = (event.generation, event.candidate, event.seed)
@@ -505,12 +509,12 @@ class AnyInterleaving(RuleBasedStateMachine):
     @invariant()
     def spent_and_reserved_stay_within_every_cap(self) -> None:
         accounts, caps = self.story.state.accounts, self.caps
-        device_ms = accounts.device_ms + accounts.reserved_device_ms
+        device_ms = accounts.device_ms + accounts.reserved_ms
         assert accounts.evaluations + len(accounts.holds) <= caps.evaluations
         assert caps.device_hours is None or device_ms <= caps.device_hours * MS_PER_HOUR
         assert caps.hours is None or accounts.committed_wall_ms <= caps.hours * MS_PER_HOUR
         assert len(accounts.holds) == len(self.open)
-        assert accounts.reserved_device_ms == 12_000 * len(self.open)
+        assert accounts.reserved_ms == 12_000 * len(self.open)
 
 
 def test_any_interleaving_ends_every_evaluation_once_and_passes_no_cap(

@@ -367,13 +367,13 @@ def test_the_recommendation_and_the_baseline_are_trained_longer_on_fresh_seeds(
     answer = command(*TRAIN)
     assert answer.code == 0, answer.err
     state, search = load_state(trained(confirmed)), load_state(confirmed)
-    recommended, baseline = state.generations[0].conditions
+    recommended, baseline = state.plan.campaign.conditions if state.plan.campaign else ()
     assert search.decided is not None
     assert recommended.point == search.decided.point == state.generations[0].points[0]
     assert (recommended.name, baseline.control) == ("recommended", True)
     assert recommended.settings == baseline.settings == {"effort": 4.0}
     assert state.plan.limits.wall_seconds == search.plan.limits.wall_seconds
-    assert len(state.generations[0].seeds) == 2
+    assert len(state.generations[0].seeds[0]) == 2
     assert not used(state) & used(search)
     assert verify(trained(confirmed)).divergence is None
     assert told()["run_id"] == "confirmed"  # of all there is, the search is meant
@@ -389,7 +389,7 @@ def test_after_a_no_go_nothing_is_trained_unless_it_is_asked_for_all_the_same(
     assert command(*words).code == 2
     assert command(*words, "--anyway").code == 0
     (training,) = refuted.parent.parent.glob("campaign/best-refuted-*")
-    assert load_state(training).generations[0].conditions[0].name == "candidate"
+    assert load_state(training).generations[0].configurations[0].name == "candidate"
 
 
 def test_a_program_that_has_changed_since_is_not_trained(

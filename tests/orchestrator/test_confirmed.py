@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from budgets.events import (
+    ComparisonAsked,
     Decided,
     GenerationTold,
-    PanelAsked,
     Reserved,
     Settled,
 )
-from budgets.plan import PanelName
+from budgets.plan import ComparisonName
 from orchestrator.execution.api import Outcome
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.records.recorded import Result
@@ -29,7 +29,7 @@ RECORDS = 64
 """Of such a run: plan, session, 2 x (ask, 4 x (reserve, settle), tell), 4 panels with 5 + 9 + 2 + 2
 evaluations, decision, conclusion."""
 
-PANELS: tuple[PanelName, ...] = ("reference", "finalists", "winner", "rung")
+PANELS: tuple[ComparisonName, ...] = ("reference", "finalists", "winner", "rung")
 
 
 @pytest.fixture
@@ -48,10 +48,10 @@ def run(finished: Path, place: Path) -> Path:
     return Path(shutil.copytree(finished, place / "phase1" / finished.name))
 
 
-def last_reserved(run: Path, panel: PanelName) -> int:
+def last_reserved(run: Path, panel: ComparisonName) -> int:
     """The number of the record that reserved the panel's last evaluation."""
     return max(
-        n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved) and e.panel == panel
+        n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved) and e.comparison == panel
     )
 
 
@@ -60,15 +60,15 @@ def test_a_search_of_two_generations_is_compared_in_four_panels(finished: Path) 
     assert state.records == RECORDS
     assert state.decided is not None
     assert state.decided.grade == "go"  # one seed on the rung shows nothing
-    assert tuple(name for name, _ in state.panels) == PANELS
+    assert tuple(state.comparisons) == PANELS
 
 
 def test_the_reference_fills_slots_that_a_generation_leaves_idle(finished: Path) -> None:
     told = next(n for n, e in enumerate(events_of(finished)) if isinstance(e, GenerationTold))
     before = [e for e in events_of(finished)[:told] if isinstance(e, Reserved)]
-    assert {e.panel for e in before} == {None, "reference"}
-    in_flight = {e.seed for e in before if e.panel} - {
-        e.seed for e in events_of(finished)[:told] if isinstance(e, Settled) and e.panel
+    assert {e.comparison for e in before} == {None, "reference"}
+    in_flight = {e.seed for e in before if e.comparison} - {
+        e.seed for e in events_of(finished)[:told] if isinstance(e, Settled) and e.comparison
     }
     assert in_flight  # when the generation is told, and the next one asked
 
@@ -77,10 +77,10 @@ def test_evaluations_beside_the_search_are_counted_apart_and_on_seeds_of_their_o
     finished: Path,
 ) -> None:
     state = state_of(finished)
-    assert (state.accounts.evaluations, state.accounts.apart) == (8, 5 + 9 + 2 + 2)
-    assert state.plan.apart == 5 + 12 + 2 + 2  # two finalists may be one
-    searched = {seed for g in state.generations for seed in g.seeds}
-    seeds = {name: {s for own in p.seeds for s in own} for (name, _), p in state.panels.items()}
+    assert (state.accounts.evaluations, state.accounts.comparisons) == (8, 5 + 9 + 2 + 2)
+    assert state.plan.comparison_evaluations == 5 + 12 + 2 + 2  # two finalists may be one
+    searched = {seed for g in state.generations for seed in g.seeds[0]}
+    seeds = {name: {s for own in p.seeds for s in own} for name, p in state.comparisons.items()}
     assert not searched & set().union(*seeds.values())
     assert not seeds["finalists"] & seeds["winner"]
     assert seeds["reference"] == seeds["finalists"] | seeds["winner"]
@@ -98,7 +98,7 @@ def test_an_attempt_of_a_panel_that_a_lost_record_reserved_is_adopted_beside_one
 
     assert found(run) == found(finished)
     assert state.accounts.lost_ms == 0
-    reference = state.panel("reference")
+    reference = state.comparison("reference")
     assert reference is not None
     assert all(result.recovered for result in reference.results())
 
@@ -136,14 +136,16 @@ def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
     engine = SimulatedEngine("inline", workers=2, make=Dawdling)
     run = search(place, engine=engine).directory
     number = max(
-        n for n, e in enumerate(events_of(run)) if isinstance(e, Settled) and e.panel == "finalists"
+        n
+        for n, e in enumerate(events_of(run))
+        if isinstance(e, Settled) and e.comparison == "finalists"
     )
     cut(run, number + 1)
-    reference, finalists = (state_of(run).panel(name) for name in PANELS[:2])
+    reference, finalists = (state_of(run).comparison(name) for name in PANELS[:2])
     assert reference is not None
     assert finalists is not None
     assert finalists.closed
-    assert reference.open_tries()
+    assert reference.running_attempts()
     shutil.rmtree(run / "eval")  # so that they are owed again
 
     search(place)
@@ -151,5 +153,7 @@ def test_the_winner_is_not_asked_for_before_the_reference_is_closed_too(
     assert found(run) == found(finished)
     assert verify(run).divergence is None
     told = events_of(run)
-    closed = max(n for n, e in enumerate(told) if isinstance(e, Settled) and e.panel == "reference")
-    assert isinstance(told[closed + 1], PanelAsked)
+    closed = max(
+        n for n, e in enumerate(told) if isinstance(e, Settled) and e.comparison == "reference"
+    )
+    assert isinstance(told[closed + 1], ComparisonAsked)

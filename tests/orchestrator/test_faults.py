@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from budgets.events import GenerationTold, Reserved, Settled, Status
+from budgets.events import GenerationTold, Settled, Status
 from budgets.ledger import HEAD, LEDGER, Clock, read
 from budgets.plan import SearchTerms
-from budgets.state import Generation, Try
 from objectives import registry
 from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
@@ -29,6 +28,7 @@ from orchestrator.execution.engine import Engine
 from orchestrator.records.recorded import Result
 from orchestrator.search import Search
 from orchestrator.verify import verify
+from tests.ledgers import closed_batch
 from tests.orchestrator.rude import misuse
 
 RunSearch = Callable[..., Result]
@@ -168,15 +168,15 @@ def test_ties_are_told_in_the_order_of_candidates_whichever_ended_first() -> Non
     def told(order: Iterator[int]) -> Any:
         search = Search(terms, 8)
         points = search.ask()
-        tries: dict[tuple[int, int], tuple[Try, ...]] = {}
+        ends = []
         for candidate in order:
             place: dict[str, Any] = {"generation": 0, "candidate": candidate}
             place |= {"seed": 5, "attempt": 1}
-            settled = Settled(
+            end = Settled(
                 **place, status=Status.OK, score=float(candidate // 4), charged_ms=1, seconds=0.001
             )
-            tries[candidate, 5] = (Try(0, Reserved(**place, reserve_ms=1), settled),)
-        return search.tell(Generation(0, points, tries, seeds=(5,)))
+            ends.append(end)
+        return search.tell(closed_batch(0, points, ends))
 
     assert told(iter(range(8))) == told(iter(reversed(range(8))))
 

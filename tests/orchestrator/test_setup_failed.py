@@ -41,7 +41,7 @@ def assert_held_up(result: Result, starts: int = 1) -> Settled:
     assert verify(result.directory).divergence is None
     end = recorded[found[-1]]
     assert isinstance(end, Settled)
-    assert (end.status, end.score, end.again) == (Status.LOST, None, None)
+    assert (end.status, end.score, end.retry) == (Status.LOST, None, False)
     assert result.state.accounts.lost_ms >= end.charged_ms > 0
     return end
 
@@ -75,7 +75,7 @@ def test_a_panel_is_held_up_too(
     lack(place)
 
     end = assert_held_up(search_confirmed(tmp_path))
-    assert end.panel == place.partition("_")[0]
+    assert end.comparison == place.partition("_")[0]
     resumed = search_confirmed(tmp_path)
 
     assert found(resumed.directory) == found(confirmed_run)

@@ -37,11 +37,14 @@ def test_no_result_is_taken_for_that_of_another_point(run: Path) -> None:
     """A rerun whose ranks differ asks for others in the places where results lie."""
     state = load_state(run)
     generation = state.generations[1]
-    reserved = generation.tries[0, generation.seeds[0]][0].reserved
+    reserved = generation.attempts[0, generation.seeds[0][0]][0].reserved
     directory = run / "eval" / attempt_place(reserved)
     assert read_summary(directory, attempt_id(state, reserved)) is not None
 
-    generation.points = tuple(tuple(1.0 - u for u in point) for point in generation.points)
+    generation.configurations = tuple(
+        one.model_copy(update={"point": tuple(1.0 - u for u in one.point)})
+        for one in generation.configurations
+    )
 
     assert read_summary(directory, attempt_id(state, reserved)) is None
 
@@ -53,7 +56,7 @@ def test_attempts_that_a_lost_record_reserved_are_charged_or_adopted_and_never_d
     whole, place = found(run), first_place(run)
     state = load_state(run)
     reserved = next(
-        t.reserved for t in state.generations[0].tries[0, state.generations[0].seeds[0]]
+        t.reserved for t in state.generations[0].attempts[0, state.generations[0].seeds[0][0]]
     )
     second = place.with_name(f"{place.name}.2")
     shutil.copytree(place, second)

@@ -161,7 +161,7 @@ TAMPERED: list[tuple[str, int, Forge, str]] = [
     (
         "generation_told",
         1,
-        other("favourite", lambda p: [0.0] * len(p)),
+        other("mean", lambda p: [0.0] * len(p)),
         "diverges at generation 1",
     ),
     ("generation_told", 1, other("sigma", lambda s: s * (1 + 1e-12)), "diverges at generation 1"),
@@ -184,8 +184,18 @@ def test_a_forged_record_is_found(
 OF_A_VERDICT: list[tuple[str, int, Forge, str]] = [
     ("decided", 0, put(grade="go_persists"), "decides grade"),
     ("decided", 0, put(lower=0.5), "decides lower"),
-    ("panel_asked", 0, other("seeds", lambda seeds: [[7] for _ in seeds]), "comparison with seeds"),
-    ("panel_asked", 1, other("arms", lambda arms: arms[::-1]), "comparison with arms"),
+    (
+        "comparison_asked",
+        0,
+        other("seeds", lambda seeds: [[7] for _ in seeds]),
+        "comparison with seeds",
+    ),
+    (
+        "comparison_asked",
+        1,
+        other("configurations", lambda arms: arms[::-1]),
+        "comparison with configurations",
+    ),
     ("generation_told", 1, lambda event: event["guided"].update(noise=9.0), "at generation 1"),
 ]
 
@@ -210,7 +220,7 @@ def test_a_decision_may_be_put_in_other_words(decided: Path) -> None:
     assert verify(decided).divergence is None
 
 
-@pytest.mark.parametrize("kind", ["settled", "panel_asked"])
+@pytest.mark.parametrize("kind", ["settled", "comparison_asked"])
 def test_a_record_left_out_is_no_possible_story(kind: str, decided: Path) -> None:
     lines = lines_of(decided)
     del lines[numbers(lines, kind)[0]]

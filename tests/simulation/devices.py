@@ -15,14 +15,14 @@ from typing import Literal, Self, TypeVar, get_args
 import numpy as np
 
 from budgets.events import Status
-from budgets.plan import PanelName
+from budgets.plan import ComparisonName
 from objectives import registry
 from objectives.api import Context
 from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots
 from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, Started, write_model
 from tests.simulation.session import SimulatedClock
 
-Evaluation = tuple[PanelName | None, int, int, int]
+Evaluation = tuple[ComparisonName | None, int, int, int]
 """The panel or None, its or the generation's number, candidate, seed."""
 
 Failure = Literal["ok", "error", "crash", "nan", "oom", "hang", "stall"]
@@ -101,7 +101,7 @@ def parse_attempt(attempt: Attempt) -> tuple[Evaluation, int]:
     """Which evaluation the attempt is for, and the attempt's number, by its directory."""
     seed, _, number = attempt.directory.name.partition(".")
     candidate, batch = attempt.directory.parent, attempt.directory.parent.parent
-    names: tuple[PanelName, ...] = get_args(PanelName)
+    names: tuple[ComparisonName, ...] = get_args(ComparisonName)
     panel = next((name for name in names if batch.name.startswith(f"{name}_")), None)
     first, second, third = (int(name.split("_")[1]) for name in (batch.name, candidate.name, seed))
     return (panel, first, second, third), int(number or 1)

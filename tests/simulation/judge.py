@@ -13,22 +13,22 @@ from math import ceil, inf
 from pathlib import Path
 
 from budgets.events import (
+    ComparisonAsked,
     Decided,
     Event,
     Fired,
     GenerationAsked,
     GenerationTold,
     Opened,
-    PanelAsked,
     Reserved,
     Settled,
     Status,
 )
 from budgets.failures import cause_of
 from budgets.ledger import LEDGER, Reader, Record, read
-from budgets.plan import PanelName, Plan
-from budgets.schedule import still_for_the_verdict
-from budgets.state import Panel, RunState, apply, begin, fold
+from budgets.plan import ComparisonName, Plan
+from budgets.schedule import left_for_the_verdict
+from budgets.state import Batch, RunState, apply, begin, fold
 from orchestrator.verify import verify
 from tests.simulation.devices import Evaluation, Machines, Use
 
@@ -156,7 +156,7 @@ class Books:
         accounts = state.accounts
         must(accounts.device_ms == self.spent_ms, "the accounts have another device time")
         must(accounts.overrun_ms == self.overrun_ms, "the accounts have another overrun")
-        must(accounts.reserved_device_ms == self.held_ms, "the reservations do not add up")
+        must(accounts.reserved_ms == self.held_ms, "the reservations do not add up")
         must(accounts.wall_ms == self.wall_ms, "the accounts have other hours")
 
 
@@ -244,12 +244,12 @@ class Judge:
                     expected = self.reference.generations[event.generation].points
                     must(expected == event.points, f"generation {event.generation}: other points")
                 self._check_seeds()
-            case PanelAsked():
+            case ComparisonAsked():
                 self._check_seeds()
-                self._check_panel(self.state.panels[event.panel, event.number])
+                self._check_panel(self.state.comparisons[event.comparison])
             case Reserved():
-                needs = still_for_the_verdict(self.state)
-                aside = (0.0, 0.0) if event.panel else (needs.device_hours, needs.hours)
+                needs = left_for_the_verdict(self.state)
+                aside = (0.0, 0.0) if event.comparison else (needs.device_hours, needs.hours)
                 self.books.check_caps(self.state.plan, aside)
                 self._check_counts()
             case Settled():
@@ -277,9 +277,12 @@ class Judge:
         """Evaluations of the search and beside it are counted apart; neither are too many."""
         plan, accounts = self.state.plan, self.state.accounts
         final, running = _count(self.final), _count(place[0] for place in self.books.open)
-        must(final == (accounts.evaluations, accounts.apart), "the evaluations do not add up")
+        must(final == (accounts.evaluations, accounts.comparisons), "the evaluations do not add up")
         must(final[0] + running[0] <= plan.resolved.evaluations, "more evaluations than E")
-        must(final[1] + running[1] <= plan.apart, "more evaluations beside the search than planned")
+        must(
+            final[1] + running[1] <= plan.comparison_evaluations,
+            "more evaluations beside the search than planned",
+        )
 
     def _settled(self, event: Settled) -> None:
         evaluation, _ = place = place_of(event)
@@ -291,14 +294,14 @@ class Judge:
             self.reference = None  # another search from here on
         if is_blamed or not event.status.final:
             self.lost.add(place)
-        if event.again == "elsewhere":
+        if event.retry:
             must(evaluation not in self.avoided, f"{evaluation} is tried elsewhere again")
             self.avoided[evaluation] = event.device
         if not event.final:
             return
         must(evaluation not in self.final, f"{evaluation} has two results")
         self.final[evaluation] = event
-        if self.reference is not None and self._is_comparable(event.panel):
+        if self.reference is not None and self._is_comparable(event.comparison):
             found, expected = (event.status, event.score), self.results.get(evaluation)
             must(found == expected, f"{place} ended {found}, undisturbed {expected}")
 
@@ -343,8 +346,8 @@ class Judge:
 
         What outlived its kill and its reservation may have used what was set aside to compare.
         """
-        is_comparable = state.plan.confirmation is not None and bool(state.told)
-        is_compared = state.panel("finalists") is not None or bool(self.books.overrun_ms)
+        is_comparable = state.plan.confirmation is not None and bool(state.completed)
+        is_compared = state.comparison("finalists") is not None or bool(self.books.overrun_ms)
         must(is_compared or not is_comparable, "it is stopped, and what it found is not compared")
 
     def ends(self, state: RunState) -> None:
@@ -379,14 +382,14 @@ class Judge:
         wanted = state.plan.resolved.evaluations
         is_early = state.finished < state.plan.resolved.generations  # a cap ended the search
         must(count == wanted or is_early, f"{count} of {wanted} results are there")
-        for panel in state.panels.values():
+        for panel in state.comparisons.values():
             self._check_panel(panel)
         if state.plan.confirmation is not None:
             must(state.decided is not None, "the run is concluded, and nothing is decided")
             self._check_decision()
         beside = {
-            (panel.name, panel.number, *key)
-            for panel in state.panels.values()
+            (name, 0, *key)
+            for name, panel in state.comparisons.items()
             for key in panel.evaluations()
         }
         found = {evaluation for evaluation in self.final if evaluation[0] is not None}
@@ -395,33 +398,37 @@ class Judge:
     def _check_seeds(self) -> None:
         """No seed that the search scored on decides anything, nor one a finalist was picked on."""
         state = self.state
-        searched = {seed for generation in state.generations for seed in generation.seeds}
-        seeds = {name: {s for own in p.seeds for s in own} for (name, _), p in state.panels.items()}
+        searched = {seed for generation in state.generations for seed in generation.seeds[0]}
+        seeds = {name: {s for own in p.seeds for s in own} for name, p in state.comparisons.items()}
         for name, own in seeds.items():
-            must(not own & searched, f"the {name} panel has a seed of the search's")
+            must(not own & searched, f"the comparison {name} has a seed of the search's")
         picked = seeds.get("finalists", set()) & seeds.get("winner", set())
         must(not picked, "the winner is judged on seeds that it was picked on")
 
-    def _is_comparable(self, panel: PanelName | None) -> bool:
+    def _is_comparable(self, panel: ComparisonName | None) -> bool:
         """Whether the reference did the same there: no cap ended the search early."""
         assert self.reference is not None
-        whole = len(self.state.told) == len(self.reference.told)
+        whole = len(self.state.completed) == len(self.reference.completed)
         return panel in (None, "reference") or whole
 
-    def _check_panel(self, panel: Panel) -> None:
-        if self.reference is not None and self._is_comparable(panel.name):
-            expected = self.reference.panels[panel.name, panel.number]
-            must(panel.arms == expected.arms, f"the {panel.name} panel compares other arms")
-            must(panel.seeds == expected.seeds, f"the {panel.name} panel has other seeds")
+    def _check_panel(self, panel: Batch) -> None:
+        name = panel.comparison
+        if self.reference is not None and name is not None and self._is_comparable(name):
+            expected = self.reference.comparisons[name]
+            same = panel.configurations == expected.configurations
+            must(same, f"the comparison {name} has other configurations")
+            must(panel.seeds == expected.seeds, f"the comparison {name} has other seeds")
 
     def _check_decision(self) -> None:
         state, reference = self.state, self.reference
-        for panel in state.panels.values():
-            must(panel.closed, f"the {panel.name} panel is not closed, and it is decided")
+        for panel in state.comparisons.values():
+            must(
+                panel.closed, f"the comparison {panel.comparison} is not closed, and it is decided"
+            )
         if reference is None or not self._is_comparable("winner"):
             return
         own, other = state.decided, reference.decided
-        left_out = reference.panel("rung") is not None and state.panel("rung") is None
+        left_out = reference.comparison("rung") is not None and state.comparison("rung") is None
         if own is not None and other is not None and left_out:  # a cap had no room for the rung
             must(own.grade == "go", f"{own.grade} without the rung that {other.grade} had")
             must((own.gain, own.lower) == (other.gain, other.lower), f"a gain of {own.gain}")
@@ -437,7 +444,10 @@ def place_of(event: Reserved | Settled) -> Place:
 def results_of(state: RunState) -> dict[Evaluation, tuple[Status, float | None]]:
     """Every final result of a run."""
     return {
-        (batch.panel, batch.number, result.candidate, result.seed): (result.status, result.score)
+        (batch.comparison, batch.number, result.candidate, result.seed): (
+            result.status,
+            result.score,
+        )
         for batch in state.batches()
         for result in batch.results()
     }

@@ -40,7 +40,7 @@ def test_under_any_cap_a_search_is_decided_or_never_begun(place: Path, cap: str)
     told = []
     for seconds in (-0.1, 0.1, 1, 3, 60):
         state = simulated(place / str(seconds), LONG, **CAPS[cap](least + seconds / 3600))
-        told.append(len(state.told))
+        told.append(len(state.completed))
         assert (state.decided is not None) == (state.concluded is not None) == (seconds > 0)
     assert told == sorted(told)
     assert (told[0], told[-1]) == (0, 4)
@@ -60,4 +60,6 @@ def test_a_cap_reached_in_a_comparison_once_raised_leaves_no_trace(place: Path) 
     assert [fired.rule for fired in state.fired][-1] == "budget"
     assert len(state.amended) == 1
     assert state.decided == whole.decided
-    assert [p.arms for p in state.panels.values()] == [p.arms for p in whole.panels.values()]
+    assert [p.configurations for p in state.comparisons.values()] == [
+        p.configurations for p in whole.comparisons.values()
+    ]

@@ -62,10 +62,14 @@ def test_one_seed_is_one_run_byte_for_byte(world: World) -> None:
 
 def test_storms_bring_every_fault_and_what_follows_of_it(world: World) -> None:
     world.disturb = storm
-    met = {name for seed in range(20) for name in world.simulate(seed).counts}
-    assert {"lost", "unborn", "silent", "duplicate", "delayed", "killed", "broken"} <= met
-    assert {"error", "crash", "nan", "oom", "stall", "hang", "unkillable", "unready"} <= met
-    assert {"paused: crash_rate", "paused: setup_failed"} <= met
+    wanted = {"lost", "unborn", "silent", "duplicate", "delayed", "killed", "broken"}
+    wanted |= {"error", "crash", "nan", "stall", "hang", "unkillable", "unready"}
+    wanted |= {"paused: crash_rate", "paused: setup_failed"}
+    for seed in range(40):
+        wanted -= set(world.simulate(seed).counts)
+        if not wanted:
+            return
+    raise AssertionError(f"no storm brings {wanted}")
 
 
 def storm(rng: np.random.Generator) -> Disturbance:
@@ -132,7 +136,7 @@ Bug = Callable[[World, pytest.MonkeyPatch], object]
 def never_blamed(_: World, patch: pytest.MonkeyPatch) -> None:
     def judged(state: RunState, end: Settled) -> Settled:
         own = truly_judged(state, end)
-        return replace(own, again="elsewhere") if own.status is Status.ERROR else own
+        return replace(own, retry=True) if own.status is Status.ERROR else own
 
     patch.setattr(attempts_of_run, "judged", judged)
 
@@ -147,7 +151,7 @@ def blamed_on_resume(world: World, patch: pytest.MonkeyPatch) -> None:
 
 def goes_on_unready(_: World, patch: pytest.MonkeyPatch) -> None:
     def quiet(state: RunState) -> Reading:
-        return Reading("setup_failed", state.asked, 0, 0, "never mind")
+        return Reading("setup_failed", state.begun, 0, 0, "never mind")
 
     patch.setattr(rules, "setup_failed", quiet)
 
@@ -162,7 +166,7 @@ def loses_charges(_: World, patch: pytest.MonkeyPatch) -> None:
 
 def forgets_hours(world: World, patch: pytest.MonkeyPatch) -> None:
     world.scenarios = tuple(s for s in SCENARIOS if s.name == "wall-clock")
-    patch.setattr(Accounts, "committed_wall_ms", property(lambda accounts: accounts.wall_ms))
+    patch.setattr(Accounts, "_committed_ms", lambda accounts, holds: accounts.wall_ms)
 
 
 def forgets_results(world: World, patch: pytest.MonkeyPatch) -> None:
@@ -189,7 +193,7 @@ def disk(kind: type[FaultyDisk]) -> Bug:
         (disk(Unsynced), "acknowledged record|RecordCorruptError"),
         (disk(Nameless), "acknowledged record"),
         (never_blamed, "is tried elsewhere again"),
-        (blamed_on_resume, "undisturbed|again None instead of elsewhere"),
+        (blamed_on_resume, "undisturbed|retry False instead of True"),
         (goes_on_unready, "although nothing can be evaluated"),
         (loses_charges, "charged_ms 0 instead of|0 ms are charged"),
         (forgets_hours, "may outlast --max-hours"),

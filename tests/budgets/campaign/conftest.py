@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from budgets.campaign.matrix import Cell, Matrix
 from budgets.events import Status
+from budgets.matrix import Cell, Matrix
 from budgets.plan import CampaignTerms, Condition, Factor
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from budgets.campaign.matrix import Matrix
 from budgets.effects import CampaignReport, Effect, campaign_report
 from budgets.events import Status
+from budgets.matrix import Matrix
 from budgets.plan import CampaignTerms
 from budgets.stats import detectable
 

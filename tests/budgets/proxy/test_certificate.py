@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import PanelAsked, Reserved, Settled, Status
-from budgets.plan import Caps, Envelope, Plan, ProxyTerms, Varied
-from budgets.proxy.certificate import Certificate, certificate
+from budgets.events import ComparisonAsked, Reserved, Settled, Status
+from budgets.plan import Caps, Envelope, Plan, ProxyTerms, Variant
+from budgets.proxy import Certificate, certificate
 from budgets.rules import judge, refusal_of
-from budgets.schedule import at_work, awaited, can_ask, next_step
-from budgets.state import ImpossibleEventError, paired_panel
+from budgets.schedule import blocking_batches, can_ask, next_action, open_batches
+from budgets.state import ImpossibleEventError, short_evaluations
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakePlan, Story
@@ -32,7 +32,7 @@ SHORT = {"effort": 0.25}
 def plan(make_plan: "MakePlan", agreement: float = 0.5, **fields: Any) -> Plan:
     """Eight candidates on one seed; short is expected to take a quarter of the calibrated 2 s."""
     shape = Envelope(population=8, generations=1, seeds_per_candidate=1)
-    varied = Varied(label="a quarter", settings=SHORT, length=0.25)
+    varied = Variant(label="a quarter", settings=SHORT, cost_factor=0.25)
     values = {
         "phase": "check",
         "tier": None,
@@ -40,7 +40,7 @@ def plan(make_plan: "MakePlan", agreement: float = 0.5, **fields: Any) -> Plan:
         "nominal": shape,
         "resolved": shape,
         "caps": Caps(evaluations=8),
-        "proxy": ProxyTerms(varied=varied, agreement=agreement),
+        "proxy": ProxyTerms(variant=varied, agreement=agreement),
         **fields,
     }
     return make_plan(**values)
@@ -52,16 +52,16 @@ class Compared:
     def __init__(self, story: "Story") -> None:
         self.story = story
 
-    def ask(self) -> PanelAsked:
+    def ask(self) -> ComparisonAsked:
         """The candidates in full; returns the panel that is due."""
         self.story.ask(candidates=8, points=POINTS)
-        assert next_step(self.story.state) == "proxy"
+        assert next_action(self.story.state) == "proxy"
         return self.panel
 
     @property
-    def panel(self) -> PanelAsked:
+    def panel(self) -> ComparisonAsked:
         assert self.story.state.plan.proxy is not None
-        return paired_panel(self.story.current, self.story.state.plan.proxy)
+        return short_evaluations(self.story.current, self.story.state.plan.proxy)
 
     def evaluate(self, scores: Sequence[Outcome], seconds: float, **place: Any) -> None:
         for candidate, outcome in enumerate(scores):
@@ -77,7 +77,7 @@ class Compared:
         self.story.say(self.ask())
         self.evaluate(full, 2.0)
         assert certificate(self.story.state) is None
-        self.evaluate(short, 0.5, panel="proxy")
+        self.evaluate(short, 0.5, comparison="proxy")
         found = certificate(self.story.state)
         assert found is not None
         return found
@@ -138,17 +138,17 @@ def test_short_evaluations_follow_the_full_ones(check: Check) -> None:
     run = check()
     assert can_ask(run.story.state)
     run.story.say(run.ask())
-    panel, state = run.story.state.panels["proxy", 0], run.story.state
-    assert at_work(state) == [run.story.current, panel]
-    assert awaited(state) == [run.story.current]
+    panel, state = run.story.state.comparisons["proxy"], run.story.state
+    assert open_batches(state) == [run.story.current, panel]
+    assert blocking_batches(state) == [run.story.current]
     run.evaluate(RISING, 2.0)
-    assert awaited(state) == [panel]
+    assert blocking_batches(state) == [panel]
     assert judge(state).decision == "continue"
     assert certificate(state) is None
-    run.evaluate(RISING, 0.5, panel="proxy")
-    assert awaited(state) == []
+    run.evaluate(RISING, 0.5, comparison="proxy")
+    assert blocking_batches(state) == []
     assert judge(state).decision == "done"
-    assert (state.accounts.evaluations, state.accounts.apart) == (8, 8)
+    assert (state.accounts.evaluations, state.accounts.comparisons) == (8, 8)
 
 
 def test_a_check_is_begun_if_both_lengths_fit(check: Check) -> None:
@@ -162,29 +162,31 @@ def test_a_cap_refuses_a_short_evaluation_too(check: Check) -> None:
     run = check(caps=Caps(evaluations=8, device_hours=32.0 / 3600))
     run.story.say(run.ask())
     run.evaluate(RISING, 2.3)
-    panel = run.story.state.panels["proxy", 0]
+    panel = run.story.state.comparisons["proxy"]
     assert refusal_of(run.story.state, panel, 0) is None
-    run.evaluate(RISING[:2], 1.0, panel="proxy")
+    run.evaluate(RISING[:2], 1.0, comparison="proxy")
     assert refusal_of(run.story.state, panel, 2) is not None
 
 
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        (lambda event: replace(event, arms=event.arms[::-1]), "not generation 0 evaluated short"),
+        (
+            lambda event: replace(event, configurations=event.configurations[::-1]),
+            "not generation 0 evaluated short",
+        ),
         (lambda event: replace(event, seeds=8 * ((6,),)), "not generation 0 evaluated short"),
-        (lambda event: replace(event, number=1), "expected proxy panel 0, got 1"),
     ],
 )
-def test_a_panel_is_its_generation_evaluated_short_and_nothing_else(
-    check: Check, changed: Callable[[PanelAsked], PanelAsked], why: str
+def test_it_is_its_generation_evaluated_short_and_nothing_else(
+    check: Check, changed: Callable[[ComparisonAsked], ComparisonAsked], why: str
 ) -> None:
     run = check()
     panel = run.ask()
     with pytest.raises(ImpossibleEventError, match=why):
         run.story.say(changed(panel))
     run.story.say(panel)
-    with pytest.raises(ImpossibleEventError, match="expected proxy panel 1, got 0"):
+    with pytest.raises(ImpossibleEventError, match="asked before"):
         run.story.say(panel)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from budgets.events import Status
 from budgets.plan import Caps, Envelope
-from budgets.verdict.decision import (
+from budgets.verdict import (
     Condition,
     conditions,
     gain_in_words,
@@ -16,8 +16,8 @@ from budgets.verdict.decision import (
     sanity,
     signal,
     stability,
+    winner_gain,
 )
-from budgets.verdict.gains import winner_gain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -257,7 +257,7 @@ def test_one_in_five_runs_may_be_sick(
     story = tell(finalists={"average": 0.98})
     story.compare(
         "winner",
-        [story.state.panels["finalists", 0].arms[0]],
+        [story.state.comparisons["finalists"].configurations[0]],
         [{seed: NAN if seed < failed else 0.98 for seed in range(planned)}],
     )
     found = sanity(story.state)

@@ -6,7 +6,7 @@ import pytest
 
 from budgets.events import Decided, Fired, Status
 from budgets.plan import Calibration, Caps, Envelope, Plan
-from budgets.verdict.decision import decide
+from budgets.verdict import decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def stopped(tell: "Tell", **fields: Any) -> Fired:
 def test_a_go_persists_by_what_is_kept_on_the_rung(tell: "Tell", rung: Any, grade: str) -> None:
     rule, decided = verdict(tell(winner=GAIN, rung=rung))
     assert (rule, decided.grade, decided.no_go) == (None, grade, None)
-    assert decided.arm == "average"
+    assert decided.configuration == "average"
     assert decided.point == (0.4, 0.6)
     assert decided.gain == pytest.approx(0.02)
     assert decided.lower is not None
@@ -87,13 +87,13 @@ def test_a_rung_on_which_the_baseline_fails_takes_no_go_away(tell: "Tell") -> No
 def test_a_gain_that_is_gone_on_the_rung_does_not_persist(tell: "Tell", rung: Any) -> None:
     rule, decided = verdict(tell(winner=GAIN, rung=rung))
     assert (rule, decided.grade, decided.no_go) == (None, "no_go", "does_not_persist")
-    assert decided.arm == ""
+    assert decided.configuration == ""
 
 
 def test_a_gain_that_is_one_candidates_does_not_persist(tell: "Tell") -> None:
     finalists = {"average": 1.1, "luckiest 1": 0.9}
     rule, decided = verdict(tell(finalists=finalists, winner=GAIN, best="luckiest 1"))
-    assert (rule, decided.no_go, decided.arm) == (None, "does_not_persist", "")
+    assert (rule, decided.no_go, decided.configuration) == (None, "does_not_persist", "")
     assert decided.evidence.startswith("the mean of the search's distribution")
 
 
@@ -125,7 +125,7 @@ def test_everything_that_is_missing_is_said(tell: "Tell") -> None:
 def test_a_gain_that_is_shown_and_less_than_asked_is_not_recommended(tell: "Tell") -> None:
     rule, decided = verdict(tell(winner=tuple(score + 0.012 for score in GAIN)))
     assert (rule, decided.grade, decided.no_go) == (None, "no_go", "too_small")
-    assert (decided.arm, decided.point) == ("", None)
+    assert (decided.configuration, decided.point) == ("", None)
     assert decided.gain == pytest.approx(0.008)
 
 
@@ -133,7 +133,7 @@ def test_where_all_finalists_fail_nothing_is_found(tell: "Tell") -> None:
     story = tell(finalists={"average": (NAN, NAN, NAN), "mean": (NAN, NAN, NAN)})
     rule, decided = verdict(story)
     assert (rule, decided.no_go) == (None, "pathological")
-    assert (decided.arm, decided.point, decided.gain) == ("", None, None)
+    assert (decided.configuration, decided.point, decided.gain) == ("", None, None)
     assert decided.evidence == "every finalist failed on every fresh seed, so nothing was found"
 
 
@@ -143,7 +143,7 @@ def test_where_all_finalists_fail_nothing_is_found(tell: "Tell") -> None:
 def test_no_gain_in_a_space_that_moves_scores_is_below_noise(tell: "Tell") -> None:
     rule, decided = verdict(tell(generations=ALIVE, winner=around(0.995)))
     assert (rule, decided.no_go) == ("flat", "below_noise")
-    assert (decided.arm, decided.point) == ("", None)
+    assert (decided.configuration, decided.point) == ("", None)
     assert decided.gain == pytest.approx(0.005)
 
 
@@ -151,7 +151,7 @@ def test_candidates_that_differ_by_chance_alone_are_of_a_dead_space(tell: "Tell"
     near = 3 * (6 * (1.0, 1.002, 1.001, 1.003),)
     rule, decided = verdict(tell(generations=near, winner=around(0.995)))
     assert (rule, decided.no_go) == ("flat", "dead_space")
-    assert decided.arm == ""
+    assert decided.configuration == ""
     assert (
         "; candidates of one generation differ by no more than chance (sd 0.00114, by chance "
         in (decided.evidence)
@@ -232,7 +232,7 @@ def test_where_nothing_is_noisy_unequal_ones_are_not(tell: "Tell") -> None:
 
 def test_a_winner_that_is_worse_is_not_recommended(tell: "Tell") -> None:
     rule, decided = verdict(tell(generations=ALIVE, winner=8 * (1.1,)))
-    assert (rule, decided.no_go, decided.arm) == ("flat", "below_noise", "")
+    assert (rule, decided.no_go, decided.configuration) == ("flat", "below_noise", "")
     assert "10% worse than the baseline" in decided.evidence
 
 
@@ -243,7 +243,7 @@ def test_a_winner_that_is_worse_is_not_recommended(tell: "Tell") -> None:
 def test_a_baseline_that_keeps_failing_leaves_nothing_to_compare(tell: "Tell", failed: int) -> None:
     baseline = (*3 * (1.0,), *failed * (NAN,), *(8 - failed) * (1.0,))
     rule, decided = verdict(tell(baseline=baseline, winner=GAIN))
-    assert (rule, decided.no_go, decided.arm) == (None, "unstable", "")
+    assert (rule, decided.no_go, decided.configuration) == (None, "unstable", "")
     assert decided.evidence.endswith(f"; the baseline failed on {failed} of 8")
 
 
@@ -259,7 +259,7 @@ def test_a_baseline_that_fails_on_the_picking_seeds_alone_hides_nothing(tell: "T
 
 def test_a_winner_that_keeps_failing_is_pathological_and_not_noisy(tell: "Tell") -> None:
     rule, decided = verdict(tell(winner=(*4 * (NAN,), *GAIN[4:])))
-    assert (rule, decided.no_go, decided.arm) == (None, "pathological", "")
+    assert (rule, decided.no_go, decided.configuration) == (None, "pathological", "")
     assert "; 4 of the winner's 8 runs" in decided.evidence
 
 
@@ -272,7 +272,7 @@ def test_fewer_seeds_than_a_go_needs_were_planned(
     few = confirmation.model_copy(update={"seeds": 3, "control_seeds": 3})
     plan = make_confirmed_plan(confirmation=few)
     rule, decided = verdict(tell(plan, baseline=6 * (1.0,), winner=GAIN[:3]))
-    assert (rule, decided.no_go, decided.arm) == (None, "below_noise", "")
+    assert (rule, decided.no_go, decided.configuration) == (None, "below_noise", "")
     assert "and 5 seeds or more)" in decided.evidence
 
 

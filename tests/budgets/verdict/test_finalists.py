@@ -8,7 +8,7 @@ import pytest
 
 from budgets.events import Guided, Status
 from budgets.plan import Envelope
-from budgets.verdict.finalists import (
+from budgets.verdict import (
     average,
     finalists,
     has_winner,
@@ -67,9 +67,9 @@ def test_what_stands_is_the_average_unless_a_model_put_the_mean(
     for candidate in range(4):
         story.evaluate(candidate)
     guided = Guided(centre=(0.9, 0.9), sigma=None, signal=0.1, noise=0.1)
-    last = story.state.told[-1].told
+    last = story.state.completed[-1].told
     assert last is not None
-    told = replace(last, generation=6, favourite=(0.9, 0.9), guided=guided)
+    told = replace(last, generation=6, mean=(0.9, 0.9), guided=guided)
     story.say(told)
     assert stood_for(story.state) == (0.9, 0.9)
 
@@ -86,8 +86,8 @@ def test_finalists_are_both_means_and_the_luckiest(searched: "Callable[..., Stor
     assert found == {
         "average": pytest.approx((0.25, 0.0)),
         "mean": (0.3, 0.0),
-        "luckiest 1": story.state.told[3].points[1],
-        "luckiest 2": story.state.told[3].points[2],
+        "luckiest 1": story.state.completed[3].points[1],
+        "luckiest 2": story.state.completed[3].points[2],
     }
 
 
@@ -114,7 +114,7 @@ def test_the_luckiest_stand_out_of_their_generation_whatever_its_seed(
 ) -> None:
     """The sixth generation had an easy seed."""
     story = searched(*(FLAT for _ in range(4)), (9.5, 9.0, 9.5, 10.0), (1.2, 1.1, 1.0, 1.1))
-    fifth, sixth = story.state.told[4:]
+    fifth, sixth = story.state.completed[4:]
     assert luckiest(story.state, 2) == [fifth.points[1], sixth.points[2]]
 
 
@@ -123,12 +123,12 @@ def test_candidates_of_an_early_generation_that_spread_widely_are_not_the_luckie
 ) -> None:
     """The best of the first is far below its mean, and no better than the worst of the last."""
     story = searched((2.0, 3.0, 4.0, 5.0), (2.0, 2.1, 2.2, 2.3), (1.00, 1.01, 1.02, 1.03))
-    assert luckiest(story.state, 2) == list(story.state.told[2].points[:2])
+    assert luckiest(story.state, 2) == list(story.state.completed[2].points[:2])
 
 
 def test_the_failed_are_never_lucky(searched: "Callable[..., Story]") -> None:
     story = searched((1.0, NAN, 2.0, NAN))
-    points = story.state.told[0].points
+    points = story.state.completed[0].points
     assert luckiest(story.state, 4) == [points[0], points[2]]
 
 
@@ -142,7 +142,7 @@ def test_equal_ones_come_in_the_order_of_generation_and_candidate(
     searched: "Callable[..., Story]",
 ) -> None:
     story = searched(*(FLAT for _ in range(4)))
-    third, fourth = story.state.told[2:]
+    third, fourth = story.state.completed[2:]
     assert luckiest(story.state, 5) == [*third.points, fourth.points[0]]
 
 

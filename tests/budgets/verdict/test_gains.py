@@ -6,7 +6,7 @@ import pytest
 
 from budgets.events import Status
 from budgets.plan import Calibration
-from budgets.verdict.gains import (
+from budgets.verdict import (
     average_gain,
     baseline_mean,
     baseline_scores,

@@ -9,7 +9,7 @@ import pytest
 from budgets.calibration import best_of_noise
 from budgets.events import Status
 from budgets.plan import Calibration, Caps, Envelope
-from budgets.verdict.gains import luck, noise, promise, spread, spread_freedom
+from budgets.verdict import luck, noise, promise, spread, spread_freedom
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,7 +30,7 @@ def test_winner_against_winner_is_the_paired_gain_on_shared_seeds() -> None:
     run, records, gains = golden("go"), list(read(GOLDEN / "go" / LEDGER).records), []
     for place, record in enumerate(records):
         end = record.event
-        if isinstance(end, Settled) and end.panel == "winner" and end.score is not None:
+        if isinstance(end, Settled) and end.comparison == "winner" and end.score is not None:
             gains.append(0.004 + end.seed % 5 / 1e3)  # that it is worse in another run
             records[place] = record._replace(event=replace(end, score=end.score + gains[-1]))
     other = Run(fold(records), NOW, GOLDEN / "go")

@@ -8,8 +8,7 @@ from budgets.events import Status
 from budgets.plan import Confirmation
 from budgets.state import RunState
 from budgets.stats import detectable
-from budgets.verdict.decision import decide
-from budgets.verdict.gains import winner_gain
+from budgets.verdict import decide, winner_gain
 from orchestrator.look.next_step import MOST_SEEDS, advised, enough_seeds
 from tests.budgets.conftest import confirmed_plan, told_of
 

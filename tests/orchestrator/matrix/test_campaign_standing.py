@@ -7,9 +7,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from budgets.campaign.matrix import Matrix
 from budgets.events import Owner
 from budgets.ledger import LEDGER, read
+from budgets.matrix import Matrix
 from orchestrator.look.campaign import Exported, exported
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines

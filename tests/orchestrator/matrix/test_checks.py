@@ -197,9 +197,9 @@ def test_all_points_share_the_seeds_and_none_is_a_calibrations(
     calibrated = {sample.seed for sample in state.plan.calibration.samples}
     (generation,) = run_check(tmp_path).state.generations
 
-    assert len(set(generation.seeds)) == 3
+    assert len(set(generation.seeds[0])) == 3
     assert {(r.candidate, r.seed) for r in generation.results()} == {
-        (c, s) for c in range(5) for s in generation.seeds
+        (c, s) for c in range(5) for s in generation.seeds[0]
     }
     assert not calibrated & set(generation.seeds)
 

@@ -57,7 +57,7 @@ def calibrated(seconds: float, train_seconds: float) -> Calibration:
 def test_only_the_training_is_expected_to_shrink(
     calibration: Calibration | None, length: float
 ) -> None:
-    assert proxy_terms(sphere(), 0.25, calibration).varied.length == length
+    assert proxy_terms(sphere(), 0.25, calibration).variant.cost_factor == length
 
 
 def asked(candidates: int = 8, seeds: int = 1, **terms: Any) -> Matrix:
@@ -85,7 +85,7 @@ def test_a_check_of_a_run_is_around_what_it_recommends(
     settings = {"dimension": 4}
     state = run_search(tmp_path, settings=settings, assumed_seconds=1.0).state
     where = near(state)
-    told = state.told[-1].told
+    told = state.completed[-1].told
     assert told is not None
     assert (where.sigma, where.run_id, where.head) == (told.sigma, state.plan.run_id, state.head)
     request = proxy_check(asked().config, 0.25, 8, 1, where)
@@ -98,7 +98,7 @@ def test_a_check_of_a_run_is_around_what_it_recommends(
 
 def test_a_check_pays_for_both_lengths_or_is_refused() -> None:
     plan = asked(max_evals=16).plan(DEVICES, None)
-    assert (plan.caps.evaluations, plan.apart) == (8, 8)
+    assert (plan.caps.evaluations, plan.comparison_evaluations) == (8, 8)
     with pytest.raises(ValueError, match="--max-evals 15 does not pay for the 16 evaluations"):
         asked(max_evals=15).plan(DEVICES, None)
 
@@ -166,7 +166,7 @@ def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
     assert state.plan.objective["settings"]["effort"] == 0.25
     assert state.plan.confirmation is not None
     assert state.plan.confirmation.rung is not None
-    assert state.plan.confirmation.rung.varied.settings == {"effort": 1.0}
+    assert state.plan.confirmation.rung.variant.settings == {"effort": 1.0}
     assert verify(run).divergence is None
 
     checked = command("check", "proxy", "--run", run.name, "--executor", "inline")

@@ -8,9 +8,9 @@ import pytest
 from budgets.accounts import Accounts
 from budgets.events import Reserved, Settled, Status
 from budgets.ledger import LEDGER, read
-from budgets.plan import Arm, Calibration, Devices, Plan
-from budgets.state import Panel, RunState, Try, apply, fold
-from budgets.verdict.finalists import BASELINE, winner
+from budgets.plan import Calibration, Configuration, Devices, Plan
+from budgets.state import Attempt, Batch, RunState, apply, fold
+from budgets.verdict import BASELINE, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.plan.comparisons import due, panel
@@ -38,23 +38,23 @@ def go(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Resul
 def test_nobody_is_judged_on_a_seed_that_was_looked_at(go: Result) -> None:
     state = go.state
     seeds = confirmation_seeds(state.plan)
-    searched = {seed for g in state.generations for seed in g.seeds}
+    searched = {seed for g in state.generations for seed in g.seeds[0]}
     assert state.plan.calibration is not None
     known = searched | {sample.seed for sample in state.plan.calibration.samples}
     fresh = (*seeds.picking, *seeds.verdict, *seeds.rung)
     assert len(set(fresh)) == 3 + 5 + 2
     assert not known & set(fresh)
-    assert set(state.panels["finalists", 0].seeds) == {seeds.picking}
-    assert state.panels["winner", 0].seeds == (seeds.verdict,)
-    assert state.panels["reference", 0].seeds == ((*seeds.picking, *seeds.verdict),)
-    assert set(state.panels["rung", 0].seeds) == {seeds.rung}
+    assert set(state.comparisons["finalists"].seeds) == {seeds.picking}
+    assert state.comparisons["winner"].seeds == (seeds.verdict,)
+    assert state.comparisons["reference"].seeds == ((*seeds.picking, *seeds.verdict),)
+    assert set(state.comparisons["rung"].seeds) == {seeds.rung}
 
 
 def test_the_verdict_is_of_the_finalist_that_won_and_no_other(go: Result) -> None:
-    best, panels = winner(go.state), go.state.panels
+    best, panels = winner(go.state), go.state.comparisons
     assert best is not None
-    assert panels["winner", 0].arms == (best,)
-    baseline, longer = panels["rung", 0].arms
+    assert panels["winner"].configurations == (best,)
+    baseline, longer = panels["rung"].configurations
     assert (baseline.name, longer.name) == (BASELINE, best.name)
     assert longer.point == best.point
     assert baseline.settings == longer.settings == {"effort": 4.0}
@@ -65,7 +65,7 @@ def test_the_verdict_is_of_the_finalist_that_won_and_no_other(go: Result) -> Non
 def test_a_panel_is_due_once_and_the_same_whenever_it_is_asked(go: Result) -> None:
     records = read(go.directory / LEDGER).records
     for number, record in enumerate(records):
-        if record.event.kind == "panel_asked":
+        if record.event.kind == "comparison_asked":
             state = fold(records[:number])
             assert due(state) == record.event
             apply(state, record)
@@ -90,14 +90,16 @@ def nanochat(devices: Devices = CPU, **confirm: Any) -> Plan:
 
 
 def state_of(plan: Plan) -> RunState:
-    return RunState(plan, plan, "g", 0, "h", 1, Accounts(plan.caps, apart_cap=plan.apart))
+    return RunState(
+        plan, plan, "g", 0, "h", 1, Accounts(plan.caps, comparison_cap=plan.comparison_evaluations)
+    )
 
 
-def settle(own: Panel, place: int, score: float | None, **fields: Any) -> None:
+def settle(own: Batch, place: int, score: float | None, **fields: Any) -> None:
     """All evaluations of the arm, alike."""
-    for seed in own.seeds_of(place):
+    for seed in own.seeds[place]:
         key: dict[str, Any] = {
-            "panel": own.name,
+            "comparison": own.comparison,
             "generation": 0,
             "candidate": place,
             "seed": seed,
@@ -111,37 +113,37 @@ def settle(own: Panel, place: int, score: float | None, **fields: Any) -> None:
             seconds=10.0,
             **fields,
         )
-        own.tries[place, seed] = (Try(0, Reserved(**key, reserve_ms=1000), result),)
+        own.attempts[place, seed] = (Attempt(0, Reserved(**key, reserve_ms=1000), result),)
+        own.pending.remove((place, seed))
 
 
-def ask(state: RunState, name: Any) -> Panel:
+def ask(state: RunState, name: Any) -> Batch:
     """The panel as it would be asked now."""
     assert state.plan.confirmation is not None
     event = panel(state, name, state.plan.confirmation)
-    points = tuple(arm.point for arm in event.arms)
-    own = Panel(0, points, name=name, arms=event.arms, seeds=event.seeds)
-    state.panels[name, 0] = own
+    own = Batch(name, 0, event.configurations, event.seeds)
+    state.comparisons[name] = own
     return own
 
 
-def compared(plan: Plan, *arms: dict[str, Any]) -> tuple[Arm, ...]:
+def compared(plan: Plan, *arms: dict[str, Any]) -> tuple[Configuration, ...]:
     """The winner's panel, when the reference's arms took what these say."""
     state = state_of(plan)
     reference = ask(state, "reference")
     for place, fields in enumerate(arms):
         settle(reference, place, **{"score": 3.0, **fields})
-    best = Arm(name="average", point=reference.arms[0].point)
+    best = Configuration(name="average", point=reference.configurations[0].point)
     seeds = confirmation_seeds(plan).picking
-    finalists = Panel(0, (best.point,), name="finalists", arms=(best,), seeds=(seeds,))
+    finalists = Batch("finalists", 0, (best,), (seeds,))
     settle(finalists, 0, 2.9)
-    state.panels["finalists", 0] = finalists
-    return ask(state, "winner").arms
+    state.comparisons["finalists"] = finalists
+    return ask(state, "winner").configurations
 
 
 def test_the_reference_is_known_before_the_search() -> None:
     plan = nanochat()
     own, seeds = ask(state_of(plan), "reference"), confirmation_seeds(plan)
-    baseline, control = own.arms
+    baseline, control = own.configurations
     assert (baseline.name, baseline.settings) == ("baseline", {})
     assert own.seeds[0] == (*seeds.picking, *seeds.verdict)
     assert (control.name, control.settings["model"]) == ("synapses off", "gpt")
@@ -195,8 +197,8 @@ def test_an_earlier_winner_is_compared_on_the_seeds_of_the_new_one() -> None:
     point = tuple(0.4 for _ in plan.space["knobs"])
     earlier = plan.confirmation.model_copy(update={"incumbent": point})
     own = ask(state_of(plan.model_copy(update={"confirmation": earlier})), "reference")
-    assert [arm.name for arm in own.arms] == ["baseline", "incumbent", "synapses off"]
-    assert (own.arms[1].point, own.seeds[1]) == (point, confirmation_seeds(plan).verdict)
+    assert [arm.name for arm in own.configurations] == ["baseline", "incumbent", "synapses off"]
+    assert (own.configurations[1].point, own.seeds[1]) == (point, confirmation_seeds(plan).verdict)
 
 
 # Seeds

@@ -293,11 +293,11 @@ def test_what_fits_is_admitted_to_its_last_generation_and_what_does_not_is_not(
     enough = HOUR * whole.forecast.hours_free + MARGIN
     began = f"{clock.seconds:.0f}"
     done = search(within(asked, f"enough-{began}", enough + 1))
-    assert len(done.state.told) == generations
+    assert len(done.state.completed) == generations
     assert not any(fired.rule == "budget" for fired in done.state.fired)
     clock.advance_to(clock.seconds + 1)
     short = search(within(asked, f"short-{began}", enough - 1))
-    fewer = len(short.state.told) < generations
+    fewer = len(short.state.completed) < generations
     has_long_run = rung > 0 and seeds > 0  # it is left out where it does not fit
     assert fewer or has_long_run
     assert not fewer or any(fired.rule == "budget" for fired in short.state.fired)
@@ -308,7 +308,7 @@ def test_a_window_that_is_too_short_ends_the_run_in_time_and_a_later_one_goes_on
 ) -> None:
     asked = within(request(), "run", 780)  # one generation of 240 s, not two and 240 more
     stopped = search(asked)
-    assert (stopped.ruling.decision, len(stopped.state.told)) == ("stop", 1)
+    assert (stopped.ruling.decision, len(stopped.state.completed)) == ("stop", 1)
     records = read(stopped.directory / LEDGER).records
     last = max(r.at for r in records if isinstance(r.event, Settled))
     assert datetime.fromisoformat(last) - BEGAN <= timedelta(seconds=780 - MARGIN)
@@ -320,7 +320,7 @@ def test_a_window_that_is_too_short_ends_the_run_in_time_and_a_later_one_goes_on
     longer = Window(hours=5000 / HOUR, margin_seconds=MARGIN)
     amend(stopped.directory, Amendment("more time", window=longer), clock.clock)
     result = search(asked)
-    assert (result.ruling.decision, len(result.state.told)) == ("done", 2)
+    assert (result.ruling.decision, len(result.state.completed)) == ("done", 2)
 
 
 # The command

@@ -14,7 +14,7 @@ from budgets.events import Concluded, Decided, Event, Grade, Overridden, Planned
 from budgets.ledger import LEDGER, Ledger
 from budgets.plan import Plan, Source
 from budgets.state import RunState
-from budgets.verdict.finalists import recommendation
+from budgets.verdict import recommendation
 from objectives import registry
 from objectives.analytic import AnalyticObjective
 from objectives.api import Measurement, ObjectiveSpec

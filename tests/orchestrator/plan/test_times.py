@@ -130,16 +130,16 @@ def test_gaps_and_waits_are_those_of_one_session(root: Path) -> None:
     state = load_state(root / "phase1/min-sphere-s1")
     whole = measured_overheads(state)
     first, second = state.generations
-    for key, tries in second.tries.items():
+    for key, tries in second.attempts.items():
         late = (one._replace(reserved_ms=one.reserved_ms + 60_000) for one in tries)
-        second.tries[key] = tuple(late)
+        second.attempts[key] = tuple(late)
     later = measured_overheads(state)
     assert later["generation_seconds"] == pytest.approx(whole["generation_seconds"] + 60)
-    for key, tries in second.tries.items():
-        second.tries[key] = tuple(one._replace(session=one.session + 1) for one in tries)
+    for key, tries in second.attempts.items():
+        second.attempts[key] = tuple(one._replace(session=one.session + 1) for one in tries)
     assert "generation_seconds" not in measured_overheads(state)
-    first.tries.clear()
-    second.tries.clear()
+    first.attempts.clear()
+    second.attempts.clear()
     state.starts_ms.clear()
     assert measured_overheads(state) == {}
 

@@ -80,9 +80,9 @@ def test_panels_come_after_the_generations_with_their_arms_and_the_knobs_of_thos
                 row["knob.x0"]
                 for row in rows
                 if (row["panel"] or None, row["generation"], row["candidate"])
-                == (batch.panel, batch.number, candidate)
+                == (batch.comparison, batch.number, candidate)
             ]
-            assert found == [pytest.approx(2 * point[0] - 1)] * len(batch.seeds_of(candidate))
+            assert found == [pytest.approx(2 * point[0] - 1)] * len(batch.seeds[candidate])
 
 
 def test_progress_has_the_panels_too(confirmed: RunState) -> None:
@@ -117,11 +117,11 @@ def test_every_format_holds_the_same_rows(
 
 def with_settlement(state: RunState, **fields: Any) -> RunState:
     """The run, its first settlement saying something else."""
-    generation = state.told[0]
-    key = next(iter(generation.tries))
-    (attempt,) = generation.tries[key]
+    generation = state.completed[0]
+    key = next(iter(generation.attempts))
+    (attempt,) = generation.attempts[key]
     assert isinstance(attempt.settled, Settled)
-    generation.tries[key] = (attempt._replace(settled=replace(attempt.settled, **fields)),)
+    generation.attempts[key] = (attempt._replace(settled=replace(attempt.settled, **fields)),)
     return state
 
 

@@ -60,8 +60,8 @@ def test_a_line_says_where_the_run_stood_in_time_by_the_names_that_trackers_have
 def test_evaluations_beside_the_search_are_told_apart(confirmed_run: Path) -> None:
     state = load_state(confirmed_run)
     lines = lines_of(confirmed_run)
-    assert len(lines) == state.accounts.evaluations + state.accounts.apart
-    assert {line["panel"] for line in lines if "panel" in line} == {
+    assert len(lines) == state.accounts.evaluations + state.accounts.comparisons
+    assert {line["comparison"] for line in lines if "comparison" in line} == {
         "reference",
         "finalists",
         "winner",

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from budgets.state import RunState
-from budgets.verdict.finalists import stood_for, winner
+from budgets.verdict import stood_for, winner
 from orchestrator.records.recommended import best_point
 from orchestrator.records.recorded import load_state
 
@@ -17,9 +17,11 @@ def ended_in_a_no_go() -> RunState:
     state = load_state(GOLDEN / "runs/go")
     assert state.decided is not None
     state.decided = replace(state.decided, grade="no_go", no_go="below_noise", point=None)
-    panel = state.panel("finalists")
+    panel = state.comparison("finalists")
     assert panel is not None
-    panel.arms = tuple(arm.model_copy(update={"point": ELSEWHERE}) for arm in panel.arms)
+    panel.configurations = tuple(
+        arm.model_copy(update={"point": ELSEWHERE}) for arm in panel.configurations
+    )
     return state
 
 

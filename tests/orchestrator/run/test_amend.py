@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.events import Amended, PanelAsked
+from budgets.events import Amended, ComparisonAsked
 from budgets.ledger import LEDGER, Ledger, read
 from budgets.plan import Caps, Window
 from orchestrator.run.amend import Amendment, affordable_generations
@@ -265,8 +265,8 @@ def confirmed(command: "Command", tmp_path: Path) -> Path:
 
 def after(run: Path, panel: str) -> int:
     """The number of records up to the one that asks for that panel."""
-    asked = (r for r in read(run / LEDGER).records if isinstance(r.event, PanelAsked))
-    return next(record.seq for record in asked if record.event.panel == panel) + 1  # type: ignore[union-attr]
+    asked = (r for r in read(run / LEDGER).records if isinstance(r.event, ComparisonAsked))
+    return next(record.seq for record in asked if record.event.comparison == panel) + 1  # type: ignore[union-attr]
 
 
 def test_caps_too_small_for_the_verdict_start_nothing_and_an_amendment_helps(

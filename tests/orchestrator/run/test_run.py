@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Concluded, Reserved, Settled, Status, Withdrawn
+from budgets.events import Concluded, Reserved, Settled, Status
 from budgets.ledger import LEDGER, Ledger
 from budgets.state import ImpossibleEventError
 from orchestrator.execution.api import Attempt, EngineError
@@ -153,7 +153,7 @@ def test_an_evaluation_that_vanished_is_charged_in_full_and_run_again(
 
     state = run_search(tmp_path, **NOISY).state
 
-    tries = state.generations[-1].tries[reserved.candidate, reserved.seed]
+    tries = state.generations[-1].attempts[reserved.candidate, reserved.seed]
     assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
     assert state.accounts.lost_ms == reserved.reserve_ms
     assert found(run) == found(finished)
@@ -198,7 +198,7 @@ def test_attempts_lost_to_the_infrastructure_are_tried_again_and_change_nothing(
     lost = [
         t
         for g in state.generations
-        for tries in g.tries.values()
+        for tries in g.attempts.values()
         for t in tries
         if t.settled is not None and t.settled.status is Status.LOST
     ]
@@ -382,5 +382,5 @@ def test_who_watches_a_run_hears_of_a_record_after_who_did_before() -> None:
     unused: Any = None
     run = Run(unused, unused, unused, lambda state, event: heard.append("first"))
     run.watch(lambda state, event: heard.append("second"))
-    run.observe(unused, Withdrawn(device="gpu 1", why="it is used"))
+    run.observe(unused, Concluded(reason="so"))
     assert heard == ["first", "second"]

@@ -189,11 +189,11 @@ def test_open_reservations_of_a_panel_are_adopted_or_charged_and_the_run_ends_as
     run = Path(shutil.copytree(confirmed_run, place / "phase1" / confirmed_run.name))
     reserved = [
         r for r in read(run / LEDGER).records
-        if isinstance(r.event, Reserved) and r.event.panel == panel
+        if isinstance(r.event, Reserved) and r.event.comparison == panel
     ]  # fmt: skip
     last = reserved[-1]
     (run / LEDGER).write_bytes(b"".join(lines(run)[: last.seq + 1]) + b"junk\n")
-    open_tries = fold(read_prefix(run)).open_tries()
+    open_tries = fold(read_prefix(run)).running_attempts()
     if not on_disk:
         for attempt in open_tries:
             shutil.rmtree(run / "eval" / attempt_place(attempt.reserved))

@@ -133,7 +133,7 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
     assert [t.rule for t in paused.ruling.triggers] == ["storage"]
     (tries,) = (
         ts
-        for ts in paused.state.generations[0].tries.values()
+        for ts in paused.state.generations[0].attempts.values()
         if len(ts) and ts[-1].settled and ts[-1].settled.status is Status.LOST
     )
     assert tries[-1].settled is not None

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from budgets.events import Event, Reserved, Settled, Status
-from budgets.state import RunState, Try
+from budgets.state import Attempt as Recorded
+from budgets.state import RunState
 from orchestrator.execution.api import Attempt, Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.files import CONFIG
@@ -48,41 +49,41 @@ def scripted(ends: Ends) -> Engine:
     return ending(end, on_disk=True)
 
 
-def tries_of(state: RunState, candidate: int = 3) -> tuple[Try, ...]:
+def tries_of(state: RunState, candidate: int = 3) -> tuple[Recorded, ...]:
     generation = state.generations[0]
-    return generation.tries[candidate, generation.seeds[0]]
+    return generation.attempts[candidate, generation.seeds[0][0]]
 
 
-def told(state: RunState) -> list[tuple[Status, str | None]]:
+def told(state: RunState) -> list[tuple[Status, bool]]:
     """How the tries at candidate 3 were settled, and why each is not the last."""
     ends = [attempt.settled for attempt in tries_of(state)]
-    return [(end.status, end.again) for end in ends if end is not None]
+    return [(end.status, end.retry) for end in ends if end is not None]
 
 
-OK = (Status.OK, None)
-LOST = (Status.LOST, None)
+OK = (Status.OK, False)
+LOST = (Status.LOST, False)
 
 
 @pytest.mark.parametrize(
     ("ends", "expected"),
     [
-        ([KILLED], [(Status.ERROR, "elsewhere"), OK]),
-        ([KILLED, SEGFAULT], [(Status.ERROR, "elsewhere"), (Status.ERROR, None)]),
-        ([KILLED, SLOW], [(Status.ERROR, "elsewhere"), (Status.TIMEOUT, None)]),
-        ([RAISED], [(Status.ERROR, None)]),
-        ([SLOW], [(Status.TIMEOUT, None)]),
+        ([KILLED], [(Status.ERROR, True), OK]),
+        ([KILLED, SEGFAULT], [(Status.ERROR, True), (Status.ERROR, False)]),
+        ([KILLED, SLOW], [(Status.ERROR, True), (Status.TIMEOUT, False)]),
+        ([RAISED], [(Status.ERROR, False)]),
+        ([SLOW], [(Status.TIMEOUT, False)]),
         ([BROKEN], [LOST, OK]),
-        ([BROKEN, KILLED], [LOST, (Status.ERROR, "elsewhere"), OK]),
-        ([KILLED, BROKEN, KILLED], [(Status.ERROR, "elsewhere"), LOST, (Status.ERROR, None)]),
-        ([FULL], [(Status.OOM, None)]),
-        ([CROWDED], [(Status.OOM, "elsewhere"), OK]),
-        ([CROWDED, CROWDED], [(Status.OOM, "elsewhere"), (Status.OOM, None)]),
-        ([KILLED, CROWDED], [(Status.ERROR, "elsewhere"), (Status.OOM, None)]),
+        ([BROKEN, KILLED], [LOST, (Status.ERROR, True), OK]),
+        ([KILLED, BROKEN, KILLED], [(Status.ERROR, True), LOST, (Status.ERROR, False)]),
+        ([FULL], [(Status.OOM, False)]),
+        ([CROWDED], [(Status.OOM, True), OK]),
+        ([CROWDED, CROWDED], [(Status.OOM, True), (Status.OOM, False)]),
+        ([KILLED, CROWDED], [(Status.ERROR, True), (Status.OOM, False)]),
     ],
 )
 def test_a_failure_is_tried_again_once_if_it_may_have_been_the_machines(
     ends: Ends,
-    expected: list[tuple[Status, str | None]],
+    expected: list[tuple[Status, bool]],
     tmp_path: Path,
     run_search: RunSearch,
 ) -> None:
@@ -142,7 +143,7 @@ def test_a_run_cut_between_tries_ends_like_the_one_that_was_never_cut(
 
 def tried(recorded: list[Event]) -> list[tuple[Any, ...]]:
     ends = [event for event in recorded if isinstance(event, Settled)]
-    return [(e.generation, e.candidate, e.attempt, e.status, e.again, e.seconds) for e in ends]
+    return [(e.generation, e.candidate, e.attempt, e.status, e.retry, e.seconds) for e in ends]
 
 
 def test_what_a_try_is_of_and_avoids_follow_from_the_ledger(eventful: Path) -> None:
@@ -163,8 +164,8 @@ def test_what_a_try_is_of_and_avoids_follow_from_the_ledger(eventful: Path) -> N
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ("killed_once", [(Status.ERROR, "elsewhere"), OK]),
-        ("killed", [(Status.ERROR, "elsewhere"), (Status.ERROR, None)]),
+        ("killed_once", [(Status.ERROR, True), OK]),
+        ("killed", [(Status.ERROR, True), (Status.ERROR, False)]),
     ],
 )
 def test_an_evaluation_killed_from_outside_is_tried_again_once_and_then_blamed(
@@ -209,6 +210,6 @@ def test_an_objective_that_segfaults_is_tried_once_more_and_then_blamed(
 ) -> None:
     result = run_search(tmp_path, engine=rude("segfault"), **QUICK)
 
-    assert told(result.state) == [(Status.ERROR, "elsewhere"), (Status.ERROR, None)]
+    assert told(result.state) == [(Status.ERROR, True), (Status.ERROR, False)]
     assert result.state.generations[0].failed[0].cause == SEGFAULT[1]
     assert verify(result.directory).divergence is None

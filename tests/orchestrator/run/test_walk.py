@@ -162,7 +162,7 @@ def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(tmp_p
 
     assert (result.ruling.decision, result.ruling.reason) == ("continue", "interrupted")
     ends = every(Settled, result.directory)
-    assert (ends[-1].panel, ends[-1].status) == ("reference", Status.CANCELLED)
+    assert (ends[-1].comparison, ends[-1].status) == ("reference", Status.CANCELLED)
     assert [t.rule for t in judge(result.state).triggers] == ["patience"]
 
 
@@ -272,14 +272,14 @@ def test_a_deadline_that_passes_in_mid_generation_ends_a_search_that_found_somet
     clock, one = SimulatedClock(), Engine(kind="inline", workers=1)
 
     def pass_it(state: RunState, event: Event) -> None:
-        if isinstance(event, Settled) and len(state.told) == 1 and event.panel is None:
+        if isinstance(event, Settled) and len(state.completed) == 1 and event.comparison is None:
             clock.advance_to(7200.0)
 
     window = Window(hours=1.0, margin_seconds=30.0)
     result = search(tmp_path, one, observe=pass_it, clock=clock.clock, window=window, **CONFIRMED)
 
     assert result.ruling.decision == "stop"
-    assert len(result.state.told) == 1
+    assert len(result.state.completed) == 1
     assert {fired.rule for fired in every(Fired, result.directory)} == {"budget"}
 
 

@@ -6,22 +6,23 @@ from typing import Any
 import pytest
 from threadpoolctl import threadpool_limits
 
-from budgets.events import Reserved, Settled, Status
-from budgets.state import Generation, Try
+from budgets.events import Settled, Status
+from budgets.state import Batch
 from orchestrator.search import Point, Search
+from tests.ledgers import closed_batch
 
-Scored = Callable[..., Generation]
-Evaluated = Callable[..., Generation]
+Scored = Callable[..., Batch]
+Evaluated = Callable[..., Batch]
 
 
 def closed(
     number: int, points: tuple[Point, ...], scores: Sequence[float | None], **more: Any
-) -> Generation:
+) -> Batch:
     """A closed generation with these scores; a candidate without one has failed.
 
     `more` are fields of it.
     """
-    tries: dict[tuple[int, int], tuple[Try, ...]] = {}
+    ends = []
     for candidate, score in enumerate(scores):
         place: dict[str, Any] = {
             "generation": number,
@@ -29,16 +30,15 @@ def closed(
             "seed": 5,
             "attempt": 1,
         }
-        settled = Settled(
+        end = Settled(
             **place,
             status=Status.ERROR if score is None else Status.OK,
             score=score,
             charged_ms=1,
             seconds=0.001,
         )
-        reserved = Reserved(**place, reserve_ms=1)
-        tries[candidate, 5] = (Try(0, reserved, settled),)
-    return Generation(number, points, tries, seeds=(5,), **more)
+        ends.append(end)
+    return closed_batch(number, points, ends, **more)
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +59,7 @@ def evaluated() -> Evaluated:
         failing: frozenset[int] = frozenset(),
         score: Callable[[Point], float] = lambda point: sum((u - 0.7) ** 2 for u in point),
         **more: Any,
-    ) -> Generation:
+    ) -> Batch:
         points = search.ask()
         scores = [None if i in failing else score(point) for i, point in enumerate(points)]
         return closed(search.generation, points, scores, **more)

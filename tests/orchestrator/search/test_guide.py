@@ -9,7 +9,7 @@ import pytest
 
 from budgets.events import GenerationTold, Guided
 from budgets.plan import SearchTerms
-from budgets.state import Generation
+from budgets.state import Batch
 from orchestrator.search import Point, Search
 from orchestrator.search.directions import Chained
 from orchestrator.search.guide import LARGEST_HELD, MOST_POINTS, REACH, TRUSTED, guided
@@ -41,7 +41,7 @@ class Drawing:
         self._scored, self._dimension = scored, dimension
         self._rng = np.random.default_rng(7)
 
-    def __call__(self, count: int, score: Score = bowl, **more: Any) -> list[Generation]:
+    def __call__(self, count: int, score: Score = bowl, **more: Any) -> list[Batch]:
         found = []
         for number in range(count):
             drawn = 0.5 + SIGMA * self._rng.standard_normal((6, self._dimension))
@@ -62,7 +62,7 @@ def whitened(point: Sequence[float], strategy: Strategy) -> float:
     return float(np.sqrt(step @ np.linalg.solve(strategy.covariance, step)))
 
 
-def advised(generations: Sequence[Generation], strategy: Strategy, before: float = SIGMA) -> Guided:
+def advised(generations: Sequence[Batch], strategy: Strategy, before: float = SIGMA) -> Guided:
     advice = guided(generations, 6, strategy, before)
     assert advice is not None
     return advice
@@ -229,8 +229,8 @@ def test_a_search_goes_where_the_model_puts_it(evaluated: "Evaluated") -> None:
     assert [record.guided is not None for record in records] == [False, *[True] * 5]
     for record in records:
         if record.guided is not None:
-            assert record.favourite == pytest.approx(record.guided.centre, abs=1e-8)
-    assert records[-1].favourite == pytest.approx([0.6] * 4, abs=0.005)
+            assert record.mean == pytest.approx(record.guided.centre, abs=1e-8)
+    assert records[-1].mean == pytest.approx([0.6] * 4, abs=0.005)
 
 
 def test_a_search_in_nothing_but_noise_keeps_its_step_and_one_without_any_does_not(

@@ -8,7 +8,7 @@ import pytest
 
 from budgets.events import GenerationTold, Guided
 from budgets.plan import SearchTerms
-from budgets.state import Generation
+from budgets.state import Batch
 from orchestrator.records.diverged import ReplayError
 from orchestrator.search import Search
 from orchestrator.search.replay import compare_guided
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TERMS = SearchTerms(method="guided", seed=7, sigma0=0.15, start=(0.4,) * 3)
 
 
-def told(evaluated: "Evaluated") -> list[Generation]:
+def told(evaluated: "Evaluated") -> list[Batch]:
     """Of a search in noise, whose step is held."""
     rng = np.random.default_rng(5)
     search, done = Search(TERMS, 6), []
@@ -52,7 +52,7 @@ def test_forged_advice_is_found_though_the_search_went_on_with_it(
 
 ADVICE = Guided(centre=(0.5, 0.5), sigma=0.1, signal=0.1, noise=0.2)
 AS_RECORDED = GenerationTold(
-    generation=3, digest="d", favourite=(0.5, 0.5), sigma=0.1, axis_ratio=1.0, guided=ADVICE
+    generation=3, digest="d", mean=(0.5, 0.5), sigma=0.1, axis_ratio=1.0, guided=ADVICE
 )
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from budgets.plan import SearchTerms
-from budgets.state import Generation
+from budgets.state import Batch
 from orchestrator.records.diverged import ReplayError
 from orchestrator.search import Search, landscape_of_noise
 from orchestrator.search.landscape import rows
@@ -24,14 +24,14 @@ SHAPE = np.diag(np.linspace(0.2, 1.8, 10)) + 0.1 - 0.1 * np.eye(10)
 SHAPED = TERMS.model_copy(update={"shape": rows(SHAPE)})
 
 
-Run = Callable[..., list[Generation]]
+Run = Callable[..., list[Batch]]
 
 
 @pytest.fixture
 def run(evaluated: "Evaluated") -> Run:
     """So many generations of a search one of whose candidates always fails, as they were told."""
 
-    def told(generations: int, population: int = 8, terms: SearchTerms = TERMS) -> list[Generation]:
+    def told(generations: int, population: int = 8, terms: SearchTerms = TERMS) -> list[Batch]:
         search = Search(terms, population)
         done = []
         for _ in range(generations):
@@ -91,8 +91,11 @@ def test_a_replay_keeps_a_generation_that_was_asked_but_not_told(evaluated: "Eva
 
 def test_a_replay_names_the_generation_whose_points_differ(run: Run) -> None:
     done = run(4)
-    moved = tuple((point[0] + 1e-6, *point[1:]) for point in done[2].points)
-    done[2] = replace(done[2], points=moved)
+    moved = tuple(
+        one.model_copy(update={"point": (one.point[0] + 1e-6, *one.point[1:])})
+        for one in done[2].configurations
+    )
+    done[2].configurations = moved
     with pytest.raises(ReplayError, match="generation 2: candidate"):
         Search(TERMS, 8).replay(done)
 
@@ -101,8 +104,8 @@ def test_other_last_bits_of_a_state_are_accepted_only_when_asked_for(run: Run) -
     done = run(4)
     told = done[3].told
     assert told is not None
-    moved = tuple(u * (1 + 1e-12) for u in told.favourite)
-    drifted = replace(told, digest="0" * 32, favourite=moved)
+    moved = tuple(u * (1 + 1e-12) for u in told.mean)
+    drifted = replace(told, digest="0" * 32, mean=moved)
     done[3] = replace(done[3], told=drifted)
     with pytest.raises(ReplayError, match="--accept-drift"):
         Search(TERMS, 8).replay(done)
@@ -122,8 +125,8 @@ def test_another_state_is_never_accepted(run: Run) -> None:
 def test_the_favourite_is_a_point_of_the_cube_and_moves_towards_the_optimum(run: Run) -> None:
     told = run(30)[-1].told
     assert told is not None
-    assert all(0.0 <= u <= 1.0 for u in told.favourite)
-    assert sum((u - 0.7) ** 2 for u in told.favourite) < 0.1 * 10 * 0.3**2
+    assert all(0.0 <= u <= 1.0 for u in told.mean)
+    assert sum((u - 0.7) ** 2 for u in told.mean) < 0.1 * 10 * 0.3**2
 
 
 def test_a_failed_candidate_is_told_as_worse_than_every_healthy_one(evaluated: "Evaluated") -> None:
@@ -245,7 +248,7 @@ def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Sc
         for _ in range(40):
             scores = [float(weights @ (np.array(p) - 0.55) ** 2) for p in search.ask()]
             told = search.tell(scored(search.generation, search.ask(), scores))
-        return float(weights @ (np.array(told.favourite) - 0.55) ** 2)
+        return float(weights @ (np.array(told.mean) - 0.55) ** 2)
 
     assert reached(shape=rows(inverse)) < 0.2 * reached()
 

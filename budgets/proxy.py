@@ -1,7 +1,7 @@
 """Whether a shorter evaluation ranks candidates as the full one does.
 
 A check measures it: its candidates are evaluated in full and, on the same seeds, short, in the
-panel "proxy". No ranking ever holds scores of both lengths.
+comparison "proxy". No ranking ever holds scores of both lengths.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from statistics import median
 
 from budgets.events import Status
 from budgets.plan import Frozen, Plan, ProxyTerms
-from budgets.state import Batch, Generation, Panel, RunState
+from budgets.state import Batch, RunState
 from budgets.stats import centred_error, tau_b, tau_b_interval, top_overlap
 
 LEAST_CANDIDATES = 8
@@ -39,19 +39,19 @@ class Certificate(Frozen):
 
 def certificate(state: RunState) -> Certificate | None:
     """What a check has shown; None unless its candidates were evaluated at both lengths."""
-    panel, terms = state.panel("proxy"), state.plan.proxy
-    if panel is None or terms is None or not panel.closed:
+    short, terms = state.comparison("proxy"), state.plan.proxy
+    if short is None or terms is None or not short.closed:
         return None
     generation = state.generation(0)
-    return compare(generation, panel, terms, _key(state.plan)) if generation.closed else None
+    return compare(generation, short, terms, _key(state.plan)) if generation.closed else None
 
 
-def compare(generation: Generation, panel: Panel, terms: ProxyTerms, key: str) -> Certificate:
+def compare(generation: Batch, others: Batch, terms: ProxyTerms, key: str) -> Certificate:
     """Both lengths of the same candidates. One that failed comes after every healthy one.
 
     Those that failed at both lengths say nothing of ranks. `key` decides the bootstrap's draws.
     """
-    both = list(zip(_ranked(generation), _ranked(panel), strict=True))
+    both = list(zip(_ranked(generation), _ranked(others), strict=True))
     compared = [(f, s) for f, s in both if f < inf or s < inf]
     healthy = [(f, s) for f, s in compared if f < inf and s < inf]
     full, short = tuple(f for f, _ in compared), tuple(s for _, s in compared)
@@ -69,7 +69,7 @@ def compare(generation: Generation, panel: Panel, terms: ProxyTerms, key: str) -
         error=centred_error(*zip(*healthy, strict=True)) if healthy else None,
         top_half=top_overlap(full, short, max(1, count // 2)) if count else None,
         top_quarter=top_overlap(full, short, max(1, count // 4)) if count else None,
-        seconds_ratio=_seconds_ratio(generation, panel),
+        seconds_ratio=_seconds_ratio(generation, others),
         holds=count >= LEAST_CANDIDATES and lower is not None and lower >= terms.agreement,
     )
 

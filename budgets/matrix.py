@@ -4,7 +4,7 @@ from collections import Counter
 
 from budgets.events import Status
 from budgets.plan import CampaignTerms, Frozen
-from budgets.state import Generation, RunState
+from budgets.state import Batch, RunState
 
 PENDING, RUNNING, PAUSED = "pending", "running", "paused"
 """Of a cell that has not ended; others have the `Status` that they ended with, and a run of its own
@@ -70,15 +70,15 @@ def matrix_of(state: RunState) -> Matrix:
     )
 
 
-def _cell(generation: Generation | None, candidate: int, seed: int) -> Cell:
+def _cell(generation: Batch | None, candidate: int, seed: int) -> Cell:
     if generation is None:
         return Cell(status=PENDING)
-    tries = generation.tries.get((candidate, seed), ())
+    attempts = generation.attempts.get((candidate, seed), ())
     result = generation.result(candidate, seed)
     if result is None:
-        flying = bool(tries) and tries[-1].settled is None
-        again = "" if len(tries) <= flying else f"attempt {len(tries) + (not flying)}"
-        return Cell(status=RUNNING if flying else PENDING, note=again)
+        is_running = bool(attempts) and attempts[-1].settled is None
+        again = "" if len(attempts) <= is_running else f"attempt {len(attempts) + (not is_running)}"
+        return Cell(status=RUNNING if is_running else PENDING, note=again)
     return Cell(
         status=str(result.status),
         score=result.score,

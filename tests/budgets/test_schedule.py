@@ -4,19 +4,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import Concluded, Fired, PanelAsked, Status
-from budgets.plan import Arm, Calibration, Caps
+from budgets.events import ComparisonAsked, Concluded, Fired, Status
+from budgets.plan import Calibration, Caps, Configuration
 from budgets.schedule import (
     NOTHING,
-    at_work,
-    awaited,
+    blocking_batches,
+    cost_of_the_verdict,
     expected,
-    length_apart,
-    next_step,
+    left_for_the_verdict,
+    next_action,
+    open_batches,
     search_is_over,
-    still_for_the_verdict,
 )
-from budgets.verdict.decision import decide
+from budgets.verdict import decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,25 +43,25 @@ def test_the_reference_is_asked_before_anything_else(
     make_story: "MakeStory", make_confirmed_plan: "MakePlan"
 ) -> None:
     story = make_story(make_confirmed_plan())
-    assert next_step(story.state) == "reference"
+    assert next_action(story.state) == "reference"
 
 
 def test_a_confirmed_run_goes_from_panel_to_panel(tell: "Tell") -> None:
-    assert next_step(tell(generations=()).state) == "generation"
-    assert next_step(tell(generations=2 * ((1.0, 1.1, 1.2, 1.3),)).state) == "generation"
-    assert next_step(tell().state) == "finalists"
-    assert next_step(tell(finalists={"average": 0.98}).state) == "winner"
-    assert next_step(tell(winner=GAIN).state) == "rung"
-    assert next_step(tell(winner=GAIN, rung=((1.0, 1.0), (0.98, 0.98))).state) == "decide"
+    assert next_action(tell(generations=()).state) == "generation"
+    assert next_action(tell(generations=2 * ((1.0, 1.1, 1.2, 1.3),)).state) == "generation"
+    assert next_action(tell().state) == "finalists"
+    assert next_action(tell(finalists={"average": 0.98}).state) == "winner"
+    assert next_action(tell(winner=GAIN).state) == "rung"
+    assert next_action(tell(winner=GAIN, rung=((1.0, 1.0), (0.98, 0.98))).state) == "decide"
 
 
 def test_a_decided_run_is_over(tell: "Tell") -> None:
     story = tell(winner=8 * (1.0,))
     fired, decided = decide(story.state)
     story.say(*fired, decided)
-    assert next_step(story.state) == "over"
+    assert next_action(story.state) == "over"
     story.say(Concluded(reason="it is decided"))
-    assert next_step(story.state) == "over"
+    assert next_action(story.state) == "over"
 
 
 @pytest.mark.parametrize(
@@ -75,18 +75,18 @@ def test_a_decided_run_is_over(tell: "Tell") -> None:
     ids=["signal", "sanity", "stability", "persistence"],
 )
 def test_the_rung_is_only_for_what_is_a_go_here(tell: "Tell", fields: Any) -> None:
-    assert next_step(tell(**fields).state) == "decide"
+    assert next_action(tell(**fields).state) == "decide"
 
 
 def test_without_a_winner_there_is_nothing_to_judge(tell: "Tell") -> None:
-    assert next_step(tell(finalists={"average": (NAN, NAN, NAN)}).state) == "decide"
+    assert next_action(tell(finalists={"average": (NAN, NAN, NAN)}).state) == "decide"
 
 
 def test_a_plan_without_a_rung_has_none(tell: "Tell", make_confirmed_plan: "MakePlan") -> None:
     confirmation = make_confirmed_plan().confirmation
     assert confirmation is not None
     plan = make_confirmed_plan(confirmation=confirmation.model_copy(update={"rung": None}))
-    assert next_step(tell(plan, winner=GAIN).state) == "decide"
+    assert next_action(tell(plan, winner=GAIN).state) == "decide"
 
 
 @pytest.mark.parametrize(("seconds", "step"), [(152.0, "rung"), (151.9, "decide")])
@@ -95,7 +95,7 @@ def test_a_rung_that_no_cap_has_room_for_is_left_out(
 ) -> None:
     """43 evaluations have taken 2 s each; three of the rung take 8 s, the last reserves 42 s."""
     caps = Caps(evaluations=12, device_hours=seconds / 3600)
-    assert next_step(tell(make_confirmed_plan(caps=caps), winner=GAIN).state) == step
+    assert next_action(tell(make_confirmed_plan(caps=caps), winner=GAIN).state) == step
 
 
 @pytest.mark.parametrize(("seconds", "step"), [(128.0, "rung"), (127.9, "decide")])
@@ -105,13 +105,13 @@ def test_without_any_time_a_rung_needs_room_for_an_attempt(
     """43 evaluations have taken 2 s each; an attempt at the rung reserves 42 s."""
     caps = Caps(evaluations=12, device_hours=seconds / 3600)
     plan = make_confirmed_plan(caps=caps, calibration=None)
-    assert next_step(tell(plan, winner=GAIN).state) == step
+    assert next_action(tell(plan, winner=GAIN).state) == step
 
 
 def test_a_panel_that_is_not_settled_is_what_is_done(tell: "Tell") -> None:
     story = tell()
     story.say(panel("finalists", 3))
-    assert next_step(story.state) == "finalists"
+    assert next_action(story.state) == "finalists"
 
 
 def test_a_reference_that_is_late_is_waited_for(
@@ -121,14 +121,14 @@ def test_a_reference_that_is_late_is_waited_for(
     story = make_story(make_confirmed_plan())
     story.say(panel("reference"))
     story.finish()
-    story.compare("finalists", [Arm(name="average", point=(0.4, 0.6))], [{11: 0.98}])
-    assert next_step(story.state) == "reference"
+    story.compare("finalists", [Configuration(name="average", point=(0.4, 0.6))], [{11: 0.98}])
+    assert next_action(story.state) == "reference"
 
 
 def test_a_run_without_a_comparison_is_over_after_its_search(make_story: "MakeStory") -> None:
     story = make_story()
-    assert next_step(story.state) == "generation"
-    assert next_step(story.finish()) == "over"
+    assert next_action(story.state) == "generation"
+    assert next_action(story.finish()) == "over"
 
 
 # When a search is over
@@ -143,7 +143,7 @@ def test_a_rule_ends_a_search_that_can_be_compared(tell: "Tell", make_story: "Ma
     compared = tell(generations=((1.0, 1.1, 1.2, 1.3),))
     ended(compared)
     assert search_is_over(compared.state)
-    assert next_step(compared.state) == "finalists"
+    assert next_action(compared.state) == "finalists"
     plain = make_story()
     plain.score(1.0, 1.1, 1.2, 1.3)
     plain.tell()
@@ -165,10 +165,12 @@ def test_what_searches_nothing_is_never_over_by_that(make_story: "MakeStory") ->
 # What is at work
 
 
-def panel(name: Any, count: int = 8) -> PanelAsked:
+def panel(name: Any, count: int = 8) -> ComparisonAsked:
     """So many evaluations of one arm."""
-    arm = Arm(name="average", point=(0.4, 0.6))
-    return PanelAsked(panel=name, arms=(arm,), seeds=(tuple(range(50, 50 + count)),))
+    arm = Configuration(name="average", point=(0.4, 0.6))
+    return ComparisonAsked(
+        comparison=name, configurations=(arm,), seeds=(tuple(range(50, 50 + count)),)
+    )
 
 
 def test_the_generation_comes_before_what_fills_slots(
@@ -177,8 +179,8 @@ def test_the_generation_comes_before_what_fills_slots(
     story = make_story(make_confirmed_plan())
     story.say(panel("reference"))
     story.ask()
-    assert [batch.panel for batch in at_work(story.state)] == [None, "reference"]
-    assert [batch.panel for batch in awaited(story.state)] == [None]
+    assert [batch.comparison for batch in open_batches(story.state)] == [None, "reference"]
+    assert [batch.comparison for batch in blocking_batches(story.state)] == [None]
 
 
 def test_after_the_search_everything_is_waited_for(
@@ -188,8 +190,11 @@ def test_after_the_search_everything_is_waited_for(
     story.say(panel("reference"))
     story.finish()
     story.say(panel("finalists", 3))
-    assert [batch.panel for batch in awaited(story.state)] == ["reference", "finalists"]
-    assert next_step(story.state) == "finalists"
+    assert [batch.comparison for batch in blocking_batches(story.state)] == [
+        "reference",
+        "finalists",
+    ]
+    assert next_action(story.state) == "finalists"
 
 
 def test_between_generations_nothing_is_waited_for(
@@ -197,8 +202,8 @@ def test_between_generations_nothing_is_waited_for(
 ) -> None:
     story = make_story(make_confirmed_plan())
     story.say(panel("reference"))
-    assert awaited(story.state) == []
-    assert [batch.panel for batch in at_work(story.state)] == ["reference"]
+    assert blocking_batches(story.state) == []
+    assert [batch.comparison for batch in open_batches(story.state)] == ["reference"]
 
 
 # What it still takes
@@ -228,34 +233,34 @@ def test_the_verdict_is_set_aside_from_the_start(
 ) -> None:
     """Reference 11 + 5, finalists 12, winner 8 + 5, rung 4 of four times the length; 2 s each."""
     story = make_story(make_confirmed_plan())
-    needs = still_for_the_verdict(story.state)
+    needs = left_for_the_verdict(story.state)
     assert needs.evaluations == 16 + 12 + 13 + 4
-    assert length_apart(story.state) == 16 + 12 + 13 + 16
+    assert cost_of_the_verdict(story.state) == 16 + 12 + 13 + 16
     assert needs.device_hours == pytest.approx((57 * 2 + 12) / 3600)  # and a last reservation
     assert needs.hours == pytest.approx(((8 + 6 + 7) * 2 + 2 * 8 + 12) / 3600)
 
 
 def test_what_is_settled_is_needed_no_more(tell: "Tell") -> None:
-    assert length_apart(tell(generations=()).state) == 12 + 13 + 16
-    assert length_apart(tell(winner=GAIN).state) == 16
-    assert still_for_the_verdict(tell(winner=GAIN).state).evaluations == 4
+    assert cost_of_the_verdict(tell(generations=()).state) == 12 + 13 + 16
+    assert cost_of_the_verdict(tell(winner=GAIN).state) == 16
+    assert left_for_the_verdict(tell(winner=GAIN).state).evaluations == 4
 
 
 def test_a_decided_run_needs_nothing(tell: "Tell") -> None:
     story = tell(winner=8 * (1.0,))
     fired, decided = decide(story.state)
     story.say(*fired, decided)
-    assert still_for_the_verdict(story.state) == NOTHING
-    assert length_apart(story.state) == 0
+    assert left_for_the_verdict(story.state) == NOTHING
+    assert cost_of_the_verdict(story.state) == 0
 
 
 def test_without_any_time_nothing_is_set_aside(
     make_story: "MakeStory", make_confirmed_plan: "MakePlan"
 ) -> None:
     assumed = make_confirmed_plan(calibration=Calibration(assumed_seconds=2.0))
-    assert still_for_the_verdict(make_story(assumed).state).evaluations == 45
-    assert still_for_the_verdict(make_story(make_confirmed_plan(calibration=None)).state) == NOTHING
+    assert left_for_the_verdict(make_story(assumed).state).evaluations == 45
+    assert left_for_the_verdict(make_story(make_confirmed_plan(calibration=None)).state) == NOTHING
 
 
 def test_a_run_without_a_comparison_sets_nothing_aside(story: "Story") -> None:
-    assert still_for_the_verdict(story.state) == NOTHING
+    assert left_for_the_verdict(story.state) == NOTHING

@@ -1,1 +1,0 @@
-"""What a campaign has evaluated, and which of its factors move the score."""

@@ -1,0 +1,753 @@
+"""What a search amounts to: Go, Go that persists, or a No-Go with a name; and on what evidence.
+
+The finalists are the search distribution's mean, its average over the last generations, and the
+luckiest candidates. They are compared on the picking seeds; the best of them alone goes on to seeds
+that nobody was picked on, so that having picked it does not flatter it there. Each condition of a
+Go is a pure function of the state; `decide` puts them together once all that is planned is settled.
+"""
+
+from math import ceil, sqrt
+from statistics import fmean, variance
+from typing import Literal, TypeVar
+
+from budgets.calibration import best_exceeded, best_of_noise
+from budgets.calibration import noise as calibrated_noise
+from budgets.events import Decided, Fired, GenerationTold, Grade, NoGo
+from budgets.formatting import percent
+from budgets.plan import Configuration, Frozen
+from budgets.state import Batch, RunState
+from budgets.stats import Gain, better, gain, total, unexplained
+
+# Who is compared on fresh seeds, and who wins there
+
+Point = tuple[float, ...]
+Item = TypeVar("Item")
+
+BASELINE, INCUMBENT = "baseline", "incumbent"
+AVERAGE, MEAN, LUCKIEST = "average", "mean", "luckiest"
+
+IN_WORDS = {
+    AVERAGE: "the mean of the search distribution, averaged over its last third of generations",
+    MEAN: "the mean of the search distribution at the end",
+    LUCKIEST: "one of the luckiest candidates of the search",
+}
+
+
+def average(state: RunState) -> Point | None:
+    """The mean of the distribution, averaged over the last third of the generations."""
+    means = [told.mean for told in _last_third(learned(state))]
+    if not means:
+        return None
+    return tuple(total(units) / len(means) for units in zip(*means, strict=True))
+
+
+def stood_for(state: RunState) -> Point | None:
+    """What the search itself would recommend; None before a generation is told.
+
+    The mean of its distribution where a model put it, for the model has weighed all scores; its
+    average over the last generations where none did.
+    """
+    told = learned(state)
+    if told and told[-1].guided is not None:
+        return told[-1].mean
+    return average(state)
+
+
+def learned(state: RunState) -> list[GenerationTold]:
+    """What the search was told, generation by generation."""
+    return [generation.told for generation in state.completed if generation.told is not None]
+
+
+def _last_third(items: list[Item]) -> list[Item]:
+    return items[-ceil(len(items) / 3) :]
+
+
+def finalists(state: RunState) -> tuple[Configuration, ...]:
+    """The configurations to compare, none of them twice; those likelier to be good come first."""
+    confirmation, mean = state.plan.confirmation, average(state)
+    assert confirmation is not None
+    assert mean is not None
+    last = learned(state)[-1].mean
+    configurations = [Configuration(name=AVERAGE, point=mean), Configuration(name=MEAN, point=last)]
+    for place, point in enumerate(luckiest(state, confirmation.luckiest), 1):
+        configurations.append(Configuration(name=f"{LUCKIEST} {place}", point=point))
+    points = [configuration.point for configuration in configurations]
+    return tuple(
+        configuration
+        for place, configuration in enumerate(configurations)
+        if configuration.point not in points[:place]
+    )
+
+
+def luckiest(state: RunState, count: int) -> list[Point]:
+    """Candidates of the last third of generations, furthest below their generation's mean first.
+
+    Scores of different generations, on other seeds, do not compare as they are. Early generations
+    spread more: theirs lie far below a mean that was worse.
+    """
+    ranked = sorted(
+        (score - mean, generation.number, candidate)
+        for generation in _last_third(state.completed)
+        if (mean := mean_score(generation)) is not None
+        for candidate, score in enumerate(generation.scores())
+        if score is not None
+    )
+    return [state.completed[number].points[candidate] for _, number, candidate in ranked[:count]]
+
+
+def recommendation(state: RunState) -> tuple[float, ...] | None:
+    """The point of the unit cube that is recommended; None where there is none.
+
+    What won on fresh seeds; before that, and where nothing is compared, what the search stands
+    for. Never the best score seen: the luckiest of many noisy scores is evidence of luck.
+    """
+    if state.decided is not None:
+        return state.decided.point
+    return stood_for(state)
+
+
+def mean_score(generation: Batch) -> float | None:
+    """Over its healthy candidates."""
+    healthy = generation.healthy
+    return total(healthy) / len(healthy) if healthy else None
+
+
+def winner(state: RunState) -> Configuration | None:
+    """The finalist with the best mean score on the picking seeds; None before they are settled.
+
+    One that failed on more seeds than another is not it. Those that failed on other seeds each are
+    compared on the seeds that all of them have. None also where all failed everywhere.
+    """
+    batch = state.comparison("finalists")
+    if batch is None or not batch.closed:
+        return None
+    scores = [batch.scores_by_seed(place) for place in range(len(batch.configurations))]
+    most = max(map(len, scores))
+    left = [place for place, own in enumerate(scores) if len(own) == most]
+    if most == 0:
+        return None
+    shared = set.intersection(*(set(scores[place]) for place in left))
+
+    def mean(place: int) -> float:
+        return fmean(score for seed, score in scores[place].items() if seed in shared or not shared)
+
+    return batch.configurations[min(left, key=mean)]
+
+
+def has_winner(state: RunState) -> bool:
+    """Whether a finalist has a score at all, or may still get one."""
+    batch = state.comparison("finalists")
+    return batch is None or not batch.closed or winner(state) is not None
+
+
+# Who gains how much over whom, and what luck makes of the search's scores
+
+
+def baseline_scores(state: RunState) -> dict[int, float]:
+    """The baseline's healthy scores on the confirmation's seeds."""
+    return scores_of(state.comparison("reference"), BASELINE)
+
+
+def incumbent_scores(state: RunState) -> dict[int, float] | None:
+    """An earlier winner's healthy scores there; None before they are settled, and without one."""
+    confirmation, batch = state.plan.confirmation, state.comparison("reference")
+    if confirmation is None or confirmation.incumbent is None:
+        return None
+    return None if batch is None or not batch.closed else scores_of(batch, INCUMBENT)
+
+
+def scores_of(batch: Batch | None, name: str) -> dict[int, float]:
+    """Healthy scores by seed of the configuration of that name; empty where there is none."""
+    if batch is None:
+        return {}
+    places = (place for place, own in enumerate(batch.configurations) if own.name == name)
+    return next(map(batch.scores_by_seed, places), {})
+
+
+def baseline_mean(state: RunState) -> float | None:
+    """The baseline's score, by the calibration or by the confirmation's own evaluations."""
+    calibration = state.plan.calibration
+    if calibration is not None and calibration.mean_score is not None:
+        return calibration.mean_score
+    scores = baseline_scores(state)
+    return fmean(scores.values()) if scores else None
+
+
+def picking_gains(state: RunState) -> list[tuple[Configuration, Gain]]:
+    """Each finalist's gain over the baseline on the picking seeds, in the order of the batch."""
+    batch, level = state.comparison("finalists"), state.plan.thresholds.go_level
+    if batch is None:
+        return []
+    baseline = baseline_scores(state)
+    return [
+        (configuration, gain(scores_of(batch, configuration.name), baseline, level))
+        for configuration in batch.configurations
+    ]
+
+
+def average_gain(state: RunState) -> Gain | None:
+    """The gain of the distribution's mean over the last third of generations.
+
+    On the picking seeds; where it won there, on those nobody was picked on.
+    """
+    best = winner(state)
+    if best is not None and best.name == AVERAGE and state.comparison("winner") is not None:
+        return winner_gain(state)
+    return next(
+        (found for configuration, found in picking_gains(state) if configuration.name == AVERAGE),
+        None,
+    )
+
+
+def winner_gain(state: RunState) -> Gain | None:
+    """The winner's gain over the baseline, on seeds nobody was picked on; None before they are."""
+    batch = state.comparison("winner")
+    if batch is None:
+        return None
+    scores = batch.scores_by_seed(0)
+    return gain(scores, baseline_scores(state), state.plan.thresholds.go_level)
+
+
+def winner_means(state: RunState) -> tuple[float, float] | None:
+    """Mean scores of the baseline and the winner on the seeds that the winner's gain is seen on.
+
+    None where that is not seen.
+    """
+    batch = state.comparison("winner")
+    if batch is None:
+        return None
+    scores, baseline = batch.scores_by_seed(0), baseline_scores(state)
+    seeds = set(scores) & set(baseline)
+    if not seeds:
+        return None
+    return fmean(baseline[seed] for seed in seeds), fmean(scores[seed] for seed in seeds)
+
+
+def incumbent_gain(state: RunState) -> Gain | None:
+    """The earlier winner's gain over the baseline on the same seeds; None before it is settled."""
+    scores = incumbent_scores(state)
+    if scores is None:
+        return None
+    return gain(scores, baseline_scores(state), state.plan.thresholds.go_level)
+
+
+def gain_over_incumbent(state: RunState) -> Gain | None:
+    """The winner's gain over the earlier one on the same seeds; None before both are settled."""
+    batch, scores = state.comparison("winner"), incumbent_scores(state)
+    if batch is None or not batch.closed or scores is None:
+        return None
+    return gain(batch.scores_by_seed(0), scores, state.plan.thresholds.go_level)
+
+
+def rung_gain(state: RunState) -> Gain | None:
+    """The winner's gain over the baseline on the rung; None before it is settled."""
+    batch = state.comparison("rung")
+    if batch is None or not batch.closed:
+        return None
+    baseline, best = batch.scores_by_seed(0), batch.scores_by_seed(1)
+    return gain(best, baseline, state.plan.thresholds.go_level)
+
+
+def control_gains(state: RunState) -> list[tuple[str, Gain, Gain]]:
+    """For each control its gain over the baseline, and the winner's gain over it."""
+    level, batch = state.plan.thresholds.go_level, state.comparison("winner")
+    best = batch.scores_by_seed(0) if batch is not None else {}
+    baseline = baseline_scores(state)
+    found = []
+    for one in (state.comparison("reference"), batch):
+        for configuration in one.configurations if one is not None else ():
+            if configuration.settings:
+                scores = scores_of(one, configuration.name)
+                found.append(
+                    (configuration.name, gain(scores, baseline, level), gain(best, scores, level))
+                )
+    return found
+
+
+# What luck alone would make of the search's scores
+
+
+def spread(state: RunState) -> float | None:
+    """Standard deviation of the candidates of one generation, over the first third of them.
+
+    There the search steps furthest. In the score's unit, of full evaluations; None where no
+    generation has two healthy candidates.
+    """
+    parts = [(variance(scores), len(scores) - 1) for scores in _far_apart(state)]
+    return _pooled([(value * freedom, freedom) for value, freedom in parts])
+
+
+def spread_freedom(state: RunState) -> int:
+    """Degrees of freedom that the spread is known with."""
+    return sum(len(scores) - 1 for scores in _far_apart(state))
+
+
+def _far_apart(state: RunState) -> list[list[float]]:
+    full = state.completed
+    healthy = [generation.healthy for generation in full[: ceil(len(full) / 3)]]
+    return [scores for scores in healthy if len(scores) > 1]
+
+
+def noise(state: RunState) -> float | None:
+    """What that would be if all candidates were equally good; None where nothing tells.
+
+    They share their seeds, so what a seed adds to all alike makes no two of them differ: most of a
+    baseline's standard deviation over seeds may be of that kind. What is left is seen where
+    finalists, winner and baseline are compared on the same fresh seeds.
+    """
+    baseline, batches = (
+        baseline_scores(state),
+        (state.comparison("finalists"), state.comparison("winner")),
+    )
+    rows = [[baseline, *_scores(batch)] for batch in batches if batch is not None]
+    one_seed = _pooled([unexplained([row for row in own if row]) for own in rows])
+    return None if one_seed is None else one_seed / sqrt(state.plan.resolved.seeds_per_candidate)
+
+
+def _scores(batch: Batch) -> list[dict[int, float]]:
+    """By seed, of each configuration that is no control."""
+    return [
+        batch.scores_by_seed(place)
+        for place, configuration in enumerate(batch.configurations)
+        if not configuration.settings
+    ]
+
+
+def _pooled(parts: list[tuple[float, int]]) -> float | None:
+    """The standard deviation that sums of squares, with their degrees of freedom, amount to."""
+    freedom = sum(own for _, own in parts)
+    return sqrt(total(squares for squares, _ in parts) / freedom) if freedom else None
+
+
+def promise(state: RunState) -> float | None:
+    """The gain that the search's best score, of a full evaluation, seemed to have."""
+    baseline = baseline_mean(state)
+    scores = [score for g in state.completed for score in g.healthy]
+    if not baseline or not scores:
+        return None
+    return (baseline - min(scores)) / abs(baseline)
+
+
+def luck(state: RunState, share: float | None = None) -> float | None:
+    """The same if every candidate were the baseline, each on seeds of its own: on average.
+
+    With a `share`, the gain that it exceeds with that probability. Candidates that share a seed
+    differ by less, so it is the most that luck makes.
+    """
+    calibration, baseline = state.plan.calibration, baseline_mean(state)
+    sd = calibration.sd_score if calibration is not None else None
+    if sd is None or not baseline:
+        return None
+    count = sum(len(generation.healthy) for generation in state.completed)
+    one_candidate = sd / sqrt(state.plan.resolved.seeds_per_candidate)
+    best = best_of_noise(count) if share is None else best_exceeded(count, share)
+    return best * one_candidate / abs(baseline)
+
+
+# The conditions of a Go, and the decision
+
+LUCKY = 0.01
+"""How often the best of as many baselines would seem better than what counts as luck of the seed
+rather than as the noise there is."""
+
+Rule = Literal["signal", "stability", "persistence", "sanity", "rung"]
+
+
+class Condition(Frozen):
+    """Something a Go needs, and whether it is there."""
+
+    rule: Rule
+    met: bool
+    observed: float | None
+    limit: float | None
+    evidence: str
+
+
+def signal(state: RunState) -> Condition:
+    """The gain on fresh seeds is as large as asked for, and more than chance."""
+    limits, found = state.plan.thresholds, winner_gain(state)
+    asked = (
+        f"(a Go needs {percent(limits.go_gain)} or more, that bound above 0, and "
+        f"{limits.go_seeds} seeds or more)"
+    )
+    if found is None or found.mean is None:
+        why = f"{_no_gain(found)} {asked}"
+        return _condition("signal", None, limits.go_gain, why, met=False)
+    enough = found.pairs >= limits.go_seeds
+    met = enough and found.mean >= limits.go_gain and found.is_shown
+    said = f"{gain_in_words(state, found)} {asked}"
+    return _condition("signal", found.mean, limits.go_gain, said, met=met)
+
+
+def gain_in_words(state: RunState, found: Gain) -> str:
+    """What the winner is shown to gain, or why that is not known: without what a Go needs."""
+    if found.mean is None:
+        return _no_gain(found)
+    said = (
+        f"on {_fresh(state, found.pairs)} the search's winner is {better(found.mean)} than the "
+        "baseline"
+    )
+    if found.sd == 0:
+        return f"{said} on each of them"
+    if found.lower is None:
+        return said
+    sure = "at least" if found.lower >= 0 else "at worst"
+    return f"{said}, with {percent(1 - found.level)} confidence {sure} {better(found.lower)}"
+
+
+def _fresh(state: RunState, count: int) -> str:
+    """`8 fresh seeds`, `4 of 8 fresh seeds`."""
+    planned = 0 if state.plan.confirmation is None else state.plan.confirmation.seeds
+    return f"{count} fresh seeds" if count == planned else f"{count} of {planned} fresh seeds"
+
+
+def _no_gain(found: Gain | None) -> str:
+    if found is None:
+        return "the winner has not been compared with the baseline on fresh seeds"
+    if found.pairs:
+        return "a gain is a share of the baseline's score, and that is 0"
+    return "there is no fresh seed on which both the winner and the baseline have a score"
+
+
+def stability(state: RunState) -> Condition:
+    """Few evaluations of the last generations failed by themselves."""
+    limits = state.plan.thresholds
+    last = state.completed[-limits.go_generations :]
+    results = [r for g in last for r in g.results()]
+    failed = sum(len(g.failed) for g in last)
+    rate = failed / len(results) if results else 1.0
+    where = "generation" if len(last) == 1 else f"{len(last)} generations"
+    why = (
+        f"{failed} of {len(results)} evaluations of the last {where} failed ({rate:.1%}; a Go "
+        f"needs less than {percent(limits.go_crash_rate)})"
+    )
+    return _condition("stability", rate, limits.go_crash_rate, why, met=rate < limits.go_crash_rate)
+
+
+def persistence(state: RunState) -> Condition:
+    """The search as a whole became better than the baseline and stayed so, not one lucky candidate.
+
+    Judged by the mean of its distribution over the last third of the generations, paired on fresh
+    seeds. The candidates' own scores cannot tell: generations do not share their seeds, and
+    candidates that spread around a good mean are worse than it.
+    """
+    found = average_gain(state)
+    if len(state.completed) < 2:
+        why = "fewer than two generations say nothing of what persists"
+        return _condition("persistence", None, 0.0, why, met=False)
+    if found is None or found.mean is None:
+        why = "the mean of the search's distribution could not be compared with the baseline"
+        return _condition("persistence", None, 0.0, why, met=False)
+    why = (
+        f"the mean of the search's distribution over its last third of generations is "
+        f"{better(found.mean)} than the baseline on {found.pairs} fresh seeds (a Go needs more "
+        "than 0: the gain is the search's, not one lucky candidate's)"
+    )
+    return _condition("persistence", found.mean, 0.0, why, met=found.mean > 0)
+
+
+def sanity(state: RunState) -> Condition:
+    """The winner's own training runs are sound: they end, do not explode and are not unstable."""
+    limits, batch = state.plan.thresholds, state.comparison("winner")
+    results = [] if batch is None else [r for r in batch.results() if r.candidate == 0]
+    sick = [
+        r
+        for r in results
+        if r.score is None or r.metrics.get("exploding") or r.metrics.get("unstable")
+    ]
+    share = len(sick) / len(results) if results else 1.0
+    why = (
+        f"{len(sick)} of the winner's {len(results)} runs on fresh seeds failed, exploded or were "
+        f"unstable (a Go allows {percent(limits.go_pathological)})"
+    )
+    return _condition(
+        "sanity", share, limits.go_pathological, why, met=share <= limits.go_pathological
+    )
+
+
+def rung(state: RunState) -> Condition | None:
+    """Enough of the gain is kept on more FLOPs, above chance; None where that was not tried.
+
+    Nothing is kept where the winner fails there on every seed.
+    """
+    found, at_budget = rung_gain(state), winner_gain(state)
+    confirmation, batch = state.plan.confirmation, state.comparison("rung")
+    if found is None or at_budget is None or confirmation is None or confirmation.rung is None:
+        return None
+    asked, where = state.plan.thresholds.persist_share, f"with {confirmation.rung.variant.label}"
+    kept = found.mean / at_budget.mean if found.mean is not None and at_budget.mean else None
+    if found.mean is None and batch is not None and not batch.scores_by_seed(1):
+        kept, said = 0.0, "the winner fails on every seed"
+    elif found.mean is None or kept is None:
+        said = "the gain could not be measured: the baseline has no score there"
+    else:
+        held = percent(kept, 3) if kept > 0 else "nothing"
+        seeds = "1 seed" if found.pairs == 1 else f"{found.pairs} seeds"
+        said = (
+            f"the winner is {better(found.mean)} than the baseline on {seeds}: {held} of the gain "
+            "is kept"
+        )
+    enough = found.pairs >= min(2, confirmation.rung.seeds)  # one that is left is a glimpse
+    met = enough and kept is not None and kept >= asked
+    if met and found.lower is not None:
+        sure = percent(1 - found.level)
+        said += f", with {sure} confidence a gain of {100 * found.lower:+.3g}% or more"
+    why = f"{where} {said} (to persist, {percent(asked)} or more must be, above chance)"
+    met = met and found.is_shown
+    return _condition("rung", kept, asked, why, met=met)
+
+
+def _condition(
+    rule: Rule, observed: float | None, limit: float, evidence: str, *, met: bool
+) -> Condition:
+    return Condition(rule=rule, met=met, observed=observed, limit=limit, evidence=evidence)
+
+
+def conditions(state: RunState) -> tuple[Condition, ...]:
+    """All of a Go, as far as they can be judged; empty before the winner was compared."""
+    batch = state.comparison("winner")
+    if batch is None or not batch.closed:
+        return ()
+    judged = (signal(state), stability(state), persistence(state), sanity(state), rung(state))
+    return tuple(condition for condition in judged if condition is not None)
+
+
+def is_promising(state: RunState) -> bool:
+    """Whether the winner is a Go at this budget, so that the rung is worth its price."""
+    judged = (signal, stability, persistence, sanity)
+    return all(rule(state).met for rule in judged)
+
+
+# The decision
+
+
+def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
+    """The decision, and the stop rules that speak with it. All that was planned is settled."""
+    best, measured = winner(state), winner_gain(state)
+    if best is None or measured is None:
+        evidence = "every finalist failed on every fresh seed, so nothing was found"
+        return (), Decided(grade="no_go", no_go="pathological", evidence=evidence)
+    found = {condition.rule: condition for condition in conditions(state)}
+    if not found["signal"].met:
+        return _without_signal(state, measured, found)
+    grade, no_go = _grade(found)
+    missing = [c for c in found.values() if not c.met and c.rule != "rung"]
+    said = missing or [found[rule] for rule in ("signal", "rung") if rule in found]
+    recommended = best if no_go is None else None
+    return (), _decided(grade, no_go, measured, "; ".join(c.evidence for c in said), recommended)
+
+
+_NAMES: dict[Rule, NoGo] = {
+    "stability": "unstable",
+    "persistence": "does_not_persist",
+    "sanity": "pathological",
+}
+
+
+def _grade(found: dict[Rule, Condition]) -> tuple[Grade, NoGo | None]:
+    """Where a gain was shown. A rung that could not be measured leaves the Go as it is."""
+    for rule, name in _NAMES.items():
+        if not found[rule].met:
+            return "no_go", name
+    rung = found.get("rung")
+    if rung is not None and rung.met:
+        return "go_persists", None
+    if rung is not None and rung.observed is not None and rung.observed <= 0:
+        return "no_go", "does_not_persist"
+    return "go", None
+
+
+def _without_signal(
+    state: RunState, measured: Gain, found: dict[Rule, Condition]
+) -> tuple[tuple[Fired, ...], Decided]:
+    """Why there is no Go: too few pairs, too little, knobs that do nothing, or only luck."""
+    limits, evidence = state.plan.thresholds, found["signal"].evidence
+    if measured.mean is None or measured.pairs < limits.go_seeds:
+        return (), _too_few(state, measured, found)
+    if measured.is_shown:
+        return (), _decided("no_go", "too_small", measured, evidence)
+    seen, by_chance = spread(state), noise(state)
+    if spread_freedom(state) < limits.dead_freedom:  # too few candidates to say so
+        seen = None
+    if seen is not None and by_chance is not None and seen <= limits.dead_spread * by_chance:
+        evidence += (
+            f"; candidates of one generation differ by no more than chance (sd {seen:.3g}, by "
+            f"chance alone {by_chance:.3g}): the knobs hardly move the score"
+        )
+        decided = _decided("no_go", "dead_space", measured, evidence)
+    else:
+        decided = _decided("no_go", "below_noise", measured, evidence)
+    return (_stop(state, measured, measured.mean),), decided
+
+
+def _too_few(state: RunState, measured: Gain, found: dict[Rule, Condition]) -> Decided:
+    """Nothing can be said of a gain: runs failed, or too few seeds were planned."""
+    batch, said = state.comparison("winner"), [found["signal"].evidence]
+    assert batch is not None
+    planned, baseline = batch.seeds[0], baseline_scores(state)
+    no_go: NoGo = "below_noise"
+    if not found["sanity"].met:
+        no_go = "pathological"
+        said.append(found["sanity"].evidence)
+    elif measured.pairs < min(state.plan.thresholds.go_seeds, len(planned)):
+        no_go = "unstable"
+        failed = sum(seed not in baseline for seed in planned)
+        said.append(f"the baseline failed on {failed} of {len(planned)}")
+    return _decided("no_go", no_go, measured, "; ".join(said))
+
+
+def _decided(
+    grade: Grade,
+    no_go: NoGo | None,
+    measured: Gain,
+    evidence: str,
+    best: Configuration | None = None,
+) -> Decided:
+    """With a recommendation after a Go only: whatever else won may have won by luck."""
+    return Decided(
+        grade=grade,
+        no_go=no_go,
+        configuration="" if best is None else best.name,
+        point=None if best is None else best.point,
+        gain=measured.mean,
+        lower=measured.lower,
+        evidence=evidence,
+    )
+
+
+def _stop(state: RunState, measured: Gain, real: float) -> Fired:
+    """Seed luck, where the best score promised more than fresh seeds and noise allow; or flat."""
+    asked, seemed, chance = state.plan.thresholds.go_gain, promise(state), luck(state, LUCKY)
+    most = max(asked, measured.upper or 0.0, chance or 0.0)
+    if seemed is None or seemed < most:
+        rule, observed, limit = "flat", real, asked
+        evidence = (
+            f"after {state.accounts.evaluations} evaluations nothing is shown to be better than "
+            f"the baseline: on fresh seeds the winner is {better(real)}"
+        )
+    else:
+        rule, observed, limit = "seed_luck", seemed, most
+        evidence = (
+            f"the search's best score seemed {better(seemed)} than the baseline; on fresh seeds "
+            f"the winner is {better(real)}, or {better(measured.upper or 0.0)} at most: what "
+            "seemed more was luck of the seed"
+        )
+    return Fired(
+        rule=rule,
+        generation=state.begun - 1,
+        decision="stop",
+        observed=observed,
+        limit=limit,
+        evidence=evidence,
+    )
+
+
+# All that is known
+
+TITLES: dict[Grade, str] = {
+    "go_persists": "Go that persists",
+    "go": "Go; persistence not shown",
+    "no_go": "No-Go",
+}
+
+NAMES: dict[NoGo, str] = {
+    "dead_space": "dead space",
+    "below_noise": "below noise",
+    "too_small": "smaller than asked",
+    "does_not_persist": "does not persist",
+    "pathological": "pathological",
+    "unstable": "unstable",
+}
+
+
+class Finalist(Frozen):
+    """A configuration that was compared on the picking seeds."""
+
+    name: str
+    gain: Gain  # over the baseline, there
+    is_winner: bool
+
+
+class Control(Frozen):
+    """The objective with something switched off, at the baseline's knobs."""
+
+    name: str
+    gain: Gain  # over the baseline
+    winner_gain: Gain  # of the winner over the control
+
+
+class Findings(Frozen):
+    """What is known so far; most of it is None until its evaluations are settled."""
+
+    grade: Grade | None
+    no_go: NoGo | None
+    asked: float  # the gain a Go needs, relative to the baseline's score
+    arm: str | None  # that is recommended
+    gain: Gain | None  # the winner's over the baseline, on seeds nobody was picked on
+    finalists: tuple[Finalist, ...]
+    controls: tuple[Control, ...]
+    incumbent: Gain | None  # an earlier winner's over the baseline
+    rung: Gain | None  # the winner's over the baseline, on more FLOPs
+    rung_label: str | None
+    conditions: tuple[Condition, ...]
+    seemed: float | None  # gain that the search's best score promised
+    luck: float | None  # ... that the best of as many baselines would have
+    over_incumbent: Gain | None = None  # the winner's over that earlier one
+
+
+def beating(found: Findings) -> list[Control]:
+    """Controls that the winner is shown to be worse than."""
+    return [one for one in found.controls if one.winner_gain.is_loss]
+
+
+def unbeaten(found: Findings) -> list[Control]:
+    """Controls that the winner is not shown to be better than."""
+    compared = [one for one in found.controls if one.winner_gain.mean is not None]
+    return [one for one in compared if not one.winner_gain.is_shown]
+
+
+def title(grade: Grade, no_go: NoGo | None) -> str:
+    """`Go; persistence not shown`, `No-Go, below noise`."""
+    return TITLES[grade] if no_go is None else f"{TITLES[grade]}, {NAMES[no_go]}"
+
+
+def is_settled(state: RunState) -> bool:
+    """Whether the winner has met the baseline: a bound watched while it grows is none."""
+    batches = (state.comparison("reference"), state.comparison("winner"))
+    return all(batch is not None and batch.closed for batch in batches)
+
+
+def findings(state: RunState) -> Findings | None:
+    """What the run found; None of one that is not to be compared with the baseline."""
+    plan, decided = state.plan, state.decided
+    if plan.confirmation is None:
+        return None
+    best, rung = winner(state), plan.confirmation.rung
+    measured = None if plan.calibration is None else calibrated_noise(plan.calibration)
+    is_share = measured is None or not measured.is_about_zero  # a gain, of the baseline's score
+    return Findings(
+        grade=None if decided is None else decided.grade,
+        no_go=None if decided is None else decided.no_go,
+        asked=plan.thresholds.go_gain,
+        arm=decided.configuration or None if decided is not None else None,
+        gain=winner_gain(state) if is_settled(state) else None,
+        finalists=tuple(
+            Finalist(
+                name=configuration.name,
+                gain=gain,
+                is_winner=best is not None and configuration.name == best.name,
+            )
+            for configuration, gain in picking_gains(state)
+        ),
+        controls=tuple(
+            Control(name=name, gain=own, winner_gain=over)
+            for name, own, over in control_gains(state)
+        ),
+        incumbent=incumbent_gain(state),
+        rung=rung_gain(state),
+        rung_label=None if rung is None else rung.variant.label,
+        conditions=conditions(state),
+        seemed=promise(state) if is_share else None,
+        luck=luck(state) if is_share else None,
+        over_incumbent=gain_over_incumbent(state),
+    )

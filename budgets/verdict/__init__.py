@@ -1,1 +1,0 @@
-"""What a search found, and what that amounts to."""
