@@ -46,7 +46,7 @@ JUST_MADE = (  # all times
     (r"(?<=-cpu-)[0-9a-f]{6}(-[0-9a-f]{6})?", "HASH"),
     (r" s left.*", " s left"),
     (r"\b\d[\d.,e-]*( to \d[\d.,e-]*)?(?= ([KMG]iB|ms|s|min|(evaluations )?an hour)\b)", "N"),
-    (r"\b0\.0\d{3}(?= (of \S+ )?(device-hours|hours open))", "N"),
+    (r"\b0\.0\d{3}(?= (of \S+ )?(device-hours|hours open|wall-clock hours))", "N"),
 )
 HTML = (  # a block is a line, a table's cells are between bars
     (r"(?s)<(style|svg|head)\b.*?</\1>", ""),
@@ -66,7 +66,7 @@ STORED_PAGES = {
         ("markdown", "report RUN --md --out -", ALL),
         ("html", "report RUN --html --out -", "go statuses campaign"),
         ("best", "best RUN", ALL),
-        ("verify", "verify --accept-drift RUN", "go interrupted phase2 campaign proxy_check"),
+        ("verify", "verify RUN", "go interrupted phase2 campaign proxy_check"),
         ("rules", "explain RUN", "statuses"),
     )
     for run in runs.split()
@@ -120,7 +120,7 @@ KEYS = {  # commands with the stored runs of which `--json` is looked at
     "best": ["go_at_the_end", "no_go_noise", "smoke"],
     "report go": ["phase2"],
     "explain": ["statuses"],
-    "verify --accept-drift": ["go"],
+    "verify": ["go"],
     f"plan {ASSUMED} --window 8h": ["", "--fit"],
 }
 CAMPAIGN = """
