@@ -193,7 +193,7 @@ class AnalyticObjective(Objective):
         """The best point of the unit cube (for `noise` and `idle`, one of many)."""
         return self.space.encode({f"x{i}": x for i, x in enumerate(self._best())})
 
-    def _scaled(self, factor: float) -> Variant | None:
+    def _scale(self, factor: float) -> Variant | None:
         """`factor` times the effort, which ends at 4."""
         effort = self.settings.effort * factor
         if effort > MOST_EFFORT:

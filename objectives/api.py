@@ -184,7 +184,7 @@ class Objective(ABC):
         """
         return ()
 
-    def rung(self, factor: float) -> Variant | None:
+    def scaled(self, factor: float) -> Variant | None:
         """The same training with `factor` times the budget, which may be below 1.
 
         None if the objective cannot be scaled so. Raises ValueError on a factor that is no
@@ -192,9 +192,9 @@ class Objective(ABC):
         """
         if not 0 < factor < math.inf:
             raise ValueError(f"a budget's factor must be positive and finite, got {factor}")
-        return self._scaled(factor)
+        return self._scale(factor)
 
-    def _scaled(self, factor: float) -> Variant | None:  # noqa: ARG002 - of those that scale
+    def _scale(self, factor: float) -> Variant | None:  # noqa: ARG002 - of those that scale
         return None
 
     def flops(self) -> Flops | None:

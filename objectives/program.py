@@ -140,7 +140,7 @@ class ProgramObjective(Objective, Generic[Config]):
     def versions(self) -> Mapping[str, str]:
         """Versions of the interpreter and the packages that it runs with."""
 
-    def _scaled(self, factor: float) -> Variant | None:
+    def _scale(self, factor: float) -> Variant | None:
         """`factor` times the budget, a whole one if it is whole; None without a budget."""
         amount = getattr(self.config, self.budget_setting)
         if amount is None:

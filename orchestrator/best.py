@@ -267,7 +267,7 @@ def longer(objective: Objective, times: float | None) -> Variant:
     Raises ValueError where it cannot be trained that long.
     """
     factor = RUNG_FACTOR if times is None else times
-    if (variant := objective.rung(factor)) is not None:
+    if (variant := objective.scaled(factor)) is not None:
         return variant
     if times in (None, 1):
         return Variant(label="as long", settings={})

@@ -110,7 +110,7 @@ class NanochatObjective(Objective):
         settings = {"model": "gpt", "space": space, "control": True}
         return (Variant(label="synapses off", settings=settings),)
 
-    def _scaled(self, factor: float) -> Variant:
+    def _scale(self, factor: float) -> Variant:
         settings = self.config.scaled(factor)
         return Variant(label=f"{factor:g} x FLOPs", settings=settings, length=factor)
 

@@ -5,11 +5,8 @@ import sys
 from typing import Any
 
 import typer
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from budgets.formatting import PROGRAM
-from objectives.settings import fault_in_words
 
 EXIT_BAD_INPUT = 2
 EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
@@ -54,9 +51,15 @@ def in_words(error: Exception) -> str:
         return _of_parser(error)
     if isinstance(error, OSError) and isinstance(error.filename, str):
         return _of_file(error)
-    if not isinstance(error, ValidationError):
+    if type(error).__name__ != "ValidationError":
         return str(error)
-    return "; ".join(_complaint(details) for details in error.errors())
+    from objectives.settings import fault_in_words  # pydantic is there by now, and not for --help
+
+    faults: Any = error
+    return "; ".join(
+        fault_in_words(fault, str(fault["loc"][-1]) if fault["loc"] else "")
+        for fault in faults.errors()
+    )
 
 
 def _of_file(error: OSError) -> str:
@@ -88,7 +91,3 @@ def _value_of(option: Any) -> str | None:
             if word.startswith(f"{name}="):
                 return word.removeprefix(f"{name}=")
     return None
-
-
-def _complaint(fault: ErrorDetails) -> str:
-    return fault_in_words(fault, str(fault["loc"][-1]) if fault["loc"] else "")

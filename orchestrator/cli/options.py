@@ -17,13 +17,13 @@ from budgets.rules import RULES
 from budgets.state import ImpossibleEventError
 from objectives import registry, secrets
 from orchestrator.config import OPTIONS, RUNS_DIR, Config, Layers, parse_assignments, resolve
-from orchestrator.plan.resolve import Overrides, check_beginning
 from orchestrator.records.planned import spec_of
 from orchestrator.records.recorded import find_run, first_plan, ledgers, load_state
 
 Command = Callable[..., None]
 Options = tuple[Parameter, ...]
 PhaseName = Literal["phase1", "phase2"]
+Overrides = tuple[tuple[str, str], ...]  # rules, each with the reason
 
 DEFAULT_ROOT = Path(RUNS_DIR)
 
@@ -142,6 +142,10 @@ def requested(context: Context, phase: PhaseName | None = None) -> Request:
     `--from` and `--variant` are of a phase 2: nobody has to say so too. Raises ValueError on an
     option that would do nothing in the campaign of a file.
     """
+    from orchestrator.plan.resolve import (
+        check_beginning,
+    )  # with numpy, which looking need not wait for
+
     options = context.params
     flags: dict[str, tuple[Any, str]] = {}
     if phase is not None:

@@ -22,9 +22,6 @@ from orchestrator.cli.options import (
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
-from orchestrator.look.page import named_file
-from orchestrator.matrix.campaign import campaign_name
-from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
 from orchestrator.plan.fit import (
     Available,
     Choice,
@@ -156,6 +153,8 @@ def fit_phase(request: Request, fitting: Fitting, count: int | None) -> None:
 
 def _written(request: Request, fitting: Fitting, found: list[Choice], there: Available) -> str:
     """Write the choice; what changes in the file. Raises ValueError where nothing fits."""
+    from orchestrator.look.page import named_file
+
     path, choice = fitting.file, best(found)
     assert path is not None, "only where a file is named"
     if fitting.number is not None:
@@ -190,6 +189,9 @@ def _given(request: Request) -> Mapping[str, Any]:
 
 def plan_campaign(request: Request) -> None:
     """Print what the campaign of a file would take."""
+    from orchestrator.matrix.campaign import campaign_name
+    from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
+
     config = request.config
     warnings = config.tuned.preflight()
     document, lines = campaign_plan(config, datetime.now(UTC))

@@ -43,7 +43,6 @@ from orchestrator.cli.options import (
 )
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
-from orchestrator.look.page import named_file
 from orchestrator.plan.history import BUDGET
 from orchestrator.plan.resolve import check_beginning
 from orchestrator.records.recorded import find_run, load_state
@@ -99,6 +98,8 @@ def init(
         return
     if out.exists() or out.is_symlink():
         raise ValueError(f"--out {out}: there is something already; name another file")
+    from orchestrator.look.page import named_file
+
     named_file("--out", out)
     text = text.replace("THIS-FILE", shell_word(str(out)))
     write_aside(out, text.encode())

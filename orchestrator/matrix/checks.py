@@ -164,7 +164,7 @@ def proxy_terms(
     """
     if not 0 < fraction < 1:
         raise ValueError(f"--fraction: expected a number between 0 and 1, got {fraction:g}")
-    shorter = objective.rung(fraction)
+    shorter = objective.scaled(fraction)
     if shorter is None:
         raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")
     samples = () if calibration is None else calibration.samples

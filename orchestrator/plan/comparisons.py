@@ -100,7 +100,7 @@ def _at_equal_seconds(plan: Plan, reference: Batch, place: int) -> Variant | Non
     arm, spec = reference.configurations[place], spec_of(plan)
     control = registry.varied(spec, arm.settings)
     factor = float(f"{baseline / own:.2g}")
-    stretched = registry.load(control).rung(factor)
+    stretched = registry.load(control).scaled(factor)
     if stretched is None:
         return None
     settings = {**arm.settings, **stretched.settings}

@@ -244,7 +244,7 @@ def _with_flops(  # noqa: PLR0913, PLR0917 - what it is laid over
 ) -> Choice | None:
     """None where so little cannot be trained."""
     objective, evaluation = config.tuned, config.evaluation
-    if (varied := objective.rung(factor)) is None:
+    if (varied := objective.scaled(factor)) is None:
         return None
     shorter = registry.load(registry.varied(objective.spec, varied.settings))
     try:

@@ -480,7 +480,7 @@ def _long_run(objective: Objective, verdict: Verdict) -> Rung | None:
         return None
     if factor <= 1:
         raise ValueError(f"verdict.rung: expected a factor above 1, or 0 for none, got {factor:g}")
-    varied = objective.rung(factor)
+    varied = objective.scaled(factor)
     if varied is None:
         return None
     return Rung(factor=factor, seeds=seeds, variant=_variant(varied))

@@ -212,11 +212,11 @@ def test_a_gain_persists_as_far_as_it_is_set_to(
 
 def test_a_rung_is_as_much_more_effort_up_to_four() -> None:
     o = objective(effort=0.5)
-    longer = o.rung(8.0)
+    longer = o.scaled(8.0)
     assert longer == Variant(label="8 x effort", settings={"effort": 4.0}, length=8.0)
-    assert o.rung(8.1) is None
+    assert o.scaled(8.1) is None
     with pytest.raises(ValueError, match="positive"):
-        o.rung(0.0)
+        o.scaled(0.0)
 
 
 def test_what_tells_no_two_candidates_apart_is_warned_about() -> None:

@@ -63,7 +63,7 @@ def test_a_budget_is_scaled_and_stays_whole(program: ObjectiveSpec) -> None:
     setting = "target_flops" if program.name == "nanochat" else "budget"
     amount = program.settings[setting]
     for factor, expected in ((4.0, 4 * amount), (0.25, round(amount / 4, 9))):
-        rung = objective.rung(factor)
+        rung = objective.scaled(factor)
         assert rung is not None
         value = rung.settings[setting]
         assert value == (int(expected) if isinstance(amount, int) else expected)
@@ -71,8 +71,8 @@ def test_a_budget_is_scaled_and_stays_whole(program: ObjectiveSpec) -> None:
         assert load(varied(program, rung.settings)).space == objective.space
     for factor in (0.0, float("inf"), float("nan")):
         with pytest.raises(ValueError, match="positive"):
-            objective.rung(factor)
-    assert load(ObjectiveSpec(name="sphere")).rung(5.0) is None
+            objective.scaled(factor)
+    assert load(ObjectiveSpec(name="sphere")).scaled(5.0) is None
 
 
 @pytest.mark.parametrize("flag", [{}, {"depth": 3}])

@@ -160,7 +160,7 @@ def test_the_control_of_the_synaptic_model_is_plain_attention_at_the_same_points
     assert plain.space == subject.space
     assert plain.fingerprint != subject.fingerprint
     assert plain.controls() == ()
-    longer = variant(plain, plain.rung(1.3))  # at equal seconds
+    longer = variant(plain, plain.scaled(1.3))  # at equal seconds
     assert longer.config == plain.config.model_copy(update={"target_flops": 3.9e8})
 
 
@@ -187,7 +187,7 @@ def test_a_rung_trains_with_so_many_times_the_flops_whatever_decides_the_length(
     length: dict[str, float], factor: float, text: str
 ) -> None:
     subject = NanochatObjective.from_settings({"data": text} | length)
-    rung = subject.rung(factor)
+    rung = subject.scaled(factor)
     longer = variant(subject, rung)
     before, after = (plan(one.config, train_tokens=100_000) for one in (subject, longer))
     assert rung is not None
