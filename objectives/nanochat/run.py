@@ -111,69 +111,6 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     )
 
 
-class Store:
-    """The checkpoints of one run in one directory, which the caller has locked."""
-
-    def __init__(self, run: RunConfig, begun: Manifest) -> None:
-        """Raises ValueError when the directory holds another run, or files that are not ours."""
-        self.run, self.directory = run, run.checkpoint_dir
-        found = read_manifest(self.directory, begun)
-        for name in (METRICS, SUMMARY) if found is None else ():
-            if (self.directory / name).exists():
-                raise ValueError(
-                    f"{self.directory} has {name} but no {MANIFEST}, so it may be somebody's: "
-                    "move it away, or choose another directory with --set checkpoint_dir=DIR"
-                )
-        self.manifest = found or begun
-        self._list(self.manifest.checkpoints)
-
-    def add(self, step: int, bpb: float | None, content: Mapping[str, Any]) -> None:
-        """Keep `content` as the checkpoint of `step`, and drop what is too old.
-
-        Raises OSError, the checkpoints before being as they were.
-        """
-        buffer = BytesIO()
-        torch.save(content, buffer)
-        data = buffer.getvalue()
-        digest = sha256(data).hexdigest()
-        name = f"step-{step:08d}-{digest[:8]}.pt"  # which nobody else's file has
-        new = Checkpoint(name=name, step=step, bpb=bpb, sha256=digest, bytes=len(data))
-        self._list((*self.manifest.checkpoints, new))
-        try:
-            replace(self.directory / name, data)
-        finally:
-            (self.directory / f"{name}.partial").unlink(missing_ok=True)  # of a full disk
-        by_step = {one.step: one for one in self.manifest.checkpoints}  # the newest of each
-        newest = [by_step[step] for step in sorted(by_step)]
-        best = self.manifest.best if self.run.keep_best else None
-        kept = [one for one in newest if one in (*newest[-self.run.keep_checkpoints :], best)]
-        for one in self.manifest.checkpoints:
-            if one not in kept:
-                (self.directory / one.name).unlink(missing_ok=True)
-        self._list(tuple(kept))
-
-    def newest(self, say: Callable[[str], None]) -> tuple[Checkpoint, Any] | None:
-        """The newest checkpoint that is as it was written, and its content; None without one.
-
-        A damaged one is reported, taken off the list, and left where it is.
-        """
-        for one in reversed(self.manifest.checkpoints):
-            path = self.directory / one.name
-            data = path.read_bytes() if path.is_file() else b""
-            if sha256(data).hexdigest() == one.sha256:
-                # On the CPU: the state of a random generator must stay there.
-                return one, torch.load(BytesIO(data), map_location="cpu", weights_only=True)
-            fault = "is damaged (its SHA-256 differs)" if data else "is missing"
-            say(f"{path} {fault}: not used, and left as it is")
-            self._list(tuple(other for other in self.manifest.checkpoints if other != one))
-        return None
-
-    def _list(self, checkpoints: tuple[Checkpoint, ...]) -> None:
-        self.manifest = self.manifest.model_copy(update={"checkpoints": checkpoints})
-        document = self.manifest.model_dump_json(indent=2) + "\n"
-        replace(self.directory / MANIFEST, document.encode())
-
-
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Only this process trains in `directory`, which is made if need be. Raises ValueError."""
@@ -242,7 +179,14 @@ def train(
             return document
     require_disk(config, run, steps, held)
     with locked(directory), torch_set(run.threads, device):
-        loop = Loop(run, Store(run, begun), Trainer(config, corpus, run.seed, device), say, check)
+        for name in (METRICS, SUMMARY) if not (directory / MANIFEST).exists() else ():
+            if (directory / name).exists():
+                raise ValueError(
+                    f"{directory} has {name} but no {MANIFEST}, so it may be somebody's: "
+                    "move it away, or choose another directory with --set checkpoint_dir=DIR"
+                )
+        manifest = read_manifest(directory, begun) or begun
+        loop = Loop(run, manifest, Trainer(config, corpus, run.seed, device), say, check)
         loop.resume(begun)
         loop.to_the_end()
         return loop.summarise()
@@ -269,7 +213,7 @@ class Loop:
     """One process's work on a run: every step that is left, with what is due at each."""
 
     run: RunConfig
-    store: Store
+    manifest: Manifest
     trainer: Trainer
     say: Callable[[str], None]
     check: Callable[[], None]
@@ -277,12 +221,13 @@ class Loop:
 
     def resume(self, begun: Manifest) -> None:
         """Bring the trainer to where the newest whole checkpoint left the run."""
-        trainer, had_any = self.trainer, bool(self.store.manifest.checkpoints)
-        if newest := self.store.newest(self.say):
+        self._list(self.manifest.checkpoints)
+        trainer, had_any = self.trainer, bool(self.manifest.checkpoints)
+        if newest := self._newest():
             trainer.load_state_dict(newest[1]["trainer"])
             self.progress = Progress(**newest[1]["progress"])
             self.say(f"Resuming from {newest[0].name}, step {trainer.done} of {trainer.steps}.")
-            if drift := differences(self.store.manifest.computed_with, begun.computed_with):
+            if drift := differences(self.manifest.computed_with, begun.computed_with):
                 self.say(f"Warning: {drift}: the last bits may differ.")
         elif had_any:
             self.say("No checkpoint is whole: beginning again.")
@@ -322,7 +267,7 @@ class Loop:
             self._log_step()
         if self._is_due(run.eval_interval_steps) and done not in self.progress.evaluations:
             self._evaluate()
-        bpb, best = self.progress.evaluations.get(done), self.store.manifest.best
+        bpb, best = self.progress.evaluations.get(done), self.manifest.best
         is_best = bpb is not None and (best is None or best.bpb is None or bpb < best.bpb)
         if self._is_due(run.save_interval_steps) or (run.keep_best and is_best):
             self._log_step()
@@ -371,22 +316,64 @@ class Loop:
             file.write(json.dumps({"step": self.trainer.done, **values}) + "\n")
 
     def _save(self) -> None:
-        """Write a checkpoint, unless the run is saved as it stands."""
-        done, progress = self.trainer.done, self.progress
+        """Write a checkpoint, unless the run is saved as it stands, and drop what is too old.
+
+        Raises OSError, the checkpoints before being as they were.
+        """
+        done, progress, directory = self.trainer.done, self.progress, self.run.checkpoint_dir
         bpb = progress.evaluations.get(done)
-        saved = {(one.step, one.bpb) for one in self.store.manifest.checkpoints}
+        saved = {(one.step, one.bpb) for one in self.manifest.checkpoints}
         if done == 0 or (done, bpb) in saved:
             return
         progress.wall_seconds = time.perf_counter() - self._clock
         content = {"trainer": self.trainer.state_dict(), "progress": asdict(progress)}
-        self.store.add(done, bpb, content)
+        buffer = BytesIO()
+        torch.save(content, buffer)
+        data = buffer.getvalue()
+        digest = sha256(data).hexdigest()
+        name = f"step-{done:08d}-{digest[:8]}.pt"  # which nobody else's file has
+        new = Checkpoint(name=name, step=done, bpb=bpb, sha256=digest, bytes=len(data))
+        self._list((*self.manifest.checkpoints, new))
+        try:
+            replace(directory / name, data)
+        finally:
+            (directory / f"{name}.partial").unlink(missing_ok=True)  # of a full disk
+        by_step = {one.step: one for one in self.manifest.checkpoints}  # the newest of each
+        newest = [by_step[step] for step in sorted(by_step)]
+        best = self.manifest.best if self.run.keep_best else None
+        kept = [one for one in newest if one in (*newest[-self.run.keep_checkpoints :], best)]
+        for one in self.manifest.checkpoints:
+            if one not in kept:
+                (directory / one.name).unlink(missing_ok=True)
+        self._list(tuple(kept))
+
+    def _newest(self) -> tuple[Checkpoint, Any] | None:
+        """The newest checkpoint that is as it was written, and its content; None without one.
+
+        A damaged one is reported, taken off the list, and left where it is.
+        """
+        for one in reversed(self.manifest.checkpoints):
+            path = self.run.checkpoint_dir / one.name
+            data = path.read_bytes() if path.is_file() else b""
+            if sha256(data).hexdigest() == one.sha256:
+                # On the CPU: the state of a random generator must stay there.
+                return one, torch.load(BytesIO(data), map_location="cpu", weights_only=True)
+            fault = "is damaged (its SHA-256 differs)" if data else "is missing"
+            self.say(f"{path} {fault}: not used, and left as it is")
+            self._list(tuple(other for other in self.manifest.checkpoints if other != one))
+        return None
+
+    def _list(self, checkpoints: tuple[Checkpoint, ...]) -> None:
+        self.manifest = self.manifest.model_copy(update={"checkpoints": checkpoints})
+        document = self.manifest.model_dump_json(indent=2) + "\n"
+        replace(self.run.checkpoint_dir / MANIFEST, document.encode())
 
     def summarise(self) -> dict[str, Any]:
         """Write `summary.json`. Evaluations' FLOPs are outside the planned ones."""
         trainer, progress, corpus = self.trainer, self.progress, self.trainer.corpus
         tokens, plan = trainer.done * trainer.config.tokens_per_step, trainer.plan
         windows = len(progress.evaluations) * len(trainer.val.tokens)
-        best = self.store.manifest.best
+        best = self.manifest.best
         document = {
             "bpb": progress.evaluations.get(trainer.done),
             "best": best and best.model_dump(include={"name", "step", "bpb"}),
@@ -402,7 +389,7 @@ class Loop:
             "health": diagnose(trainer.losses, trainer.grad_norms, trainer.config.max_grad_norm),
             "documents": corpus.documents,
             "duplicates": corpus.duplicates,
-            **self.store.manifest.model_dump(include={"run", "computed_with"}),
+            **self.manifest.model_dump(include={"run", "computed_with"}),
         }
         replace(self.run.checkpoint_dir / SUMMARY, (json.dumps(document, indent=2) + "\n").encode())
         return document

@@ -47,7 +47,7 @@ from orchestrator.config import (
 )
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.plan.known import read_known
+from orchestrator.plan.known import known_points, read_known
 
 METHOD: SearchMethod = "guided"
 """How a search proposes its candidates where nobody says how (docs/search.md)."""
@@ -425,9 +425,8 @@ def _search_terms(config: Config, resolved: Envelope, succession: Succession | N
         )
     if config.search.known is None:
         return terms
-    space = config.tuned.space
-    settings = read_known(Path(config.search.known), space)
-    known = settings.points(space, terms.start, resolved.population)
+    file, space = Path(config.search.known), config.tuned.space
+    known = known_points(file, space, terms.start, resolved.population)
     return terms.model_copy(update={"known": known})
 
 

@@ -78,16 +78,6 @@ def test_what_is_missing_has_a_remedy_and_exit_code_2(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["campaign.toml", "file"]
 
 
-def test_a_wrong_setting_is_refused_as_by_every_command(command: "Command") -> None:
-    answer = command("doctor", "--set", "n_embed=3")
-    assert (answer.code, "n_embd" in answer.err) == (2, True)
-
-
-def test_a_full_disk_is_missing(command: "Command", monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "free_bytes", lambda root: 1 << 20)
-    assert items(command(*SPHERE))["disk"]["state"] == "missing"
-
-
 def test_little_memory_is_missing(command: "Command", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "memory_bytes", lambda: (16 << 30, 600 << 20))
     two = command(*SPHERE, "--device", "cpu", "--workers", "2")
@@ -137,21 +127,6 @@ def test_a_cluster_is_judged_by_what_it_offers(
     monkeypatch.setattr("orchestrator.execution.engine.Engine.offer", unreachable)
     answer = command(*SPHERE, "--address", "head:6379")
     assert (answer.code, items(answer)["disk"]["state"]) == (2, "unknown")
-
-
-def test_packages_that_fail_and_gpus_that_torch_does_not_see(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found = doctor.import_all(("orjson", "no_such_package"))
-    assert list(found["failed"]) == ["no_such_package"]
-    broken = {"failed": {"torch": "OSError: libcudart.so"}, "gpus": 0}
-    monkeypatch.setattr(doctor, "PACKAGES", ("torch", "no-such-package"))
-    every = doctor._packages(lambda: broken, 2, "auto", trains=True)
-    states = {one.item: one for one in every}
-    assert [one.state for one in states.values()] == ["ok", "missing", "missing", "missing"]
-    assert sys.executable in states["import torch"].mend
-    (*_, cuda) = doctor._packages(lambda: broken, 2, "cpu", trains=True)
-    assert cuda.state == "absent"
 
 
 @pytest.mark.parametrize(

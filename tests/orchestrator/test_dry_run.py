@@ -101,18 +101,6 @@ def test_an_argument_is_one_word_for_a_shell_and_steers_no_terminal(word: str) -
     assert heard.stdout.decode() == f"{word}x"
 
 
-def test_hostile_text_stays_in_its_line() -> None:
-    document = found(Program(HOSTILE, {"BAD": "\x1b[2J\n", "RAW": "\udcff"}))
-    assert tuple(document["program"]["argv"][: len(HOSTILE)]) == HOSTILE
-    assert all(line.isprintable() for line in to_lines(document))
-    json.dumps(document, ensure_ascii=False).encode()
-
-
-def test_a_device_that_is_not_here_can_be_imagined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.dry_run.visible_gpus", list)
-    assert found(Program(("a",)), "cuda")["program"]["environment"]["CUDA_VISIBLE_DEVICES"] == "0"
-
-
 @pytest.mark.parametrize(
     ("device", "gpus", "kind"), [("auto", 0, "cpu"), ("auto", 2, "cuda"), ("cpu", 2, "cpu")]
 )
@@ -133,11 +121,6 @@ def test_wrong_knobs_are_refused_by_name(knobs: str, said: str) -> None:
         knobs_given(knobs, SPHERE.space)
 
 
-def test_knobs_are_read_in_their_own_units() -> None:
-    assert knobs_given(" x0 = 0.5 , x1=-1e-1 ", SPHERE.space) == {"x0": 0.5, "x1": -0.1}
-    assert knobs_given(None, SPHERE.space) == {}
-
-
 @pytest.mark.parametrize("argv", [["python3", "nope.py"], ["pyhton3", "train.py"]])
 def test_a_program_that_is_not_there_is_no_start(
     argv: list[str], command: "Command", tmp_path: Path
@@ -150,11 +133,3 @@ def test_a_program_that_is_not_there_is_no_start(
     search = command("phase1", "my.toml", "--tier", "min", "--executor", "inline")
     assert (answer.code, search.code) == (2, 2)
     assert json.loads(answer.out)["missing"] in search.err
-
-
-def test_a_budget_is_told(command: "Command") -> None:
-    answer = command("dry-run", "--set", "target_flops=5e9", "--set", "space=shape", "--json")
-    document = json.loads(answer.out)
-    assert document["budget"] == {"target_flops": 5e9}
-    assert document["program"] is None
-    assert document["arguments"][:2] == ["--set", "n_layer=2"]

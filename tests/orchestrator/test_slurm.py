@@ -5,17 +5,13 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from orchestrator.config import Layers, resolve
-from orchestrator.records.recorded import Result
 from orchestrator.slurm import SlurmOptions, clock_text, export_of, files_of, seconds_of, write
 
 if TYPE_CHECKING:
@@ -115,24 +111,6 @@ def test_a_directive_is_one_option_that_the_export_does_not_set(line: str) -> No
         SlurmOptions.model_validate({"extra": [line]})
 
 
-def test_ordinary_lines_are_taken(written: Written, tmp_path: Path) -> None:
-    extra = ["--mail-type=FAIL,END", "--mail-user=a.b@c.org", "--exclude=n[1-3]"]
-    setup = ["source ~/v/bin/activate", "module load cuda/12.4 gcc", "export P=$HOME/x:${P}"]
-    _, script = written(f"{SEARCH}extra = {extra}\nsetup = {setup}\nconstraint = '[a|b]'\n")
-    assert {f"#SBATCH {line}" for line in extra} <= set(script.splitlines())
-    assert "#SBATCH --constraint=[a|b]" in script
-    assert f"{setup[0]} || exit 2\n{setup[1]} || exit 2\n" in script
-    assert 'export "P=$HOME/x:${P}" || exit 2\n' in script  # one word whatever is in HOME
-    head, _, code = script.partition("\n\n")
-    assert "#SBATCH" in head
-    assert "#SBATCH" not in code  # SLURM reads none behind the first command
-
-
-@given(st.integers(60, 365 * 86400))
-def test_a_clock_reads_what_it_writes(seconds: int) -> None:
-    assert seconds_of(clock_text(seconds)) == seconds
-
-
 @pytest.mark.parametrize(
     ("text", "clock"), [("90m", "01:30:00"), ("36h", "1-12:00:00"), ("2-03:04:05", "2-03:04:05")]
 )
@@ -198,14 +176,6 @@ def test_what_cannot_be_exported_is_said_in_one_line(
     assert [path.name for path in tmp_path.iterdir()] == ["file.toml"]
 
 
-def test_a_search_asks_for_its_slots(written: Written) -> None:
-    _, script = written(SEARCH + "gpus = 1\ngpu_type = 'a100'\nmem = '32G'\n")
-    asked = {line.removeprefix("#SBATCH ") for line in script.splitlines() if "#SBATCH" in line}
-    slots = {"--cpus-per-task=4", "--gres=gpu:a100:4", "--mem=32G", "--nodes=1"}
-    assert asked >= slots | {"--time=01:00:00", "--signal=B:USR1@300"}
-    assert "max_requeues=10\n" in script
-
-
 def test_a_cells_configuration_is_that_cell_and_nothing_else(
     written: Written, tmp_path: Path
 ) -> None:
@@ -238,17 +208,6 @@ def test_a_searchs_configuration_differs_only_in_where_it_runs(
     assert {key for key in mine if key not in its} == {"slurm.time"}
 
 
-@pytest.mark.parametrize("window", ["2999-11-27T18:00", "12h"])
-def test_a_deadline_is_one_moment_wherever_a_job_runs(written: Written, window: str) -> None:
-    config, _ = written(SEARCH + f"[budget]\nwindow = '{window}'\n")
-    said = config["budget"]["window"]
-    if window == "12h":
-        assert said == window
-    else:
-        assert datetime.fromisoformat(said) == datetime.fromisoformat(window).astimezone()
-        assert datetime.fromisoformat(said).tzinfo is not None
-
-
 def test_a_search_is_told_to_end_an_evaluation_before_its_limit(written: Written) -> None:
     config, script = written(assuming(SEARCH.replace("1h", "4h"), 1200.0))
     assert "--signal=B:USR1@1560" in script  # 20 min x 1.25 + 1 min
@@ -271,26 +230,6 @@ def test_a_limit_follows_from_the_estimate(export: Export) -> None:
     run = shown(export, assuming(SEARCH.replace(no_time, ""), 60.0))["runs"][0]
     assert 240 < run["estimate"]["seconds"] < 300  # 2 generations of 8 on 4 slots, and a start
     assert run["estimate"]["device_seconds"] == pytest.approx(16 * 60.0, rel=0.01)
-
-
-def test_a_calibration_gives_the_estimate(
-    export: Export, run_search: Callable[..., Result], tmp_path: Path
-) -> None:
-    found = run_search(tmp_path, settings={"seconds": 0.01})
-    text = SEARCH.replace('time = "1h"', "") + "[training]\nseconds = 0.01\n"
-    run = shown(export, f'runs_dir = "."\n{text}')["runs"][0]
-    assert run["estimate"]["seconds"] > 0.04
-    assert run["limit_seconds"] == 1200
-    assert found.state.plan.devices.name in run["estimate"]["source"]
-
-
-def test_what_is_missing_is_said(export: Export) -> None:
-    knobs = "lr = { min = 0.0, max = 1.0, baseline = 0.5 }"
-    program = f"argv = ['python3', 'nope.py']\nscore = 'loss'\nknobs.{knobs}\n"
-    text = SEARCH.replace('"sphere"', '"command"') + 'python = "/no/python"\n'
-    said = "\n".join(shown(export, f"{text}[training]\n{program}")["notes"])
-    assert "/no/python" in said
-    assert "nope.py" in said
 
 
 @pytest.mark.parametrize("there", ["file", "folder", "link"])

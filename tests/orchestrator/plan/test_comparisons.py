@@ -10,7 +10,6 @@ from budgets.events import Reserved, Settled, Status
 from budgets.ledger import LEDGER, read
 from budgets.plan import Calibration, Configuration, Devices, Plan
 from budgets.state import Attempt, Batch, RunState, apply, fold
-from budgets.verdict import BASELINE, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.plan.comparisons import due, panel
@@ -48,18 +47,6 @@ def test_nobody_is_judged_on_a_seed_that_was_looked_at(go: Result) -> None:
     assert state.comparisons["winner"].seeds == (seeds.verdict,)
     assert state.comparisons["reference"].seeds == ((*seeds.picking, *seeds.verdict),)
     assert set(state.comparisons["rung"].seeds) == {seeds.rung}
-
-
-def test_the_verdict_is_of_the_finalist_that_won_and_no_other(go: Result) -> None:
-    best, panels = winner(go.state), go.state.comparisons
-    assert best is not None
-    assert panels["winner"].configurations == (best,)
-    baseline, longer = panels["rung"].configurations
-    assert (baseline.name, longer.name) == (BASELINE, best.name)
-    assert longer.point == best.point
-    assert baseline.settings == longer.settings == {"effort": 4.0}
-    assert go.state.decided is not None
-    assert go.state.decided.point == best.point
 
 
 def test_a_panel_is_due_once_and_the_same_whenever_it_is_asked(go: Result) -> None:
@@ -164,18 +151,6 @@ def test_a_control_gets_the_seconds_of_the_baseline(own: float, factor: float) -
     assert plain.spec.settings["target_flops"] == pytest.approx(
         factor * equal.spec.settings["target_flops"]
     )
-
-
-def test_start_up_and_scoring_are_no_training() -> None:
-    """Both spend a second on them: that makes neither train longer."""
-    baseline = {"cpu_seconds": 7.0, "metrics": {"train_cpu_seconds": 6.0}}
-    control = {"cpu_seconds": 5.0, "metrics": {"train_cpu_seconds": 4.0}}
-    assert "(1.5 x FLOPs)" in compared(nanochat(), baseline, control)[1].name
-
-
-def test_what_measures_no_training_is_taken_whole() -> None:
-    _, control = compared(nanochat(), {"cpu_seconds": 7.0}, {"cpu_seconds": 5.0})
-    assert "(1.4 x FLOPs)" in control.name
 
 
 def test_on_a_gpu_the_wall_of_the_training_counts() -> None:

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from budgets.ledger import LEDGER
 from objectives.analytic import AnalyticObjective
 from orchestrator.plan.differences import differences, differing, in_short
 from orchestrator.records.recorded import Result
-from orchestrator.run.files import PlanChangedError
 
 Run = Callable[..., Result]
 QUICK: dict[str, Any] = {"assumed_seconds": 1.0}
@@ -40,33 +38,6 @@ def test_a_commit_is_for_the_record(
 ) -> None:
     plan = begun.state.plan
     assert differences(plan, plan.model_copy(update={"provenance": provenance})) == expected
-
-
-def test_to_commit_what_was_dirty_leaves_a_run_the_same(
-    begun: Result,
-    tmp_path: Path,
-    run_search: Run,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before = (begun.directory / LEDGER).read_bytes()
-    monkeypatch.setattr(AnalyticObjective, "provenance", COMMITTED)
-
-    again = run_search(tmp_path, **QUICK)
-
-    assert again.directory == begun.directory
-    assert (again.directory / LEDGER).read_bytes() == before
-    assert again.state.plan.provenance == BEFORE
-
-
-def test_other_data_is_another_plan(
-    begun: Result, tmp_path: Path, run_search: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = COMMITTED | {"data_sha256": "e" * 64}
-    monkeypatch.setattr(AnalyticObjective, "provenance", other)
-    with pytest.raises(PlanChangedError, match="data_sha256") as refused:
-        run_search(tmp_path, **QUICK)
-    assert "commit" not in str(refused.value)
-    assert begun.ruling.decision == "done"
 
 
 def test_a_list_of_the_same_length_shows_which_of_it_differs(begun: Result) -> None:
@@ -111,8 +82,3 @@ def test_what_follows_from_another_objective_is_left_out(
     changed: list[str], said: list[int]
 ) -> None:
     assert in_short(changed) == "; ".join(changed[place] for place in said)
-
-
-def test_a_few_differences_are_enough() -> None:
-    assert in_short(["a", "resolved.b", "c", "d"]) == "a; c; d; resolved.b"
-    assert in_short(["nominal.a", "b", "c", "d", "e", "f"]) == "b; c; d; e; and 2 more"

@@ -170,18 +170,6 @@ def test_where_nothing_alone_fits_everything_is_given_up_together(measured: Time
         choices(wanted(10.0, Times()))
 
 
-def test_every_choice_says_what_it_costs(measured: Times) -> None:
-    found = choices(wanted(40.0, measured, rung=0.0, confirm_seeds=None))
-    words = ["; ".join(choice.price) for choice in found]
-    assert "evaluations fewer; the search goes less far; detectable gain" in words[1]
-    assert "no comparison on fresh seeds" in words[2]
-    assert "need not be for the whole" in words[3]
-    possible = [choice.as_dict()["go_is_possible"] for choice in found]
-    assert possible == [True, True, False, True]
-    few = choices(wanted(1e4, confirm_seeds=4))[0]
-    assert any("no Go is possible" in said for said in few.price)
-
-
 def test_where_much_is_unused_more_is_offered_and_nothing_more_is_taken(measured: Times) -> None:
     found = choices(wanted(300.0, measured, rung=0.0, confirm_seeds=None))
     assert [what for what, _ in summary(found)] == ["as asked", "tier max", "32 confirmation seeds"]

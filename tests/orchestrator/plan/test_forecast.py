@@ -73,12 +73,6 @@ def test_the_reference_panel_fills_what_generations_leave_idle() -> None:
     assert 60 * found.hours_p50 == pytest.approx(45 + 4 + 3)
 
 
-def test_what_does_not_fit_in_beside_the_search_comes_before_the_finalists() -> None:
-    """2 generations on 3 devices leave 2 slots: 9 of the reference are left, and 12 finalists."""
-    own = plan(3, population=8, max_evals=16, rung=0.0)
-    assert 60 * taken(own).hours_p50 == pytest.approx(6 + (9 + 12) / 3 + 3)
-
-
 def test_the_long_run_is_counted_apart() -> None:
     """4 evaluations, each four times as long, on 2 devices."""
     found = taken(plan(2))
@@ -107,16 +101,6 @@ def test_waiting_for_the_slowest_costs_more_than_the_mean(calibrated: Calibrated
     assert found.hours_p50 > 1.1 * even.hours_p50
     assert found.idle_share > 0.05
     assert found.hours_p90 > found.hours_p50
-
-
-def test_few_samples_leave_more_open_than_many(calibrated: Calibrated) -> None:
-    few = (50.0, 55.0, 65.0, 72.0)
-    spreads = [
-        found.device_hours_p90 / found.device_hours_p50
-        for seconds in (few, 16 * few)
-        if (found := taken(plan(1, "max"), calibrated((1.0,) * len(seconds), seconds)))
-    ]
-    assert spreads[0] > 1.05 > spreads[1] > 1.0
 
 
 def test_failures_of_the_calibration_make_evaluations_again(calibrated: Calibrated) -> None:

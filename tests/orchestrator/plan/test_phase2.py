@@ -123,18 +123,6 @@ def test_a_search_begins_where_the_earlier_one_ended(root: Path, run_search: Run
     assert any(SOURCE in one for one in held.held)
 
 
-def test_a_decisions_point_outweighs_the_searchs_own(root: Path, run_search: RunSearch) -> None:
-    corner = (0.0, 0.25, 1.0)  # a finalist may lie at the ends of ranges
-    decide(root / "phase1" / SOURCE, "go_persists", point=corner)
-    result = run_search(root, **PHASE_2)
-    plan = plan_of(result)
-    assert plan.search is not None
-    assert plan.search.start == corner
-    assert plan.confirmation is not None
-    assert plan.confirmation.incumbent == corner
-    assert result.ruling.decision == "done"
-
-
 @given(data=st.data(), scale=st.floats(1e-3, 1.0))
 def test_learned_knobs_keep_their_block_and_the_others_get_the_first_step(
     decided_root: Path, data: st.DataObject, scale: float
@@ -243,13 +231,6 @@ def test_an_override_is_on_record_once_and_asked_for_until_it_is(
         run_search(root, **PHASE_2, overrides=OVERRIDE)
     assert found(run) == whole
     assert sum(isinstance(event, Overridden) for event in events_of(run)) == 1
-
-
-def test_an_override_that_nothing_calls_for_is_refused(root: Path, run_search: RunSearch) -> None:
-    for rule in ("go", "unproven_knobs"):
-        with pytest.raises(ValueError, match=f"--override {rule}"):
-            run_search(root, **PHASE_2, overrides=((rule, "so"),))
-    assert not (root / "phase2").exists()
 
 
 # What cannot be started from
@@ -389,22 +370,6 @@ def test_new_knobs_need_a_check_that_shows_them_alive(
     assert source.unproven == ("momentum", "warmdown_ratio")
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"space": "optimizer"}, "none of"),
-        ({"space": "synaptic"}, "the same knobs"),
-        ({**LARGER, "n_layer": 3}, "n_layer: 2 -> 3"),
-        ({**LARGER, "data": "builtin:kjv-v1"}, "data: builtin:wiki-v1 -> builtin:kjv-v1"),
-    ],
-)
-def test_nothing_but_the_knobs_may_change(
-    nanochat: Path, run_search: RunSearch, settings: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(ValueError, match=said):
-        expand(run_search, nanochat, settings={**TINY, **settings})
-
-
 # The command line
 
 SPHERE = ("--objective", "sphere", "--set", "dimension=3", "--set", "noise=0.01")
@@ -427,13 +392,3 @@ def test_phase2_is_repeated_without_its_objective_when_phase_1_cannot_be_read(
     assert phase2().code == 0
     assert phase2("--run-id", "other").code != 0
     assert [path.name for path in (root / "phase2").iterdir()] == [f"robust-{SOURCE}"]
-
-
-def test_plan_says_where_it_would_begin_and_writes_nothing(root: Path, command: "Command") -> None:
-    before = sorted(root.rglob("*"))
-    answer = command("plan", *FOLLOW, "--assume-eval-seconds", "1")
-    assert answer.code == 0
-    assert SOURCE in answer.out
-    assert sorted(root.rglob("*")) == before
-    conclude_with(root / "phase1" / SOURCE, Concluded(reason="all is settled"))
-    assert "--override go" in command("plan", *FOLLOW, "--assume-eval-seconds", "1").out

@@ -20,7 +20,6 @@ from orchestrator.plan.times import (
     bytes_of_evaluations,
     calibration_lines,
     disk_of,
-    free_bytes,
     overheads_of,
     times_here,
 )
@@ -178,10 +177,6 @@ def test_an_evaluations_directory_is_measured_in_whole_blocks(tmp_path: Path) ->
             file.write(b"x" * 8192)
             os.fsync(file.fileno())
     assert bytes_of_evaluations(tmp_path) == found + 8192
-
-
-def test_free_is_what_the_nearest_directory_has_that_is_there(tmp_path: Path) -> None:
-    assert (free_bytes(tmp_path / "not/there/yet") or 0) > 0
 
 
 @pytest.mark.parametrize(
