@@ -101,15 +101,6 @@ def test_a_slip_of_the_pen_is_one_line_that_names_it(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("arguments", [(), ("check",)])
-def test_no_command_at_all_shows_the_help(arguments: tuple[str, ...], command: Command) -> None:
-    answer = command(*arguments)
-
-    assert answer.code == 2
-    assert "Usage:" in answer.out + answer.err
-    assert "error:" not in answer.err
-
-
 @pytest.mark.parametrize(
     "place", ["file", "/dev/null", "/dev/null/x", "/proc/nowhere", "x" * 300, "x/" * 3000]
 )
@@ -237,17 +228,6 @@ def test_an_empty_ledger_is_a_run_that_has_not_begun(run: Path, command: Command
     shutil.rmtree(run / "eval")
     assert command(*SEARCH).code == 0
     assert command("verify", RUN).code == 0
-
-
-@pytest.mark.parametrize(
-    "mark",
-    [b"", b"[[[[", b"[1]", b"null", b'{"seq":NaN,"h":1}', b'{"seq":%s,"h":"x"}' % (b"9" * 5000)],
-    ids=["empty", "cut", "list", "null", "nan", "huge"],
-)
-def test_a_head_that_says_nothing_is_no_matter(mark: bytes, run: Path, command: Command) -> None:
-    (run / "head.json").write_bytes(mark)
-
-    assert [command(*verb).code for verb in EVERY_READER] == [0, 0, 0, 0]
 
 
 def test_a_damaged_calibration_is_named_and_nothing_is_begun_beside_it(

@@ -91,24 +91,6 @@ def test_a_kill_that_comes_after_the_end_counts_as_none(cli: Cli) -> None:
         kill_at(cli, ("--version",), cli.cwd / "run", 10**9)
 
 
-@pytest.mark.parametrize(
-    "kills", [(3, 20), pytest.param((1, 3, 6, 11, 20, 24, 33), marks=pytest.mark.slow)]
-)
-def test_a_run_killed_again_and_again_ends_like_one_that_never_was(
-    cli: Cli, found: Found, whole: Whole, kills: tuple[int, ...]
-) -> None:
-    run = cli.cwd / "killed/phase1/run"
-    command = phase1(SPHERE, "local", "killed")
-    for records in kills:
-        kill_at(cli, command, run, records)
-
-    assert cli.run(*command).returncode == 0
-
-    assert found(run)["generations"] == found(whole(SPHERE))["generations"]
-    assert_nothing_was_settled_twice(run)
-    assert cli.run("verify", str(run)).returncode == 0
-
-
 @pytest.mark.slow
 def test_a_check_killed_again_and_again_finds_what_an_uninterrupted_one_does(
     cli: Cli, found: Found
@@ -158,17 +140,6 @@ def test_a_run_on_ray_killed_mid_generation_ends_like_one_that_never_was(
 def best(run: Path) -> Any:
     document = orjson.loads((run / "best.json").read_bytes())
     return document["recommendation"], document["winner"]
-
-
-@pytest.mark.slow
-def test_local_processes_give_the_same_points_and_scores_as_this_one(
-    cli: Cli, found: Found, whole: Whole
-) -> None:
-    finished = cli.run(*phase1(TINY, "local", "local"))
-
-    assert finished.returncode == 0, finished.stderr
-    local = cli.cwd / "local/phase1/run"
-    assert found(local)["generations"] == found(whole(TINY))["generations"]
 
 
 def test_the_first_interrupt_lets_running_evaluations_finish(cli: Cli, found: Found) -> None:
@@ -244,14 +215,6 @@ def test_a_reader_who_leaves_does_not_stop_the_run(cli: Cli, found: Found, whole
 
     assert (process.returncode, errors) == (0, "")
     assert found(cli.cwd / "unread/phase1/run") == found(whole(SPHERE))
-
-
-def test_a_terminal_without_unicode_does_not_stop_the_run(cli: Cli) -> None:
-    cli.variables["PYTHONIOENCODING"] = "ascii"
-    finished = cli.run(*phase1(SPHERE, "inline", "ascii"))
-
-    assert finished.returncode == 0, finished.stderr
-    assert "?" in finished.stdout
 
 
 def test_status_sees_a_run_it_does_not_own(cli: Cli) -> None:

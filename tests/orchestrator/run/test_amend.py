@@ -4,15 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pytest
 
-from budgets.events import Amended, ComparisonAsked
-from budgets.ledger import LEDGER, Ledger, read
+from budgets.events import ComparisonAsked
+from budgets.ledger import LEDGER, read
 from budgets.plan import Caps, Window
 from orchestrator.run.amend import Amendment, affordable_generations
-from orchestrator.run.session import system_clock
-from tests.ledgers import every, state_of
+from tests.ledgers import state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -107,64 +105,6 @@ def test_less_than_is_spent_is_refused_and_changes_nothing(
     assert (run / LEDGER).read_bytes() == before
 
 
-def test_an_amendment_is_said_in_text_and_recorded_with_its_reason(
-    run: Path, command: "Command", cut: Callable[..., None]
-) -> None:
-    cut(run, 20)
-    answer = command("amend", run.name, "--max-hours", "9", "--window", "2d", *WHY)
-    assert answer.code == 0
-    assert answer.out.startswith("hours no cap -> 9, window no cap -> 48.0 hours")
-    assert "amended. Planned: 2 generations." in answer.out
-    assert "Repeat the command that began it to go on." in answer.out
-    (event,) = every(Amended, run)
-    assert event.reason == "the reviewers want it"
-    assert event.caps == Caps(evaluations=16, hours=9.0, window=Window(hours=48))
-    assert command("verify", run.name).code == 0
-
-
-def test_another_safety_margin_alone_is_said_and_nothing_is_where_none_is_named(
-    run: Path, command: "Command", cut: Callable[..., None]
-) -> None:
-    cut(run, 20)
-    for margin, first in (("30m", "window no cap -> "), ("10m", "window ")):
-        answer = command(
-            "amend", run.name, "--window", "20h", "--set", f"budget.safety_margin={margin}", *WHY
-        )
-        assert answer.out.startswith(first)
-    answer = command(
-        "amend", run.name, "--window", "20h", "--set", "budget.safety_margin=600.00000000001s", *WHY
-    )
-    assert answer.code == 0
-    assert not answer.out.startswith(".")
-
-
-def test_an_amendment_is_said_in_json(
-    run: Path, command: "Command", cut: Callable[..., None]
-) -> None:
-    cut(run, 20)
-    answer = command("amend", str(run), "--max-evals", "8", *WHY, "--json")
-    document = orjson.loads(answer.out)
-    assert answer.code == 0
-    assert document["generations_planned"] == 1
-    assert document["amendments"] == ["1 generations, evaluations 8: the reviewers want it"]
-
-
-def test_an_error_is_said_in_json(run: Path, command: "Command") -> None:
-    answer = command("amend", run.name, "--max-hours", "9", "--json")
-    assert orjson.loads(answer.out)["exit_code"] == answer.code == 2
-
-
-def test_an_unknown_run_is_not_amended(command: "Command") -> None:
-    answer = command("amend", "nowhere", "--max-hours", "9", *WHY)
-    assert (answer.code, "no run 'nowhere'" in answer.err) == (2, True)
-
-
-def test_a_run_in_use_is_not_amended(run: Path, command: "Command") -> None:
-    with Ledger(run, system_clock()):
-        answer = command("amend", run.name, "--max-hours", "9", *WHY)
-    assert (answer.code, "another orchestrator is running" in answer.err) == (5, True)
-
-
 def test_a_concluded_run_with_nothing_more_to_do_stays_as_it_is(
     run: Path, command: "Command"
 ) -> None:
@@ -185,26 +125,6 @@ AMENDED = [
 ]
 
 
-@pytest.mark.parametrize("amended", AMENDED, ids=" ".join)
-@pytest.mark.parametrize("repeat_it", [False, True], ids=["original options", "amended options"])
-def test_the_same_command_goes_on_after_an_amendment(
-    run: Path,
-    command: "Command",
-    resume: Resume,
-    cut: Callable[..., None],
-    amended: tuple[str, ...],
-    repeat_it: bool,
-) -> None:
-    cut(run, 19)
-    assert command("amend", run.name, *amended, *WHY).code == 0
-    answer = resume(*(amended if repeat_it else ()))
-    assert answer.code == 0, answer.err
-    state = state_of(run)
-    assert state.concluded is not None
-    assert state.finished == (1 if "8" in amended else 2)
-    assert command("verify", run.name).code == 0
-
-
 @pytest.mark.parametrize("options", AMENDED, ids=" ".join)
 def test_caps_nobody_agreed_on_are_refused_and_name_amend(
     run: Path, resume: Resume, cut: Callable[..., None], options: tuple[str, ...]
@@ -215,14 +135,6 @@ def test_caps_nobody_agreed_on_are_refused_and_name_amend(
     assert answer.code == 2
     assert "Caps change by: python -m orchestrator amend" in answer.err
     assert (run / LEDGER).read_bytes() == before
-
-
-def test_other_options_are_refused_and_name_other_ways(run: Path, resume: Resume) -> None:
-    answer = resume("--set", "search.sigma0=0.1")
-    assert answer.code == 2
-    assert "orchestrator amend" not in answer.err
-    assert "--run-id" in answer.err
-    assert "--run-id" in answer.err
 
 
 def test_a_run_cut_short_and_given_back_ends_like_one_that_never_was(
@@ -320,15 +232,3 @@ def test_a_search_that_is_not_compared_yet_gets_more_generations(
     state = state_of(confirmed)
     assert (state.finished, state.decided is not None) == (3, True)
     assert command("verify", "confirmed").code == 0
-
-
-@pytest.mark.parametrize("kept", [0, 1], ids=["concluded", "decided"])
-def test_a_run_that_is_decided_stays_so(
-    confirmed: Path, command: "Command", cut: Callable[..., None], kept: int
-) -> None:
-    if kept:
-        cut(confirmed, len(read(confirmed / LEDGER).records) - kept)
-    for caps in (("--max-evals", "12"), ("--max-hours", "9")):
-        answer = command("amend", "confirmed", *caps, *WHY)
-        assert answer.code == 2
-        assert "the run is concluded, and this gives it nothing more to do" in answer.err

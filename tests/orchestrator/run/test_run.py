@@ -17,7 +17,6 @@ from orchestrator.execution.processes import this_owner
 from orchestrator.look.reports import rebuild
 from orchestrator.records.attempts import attempt_place
 from orchestrator.records.recorded import Result
-from orchestrator.run.attempts import Run
 from orchestrator.run.files import PlanChangedError, open_run
 from orchestrator.run.session import system_clock
 from tests.executors import Which, ending, failing, is_first
@@ -209,85 +208,6 @@ def test_attempts_lost_to_the_infrastructure_are_tried_again_and_change_nothing(
     assert state.accounts.evaluations == 16
 
 
-def test_an_evaluation_lost_three_times_pauses_and_a_resume_tries_again(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    hopeless = losing(lambda attempt: "cand_0003" in str(attempt.directory))
-    paused = run_search(tmp_path, engine=hopeless, population=8)
-    resumed = run_search(tmp_path, population=8)
-
-    assert paused.ruling.decision == "pause"
-    assert [t.rule for t in paused.ruling.triggers] == ["infrastructure"]
-    assert resumed.ruling.decision == "done"
-
-
-def test_too_many_failures_pause_the_run_until_somebody_takes_the_blame(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    fragile: dict[str, Any] = {"engine": failing(3, 7), "population": 8, "assumed_seconds": 1.0}
-    paused = run_search(tmp_path, **fragile)
-    again = run_search(tmp_path, **fragile)
-
-    assert paused.ruling.decision == again.ruling.decision == "pause"
-    assert [t.rule for t in again.ruling.triggers] == ["crash_rate"]
-    assert len(again.state.fired) == 1
-    assert again.state.accounts.evaluations < 16
-
-
-def test_a_cap_on_device_time_stops_before_a_generation_it_cannot_pay(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    hours = 144 / 3600  # room for a reservation of 20 s, not for 8 evaluations of 20 s
-    result = run_search(tmp_path, assumed_seconds=20.0, limit_seconds=10.0, max_device_hours=hours)
-
-    assert result.ruling.decision == "stop"
-    assert "generation 0 is expected to need" in result.ruling.reason
-    assert not [e for e in events_of(result.directory) if isinstance(e, Reserved)]
-
-
-def test_a_cap_reached_in_mid_generation_stays_reached_and_says_so(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    capped = {
-        "settings": {"seconds": 0.2},
-        "assumed_seconds": 0.001,
-        "limit_seconds": 1.0,
-        "max_device_hours": 11.9 / 3600,  # a reservation is 11 s: four evaluations of 0.2 s fit
-    }
-    stopped = run_search(tmp_path, **capped)
-    again = run_search(tmp_path, **capped)
-
-    for result in (stopped, again):
-        assert result.ruling.decision == "stop"
-        assert "cannot be finished: device time" in result.ruling.reason
-    assert 0 < again.state.accounts.evaluations == stopped.state.accounts.evaluations < 8
-    assert not again.state.accounts.holds
-
-
-def test_the_calibration_made_for_a_run_is_part_of_its_price(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    slow = {"seconds": 0.02}
-    first = run_search(tmp_path, settings=slow)
-    second = run_search(tmp_path, settings=slow, run_id="second")
-
-    made = first.state.plan.calibration
-    assert made is not None
-    assert made.charged_ms >= 160
-    assert first.state.accounts.device_ms >= 160 + 320
-    assert second.state.plan.calibration == made.model_copy(update={"charged_ms": 0, "open_ms": 0})
-
-
-def test_a_calibration_made_for_a_run_keeps_within_its_caps(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    result = run_search(tmp_path, max_device_hours=1 / 60)
-
-    assert result.state.plan.phase == "calibration"
-    assert result.ruling.decision == "stop"
-    assert result.state.accounts.device_ms == 0
-
-
 def test_a_calibration_that_a_cap_stopped_does_not_stop_the_next_one(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
@@ -307,17 +227,6 @@ def test_searches_can_share_a_calibration_that_somebody_is_reading(
         result = run_search(tmp_path, **NOISY, run_id="other")
 
     assert result.ruling.decision == "done"
-
-
-def test_an_override_repeated_with_the_command_is_no_second_override(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    fragile: dict[str, Any] = {"engine": failing(3, 7), "population": 8, "assumed_seconds": 1.0}
-    run_search(tmp_path, **fragile)
-    for _ in range(2):
-        result = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
-
-    assert [o.reason for o in result.state.overridden] == ["known"]
 
 
 def test_a_reason_lets_through_only_the_generation_it_was_given_for(
@@ -346,16 +255,6 @@ def test_the_time_left_is_that_of_the_workers_in_use(tmp_path: Path, run_search:
     assert [opened.workers for opened in state.opened] == [2, 1]
 
 
-def test_a_cap_smaller_than_one_reservation_launches_nothing(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    result = run_search(tmp_path, max_device_hours=1 / 3600)
-
-    assert result.ruling.decision == "stop"
-    assert [t.rule for t in result.ruling.triggers] == ["budget"]
-    assert not [e for e in events_of(result.directory) if isinstance(e, Reserved)]
-
-
 def test_the_engine_failing_loses_nothing(
     finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
 ) -> None:
@@ -375,12 +274,3 @@ def test_the_state_in_memory_is_what_the_ledger_says(tmp_path: Path, run_search:
     result = run_search(tmp_path, **NOISY)
 
     assert result.state == state_of(result.directory)
-
-
-def test_who_watches_a_run_hears_of_a_record_after_who_did_before() -> None:
-    heard: list[str] = []
-    unused: Any = None
-    run = Run(unused, unused, unused, lambda state, event: heard.append("first"))
-    run.watch(lambda state, event: heard.append("second"))
-    run.observe(unused, Concluded(reason="so"))
-    assert heard == ["first", "second"]

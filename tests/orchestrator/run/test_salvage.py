@@ -1,7 +1,6 @@
 """What can be kept of a damaged ledger is kept, elsewhere, and the run goes on with it."""
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,10 @@ import orjson
 import pytest
 
 from budgets.events import Reserved
-from budgets.ledger import HEAD, LEDGER, Ledger, Reader, Record, read
+from budgets.ledger import HEAD, LEDGER, Reader, Record, read
 from budgets.state import fold
 from orchestrator.records.attempts import attempt_place
 from orchestrator.run.salvage import salvage
-from orchestrator.run.session import system_clock
 from orchestrator.verify import verify
 from tests.ledgers import sealed
 
@@ -70,49 +68,6 @@ HARMS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("harm", "kept", "lost"), HARMS, ids=[harm.__name__ for harm, _, _ in HARMS]
-)
-def test_a_damaged_run_is_salvaged_and_ends_like_one_that_nobody_harmed(
-    run: Path,
-    finished_run: Path,
-    command: "Command",
-    resume: Resume,
-    found: Found,
-    harm: Harm,
-    kept: int,
-    lost: int,
-) -> None:
-    harm(run)
-    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file() and p.name != "ledger.lock"}
-    paid = {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")}
-    out = run.with_name(f"{run.name}.salvaged")
-
-    answer = command("verify", str(run), "--salvage", str(out))
-
-    assert answer.code == 0, answer.err
-    assert f"Kept {kept} records" in answer.out
-    assert f"Lost: {lost} known records" in answer.out
-    assert {p: p.read_bytes() for p in before} == before  # the source is left as it is
-    assert (out / LEDGER).read_bytes().startswith(b"".join(lines(run)[:kept]))
-
-    (move,) = (line for line in answer.out.splitlines() if line.startswith("  mv "))
-    subprocess.run(["/bin/sh", "-c", move], check=True)
-    assert not out.exists()
-    assert resume().code == 0
-    assert found(run)["generations"] == found(finished_run)["generations"]
-    assert command("verify", str(run)).code == 0
-    assert {p: p.stat().st_mtime_ns for p in paid} == paid  # nothing on disk is paid again
-
-
-def test_what_is_salvaged_is_said_in_json(run: Path, command: "Command", tmp_path: Path) -> None:
-    older_copy(run)
-    answer = command("verify", run.name, "--salvage", "saved", "--json")
-    document = orjson.loads(answer.out)
-    assert (document["records"], document["lost_records"], document["lost_bytes"]) == (12, 27, 0)
-    assert document["out"] == "saved"
-
-
 def test_a_ledger_longer_than_its_head_but_another_one_is_salvaged_too(
     run: Path, command: "Command"
 ) -> None:
@@ -164,13 +119,6 @@ def test_an_existing_out_is_refused(
     assert answer.code == 2
     assert "--salvage: expected a new directory outside of " in answer.err
     assert not list(saved.iterdir()) if kind == "directory" else saved.read_text() == "mine"
-
-
-def test_a_run_in_use_is_refused(run: Path, command: "Command", tmp_path: Path) -> None:
-    with Ledger(run, system_clock()):
-        answer = command("verify", run.name, "--salvage", "saved")
-    assert (answer.code, "another orchestrator is running" in answer.err) == (5, True)
-    assert not (tmp_path / "saved").exists()
 
 
 # A search whose finds are compared

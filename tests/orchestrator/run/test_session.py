@@ -15,21 +15,15 @@ from typing import Any, Self
 import pytest
 
 from budgets import storage
-from budgets.events import Event, GenerationAsked, Reserved, Status
+from budgets.events import Event, GenerationAsked, Status
 from budgets.ledger import HEAD, LEDGER, LOCK, Clock, LedgerStorageError, read
-from budgets.plan import Window
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.cli import session as conducting
-from orchestrator.cli import terminal
-from orchestrator.cli.errors import EXIT_STORAGE
 from orchestrator.execution import devices
 from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.look import text
-from orchestrator.look.run import Run
 from orchestrator.matrix.search import Searching
 from orchestrator.records.recorded import Result
 from orchestrator.run.files import PlanChangedError
@@ -39,7 +33,6 @@ from tests.asking import config_for
 from tests.executors import ending
 from tests.ledgers import state_of
 from tests.orchestrator.conftest import NOISY
-from tests.orchestrator.matrix.conftest import shortened, trained
 from tests.simulation.session import Person, SimulatedEngine
 
 RunSearch = Callable[..., Result]
@@ -92,29 +85,6 @@ class Tight(storage.Disk):
         return 0 if self.full else 1 << 40
 
 
-@pytest.mark.parametrize("records", [3, 4, 5, 20, 21, 30])
-def test_a_disk_that_fills_up_pauses_the_run_which_then_ends_like_any_other(
-    run: Path, root: Path, run_search: RunSearch, found: Found, records: int
-) -> None:
-    whole = found(run)
-    shutil.rmtree(run)
-    tight = Tight(full_after=records)
-
-    paused = run_search(root, **NOISY, storage=tight)
-
-    assert paused.ruling.decision == "pause"
-    assert [t.rule for t in paused.ruling.triggers] == ["storage"]
-    assert "make room and repeat the command" in paused.ruling.reason
-    assert [f.rule for f in paused.state.fired] == ["storage"]
-    assert not paused.state.accounts.holds
-    assert paused.state == state_of(run)
-
-    tight.full, tight.full_after = False, 1 << 60
-    assert run_search(root, **NOISY, storage=tight).ruling.decision == "done"
-    assert found(run) == whole
-    assert verify(run).divergence is None
-
-
 def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
     run: Path, root: Path, run_search: RunSearch, found: Found
 ) -> None:
@@ -142,20 +112,6 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
     assert run_search(root, **NOISY, storage=tight).ruling.decision == "done"
     assert found(run)["generations"] == whole["generations"]
     assert verify(run).divergence is None
-
-
-def test_a_pause_for_want_of_room_is_exit_8(run: Path) -> None:
-    import typer
-
-    from budgets.rules import Ruling, disk_full
-    from orchestrator.cli.session import Output
-
-    state = state_of(run)
-    trigger = disk_full(0, "the disk is full; make room and repeat the command")
-    result = Result(run, state, Ruling("pause", (trigger,), trigger.evidence))
-    with pytest.raises(typer.Exit) as leaving:
-        conducting.finish(result, Person(), Output(terminal.console(stderr=True)), as_json=False)
-    assert leaving.value.exit_code == EXIT_STORAGE == 8
 
 
 @pytest.mark.parametrize("records", [2, 5, 20, 38])
@@ -212,58 +168,6 @@ class Turning:
     @property
     def clock(self) -> Clock:
         return Clock(self.monotonic, self.now)
-
-
-@pytest.mark.parametrize("step", [0.5, 1.0, 2.0, 2.5, 3.0, 5.0])
-def test_a_deadline_that_passes_in_mid_generation_is_a_stop(
-    tmp_path: Path, run_search: RunSearch, step: float
-) -> None:
-    window = Window(hours=100 / 3600, margin_seconds=30)
-    result = run_search(
-        tmp_path,
-        assumed_seconds=0.001,
-        limit_seconds=10.0,  # an attempt reserves 20 s
-        window=window,
-        clock=Turning(step).clock,
-    )
-    records = read(result.directory / LEDGER).records
-    began = datetime.fromisoformat(records[0].at)
-    starts = [datetime.fromisoformat(r.at) for r in records if isinstance(r.event, Reserved)]
-    assert all((start - began).total_seconds() <= 50.001 for start in starts)
-    if result.ruling.decision == "stop":
-        assert [t.rule for t in result.ruling.triggers] == ["budget"]
-        assert "--window" in result.ruling.reason
-        assert "--window" in text.sentence(Run(result.state, datetime.now(UTC)))
-    assert result.ruling.decision == ("done" if step < 2.0 else "stop")
-
-
-def test_a_window_that_is_over_is_refused_before_anything_is_made(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    now = datetime(2030, 1, 1, tzinfo=UTC)
-    clock = Clock(lambda: 0.0, lambda: now)
-    just_over = Window(until=now + timedelta(seconds=60), margin_seconds=60.0)
-    just_enough = Window(until=now + timedelta(seconds=600), margin_seconds=60.0)
-
-    with pytest.raises(ValueError, match=r"--window: expected a moment more than 60 s ahead"):
-        run_search(tmp_path, clock=clock, window=just_over, assumed_seconds=1.0)
-    assert list(tmp_path.iterdir()) == []
-    result = run_search(tmp_path, clock=clock, window=just_enough, assumed_seconds=1.0)
-    assert result.ruling.decision == "done"
-
-
-def test_a_calibration_whose_search_died_before_it_began_is_part_of_its_price(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    capped = {"settings": {"seconds": 0.02}, "max_device_hours": 1.0}
-    first = run_search(tmp_path, **capped)
-    shutil.rmtree(first.directory)  # as if it had died between the two
-    again = run_search(tmp_path, **capped)
-    other = run_search(tmp_path, **capped, run_id="other")
-
-    assert first.state.plan.calibration == again.state.plan.calibration
-    assert other.state.plan.calibration is not None
-    assert other.state.plan.calibration.charged_ms == 0  # it is borne already
 
 
 def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_from_0(
@@ -436,47 +340,6 @@ def test_a_run_is_not_taken_up_on_another_kind_of_device(
     ):
         run_search(root, **NOISY, engine=Gpu("inline"))
     assert (run / LEDGER).read_bytes() == before
-
-
-def test_nor_is_a_campaign(tmp_path: Path) -> None:
-    directory = trained(tmp_path).directory
-    shortened(directory, 4)
-    before = (directory / LEDGER).read_bytes()
-    with pytest.raises(ValueError, match=r"planned for cpu, this machine offers cuda"):
-        trained(tmp_path, engine=Gpu("inline"))
-    assert (directory / LEDGER).read_bytes() == before
-
-
-def test_a_run_that_is_over_says_so_wherever_it_is_asked(
-    run: Path, root: Path, run_search: RunSearch
-) -> None:
-    assert run_search(root, **NOISY, engine=Gpu("inline")).ruling.decision == "done"
-
-
-def test_a_search_that_cannot_come_to_a_go_says_so_before_it_begins(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    said: list[str] = []
-    terms: dict[str, Any] = {"tier": "target", "max_evals": 8, "confirm_seeds": 3}
-    run_search(tmp_path, **terms, assumed_seconds=1.0, say=said.append)
-    warned = [line for line in said if "no Go is possible" in line]
-    assert len(warned) == 2
-    assert warned[0].startswith("Warning: no Go is possible: it needs 5 fresh seeds")
-    assert said.index(warned[1]) < said.index("Starting 1 worker (inline) ...")
-
-
-@pytest.mark.parametrize("records", [12, 39], ids=["begun", "concluded"])
-def test_what_was_mended_in_a_ledger_is_said(
-    run: Path, root: Path, run_search: RunSearch, records: int
-) -> None:
-    lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    (run / LEDGER).write_bytes(b"".join(lines[:records]) + b'{"seq":')
-    (run / HEAD).unlink()
-    said: list[str] = []
-
-    run_search(root, **NOISY, say=said.append)
-
-    assert len([line for line in said if line.startswith(f"{run / LEDGER}: ")]) == 1
 
 
 def test_a_run_that_another_process_concluded_meanwhile_is_over_and_no_error(

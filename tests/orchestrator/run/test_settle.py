@@ -36,12 +36,6 @@ def test_all_that_was_measured_is_on_record_and_a_begun_millisecond_is_charged()
     assert "\n" not in end.cause
 
 
-@pytest.mark.parametrize("reserve_ms", [16_100, 16_400, 1])
-def test_a_lost_attempt_is_charged_its_reservation_to_the_millisecond(reserve_ms: int) -> None:
-    lost = Outcome(attempt_id="a", status=Status.LOST, seconds=reserve_ms / 1000)
-    assert settled(RESERVED, lost).charged_ms == reserve_ms
-
-
 def test_metrics_that_are_no_numbers_are_left_out() -> None:
     assert settled(RESERVED, outcome()).metrics == {"loss": 2.0}
 
@@ -50,15 +44,6 @@ def test_metrics_that_are_no_numbers_are_left_out() -> None:
 def test_a_score_that_is_no_number_is_none_whatever_the_outcome_says(score: float) -> None:
     end = settled(RESERVED, outcome(score=score))
     assert (end.status, end.score) == (Status.NAN, None)
-
-
-def test_an_outcome_without_a_measurement_has_no_score_whatever_it_says() -> None:
-    end = settled(RESERVED, outcome().model_copy(update={"measurement": None}))
-    assert (end.status, end.score) == (Status.NAN, None)
-
-
-def test_an_evaluation_that_failed_has_no_score_though_it_measured_one() -> None:
-    assert settled(RESERVED, outcome(Status.NAN)).score is None
 
 
 @pytest.mark.parametrize(

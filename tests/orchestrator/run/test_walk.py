@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from budgets.events import (
     Decided,
     Event,
@@ -202,15 +200,6 @@ def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Pa
 # While it waits
 
 
-def test_whoever_looks_is_asked_whenever_the_run_waits(tmp_path: Path) -> None:
-    in_flight: list[int] = []
-
-    search(tmp_path, look=lambda run: in_flight.append(len(run.state.accounts.holds)))
-
-    assert len(in_flight) == 16
-    assert set(in_flight) == {1, 2}
-
-
 @dataclass
 class Counts(Pace):
     """A pace that slows nothing down."""
@@ -244,26 +233,6 @@ def test_a_rule_that_fires_in_a_later_generation_wants_another_reason(tmp_path: 
 
     overridden = [(one.generation, one.reason) for one in result.state.overridden]
     assert overridden == [(0, "known"), (1, "known too")]
-
-
-def test_a_cap_cannot_be_overridden(tmp_path: Path) -> None:
-    capped: dict[str, Any] = {"max_device_hours": 1 / 3600}
-    assert search(tmp_path, **capped).ruling.decision == "stop"
-
-    with pytest.raises(ValueError, match="--override budget: this rule cannot be overridden"):
-        search(tmp_path, **capped, overrides=[("budget", "but it must")])
-
-
-def test_nothing_of_a_run_that_is_over_is_overridden(tmp_path: Path) -> None:
-    fragile = failing(3, 7)
-    search(tmp_path, fragile)
-    known = [("crash_rate", "known")]
-    over = search(tmp_path, fragile, overrides=known)
-
-    with pytest.raises(ValueError, match="is over, and no rule holds it up"):
-        search(tmp_path, fragile, overrides=[("crash_rate", "another reason")])
-    again = search(tmp_path, fragile, overrides=known)
-    assert again.ruling.decision == over.ruling.decision == "done"
 
 
 def test_a_deadline_that_passes_in_mid_generation_ends_a_search_that_found_something(
