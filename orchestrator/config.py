@@ -383,9 +383,11 @@ class Config(Table):
         return f". Begin with a file: {command('init', '--template', template)}"
 
     def unused(self, key: str) -> str:
-        """What a key is for that means nothing in this campaign; empty where it does."""
+        """What a key is for that means nothing here; empty where it does."""
         if self.campaign is None:
-            return ""
+            is_smoke_test = self.search.phase == "phase1" and self.search.tier == "min"
+            is_idle = is_smoke_test and key.startswith("verdict.")
+            return "for a verdict: tier min comes to none" if is_idle else ""
         is_idle = key.partition(".")[0] in {"search", "verdict"}
         return "for a search: a campaign makes none" if is_idle else ""
 

@@ -55,18 +55,15 @@ class Verification:
     divergence: str | None
 
 
-def verify(directory: Path, *, accept_drift: bool = False) -> Verification:
-    """Replay the run in `directory`, changing nothing. Raises FileNotFoundError without one.
-
-    `accept_drift` lets pass the last bits of a search that went on on another processor.
-    """
+def verify(directory: Path) -> Verification:
+    """Replay the run in `directory`, changing nothing. Raises FileNotFoundError without one."""
     held: list[str] = []
     records: Sequence[Record] = ()
     divergence = None
     try:
         records = _chain(directory)
         held.append(f"hash chain: {len(records)} records follow from each other")
-        for line in _replay(directory, records, accept_drift=accept_drift):
+        for line in _replay(directory, records):
             held.append(line)
     except (LedgerCorruptError, ImpossibleEventError, ReplayError, DivergedError) as error:
         divergence = str(error)
@@ -93,7 +90,7 @@ def _chain(directory: Path) -> Sequence[Record]:
     return records
 
 
-def _replay(directory: Path, records: Sequence[Record], *, accept_drift: bool) -> Iterator[str]:
+def _replay(directory: Path, records: Sequence[Record]) -> Iterator[str]:
     """A line for each respect in which it holds; raises at the first in which it does not."""
     retold = Retold(directory, begin(records[0]))
     for record in records[1:]:
@@ -112,7 +109,7 @@ def _replay(directory: Path, records: Sequence[Record], *, accept_drift: bool) -
     yield from _points(directory, state)
     if state.plan.search is not None:
         search = Search(state.plan.search, state.plan.resolved.population)
-        search.replay(state.generations, accept_drift=accept_drift, with_models=True)
+        search.replay(state.generations, with_models=True)
         models = sum(g.told is not None and g.told.guided is not None for g in state.completed)
         advice = f" and the advice of {models} models" if models else ""
         yield (

@@ -110,7 +110,6 @@ def run_search() -> Callable[..., Result]:
         say: Callable[[str], None] = unheard,
         storage: Storage = DISK,
         clock: Clock | None = None,
-        accept_drift: bool = False,
         **request: Any,
     ) -> Result:
         session = make_session(root, engine, say, clock)
@@ -122,7 +121,6 @@ def run_search() -> Callable[..., Result]:
                 config_for(objective=registry.load(spec), **request),
                 session.engine.slots(),
                 overrides,
-                accept_drift,
             ).carry_out(session)
 
     return run

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from objectives.api import (
     CommandLine,
@@ -78,13 +78,8 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
 
     def data(self) -> dict[str, str | int]:
         """`data_sha256` is over name, size and the last 64 KiB of each shard."""
-        held = shards(Path(self.config.data))
-        return {
-            "data_files": held.files,
-            "data_bytes": held.bytes,
-            "data_sha256": held.sha256,
-            "tokenizer_sha256": tokenizer_sha256(Path(self.config.tokenizer)),
-        }
+        tokenizer = tokenizer_sha256(Path(self.config.tokenizer))
+        return {**shards(Path(self.config.data)), "tokenizer_sha256": tokenizer}
 
     def versions(self) -> Mapping[str, str]:
         return python_versions(self.config.python, "python")
@@ -219,16 +214,8 @@ def _torch(python: Path) -> str:
     return next((path.name for path in sorted(found)), "")
 
 
-class Shards(NamedTuple):
-    """What a directory of shards holds."""
-
-    files: int
-    bytes: int
-    sha256: str
-
-
-def shards(directory: Path) -> Shards:
-    """The shards and their hash: over name, size and the hash of the last 64 KiB of each.
+def shards(directory: Path) -> dict[str, str | int]:
+    """Count, bytes and hash of the shards: over name, size and the hash of the last 64 KiB of each.
 
     Hundreds of gigabytes cost nothing, and a change in the middle of a file that keeps its size
     and its end is not seen. Raises SetupError on fewer than two.
@@ -241,7 +228,11 @@ def shards(directory: Path) -> Shards:
     if len(found) < 2:
         raise _missing(directory, f"has {len(found)}")
     stamps = tuple((name, status.st_size, status.st_mtime_ns) for name, status in found)
-    return _hashed(directory, stamps)
+    return {
+        "data_files": len(stamps),
+        "data_bytes": sum(size for _, size, _ in stamps),
+        "data_sha256": _hashed(directory, stamps),
+    }
 
 
 def _missing(directory: Path, found: str) -> SetupError:
@@ -252,7 +243,7 @@ def _missing(directory: Path, found: str) -> SetupError:
 
 
 @lru_cache(maxsize=16)
-def _hashed(directory: Path, stamps: tuple[tuple[str, int, int], ...]) -> Shards:
+def _hashed(directory: Path, stamps: tuple[tuple[str, int, int], ...]) -> str:
     whole = sha256()
     for name, size, _ in stamps:
         try:
@@ -262,7 +253,7 @@ def _hashed(directory: Path, stamps: tuple[tuple[str, int, int], ...]) -> Shards
         except OSError as error:
             raise SetupError(f"data: cannot read {directory / name}: {error.strerror}") from error
         whole.update(f"{name}\0{size}\0{tail}\n".encode())
-    return Shards(len(stamps), sum(size for _, size, _ in stamps), whole.hexdigest())
+    return whole.hexdigest()
 
 
 def tokenizer_sha256(directory: Path) -> str:

@@ -16,7 +16,6 @@ from orchestrator.cli.options import (
     BUDGET,
     DEFAULT_ROOT,
     SETTINGS,
-    AcceptDrift,
     GivenRun,
     Json,
     Root,
@@ -42,7 +41,6 @@ from orchestrator.records.recorded import find_run, load_state
 def verify(
     run: RunName = None,
     root: Root = DEFAULT_ROOT,
-    accept_drift: AcceptDrift = False,
     salvage: Annotated[
         Path | None,
         Option("--salvage", metavar="DIR", help="Copy what is whole of a damaged ledger to DIR."),
@@ -61,7 +59,7 @@ def verify(
         return
     from orchestrator.verify import verify as replay  # imports cma
 
-    found = replay(directory, accept_drift=accept_drift)
+    found = replay(directory)
     if as_json:
         print_json(asdict(found))
     else:

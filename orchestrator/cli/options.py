@@ -87,7 +87,6 @@ Override = Annotated[
     Option("--override", metavar="RULE", help="Go on past this rule. Repeatable."),
 ]
 Reason = Annotated[str, Option("--reason", metavar="TEXT", help="Why; goes on record.")]
-AcceptDrift = Annotated[bool, Option("--accept-drift", help="Go on where a CPU rounds otherwise.")]
 _File = Annotated[
     Path | None, Argument(metavar="FILE", help="A configuration in TOML: see init, explain.")
 ]
@@ -115,7 +114,6 @@ SEARCH = (
     *keys("track"),
     _beside("override", Override),
     _beside("reason", Reason, ""),
-    _beside("accept_drift", AcceptDrift, False),
     *BUDGET,
     *MACHINE,
     *keys("evaluation", panel="Machine"),
@@ -132,7 +130,6 @@ class Request:
 
     config: Config
     overrides: Overrides
-    accept_drift: bool
     as_json: bool
 
 
@@ -156,8 +153,7 @@ def requested(context: Context, phase: PhaseName | None = None) -> Request:
     if phase is not None and config.campaign is not None:
         other = command("run", str(config.file))
         raise ValueError(f"{config.file} describes a campaign, not a search: {other}")
-    drift = [("search.accept_drift", "--accept-drift")] if options["accept_drift"] else []
-    for key, source in (*config.sources.items(), *drift):
+    for key, source in config.sources.items():
         if source.startswith("--") and (unused := config.unused(key)):
             said = f"{source} {key}" if source == "--set" else source
             raise ValueError(f"{said} is {unused}. Leave it out")
@@ -167,7 +163,7 @@ def requested(context: Context, phase: PhaseName | None = None) -> Request:
 
         config = on_shorter_evaluations(config)
     overrides = overrides_of(options["override"], options["reason"])
-    return Request(config, overrides, options["accept_drift"], options["as_json"])
+    return Request(config, overrides, options["as_json"])
 
 
 def resolved_of(

@@ -109,7 +109,7 @@ def _search(request: Request) -> None:
             f"with: {command('plan', *same)}"
         )
     with conducting(config, as_json=request.as_json) as (session, live):
-        wanted = Searching(config, slots_of(config), request.overrides, request.accept_drift)
+        wanted = Searching(config, slots_of(config), request.overrides)
         finish(wanted.carry_out(session), session.stop, live, as_json=request.as_json)
 
 

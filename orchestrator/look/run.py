@@ -557,7 +557,7 @@ def replayed(state: RunState) -> tuple[rows.Distribution | None, str]:
     try:
         from orchestrator.plan.phase2 import landscapes
 
-        seen = landscapes(state, accept_drift=True)
+        seen = landscapes(state)
         correlation, condition = by_chance(plan.search, plan.resolved.population, state.finished)
     except (ImportError, ReplayError, ValueError, ArithmeticError) as error:
         return None, f"the search cannot be replayed here: {error}"
@@ -578,15 +578,13 @@ def by_chance(terms: SearchTerms, population: int, generations: int) -> tuple[fl
     That is its strongest correlation, whatever its sign, and its covariance's condition number.
     """
     import numpy as np
-    from threadpoolctl import threadpool_limits
 
     from orchestrator.search import landscape_of_noise
 
-    with threadpool_limits(1):  # in 40 knobs threads waiting for each other take six times as long
-        seen = [
-            landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
-            for seed in range(1, NOISE_SEARCHES + 1)
-        ]
+    seen = [
+        landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
+        for seed in range(1, NOISE_SEARCHES + 1)
+    ]
     rest = (np.array(one.correlations) - np.eye(len(terms.start)) for one in seen)
     strongest = max(float(np.abs(matrix).max()) for matrix in rest)
     return strongest, max(one.condition for one in seen)

@@ -1,7 +1,6 @@
 """A search, from what was asked for to its run: calibrated first, begun where another one stood."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from budgets.ledger import LedgerCorruptError
@@ -39,7 +38,6 @@ class Searching:
     config: Config
     slots: Slots
     overrides: Overrides = ()
-    accept_drift: bool = False
 
     def carry_out(self, session: Session) -> Result:
         """Begin or take up the run; calibrates first if nobody has.
@@ -56,8 +54,7 @@ class Searching:
             if isinstance(begun, Result):
                 return begun
             plan, overrides = begun
-        proposer = partial(replayed, accept_drift=self.accept_drift)
-        return session.carry_out(directory, plan, self.slots, proposer, overrides)
+        return session.carry_out(directory, plan, self.slots, replayed, overrides)
 
     def _planned(self, session: Session) -> tuple[Plan, Overrides] | Result:
         """The plan of a new run, and the overrides that let it begin; or how calibrating ended."""
@@ -88,7 +85,7 @@ class Searching:
         if earlier is None:
             return None, (), self.overrides
         permits, others = earlier.permits(self.overrides)
-        seen = landscapes(earlier.state, accept_drift=self.accept_drift)[-1]
+        seen = landscapes(earlier.state)[-1]
         return earlier.succession(self.config, seen), permits, others
 
 
@@ -139,11 +136,11 @@ def _say_what_checks_found(session: Session, objective: Objective, kind: str) ->
         session.say(line)
 
 
-def replayed(state: RunState, *, accept_drift: bool) -> "Search":
+def replayed(state: RunState) -> "Search":
     """The search that the ledger has brought this far."""
     from orchestrator.search import Search  # imports cma
 
     assert state.plan.search is not None
     search = Search(state.plan.search, state.plan.resolved.population)
-    search.replay(state.generations, accept_drift=accept_drift)
+    search.replay(state.generations)
     return search

@@ -251,7 +251,7 @@ def recorded_again(config: Config, recorded: Plan) -> Succession | None:
     return Succession(source, search.model_copy(update=terms))
 
 
-def landscapes(state: RunState, *, accept_drift: bool = False) -> "list[Landscape]":
+def landscapes(state: RunState) -> "list[Landscape]":
     """Return the search's distribution as it began, and after each generation that was told.
 
     Raises ReplayError where the replay diverges.
@@ -263,7 +263,7 @@ def landscapes(state: RunState, *, accept_drift: bool = False) -> "list[Landscap
     search = Search(plan.search, plan.resolved.population)
     seen = [search.landscape()]
     for generation in state.generations:
-        search.replay([generation], accept_drift=accept_drift)
+        search.replay([generation])
         if generation.told is not None:
             seen.append(search.landscape())
     return seen

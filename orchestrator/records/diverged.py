@@ -9,8 +9,8 @@ class ReplayError(Exception):
 
     def __init__(self, generation: int, why: str) -> None:
         super().__init__(
-            f"the replay diverges at generation {generation}: {why}. The ledger was written with "
-            "another seed, another version of cma or numpy, or on another kind of processor"
+            f"the replay diverges at generation {generation}: {why}. The ledger was changed, or "
+            "written with another version of this program, of cma or of numpy"
         )
         self.generation = generation
 

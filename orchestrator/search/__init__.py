@@ -4,7 +4,6 @@
 """
 
 from orchestrator.search.landscape import Point
-from orchestrator.search.replay import DRIFT_TOLERANCE, REPLAY_TOLERANCE
 from orchestrator.search.search import Search, landscape_of_noise
 
-__all__ = ["DRIFT_TOLERANCE", "REPLAY_TOLERANCE", "Point", "Search", "landscape_of_noise"]
+__all__ = ["Point", "Search", "landscape_of_noise"]

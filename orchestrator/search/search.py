@@ -6,16 +6,17 @@ for bit, and no pickle is needed.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
 from budgets.events import GenerationTold, Guided
 from budgets.plan import Configuration, SearchMethod, SearchTerms
 from budgets.state import Batch, fitness
+from orchestrator.records.diverged import ReplayError
 from orchestrator.search.directions import Chained, Independent, MirroredOrthogonal
 from orchestrator.search.guide import guided
 from orchestrator.search.landscape import Landscape, Point
-from orchestrator.search.replay import compare_guided, compare_points, compare_told
 from orchestrator.search.strategy import Strategy
 
 _DIRECTIONS: dict[SearchMethod, type[Independent | MirroredOrthogonal | Chained]] = {
@@ -63,7 +64,7 @@ class Search:
 
     def tell(self, generation: Batch) -> GenerationTold:
         """Learn from a closed generation, once; says where the search stands afterwards."""
-        compare_points(generation, self.ask())
+        self._check_points(generation)
         return self._tell(generation, self._modelled)
 
     def _tell(self, generation: Batch, adviser: "_Adviser") -> GenerationTold:
@@ -96,32 +97,34 @@ class Search:
         """The advice of a model of all that was told, where the last step was `before`."""
         return guided(self._seen, self._population, self._strategy, before)
 
-    def replay(
-        self,
-        generations: Iterable[Batch],
-        *,
-        accept_drift: bool = False,
-        with_models: bool = False,
-    ) -> None:
+    def replay(self, generations: Iterable[Batch], *, with_models: bool = False) -> None:
         """Bring the search to where the recorded `generations` left it, checking every step.
 
         What is told is what was re-asked; what a model advised is taken from the record, or made
-        again too `with_models`. `accept_drift` lets pass a state that differs only as another
-        processor's linear algebra makes it. Raises ReplayError at the first divergence.
+        again too `with_models`. Raises ReplayError at the first difference, however small.
         """
         for generation in generations:
-            compare_points(generation, self.ask())
+            self._check_points(generation)
             if (told := generation.told) is None:
                 continue
 
             def recorded(before: float, told: GenerationTold = told) -> Guided | None:
-                if with_models:
-                    again = self._modelled(before)
-                    compare_guided(told, again, accept_drift=accept_drift)
+                if with_models and self._modelled(before) != told.guided:
+                    why = "the model of all scores does not advise what the record says it advised"
+                    raise ReplayError(told.generation, why)
                 return told.guided
 
-            replayed = self._tell(generation, recorded)
-            compare_told(told, replayed, accept_drift=accept_drift)
+            if self._tell(generation, recorded) != told:
+                why = "the search does not stand where the record says it stood"
+                raise ReplayError(told.generation, why)
+
+    def _check_points(self, generation: Batch) -> None:
+        """Raises ReplayError unless these are the points that the generation was asked at."""
+        pairs = enumerate(zip_longest(generation.points, self.ask()))
+        other = next((place for place, (recorded, asked) in pairs if recorded != asked), None)
+        if other is not None:
+            why = f"candidate {other} is asked at another point than the recorded one"
+            raise ReplayError(generation.number, why)
 
 
 _Adviser = Callable[[float], Guided | None]

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -190,6 +192,12 @@ def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None
     while not condition():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.01)
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """Whole lines that are commands of the product, as a shell splits them."""
+    lines = re.findall(rf"^\s*{PROGRAM} (.+)$", text, re.MULTILINE)
+    return [shlex.split(line) for line in lines]
 
 
 def alive_below(directory: Path) -> list[int]:

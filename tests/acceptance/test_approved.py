@@ -66,7 +66,7 @@ STORED_PAGES = {
         ("markdown", "report RUN --md --out -", ALL),
         ("html", "report RUN --html --out -", "go statuses campaign"),
         ("best", "best RUN", ALL),
-        ("verify", "verify --accept-drift RUN", "go interrupted phase2 campaign proxy_check"),
+        ("verify", "verify RUN", "go interrupted phase2 campaign proxy_check"),
         ("rules", "explain RUN", "statuses"),
     )
     for run in runs.split()
@@ -120,7 +120,7 @@ KEYS = {  # commands with the stored runs of which `--json` is looked at
     "best": ["go_at_the_end", "no_go_noise", "smoke"],
     "report go": ["phase2"],
     "explain": ["statuses"],
-    "verify --accept-drift": ["go"],
+    "verify": ["go"],
     f"plan {ASSUMED} --window 8h": ["", "--fit"],
 }
 CAMPAIGN = """

@@ -53,6 +53,7 @@ phase1 --tier min {RUN} --set search.population=1                  | 1
 phase1 --tier min {RUN} --set backend.threads=100000                | 100000
 phase1 --tier min --objective sphere --executor dask    | inline
 phase1 --tier min {RUN} --device tpu                    | tpu
+phase1 --tier min {RUN} --set verdict.confirm_seeds=8    | verdict
 phase1 --tier min {RUN} --run-id a/b                    | a/b
 phase1 --tier min {RUN} --set search.known=knobs.json              | x9999
 phase1 --tier min {RUN} --override patience --reason x  | no such run
@@ -63,7 +64,7 @@ phase1 --tier min --runs-dir notes.txt {RUN}            | notes.txt | 8
 phase2 --tier min --variant robust                      | --from
 phase2 --tier min --variant sturdy --from first         | sturdy
 phase2 --tier min --variant robust --from first {RUN}   | verdict
-run                                                     | FILE
+run                                                     | --tier
 run absent.toml                                         | absent.toml
 run folder                                              | folder
 run typo.toml                                           | tier

@@ -40,14 +40,8 @@ def test_a_function_gets_what_was_promised_and_its_score_comes_back(product: Pro
     """Each knob in its type and range, ends of ranges included, also in what comes out."""
     user(product)
     product.write("known.json", '[{"share": 0.1234567890123456}]')
-    product(
-        *INLINE,
-        "--set",
-        "backend.threads=1",
-        "--set",
-        "search.known=known.json",
-        OMP_NUM_THREADS="2",
-    )
+    more = "--set backend.threads=1 --set search.known=known.json"
+    product(*INLINE, *more.split(), OMP_NUM_THREADS="2")
     product.verify()
     run = product.run_directory()
     books, shown = Books.of(run), load(run)

@@ -17,17 +17,14 @@ RESERVED = 110 / 3600
 MIN = "--tier min --workers 2"
 VERDICT = "--tier target --set search.generations=3 --workers 2"
 ALONE = "--tier target --set search.generations=3 --workers 1 --set verdict.confirm_seeds=0"
+PRICE = "--set budget.price_per_device_hour=1"
 CASES = {
     "a smoke test in a window": (MIN, "--window {}h", None),
     "a verdict in a window": (VERDICT, "--window {}h", None),
     "no verdict, on one device, in open hours": (ALONE, "--max-hours {}", None),
     "a smoke test in device-hours": (MIN, "--max-device-hours {}", RESERVED),
     "a verdict in device-hours": (VERDICT, "--max-device-hours {}", 2 * RESERVED),
-    "a verdict for money": (
-        VERDICT,
-        "--set budget.price_per_device_hour=1 --max-cost {}",
-        2 * RESERVED,
-    ),
+    "a verdict for money": (VERDICT, f"{PRICE} --max-cost {{}}", 2 * RESERVED),
 }
 """What is run, the cap, and what it must hold; where that is time, `plan --fit` says it."""
 
@@ -81,36 +78,3 @@ def test_fit_offers_each_way_to_spend_a_window_once(product: Product) -> None:
     assert len(offered) > 2
     assert all(offered.count(one) == 1 for one in offered)
     assert not any(product.folder.iterdir())  # to plan writes nothing
-
-
-def test_doctor_and_plan_agree_on_the_disk(product: Product) -> None:
-    words = ("--objective", "sphere", "--executor", "inline")
-    for measured in (False, True):
-        room = page(product, *words, "--tier", "min")["disk"]
-        assert room["measured"] is measured
-        sections = product.json("doctor", "--quick", *words, code=None)
-        assert f"{room['needed'] / 2**20:.3g} MiB" in str(sections)
-        product("calibrate", *words)
-
-
-def test_calibrating_twice_measures_once_and_says_so(product: Product) -> None:
-    words = ("calibrate", "--objective", "sphere", "--executor", "inline")
-    first, second = product(*words), product(*words)
-    assert "--again" not in first.out
-    assert "--again" in second.out
-    assert len(Books.of(product.run_directory("sphere-*")).attempts) == 8
-
-
-@pytest.mark.slow
-def test_a_condition_of_equal_work_costs_what_was_calibrated(product: Product) -> None:
-    product.write("text.txt", "\n\n".join(f"{7**i} tells of {11**i} and more" for i in range(300)))
-    settings = (
-        'objective = "nanochat"\nbackend = { executor = "inline", workers = 1 }\n'
-        'training = { data = "text.txt", target_flops = 2.5e9 }\n'
-        'campaign.conditions = [{ name = "slow", training = { matrix_lr = 0.01 } }]\n'
-    )
-    file = product.write("campaign.toml", settings)
-    calibrated = product.json("calibrate", "--seeds", "2", file)
-    conditions = product.json("plan", file)["conditions"]
-    (slow,) = (one for one in conditions if one["name"] == "slow")
-    assert slow["seconds"] == calibrated["eval_seconds"]

@@ -51,13 +51,6 @@ def test_a_recommendation_is_what_won_and_none_after_a_no_go(looker: Product) ->
     assert no_go.best is not None
 
 
-def test_a_run_is_found_by_its_directory_or_its_id(looker: Product) -> None:
-    runs, directory = looker.folder / "artifacts/cmaes", str(looker.run_directory("go"))
-    assert load("go", runs_dir=runs).run.state.head == load(directory).run.state.head
-    with pytest.raises(ValueError, match="nothing"):
-        load("nothing", runs_dir=runs)
-
-
 def test_neither_import_nor_load_brings_torch_or_ray(looker: Product) -> None:
     words = [sys.executable, "-c", IMPORTS, str(looker.run_directory("go"))]
     subprocess.run(words, cwd=REPOSITORY, check=True)

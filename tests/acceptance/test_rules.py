@@ -23,6 +23,7 @@ def test_a_rule_pauses_until_it_is_overridden(product: Product, rule: str, end: 
     paused = books_of(product, "run")
     (fired,) = paused.fired
     assert fired == (rule, 1, "pause", 2 / 8, 0.1)
+    assert len(paused.searched) in (14, 15), "once it fires nothing more is started"
     phase1(product, *search, code=3)
     assert books_of(product, "run").results == paused.results, "what is paused pays for nothing"
     phase1(product, *search, *KNOWN, "patience", code=2)  # which has not fired: not recorded
@@ -34,11 +35,8 @@ def test_a_rule_pauses_until_it_is_overridden(product: Product, rule: str, end: 
 
 
 def test_an_override_is_of_one_rule(product: Product) -> None:
-    fails = (
-        "--set",
-        'fixed={"crash": "gen_0001/cand_000[25]", "diverge": "gen_0001/cand_000[67]"}',
-    )
-    search = ("run", "hill", *fails, *short(2))
+    fails = 'fixed={"crash": "gen_0001/cand_000[25]", "diverge": "gen_0001/cand_000[67]"}'
+    search = ("run", "hill", "--set", fails, *short(2))
     for code, rules in ((3, ()), (3, ("crash_rate",)), (0, ("crash_rate", "sustained_nan"))):
         overrides = [word for rule in rules for word in (*KNOWN, rule)]
         phase1(product, *search, *overrides, code=code)
@@ -73,16 +71,8 @@ def test_time_drift_is_more_work_and_not_a_busy_machine(
 
 def test_patience_ends_a_search_that_does_not_get_better(product: Product) -> None:
     """By the median of the generations' means, as a share of the baseline's score."""
-    phase1(
-        product,
-        "run",
-        "flat",
-        "--set",
-        "thresholds.patience_generations=3",
-        "--set",
-        "verdict.rung=0",
-        code=4,
-    )
+    words = "--set thresholds.patience_generations=3 --set verdict.rung=0"
+    phase1(product, "run", "flat", *words.split(), code=4)
     books = books_of(product, "run")
     fired = next(one for one in books.fired if one.rule == "patience")
     assert (fired.decision, fired.generation, len(books.generations)) == ("stop", 3, 4)

@@ -1,14 +1,16 @@
 """What people are shown about a run is the same everywhere, and holds nothing back."""
 
+import html
 import json
 import re
+import urllib.request
 from collections.abc import Iterator
+from urllib.parse import urljoin
 
 import pytest
 
 from tests.acceptance.books import Books, cut
-from tests.acceptance.looking import commands_in, commands_on, page_of, plain, served
-from tests.acceptance.product import Product, WarmStart
+from tests.acceptance.product import Product, WarmStart, commands_in
 
 INLINE = ("--executor", "inline", "--workers", "2", "--set", "backend.threads=1")
 SMALL = ("phase1", "--tier", "min", "--objective", "sphere", *INLINE)
@@ -28,6 +30,33 @@ knobs.lr = { kind = "log10", min = 1e-4, max = 1e-1, baseline = 1e-3 }
 knobs.width = { kind = "int", min = 1, max = 4, baseline = 4 }
 knobs.mid = { min = -1.0, max = 1.0, baseline = 0.3 }
 """
+
+
+def served(product: Product, run_id: str) -> tuple[str, str]:
+    """The list of runs and the run's page, as `serve` sends them."""
+    process = product.start("serve", "--port", "0", "--json")
+    assert process.stdout is not None
+    document = "".join(iter(process.stdout.readline, "}\n"))
+    url, pages = json.loads(f"{document}}}")["url"].rstrip("/"), [""]
+    for place in ("^()", rf'href="(/[^"]+)"><bdi>{run_id}</bdi>'):
+        (path,) = re.findall(place, pages[-1])
+        with urllib.request.urlopen(urljoin(url, path), timeout=60) as answer:  # noqa: S310 - our own
+            pages.append(answer.read().decode())
+    return pages[1], pages[2]
+
+
+def page_of(product: Product, run_id: str) -> str:
+    return product("report", run_id, "--html", "--out", "-").out
+
+
+def plain(page: str) -> str:
+    """A page's text."""
+    return html.unescape(re.sub(r"<[^>]+>", "", page))
+
+
+def commands_on(page: str) -> list[list[str]]:
+    found = re.findall(r'<pre class="command">(.*?)</pre>', page, re.DOTALL)
+    return commands_in("\n".join(map(plain, found)))
 
 
 class Ended(Product):

@@ -106,7 +106,7 @@ def test_every_key_with_an_option_is_read_from_the_command_line(
     command: Command, write: Write
 ) -> None:
     names = {option.name for option in (*FILE, *FOLLOWING, *SEARCH)}
-    others = {"config", "settings", "override", "reason", "accept_drift"}
+    others = {"config", "settings", "override", "reason"}
     assert names == {*map(named, OPTIONS), *others}
     write(WHOLE)
     from_file, from_flags = (

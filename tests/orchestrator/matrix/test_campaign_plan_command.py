@@ -84,7 +84,6 @@ def test_the_longest_condition_must_find_its_whole_reservation_free(
             ("--set", "verdict.rung=2"),
             "--set verdict.rung is for a search",
         ),
-        (LENGTHS.format(cap=1.0), ("--accept-drift",), "--accept-drift is for a search"),
         (LENGTHS.format(cap=1.0), ("--set", "search.sigma0=0.1"), "--set search.sigma0 is for a s"),
     ],
 )

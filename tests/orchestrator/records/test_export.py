@@ -18,8 +18,6 @@ from orchestrator.records.export import (
     columns_of,
     export,
     export_rows,
-    progress_rows,
-    to_csv,
 )
 from tests.ledgers import state_of
 
@@ -85,16 +83,6 @@ def test_panels_come_after_the_generations_with_their_arms_and_the_knobs_of_thos
             assert found == [pytest.approx(2 * point[0] - 1)] * len(batch.seeds[candidate])
 
 
-def test_progress_has_the_panels_too(confirmed: RunState) -> None:
-    rows = list(csv.DictReader(io.StringIO(to_csv(progress_rows(confirmed), COLUMNS))))
-    assert len(rows) == 8 + 18
-    assert [(row["comparison"], row["configuration"]) for row in rows[7:9]] == [
-        ("", ""),
-        ("reference", "baseline"),
-    ]
-    assert list(rows[0])[:4] == ["comparison", "configuration", "generation", "candidate"]
-
-
 @pytest.mark.parametrize("of", ["state", "confirmed"])
 def test_every_format_holds_the_same_rows(
     of: str, request: pytest.FixtureRequest, tmp_path: Path
@@ -134,35 +122,6 @@ def test_text_that_a_spreadsheet_would_run_is_inert(state: RunState, start: str)
     assert orjson.loads(export(state, "json", None))[0]["cause"] == evil
 
 
-@pytest.mark.parametrize("start", ["\t=", "\r=", "\x1b[31m="])
-def test_text_that_a_terminal_would_obey_is_inert(state: RunState, start: str) -> None:
-    (row, *_) = csv.DictReader(
-        io.StringIO(export(with_settlement(state, cause=f"{start}1"), "csv", None).decode())
-    )
-    assert row["cause"].isprintable()
-    assert not row["cause"].startswith("=")
-
-
-def test_numbers_below_zero_stay_numbers(state: RunState) -> None:
-    state = with_settlement(state, score=-0.5)
-    (row, *_) = csv.DictReader(io.StringIO(export(state, "csv", None).decode()))
-    assert float(row["score"]) == -0.5
-
-
-def test_a_metric_that_some_rows_lack_is_empty_there(state: RunState, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    state = with_settlement(state, metrics={"val_bpb": 0.25})
-    table = list(csv.DictReader(io.StringIO(export(state, "csv", None).decode())))
-    export(state, "parquet", tmp_path / "table")
-    assert [row["metric.val_bpb"] for row in table] == ["0.25"] + [""] * 15
-    columns = parquet.read_table(tmp_path / "table").to_pylist()
-    assert [row["metric.val_bpb"] for row in columns] == [0.25] + [None] * 15
-
-
-def test_columns_are_in_the_order_in_which_they_first_appear() -> None:
-    assert columns_of([{"b": 1, "a": 2}, {"c": 3, "a": 4}]) == ["b", "a", "c"]
-
-
 def test_a_run_without_a_settlement_is_a_table_without_rows(
     run: Path, cut: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -173,11 +132,6 @@ def test_a_run_without_a_settlement_is_a_table_without_rows(
     assert orjson.loads(export(state, "json", None)) == []
     export(state, "parquet", tmp_path / "table")
     assert parquet.read_table(tmp_path / "table").num_rows == 0
-
-
-def test_every_attempt_has_its_row() -> None:
-    text = to_csv([{"a": 1}, {"a": None}], ["a", "b"])
-    assert text == "a,b\n1,\n,\n"
 
 
 # By the command line
@@ -194,12 +148,6 @@ def test_a_table_is_printed_or_written_and_is_the_same(
     assert (written.code, written.out) == (0, f"table: {len(data)} bytes\n")
 
 
-def test_parquet_is_not_for_terminals(run: Path, command: "Command") -> None:
-    answer = command("export", "table", run.name, "--format", "parquet")
-    assert (answer.code, answer.out) == (2, "")
-    assert "say which file with --out" in answer.err
-
-
 def test_parquet_without_its_library_says_how_to_get_it(
     state: RunState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,24 +157,3 @@ def test_parquet_without_its_library_says_how_to_get_it(
     monkeypatch.setattr(exports, "import_module", missing)
     with pytest.raises(ValueError, match=r"pip install 'cmaes-orchestrator\[parquet\]'"):
         export(state, "parquet", None)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "named"),
-    [
-        (("nowhere",), 2, "no run 'nowhere'"),
-        (("--format", "xlsx"), 2, "xlsx"),
-        (("--out", "no/such/place"), 2, "no/such is no directory"),
-    ],
-)
-def test_what_cannot_be_exported_is_one_clear_error(
-    run: Path, command: "Command", arguments: tuple[str, ...], code: int, named: str
-) -> None:
-    answer = command("export", "table", *arguments)
-    assert (answer.code, named in answer.err) == (code, True), answer.err
-
-
-def test_looking_at_a_table_changes_nothing(run: Path, command: "Command") -> None:
-    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
-    command("export", "table", run.name)
-    assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before

@@ -35,12 +35,6 @@ def test_a_line_says_what_the_evaluation_took_and_gave(finished_run: Path) -> No
             assert line["step_time_s"] == result.train_seconds / result.steps
 
 
-def test_time_since_the_run_began_never_runs_backwards(finished_run: Path) -> None:
-    elapsed = [line["elapsed_seconds"] for line in lines_of(finished_run)]
-    assert elapsed == sorted(elapsed)
-    assert elapsed[0] >= 0
-
-
 def test_a_line_says_where_the_run_stood_in_time_by_the_names_that_trackers_have(
     finished_run: Path,
 ) -> None:
@@ -57,18 +51,6 @@ def test_a_line_says_where_the_run_stood_in_time_by_the_names_that_trackers_have
     assert {line["training/on_track"] for line in lines} <= {0.0, 1.0}
 
 
-def test_evaluations_beside_the_search_are_told_apart(confirmed_run: Path) -> None:
-    state = load_state(confirmed_run)
-    lines = lines_of(confirmed_run)
-    assert len(lines) == state.accounts.evaluations + state.accounts.comparisons
-    assert {line["comparison"] for line in lines if "comparison" in line} == {
-        "reference",
-        "finalists",
-        "winner",
-        "rung",
-    }
-
-
 def test_what_was_written_as_it_happened_is_what_the_ledger_says(confirmed_run: Path) -> None:
     written = (confirmed_run / metrics.METRICS).read_bytes()
     assert written == b"".join(metrics.lines(read(confirmed_run / LEDGER).records))
@@ -81,22 +63,6 @@ def test_a_file_that_a_dying_process_left_short_is_made_whole(run: Path, keep: i
     path.write_bytes(whole[:keep])
     metrics.complete(run, load_state(run))
     assert path.read_bytes() == whole
-
-
-def test_a_file_of_a_longer_run_is_made_anew(run: Path) -> None:
-    path = run / metrics.METRICS
-    whole = path.read_bytes()
-    path.write_bytes(whole + whole.splitlines(keepends=True)[0])
-    metrics.complete(run, load_state(run))
-    assert path.read_bytes() == whole
-
-
-def test_a_file_that_is_whole_is_left_alone(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> None:
-        raise AssertionError("the ledger was read again")
-
-    monkeypatch.setattr(metrics, "read", refused)
-    metrics.complete(run, load_state(run))
 
 
 def test_a_file_that_cannot_be_written_stops_no_run(

@@ -1,10 +1,9 @@
 """Generations to tell a search, and searches to tell them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from threadpoolctl import threadpool_limits
 
 from budgets.events import Settled, Status
 from budgets.state import Batch
@@ -65,10 +64,3 @@ def evaluated() -> Evaluated:
         return closed(search.generation, points, scores, **more)
 
     return evaluate
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread() -> Iterator[None]:
-    """Of the linear algebra: on a busy machine several wait for each other."""
-    with threadpool_limits(limits=1):
-        yield
