@@ -19,9 +19,8 @@ from orchestrator.look.run import Run
 from orchestrator.matrix.campaign import CONTROL, DEFAULT
 from orchestrator.plan.resolve import RUN_ID, check_run_id, found_as, short_hash
 from orchestrator.plan.seeds import training_seeds
-from orchestrator.records.cautions import cautions
-from orchestrator.records.planned import space_of, spec_of
-from orchestrator.records.recommended import Best, Evidence, Point
+from orchestrator.records.recommended import Best, Evidence, Point, cautions
+from orchestrator.records.recorded import space_of, spec_of
 
 LONGEST_NAME = 36
 """Characters of the search's name in its training's, where both do not fit."""

@@ -33,12 +33,9 @@ from objectives.space import SearchSpace
 from orchestrator.look import rows
 from orchestrator.look.usage import slots, usage
 from orchestrator.matrix.campaign_status import in_flight
-from orchestrator.records.attempts import attempt_place
-from orchestrator.records.cautions import cautions
-from orchestrator.records.diverged import ReplayError
 from orchestrator.records.export import arm_of
-from orchestrator.records.planned import knobs_of, space_of
-from orchestrator.records.range_ends import RangeEnd, range_ends
+from orchestrator.records.recommended import RangeEnd, cautions, range_ends
+from orchestrator.records.recorded import ReplayError, attempt_place, knobs_of, space_of
 from orchestrator.records.standing import OVER, Standing, standing_of
 
 if TYPE_CHECKING:

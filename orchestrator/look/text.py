@@ -24,7 +24,7 @@ from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import way_on
 from orchestrator.look.rows import Balance, Knob
 from orchestrator.look.run import Run
-from orchestrator.records.cautions import kept
+from orchestrator.records.recommended import kept
 
 BESIDE = "The evaluations took what was estimated: the rest is the machine or the orchestrator."
 CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
