@@ -315,6 +315,7 @@ class RayExecutor:
             _ray().kill(node.agent)
         if not node.is_gone:
             self._start_agent(node)
+            self._step(node)
 
     def _end_orphans(self, now: float) -> None:
         """Take in what orphans came to by their files, or charge what is over its deadline."""

@@ -119,7 +119,7 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_
             assert family.alive(other)
         finally:
             signal_all(node, signal.SIGCONT)
-        eventually(executor.free, 60.0)
+        eventually(lambda: executor.wait(0.05) == [] and executor.free(), 60.0)
         assert family.alive(frozen) == []
         executor.submit(make_attempt("finish"))
         assert [outcome.status for outcome in executor.wait(30.0)] == [Status.OK]
