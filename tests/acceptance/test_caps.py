@@ -119,7 +119,7 @@ def test_a_cap_may_fall_to_what_is_in_use_and_not_below(product: Product) -> Non
     lose(product.run_directory(), 7)  # seven are settled, one is open
     for cap, code in ((7, 2), (8, 0), (12, 0)):
         product("amend", "run", "--max-evals", cap, *WHY, code=code)
-    for seconds, code in ((WORST - 1, 2), (WORST + 30, 0)):
+    for seconds, code in ((WORST - 1, 2), (WORST + 30, 0), (3 * WORST, 0)):
         product("amend", "run", *cap_of("device-hours", seconds), *WHY, code=code)
     assert checked(product, *SMALL).statuses == {"lost": 1, "ok": 12}
 
