@@ -169,11 +169,6 @@ class Accounts(NamedTuple):
         return max(0.0, (self.calendar.deadline_ms - self.calendar.now_ms) / MS_PER_HOUR)
 
     @property
-    def hours_overrun(self) -> float:
-        """How long the run was open beyond its cap: a suspended machine, a slow start."""
-        return max(0.0, self.wall_ms / MS_PER_HOUR - (self.caps.hours or inf))
-
-    @property
     def used_device_hours(self) -> float:
         """With what is reserved."""
         return (self.device_ms + self.reserved_ms) / MS_PER_HOUR

@@ -15,15 +15,12 @@ from objectives.space import Knob
 from orchestrator.config import RUNG_FACTOR, Config, to_toml
 from orchestrator.look.document import best_document
 from orchestrator.look.evidence import gain_in_words
-from orchestrator.look.next_step import widening
 from orchestrator.look.run import Run
 from orchestrator.matrix.campaign import CONTROL, DEFAULT
 from orchestrator.plan.resolve import RUN_ID, check_run_id, found_as, short_hash
 from orchestrator.plan.seeds import training_seeds
-from orchestrator.records.cautions import cautions
-from orchestrator.records.planned import space_of, spec_of
-from orchestrator.records.range_ends import range_ends
-from orchestrator.records.recommended import Best, Evidence, Point
+from orchestrator.records.recommended import Best, Evidence, Point, cautions
+from orchestrator.records.recorded import space_of, spec_of
 
 LONGEST_NAME = 36
 """Characters of the search's name in its training's, where both do not fit."""
@@ -201,8 +198,6 @@ def to_lines(best: Best, directory: Path, candidate: Configuration) -> Iterator[
     forms += ["--flags"] if candidate.arguments else []
     yield f"Other forms: {own} {' | '.join(forms)}"
     yield f"Train it and the baseline longer: {own} --train"
-    if (wider := widening(plan, range_ends(best.state))) is not None:
-        yield f"{wider.said.rstrip('.')}: {wider.commands[0]}"
 
 
 def _table(candidate: Configuration) -> Iterator[str]:

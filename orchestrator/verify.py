@@ -32,11 +32,15 @@ from orchestrator.matrix.campaign import points_of
 from orchestrator.plan.comparisons import due
 from orchestrator.plan.phase2 import carried
 from orchestrator.plan.seeds import evaluation_seeds
-from orchestrator.records.attempts import attempt_place
-from orchestrator.records.diverged import ReplayError
-from orchestrator.records.planned import space_of, spec_of
 from orchestrator.records.recommended import best_point
-from orchestrator.records.recorded import as_of, is_there
+from orchestrator.records.recorded import (
+    ReplayError,
+    as_of,
+    attempt_place,
+    is_there,
+    space_of,
+    spec_of,
+)
 from orchestrator.run.attempts import attempt_id, judged, settled, settles
 from orchestrator.search import Search
 

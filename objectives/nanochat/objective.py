@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import product
@@ -70,7 +70,7 @@ class NanochatObjective(Objective):
     def space(self) -> SearchSpace:
         return search_space(self.config)
 
-    @property
+    @cached_property  # histories compare it with that of every earlier run
     def fingerprint(self) -> str:
         """Raises SetupError when the data cannot be read."""
         text = data.load(self.config.data, self.config.tokenizer).fingerprint

@@ -26,9 +26,8 @@ from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.matrix.campaign import campaign_matrix
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.plan.resolve import slots_of
-from orchestrator.records.planned import same_objective
 from orchestrator.records.recommended import Best, best_of
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.records.recorded import find_run, load_state, same_objective
 
 AsToml = Annotated[bool, Option("--toml", help="Print a configuration file whose baseline it is.")]
 AsFlags = Annotated[

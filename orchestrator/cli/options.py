@@ -17,8 +17,7 @@ from budgets.rules import RULES
 from budgets.state import ImpossibleEventError
 from objectives import registry, secrets
 from orchestrator.config import OPTIONS, RUNS_DIR, Config, Layers, parse_assignments, resolve
-from orchestrator.records.planned import spec_of
-from orchestrator.records.recorded import find_run, first_plan, ledgers, load_state
+from orchestrator.records.recorded import find_run, first_plan, ledgers, load_state, spec_of
 
 Command = Callable[..., None]
 Options = tuple[Parameter, ...]

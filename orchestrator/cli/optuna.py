@@ -9,7 +9,8 @@ from typer import Option
 from budgets.formatting import counted, printable, shell_word
 from orchestrator.cli.options import DEFAULT_ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line
-from orchestrator.look.optuna import BEST_TRIAL, export
+from orchestrator.look.notebook import BEST_TRIAL
+from orchestrator.look.notebook import as_study as write_study
 from orchestrator.look.run import Run
 from orchestrator.records.recorded import find_run, load_state
 
@@ -25,7 +26,7 @@ def as_study(
     Writes the file --out. The best trial there is the luckiest, not what is recommended.
     """
     directory = find_run(run, root)
-    trials = export(Run(load_state(directory), datetime.now(UTC), directory), out)
+    trials = write_study(Run(load_state(directory), datetime.now(UTC), directory), out)
     look = f"optuna-dashboard sqlite:///{shell_word(str(out.absolute()))}"
     if as_json:
         print_json({"file": str(out), "trials": trials, "view": look})

@@ -54,8 +54,7 @@ from orchestrator.plan.history import (
 )
 from orchestrator.plan.resolve import slots_of
 from orchestrator.records.manifest import source_of
-from orchestrator.records.planned import objective_of
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.records.recorded import find_run, load_state, objective_of
 from orchestrator.scalability import fit
 
 Again = Annotated[

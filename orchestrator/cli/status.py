@@ -54,14 +54,15 @@ def _watch(directory: Path, *, as_json: bool, is_exported: bool) -> None:
         while True:
             began = time.process_time()
             news, seen = next(followed)
-            lines = [] if as_json else news
-            if (key := _key(seen, as_json=as_json)) != known:
-                known = key
-                lines += [json.dumps(_document(seen))] if as_json else _lines(seen)
             if screen is not None:
-                screen.show(news, seen)
-            elif lines and not _is_read(lines):
-                return
+                screen.show(news, seen)  # first: a library that it imports may start threads
+            else:
+                lines = [] if as_json else news
+                if (key := _key(seen, as_json=as_json)) != known:
+                    known = key
+                    lines += [json.dumps(_document(seen))] if as_json else _lines(seen)
+                if lines and not _is_read(lines):
+                    return
             if seen.is_over:
                 return
             time.sleep(pause(began))

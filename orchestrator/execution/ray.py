@@ -172,7 +172,7 @@ class RayExecutor:
 
     def free(self, avoid: str = "") -> int:
         """With nothing in flight and no device free it waits a moment for one."""
-        self._look(0.0)
+        self._take_in_all(0.0)  # without a step: what is submitted now goes with the next one
         if not self._in_flight() and not self._arrived:
             self._raise_if_hopeless()
             if not any(self._open_nodes()):
@@ -218,12 +218,16 @@ class RayExecutor:
         return self._control is not None and self._control.failure is not None
 
     def _look(self, seconds: float) -> None:
-        """Step every node that can be; wait so long for an answer; settle what is lost."""
-        assert self._control is not None, "the executor has not been entered"
-        self._control.ask_if_due()
+        """Step every node that has answered, then take in what comes within the time."""
         for node in self._nodes:
             if node.call is None and not node.is_gone:
                 self._step(node)
+        self._take_in_all(seconds)
+
+    def _take_in_all(self, seconds: float) -> None:
+        """Wait so long for an answer, take in those that are there, settle what is lost."""
+        assert self._control is not None, "the executor has not been entered"
+        self._control.ask_if_due()
         calls = {node.call: node for node in self._nodes if node.call is not None}
         if calls:
             _ray().wait(list(calls), num_returns=1, timeout=seconds)

@@ -33,8 +33,8 @@ from orchestrator.look.next_step import (
     beginning,
     named,
     of_objective,
+    planning,
     way_on,
-    wider,
 )
 from orchestrator.look.run import Run
 from orchestrator.plan.resolve import no_share
@@ -131,7 +131,7 @@ def _sure(found: Findings) -> str:
         said = f"{sure} that there is no gain" if gain.upper <= 0 else "Not sure of any gain"
     if not gain.is_shown and gain.detectable:
         seen = percent(gain.detectable, 3)
-        missed = f" A true gain of {seen} would have been seen 8 times of 10."
+        missed = f" Detectable gain at 80 % power: {seen}."
     return f"{said}, on {counted(gain.pairs, 'seed')} that were not used to choose it.{missed}"
 
 
@@ -145,7 +145,6 @@ def _over(run: Run) -> Answer:
     compare = "Compare it with the baseline on 8 fresh seeds, in 16 evaluations."
     called, way = "Finished, no verdict", NextStep(compare, (command(*words),))
     if run.counts.ok:
-        way = wider(run, way)
         said["but"] = uncapitalized(" ".join(run.cautions))
         said["found"] = f"Not compared with the baseline yet. {text.moves(run.knobs)}".rstrip()
     if run.plan.phase == "phase1" and run.plan.tier == "min":
@@ -171,8 +170,9 @@ def _search(run: Run) -> str:
 
 
 def _calibrated(run: Run) -> Answer:
-    plan, own, limits = (of_objective(run, "plan"),), run.baseline, run.plan.thresholds
-    way = NextStep("See what a search would take, and what it could tell.", plan)
+    own, limits = run.baseline, run.plan.thresholds
+    see = "See what a search would take, and what it could tell."
+    way = NextStep(see, (planning(run),))
     if own is None:
         return _answer(run, "Baseline not measured", "trouble", way)
     found, sure = "The baseline's score.", "How far scores differ from seed to seed is not known."
@@ -186,8 +186,8 @@ def _calibrated(run: Run) -> Answer:
         seen = percent(detectable(error, VERDICT_SEEDS, limits.go_level), 3)
         found = f"The baseline's score, and its noise from seed to seed: {noise} (sd {own.sd:.3g})."
         sure = (
-            f"95% sure that the noise is {low} to {high}. With it as measured, {VERDICT_SEEDS} "
-            f"fresh seeds would show a true gain of {seen} 8 times of 10; a Go needs "
+            f"95% sure that the noise is {low} to {high}. With it as measured, the detectable gain "
+            f"on {VERDICT_SEEDS} fresh seeds is {seen} at 80 % power; a Go needs "
             f"{percent(limits.go_gain)}."
         )
     found = f"{found} One evaluation takes {about(run.eval_seconds or 0.0)}."

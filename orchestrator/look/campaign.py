@@ -1,5 +1,6 @@
 """A campaign: what its conditions and factors do to the score, and how each of its cells stands."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +19,7 @@ from budgets.effects import (
     telling,
 )
 from budgets.formatting import first_few, number, plain, shortened
-from budgets.matrix import PAUSED, PENDING, RUNNING, Cell, Matrix
+from budgets.matrix import PENDING, RUNNING, Cell, Matrix
 from budgets.plan import Thresholds
 from budgets.storage import document, write_aside
 from orchestrator.look.blocks import (
@@ -47,9 +48,6 @@ WIDTH, MEAN_WIDTH = 110, 10
 
 LEAST_NAME, MOST_NAME, MOST_NOTES = 16, 44, 8
 """Characters of a condition's name; cells that are said to need looking at."""
-
-SIGNS = {"ok": "+", RUNNING: ">", PENDING: ".", PAUSED: "="}
-"""Where a cell has one character; others have their status' first letter, large."""
 
 
 # A difference, an effect
@@ -145,7 +143,7 @@ def _nothing(found: CampaignReport) -> str:
     if all(one.chance is None for one in own):
         return "No two conditions share two seeds with a score: nothing can be told from chance."
     missed = found.detectable_percent
-    power = "" if missed is None else f"; the detectable main effect is {missed:.2g}% (80 % power)"
+    power = "" if missed is None else f"; detectable main effect at 80 % power: {missed:.2g}%"
     return f"No difference is beyond chance{power}."
 
 
@@ -254,11 +252,6 @@ def _notes(found: CampaignReport) -> Iterator[str]:
             f"Averaged over fewer combinations of the other factors than there are, as a condition "
             f"is missing or mostly failed: {first_few(few, 4)}."
         )
-    if found.is_over and len(found.seeds) > 1 and found.detectable_percent is not None:
-        yield (
-            f"Detectable main effect at 80 % power with these seeds and this noise: "
-            f"{found.detectable_percent:.2g}%."
-        )
     if any(e.is_interaction for e in found.found):
         yield (
             "Where two factors act together, read the effect of either as an average: it differs "
@@ -270,41 +263,32 @@ def _notes(found: CampaignReport) -> Iterator[str]:
 
 
 def matrix_lines(matrix: Matrix, width: int = WIDTH) -> list[str]:
-    """A line for each condition, a column for each seed; how far it is; what needs looking at."""
-    heads = [f"s{seed}" for seed in matrix.terms.seeds]
-    cell_width = max(map(len, (*map(_cell, matrix.cells), *heads)))
-    room = width - (cell_width + 2) * len(heads) - MEAN_WIDTH
-    longest = max(len(condition.name) for condition in matrix.terms.conditions)
-    if room < min(LEAST_NAME, longest):
-        return [*_with_signs(matrix, width), "", *_ends(matrix)]
-    lines = [("", heads, "mean")]
-    lines += [(name, list(map(_cell, row)), _mean(row)) for name, row in _rows(matrix, room)]
-    widest = max(len(name) for name, _, _ in lines)
+    """A line for each condition, a column for each seed; how far it is; what needs looking at.
+
+    Where there is no room for the seeds, a condition says how many of its cells stand how.
+    """
+    columns = [f"s{seed}" for seed in matrix.terms.seeds]
+    cells = [list(map(_cell, row)) for row in matrix.rows]
+    cell_width = max(map(len, (*columns, *(cell for row in cells for cell in row))))
+    names = [condition.name for condition in matrix.terms.conditions]
+    room = width - (cell_width + 2) * len(columns) - MEAN_WIDTH
+    if room < min(LEAST_NAME, max(map(len, names))):
+        columns, cell_width = ["cells"], width - MOST_NAME - MEAN_WIDTH - 2
+        cells = [[_counts(row)[:cell_width]] for row in matrix.rows]
+        room = MOST_NAME
+    names = shortened(names, min(room, MOST_NAME))
+    widest = max(map(len, names))
+    lines = [("", columns, "mean"), *zip(names, cells, map(_mean, matrix.rows), strict=True)]
     return [
-        f"{name:{widest}}{''.join(f'  {it:>{cell_width}}' for it in cells)}{mean:>{MEAN_WIDTH}}"
-        for name, cells, mean in lines
+        f"{name:{widest}}{''.join(f'  {it:>{cell_width}}' for it in own)}{mean:>{MEAN_WIDTH}}"
+        for name, own, mean in lines
     ] + ["", *_ends(matrix)]
 
 
-def _rows(matrix: Matrix, room: int) -> list[tuple[str, Sequence[Cell]]]:
-    names = [condition.name for condition in matrix.terms.conditions]
-    return list(zip(shortened(names, min(room, MOST_NAME)), matrix.rows, strict=True))
-
-
-def _with_signs(matrix: Matrix, width: int) -> Iterator[str]:
-    """One character a cell, as many lines a condition as it takes."""
-    rows = _rows(matrix, MOST_NAME)
-    widest = max(len(name) for name, _ in rows)
-    room = width - widest - 2 - MEAN_WIDTH
-    for name, row in rows:
-        signs = "".join(SIGNS.get(cell.status, cell.status[:1].upper()) for cell in row)
-        for start in range(0, len(signs), room):
-            head, mean = (name, _mean(row)) if start == 0 else ("", "")
-            shown = signs[start : start + room]
-            yield f"{head:{widest}}  {shown:{room}}{mean:>{MEAN_WIDTH}}".rstrip()
-    seen = dict.fromkeys(cell.status for cell in matrix.cells)
-    said = ", ".join(f"{SIGNS.get(status, status[:1].upper())} {status}" for status in seen)
-    yield f"A character for each of {len(matrix.terms.seeds)} seeds: {said}."
+def _counts(row: Sequence[Cell]) -> str:
+    """`7 ok, 1 oom`."""
+    found = Counter(cell.status for cell in row)
+    return ", ".join(f"{count} {status}" for status, count in found.most_common())
 
 
 def _cell(cell: Cell) -> str:

@@ -1,13 +1,14 @@
 """What a search, a check of knobs and a check of short evaluations have measured, as blocks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from budgets.formatting import counted, number, percent, plain
 from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
 from budgets.proxy import LEAST_CANDIDATES, Certificate
 from budgets.stats import Gain, better, sd_interval
-from budgets.verdict import IN_WORDS, Finalist, Findings, beating, unbeaten
-from orchestrator.look.blocks import Block, Heading, Items, Table, Text, yes_or_no
+from budgets.verdict import Findings
+from orchestrator.look.blocks import Block, Heading, Items, Table, Text, table_of, yes_or_no
+from orchestrator.look.rows import NamedGain
 
 # A search that is compared with the baseline
 
@@ -23,27 +24,28 @@ def gain_in_words(gain: Gain) -> str:
     return f"{gain.mean:+.2%} ({ends}{seeds})"
 
 
+def gains_table(gains: Sequence[NamedGain]) -> list[Table]:
+    """Every gain on fresh seeds, the one that decides first."""
+    rows = []
+    for own in gains:
+        low, high = own.gain.lower, own.gain.upper
+        name = f"**{plain(own.name)}**" if own.is_decisive else plain(own.name)
+        cells = {">gain": "-" if own.gain.mean is None else f"{own.gain.mean:+.2%}"}
+        ends = "-" if low is None or high is None else f"{low:+.2%} to {high:+.2%}"
+        cells |= {">interval": ends, ">seeds": str(own.gain.pairs)}
+        rows.append({"of": name, "over": plain(own.against), **cells})
+    sure = percent(1 - gains[0].gain.level) if gains else ""
+    return table_of(f"Gains on seeds that both have; each end with {sure} confidence", rows)
+
+
 def gain_lines(found: Findings) -> Iterator[str]:
-    """Every gain with its interval, what could have been seen, and what chance would show."""
+    """What could have been seen on fresh seeds, and what chance would show."""
     if found.gain is None:
         yield _nothing_compared(found)
     else:
-        yield f"The search's winner over the baseline: {gain_in_words(found.gain)}."
         yield from _detectable_line(found.gain, found.asked)
-    if found.rung is not None:
-        yield f"The same with {plain(found.rung_label or '')}: {gain_in_words(found.rung)}."
-    if found.incumbent is not None:
-        yield incumbent_line(found.incumbent)
-    if found.over_incumbent is not None and found.over_incumbent.mean is not None:
-        yield f"This search's winner over that one: {gain_in_words(found.over_incumbent)}."
     if by_chance := chance_line(found):
         yield by_chance
-    if found.gain is not None:
-        yield (
-            "A gain is a share of the other's score, on seeds that both have. The true one is "
-            "above the lower end of its interval, and below the upper, each with "
-            f"{percent(1 - found.gain.level)} confidence."
-        )
 
 
 def _nothing_compared(found: Findings) -> str:
@@ -87,47 +89,17 @@ def chance_line(found: Findings) -> str:
     )
 
 
-def verdict_tables(found: Findings) -> Iterator[Block]:
-    """What a Go needs, which finalists were compared, and the controls."""
-    if found.conditions:
-        conditions = (("long run, to persist" if one.rule == "rung" else one.rule, one)
-                      for one in found.conditions)  # fmt: skip
-        yield Table(
-            "What a Go needs, and what was observed",
-            ["a Go needs", "met", "observed"],
-            [(name, yes_or_no(one.met), plain(one.evidence)) for name, one in conditions],
-        )
-    if found.finalists:
-        yield Table(
-            "Finalists that were compared",
-            ["finalist", "what it is", ">gain on the picking seeds", "goes on"],
-            list(map(_finalist, found.finalists)),
-        )
-    if found.controls:
-        rows = [(plain(one.name), gain_in_words(one.gain), _over(one.winner_gain))
-                for one in found.controls]  # fmt: skip
-        columns = ["control", "its gain over the baseline", "the winner's gain over it"]
-        yield Table("Controls: with something switched off, at the baseline's knobs", columns, rows)
-    for one in beating(found):
-        sure = percent(1 - one.winner_gain.level)
-        yield Text(f"The winner is worse than {plain(one.name)}, with {sure} confidence.")
-    unsure = [plain(one.name) for one in unbeaten(found) if not one.winner_gain.is_loss]
-    if unsure:  # the gain may only repair what was switched off there
-        yield Text(
-            f"The winner is not shown to be better than {', '.join(unsure)}: what was tuned is not "
-            "shown to be worth having."
-        )
-
-
-def _over(gain: Gain) -> str:
-    return "-" if gain.mean is None else gain_in_words(gain)
-
-
-def _finalist(one: Finalist) -> tuple[str, ...]:
-    mean = "-" if one.gain.mean is None else f"{one.gain.mean:+.2%}"
-    seen = f"{mean} ({counted(one.gain.pairs, 'seed')})"
-    what = IN_WORDS.get(one.name.split()[0], "")
-    return plain(one.name), what, seen, "yes" if one.is_winner else ""
+def conditions_table(found: Findings) -> list[Table]:
+    """What a Go needs."""
+    rows = (
+        {
+            "a Go needs": "long run, to persist" if one.rule == "rung" else one.rule,
+            "met": yes_or_no(one.met),
+            "observed": plain(one.evidence),
+        }
+        for one in found.conditions
+    )
+    return table_of("What a Go needs, and what was observed", rows)
 
 
 # A check of knobs

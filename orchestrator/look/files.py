@@ -20,7 +20,7 @@ from budgets.verdict import BASELINE
 from objectives.secrets import redacted, without_values
 from orchestrator.execution.files import METRICS, STARTED
 from orchestrator.look.rows import Curve, LogEnd
-from orchestrator.records.attempts import attempt_place
+from orchestrator.records.recorded import attempt_place
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

@@ -2,13 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from math import ceil
 from typing import Any, Literal, NamedTuple
 
-from pydantic import ValidationError
-
 from budgets.accounts import MS_PER_HOUR
-from budgets.formatting import command, percent, quoted, rounded_up, sentence_case, uncapitalized
+from budgets.formatting import command, percent, quoted, rounded_up, sentence_case
 from budgets.plan import Plan, Thresholds
 from budgets.rules import Reading
 from budgets.state import RunState
@@ -17,12 +14,9 @@ from budgets.tiers import TIERS
 from budgets.verdict import Findings, average_gain, control_gains, rung, rung_gain, winner_gain
 from objectives import secrets
 from objectives.api import SetupError
-from objectives.space import Knob
 from orchestrator.config import UntoldError, assign, objective_words
 from orchestrator.look.run import Run
 from orchestrator.plan.resolve import found_as
-from orchestrator.records.planned import space_of
-from orchestrator.records.range_ends import RangeEnd, widened_in_words
 
 NAME_CHARACTERS = 48
 """Of a run's id that the id of another begins with."""
@@ -48,16 +42,30 @@ def named(run: Run) -> str:
 
 def beginning(run: Run) -> tuple[str, ...]:
     """The command that its last session was begun with; empty where its ledger does not say."""
+    words = _recorded(run, ONCE)
+    return (command(*words),) if words else ()
+
+
+def planning(run: Run) -> str:
+    """The command that plans a search with the settings and on the machine of a calibration."""
+    words = _recorded(run, (*ONCE, "--seeds"))
+    if words[:1] == ["calibrate"]:
+        return command("plan", *(word for word in words[1:] if word != "--again"))
+    return of_objective(run, "plan")
+
+
+def _recorded(run: Run, without: Sequence[str]) -> list[str]:
+    """The words of the recorded command without those options; none where a secret is hidden."""
     own = next((one.command for one in reversed(run.state.opened) if one.command), ())
-    if not own or any(secrets.HIDDEN in word for word in own):
-        return ()
-    values = [place + 1 for place, word in enumerate(own) if word in ONCE]
-    lasting = (
+    if any(secrets.HIDDEN in word for word in own):
+        return []
+    values = [place + 1 for place, word in enumerate(own) if word in without]
+    left_out = ("--json", *without)
+    return [
         word
         for place, word in enumerate(own)
-        if place not in values and word != "--json" and word.partition("=")[0] not in ONCE
-    )
-    return (command(*lasting),)
+        if place not in values and word.partition("=")[0] not in left_out
+    ]
 
 
 def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = None) -> str:
@@ -232,14 +240,11 @@ def enough_seeds(state: RunState) -> int | None:
 
 
 def after_the_verdict(run: Run, found: Findings) -> NextStep:
-    """What to do after the decision there is; a range that ends too early comes first."""
-    step = advised(run.state)
-    said, line = _after(run, step)
+    """What to do after the decision there is."""
+    said, line = _after(run, advised(run.state))
     best = command("best", named(run))
     others = (best,) if found.grade != "no_go" and line != best else ()
-    after = NextStep(said, (line, *others), "The configuration that it found:")
-    is_shown = found.gain is not None and found.gain.is_shown
-    return wider(run, after) if is_shown and step.kind not in ("control", "failures") else after
+    return NextStep(said, (line, *others), "The configuration that it found:")
 
 
 def _after(run: Run, step: Step) -> tuple[str, str]:
@@ -304,69 +309,3 @@ def _longer_evaluations(run: Run, step: Step, best: str) -> tuple[str, str]:
     anyway = "" if run.state.decided and run.state.decided.grade == "go" else " --anyway"
     said = f"Train it and the baseline longer, on 8 fresh seeds, to compare them: {step.why}."
     return said, f"{best}{anyway} --train --seeds 8"
-
-
-# Where the best lies at the end of a range
-
-
-def wider(run: Run, after: NextStep) -> NextStep:
-    """What to do where the best lies at the end of a range; else what there was to do anyway."""
-    found = widening(run.plan, run.range_ends)
-    if found is None:
-        return after
-    commands = (*found.commands, *after.commands[:1])
-    return NextStep(found.said, commands, f"Or {uncapitalized(after.said)}")
-
-
-def widening(plan: Plan, ends: Sequence[RangeEnd]) -> NextStep | None:
-    """The way on from a run, as a command finds it; None without knobs at an end.
-
-    None too where no setting changes the ranges, or the ledger does not tell what was tuned.
-    """
-    ranges = _ranges(plan, ends) if ends else None
-    if ranges is None:
-        return None
-    settings = {**plan.objective["settings"], "knobs": ranges}
-    settings.pop("space", None)  # of ready knobs: all of them are declared now
-    tuned = plan.model_copy(update={"objective": {**plan.objective, "settings": settings}})
-    tier = str(plan.tier) if plan.phase == "phase1" and plan.tier != "min" else "target"
-    own = ("--run-id", _id(plan, "wider"))
-    words = ("phase1", "--tier", tier, *own)
-    with suppress(UntoldError, SetupError, ValueError):
-        line = command(*words, *objective_words(tuned))
-        return NextStep(f"Widen {widened_in_words(ends)}, then search again.", (line,))
-    return None
-
-
-def _ranges(plan: Plan, ends: Sequence[RangeEnd]) -> dict[str, Mapping[str, Any]] | None:
-    """All knobs as a setting declares them, those at an end wider; None where no setting does."""
-    name, settings = plan.objective["name"], plan.objective["settings"]
-    if not (name == "command" or name.startswith("python:") or "checkout" in settings):
-        return None
-    way = {end.knob: end.end for end in ends}
-    return {
-        knob.name: _declared(_wider(knob, way[knob.name]) if knob.name in way else knob)
-        for knob in space_of(plan).knobs
-    }
-
-
-def _wider(knob: Knob, end: str) -> Knob:
-    """By half of its range on that side; as it is where there are no values beyond."""
-    by = (knob.high - knob.low) / 2
-    if knob.kind == "int":
-        by = knob.step * ceil(by / knob.step)
-    side, edge = ("high", knob.high) if end == "upper" else ("low", knob.low)
-    beyond = edge + by if end == "upper" else edge - by
-    if knob.kind == "linear" and edge * beyond <= 0 and edge:  # values of one sign keep it
-        beyond = edge / 2
-    with suppress(ValidationError):
-        return Knob.model_validate({**knob.model_dump(), side: beyond})
-    return knob
-
-
-def _declared(knob: Knob) -> dict[str, Any]:
-    low, high, baseline = (
-        float(f"{value:.12g}") for value in (knob.decode(0.0), knob.decode(1.0), knob.baseline)
-    )
-    step = {"step": knob.step} if knob.step != 1 else {}
-    return {"kind": knob.kind, "min": low, "max": high, **step, "baseline": baseline}

@@ -1,6 +1,6 @@
-"""A run in a notebook: everything people are shown of it, and its tables as data frames."""
+"""A run for other tools: an object with data frames for a notebook, and an Optuna study."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from html import escape
@@ -18,6 +18,7 @@ from orchestrator.records.recorded import find_run, load_state
 
 if TYPE_CHECKING:
     import pandas as pd
+    from optuna.trial import FrozenTrial
 
 
 def load(run: str | Path, *, runs_dir: str | Path = "artifacts/cmaes") -> "LoadedRun":
@@ -55,7 +56,7 @@ class LoadedRun:
     def best(self) -> dict[str, float] | None:
         """The knobs of the best there is: what is recommended, or was compared before a No-Go.
 
-        Never those of the best score that was seen: that is luck more than anything.
+        Never those of the best score that was seen, which is selected for its noise.
         """
         return self._knobs(best_point(self.run.state, compared=True))
 
@@ -93,3 +94,70 @@ def _frame(kind: type, rows: Sequence[Attempt | Generation]) -> "pd.DataFrame":
     real = [one.name for one in fields(kind) if one.type in (float, float | None)]
     frame = frame.reindex(columns=list(dict.fromkeys([*names, *frame.columns])))
     return frame.astype(dict.fromkeys(real, "float64"))
+
+
+# As an Optuna study, for people to explore in optuna-dashboard
+
+BEST_TRIAL = (
+    "The best trial is the lowest of many noisy scores, not what is recommended: only the "
+    "comparison on fresh seeds, of which the verdict speaks, is evidence of a gain."
+)
+
+
+def as_study(run: Run, out: Path) -> int:
+    """Write a search as an Optuna study into the SQLite file `out`; return the number of trials.
+
+    A trial is a candidate of a full generation that is over, its value the mean over its seeds.
+    Raises ValueError on a run that searches nothing, on a file that is there, and without Optuna.
+    """
+    if not run.is_search:
+        raise ValueError(f"{run.plan.run_id} is a {run.plan.phase} run: expected a search")
+    if out.exists() or not out.parent.is_dir():
+        raise ValueError(f"--out: expected a new file in a directory that is there, got {out}")
+    try:
+        import optuna
+    except ImportError:
+        message = "optuna is not installed: pip install 'cmaes-orchestrator[optuna]'"
+        raise ValueError(message) from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    trials, storage = list(_trials(run)), f"sqlite:///{out.absolute()}"
+    about = {"verdict": answer(run).sentence, "best_trial": BEST_TRIAL}
+    try:
+        study = optuna.create_study(storage=storage, study_name=run.plan.run_id)  # minimizes
+        for name, value in (about | {"ledger_head": run.state.head}).items():
+            study.set_user_attr(name, value)
+        study.add_trials(trials)
+    except BaseException:
+        out.unlink(missing_ok=True)  # half a study
+        raise
+    return len(trials)
+
+
+def _trials(run: Run) -> Iterator["FrozenTrial"]:
+    from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+    from optuna.trial import TrialState, create_trial
+
+    distributions: dict[str, BaseDistribution] = {
+        knob.name: IntDistribution(int(knob.low), int(knob.high), step=knob.step)
+        if knob.kind == "int"
+        else FloatDistribution(knob.low, knob.high, log=knob.kind == "log10")
+        for knob in run.knobs
+    }
+    for generation in run.state.generations:
+        scores = zip(generation.points, generation.scores(), strict=True)
+        for candidate, (point, score) in enumerate(scores):
+            seeds = generation.seeds[candidate]
+            ends = [generation.result(candidate, seed) for seed in seeds]
+            if None in ends:
+                continue
+            knobs, status = run.space.decode(point), "ok" if score is not None else "failed"
+            about = {"generation": generation.number, "candidate": candidate, "status": status}
+            yield create_trial(
+                state=TrialState.FAIL if score is None else TrialState.COMPLETE,
+                value=score,
+                params={  # without a last bit beyond its range
+                    knob.name: min(max(knobs[knob.name], knob.low), knob.high) for knob in run.knobs
+                },
+                distributions=distributions,
+                user_attrs=about,
+            )

@@ -7,7 +7,7 @@ which takes time, when somebody wants to see it.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from math import ceil, inf, sqrt
+from math import ceil, sqrt
 from statistics import fmean, stdev
 from textwrap import wrap
 from typing import Any, NamedTuple
@@ -234,16 +234,16 @@ def _paths(run: Run) -> Drawing | None:
     own = _searched(run)
     if not own:
         return None
-    history = run.replayed[0].history if run.replayed[0] else ()
+    history, told = run.landscapes[0], [one.number for one in run.state.completed]
     recommended = [f"{one.name} {number(one.recommended)}"
                    for one in run.knobs if one.recommended is not None]  # fmt: skip
-    last = history[-1].mean_point if history else [one.baseline_unit for one in run.knobs]
+    last = history[-1].favourite if history else [one.baseline_unit for one in run.knobs]
 
     def paint(axes: Any, knob: Knob, place: int) -> None:
         draw.dots(axes, [one.generation for one in own], [one.point[place] for one in own])
-        ends = ([one.mean_point[place] + side * one.deviations[place] for one in history]
+        x, means = told[: len(history)], [one.favourite[place] for one in history]
+        ends = ([one.favourite[place] + side * one.deviations[place] for one in history]
                 for side in (-1, 1))  # fmt: skip
-        x, means = [one.generation for one in history], [one.mean_point[place] for one in history]
         axes.fill_between(x, *ends, color=draw.BLUE, alpha=0.22, lw=0, label="± 1 sd")
         draw.course(axes, x, means, "mean point")
         axes.axhline(knob.baseline_unit, color=draw.INK, lw=1, ls="--", label="baseline")
@@ -316,17 +316,17 @@ def _bin(own: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
 
 
 def _step_size(run: Run) -> Drawing | None:
-    history = run.replayed[0].history if run.replayed[0] else ()
+    history, told = run.landscapes[0], [one.number for one in run.state.completed]
     if not history:
         return None
     courses = {
-        "step size": [one.step_size for one in history],
-        "axis ratio": [one.axis_ratio for one in history],
+        "step size": [one.sigma for one in history],
+        "axis ratio": [sqrt(one.condition) for one in history],
     }
 
     def paint(canvas: Any) -> None:
         for axes, (title, y) in zip(canvas.subplots(1, 2), courses.items(), strict=True):
-            draw.course(axes, [one.generation for one in history], y)
+            draw.course(axes, told, y)
             axes.set(ylim=(0, 1.1 * max(y)), title=title, xlabel="generation")
             axes.grid(axis="y")
 
@@ -341,11 +341,11 @@ def _step_size(run: Run) -> Drawing | None:
 
 
 def _correlations(run: Run) -> Drawing | None:
-    found, names = run.replayed[0], [knob.name for knob in run.space.knobs]
-    if found is None or len(names) < 2:
+    history, names = run.landscapes[0], [knob.name for knob in run.space.knobs]
+    if not history or len(names) < 2:
         return None
-    limit, count = found.correlation_by_chance or inf, len(names)
-    cells = [(found.correlations[row][column], row, column)
+    limit, count = run.landscape_by_chance[0], len(names)
+    cells = [(history[-1].correlations[row][column], row, column)
              for row in range(count) for column in range(row)]  # fmt: skip
     side = min(0.42 * (count - 1), 4.4)
 

@@ -15,13 +15,12 @@ from budgets.plan import Frozen
 from budgets.stats import Gain
 
 Point = tuple[float, ...]
-Matrix = tuple[Point, ...]
 
 
 class Balance(Frozen):
     """One currency."""
 
-    currency: str  # `evaluations`, `comparison evaluations`, `device-hours`, `hours open`, `cost`
+    currency: str  # [comparison] evaluations, device-hours, wall-clock hours, cost
     spent: float
     reserved: float
     free: float | None  # None without a cap
@@ -156,7 +155,6 @@ class Usage(Frozen):
     useful: float
     wasted: float
     idle: float
-    reserved: float  # in flight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,25 +208,6 @@ class FailureKind(Frozen):
     final: int  # of these: the last word on their evaluations
     example: str  # the cause of one
     places: tuple[str, ...]  # directories of the first few
-
-
-class Spread(NamedTuple):
-    """The search's distribution after one generation, replayed from the ledger."""
-
-    generation: int
-    step_size: float
-    axis_ratio: float  # of the longest axis to the shortest, by standard deviations
-    deviations: Point  # of each knob, in units of its range
-    mean_point: Point
-
-
-class Distribution(NamedTuple):
-    """How the search's distribution grew, and what it is at last."""
-
-    history: tuple[Spread, ...]
-    correlations: Matrix
-    correlation_by_chance: float | None  # the strongest that one search in 20 has on pure noise
-    condition_by_chance: float | None
 
 
 class Curve(NamedTuple):

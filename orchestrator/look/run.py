@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
-from math import sqrt
 from pathlib import Path
 from statistics import fmean, median, stdev
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from budgets import calibration as calibrations
 from budgets import pace as paces
@@ -34,13 +33,13 @@ from objectives.space import SearchSpace
 from orchestrator.look import rows
 from orchestrator.look.usage import slots, usage
 from orchestrator.matrix.campaign_status import in_flight
-from orchestrator.records.attempts import attempt_place
-from orchestrator.records.cautions import cautions
-from orchestrator.records.diverged import ReplayError
 from orchestrator.records.export import arm_of
-from orchestrator.records.planned import knobs_of, space_of
-from orchestrator.records.range_ends import RangeEnd, range_ends
+from orchestrator.records.recommended import RangeEnd, cautions, range_ends
+from orchestrator.records.recorded import ReplayError, attempt_place, knobs_of, space_of
 from orchestrator.records.standing import OVER, Standing, standing_of
+
+if TYPE_CHECKING:
+    from orchestrator.search.landscape import Landscape
 
 MOST_PLACES = 5  # directories that are named of attempts that failed alike
 NOISE_SEARCHES = 19  # one search in twenty exceeds all of them by chance
@@ -131,7 +130,7 @@ class Run:
     @cached_property
     def balances(self) -> tuple[rows.Balance, ...]:
         """Each currency: spent, reserved, free and the cap. Without a cap nothing is free."""
-        names = {"device time": "device-hours", "wall clock": "hours open", "money": "cost"}
+        names = {"device time": "device-hours", "wall clock": "wall-clock hours", "money": "cost"}
         caps = self.state.accounts.caps
         limits = {
             "device time": caps.device_hours,
@@ -428,9 +427,24 @@ class Run:
         return range_ends(self.state) if self.is_search else ()
 
     @cached_property
-    def replayed(self) -> tuple[rows.Distribution | None, str]:
-        """The search's distribution after each generation; or None, and why there is none."""
-        return replayed(self.state)
+    def landscapes(self) -> tuple[tuple["Landscape", ...], str]:
+        """The search's distribution after each finished generation; or none, and why."""
+        if not self.is_search:
+            return (), f"a {self.plan.phase} run searches nothing"
+        if not self.state.completed:
+            return (), "no generation is finished yet"
+        try:
+            from orchestrator.plan.phase2 import landscapes
+
+            return tuple(landscapes(self.state)[1:]), ""
+        except (ImportError, ReplayError, ValueError, ArithmeticError) as error:
+            return (), f"the search cannot be replayed here: {error}"
+
+    @property
+    def landscape_by_chance(self) -> tuple[float, float]:
+        """The strongest correlation and the largest condition of one search in 20 on noise."""
+        assert self.plan.search is not None, "it searches"
+        return by_chance(self.plan.search, self.plan.resolved.population, self.state.finished)
 
     # Verdicts
 
@@ -545,30 +559,6 @@ def _gains(found: Findings) -> Iterator[rows.NamedGain]:
         if gain is not None:
             decisive = gain is found.gain
             yield rows.NamedGain(name=name, against=against, gain=gain, is_decisive=decisive)
-
-
-def replayed(state: RunState) -> tuple[rows.Distribution | None, str]:
-    """The search's distribution after each generation; or None, and why there is none."""
-    plan = state.plan
-    if plan.search is None:
-        return None, f"a {plan.phase} run searches nothing"
-    if not state.completed:
-        return None, "no generation is finished yet"
-    try:
-        from orchestrator.plan.phase2 import landscapes
-
-        seen = landscapes(state)
-        correlation, condition = by_chance(plan.search, plan.resolved.population, state.finished)
-    except (ImportError, ReplayError, ValueError, ArithmeticError) as error:
-        return None, f"the search cannot be replayed here: {error}"
-    history = []
-    for generation, here in zip(state.completed, seen[1:], strict=True):
-        told = generation.told
-        assert told is not None, "it is among those told"
-        ratio = sqrt(here.condition)  # that on record is of a decomposition before it
-        spread = rows.Spread(generation.number, told.sigma, ratio, here.deviations, told.mean)
-        history.append(spread)
-    return rows.Distribution(tuple(history), seen[-1].correlations, correlation, condition), ""
 
 
 @lru_cache(maxsize=8)

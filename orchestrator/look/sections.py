@@ -36,7 +36,13 @@ from orchestrator.look.blocks import (
 )
 from orchestrator.look.campaign import campaign_blocks
 from orchestrator.look.document import flat
-from orchestrator.look.evidence import check_blocks, gain_lines, proxy_blocks, verdict_tables
+from orchestrator.look.evidence import (
+    check_blocks,
+    conditions_table,
+    gain_lines,
+    gains_table,
+    proxy_blocks,
+)
 from orchestrator.look.files import log_end, measured_in
 from orchestrator.look.next_step import beginning, named
 from orchestrator.look.rows import Generation, Knob
@@ -89,10 +95,9 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
         yield from check_blocks(run.check)
     elif run.findings is not None:
         yield Items(list(gain_lines(run.findings)))
+        yield from gains_table(run.gains)
         yield from _shown(figures, "gains")
-        yield from _folded(
-            "What a Go needs, and what was compared", list(verdict_tables(run.findings))
-        )
+        yield from _folded("What a Go needs", conditions_table(run.findings))
     else:
         yield Text(
             "Nothing here is compared with the baseline on fresh seeds: there is no verdict."
@@ -110,16 +115,12 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     yield Text(f"{what}: lower is better. {said}")
     yield from _shown(figures, "scores")
     if run.is_search and run.generations:
-        yield from _folded("Every generation", [generations_table(run.generations)])
+        caption = "By chance: the best score to expect of as many candidates like the baseline"
+        table = table_of(caption, map(_generation, run.generations))
+        yield from _folded("Every generation", table)
     if run.best_so_far is not None and run.best_by_chance is not None:
         best, chance = number(run.best_so_far), number(run.best_by_chance)
         yield Text(f"Best score: {best}. By chance the best of as many baselines is near {chance}.")
-
-
-def generations_table(generations: Sequence[Generation]) -> Table:
-    """The scores of those generations, at least one, a row each."""
-    caption = "By chance: the best score to expect of as many candidates like the baseline"
-    return table_of(caption, map(_generation, generations))[0]
 
 
 def _generation(one: Generation) -> dict[str, object]:
@@ -205,15 +206,15 @@ def _knob(knob: Knob) -> dict[str, object]:
 
 
 def _search(run: Run, figures: Figures) -> Iterator[Block]:
-    found, why = run.replayed
-    if found is None:
+    history, why = run.landscapes
+    if not history:
         yield Text(f"{sentence_case(plain(why)).rstrip('.')}.")
         return
-    last, limit = found.history[-1], found.condition_by_chance
-    chance = "" if limit is None else f" (above {sqrt(limit):.3g} in 1 of 20 searches on noise)"
+    last, limit = history[-1], sqrt(run.landscape_by_chance[1])
     yield Text(
-        f"After generation {last.generation} the step size is {last.step_size:.3g} and the axis "
-        f"ratio, of the longest axis to the shortest, {last.axis_ratio:.3g}{chance}."
+        f"After generation {run.state.completed[-1].number} the step size is {last.sigma:.3g} and "
+        f"the axis ratio, of the longest axis to the shortest, {sqrt(last.condition):.3g} (above "
+        f"{limit:.3g} in 1 of 20 searches on noise)."
     )
     own = _shown(figures, "step_size", "correlations")
     yield from _folded("Step size, and which knobs go together", own)

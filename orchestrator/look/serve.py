@@ -56,7 +56,7 @@ class Entry(NamedTuple):
 
     id: str
     place: str  # its directory, from the one that is listed
-    changed: float  # the ledger: as long as it is the same, so is what it says
+    changed: float  # its ledger
     name: str  # of the run
     about: str
     answer: Answer
@@ -78,23 +78,13 @@ class Site:
             middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False)],
             exception_handlers={HTTPException: _refused},
         )
-        self._entries: dict[Path, Entry] = {}
         self._sections: tuple[object, Markup] = (None, Markup())  # of the run shown last: its plots
 
     def entries(self) -> list[Entry]:
-        """Those that go on first, then the latest. Others are read when their ledgers change."""
-        known, self._entries = self._entries, {}
-        for place in directories(self.root):
-            one = known.get(place)
-            if (
-                one is None
-                or one.progress is not None
-                or one.changed != last_changed(place / LEDGER)
-            ):
-                one, _ = self._read(place)
-            self._entries[place] = one
+        """Those that go on first, then the latest."""
+        found = (self._read(place)[0] for place in directories(self.root))
         order = lambda one: (one.progress is not None, one.changed)  # noqa: E731
-        return sorted(self._entries.values(), key=order, reverse=True)
+        return sorted(found, key=order, reverse=True)
 
     def _read(self, directory: Path) -> tuple[Entry, Run | None]:
         about = (

@@ -66,6 +66,8 @@ class Picture:
 def status_lines(run: Run) -> Iterator[str]:
     """The rows of the picture once, and what each device does."""
     yield from (f"{about:11s}  {said}" for about, said, _ in _rows(run))
+    if run.directory is not None:
+        yield f"{'files':11s}  {run.directory}"
     if run.standing.kind == "running":
         yield from (f"  {line.plain}" for line in device_lines(run.slots, MOST_SLOTS))
     if run.matrix is not None:

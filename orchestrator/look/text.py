@@ -24,10 +24,10 @@ from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import way_on
 from orchestrator.look.rows import Balance, Knob
 from orchestrator.look.run import Run
-from orchestrator.records.cautions import kept
+from orchestrator.records.recommended import kept
 
 BESIDE = "The evaluations took what was estimated: the rest is the machine or the orchestrator."
-CURRENCIES = {"device-hours": "device time", "hours open": "wall clock"}
+CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
 """Those that are shown as time, and what people call them."""
 
 RECALIBRATE = "The calibration is out of date: calibrate with --again before the next run."
@@ -83,11 +83,6 @@ def cost(run: Run) -> str:
 def devices(run: Run) -> str:
     """`2 x AMD EPYC`."""
     return f"{run.plan.devices.count} x {run.plan.devices.name}"
-
-
-def device_time(hours: float) -> str:
-    """In seconds where hours would be next to nothing."""
-    return f"{hours:.4g} device-hours" if hours >= 0.001 else f"{3600 * hours:.2g} device-seconds"
 
 
 def caps(own: Caps) -> dict[str, str]:
@@ -162,15 +157,19 @@ def timing(found: Timing | None) -> str:
     """Estimated, actual and accuracy, and what to do where that is out of bounds; or nothing."""
     if found is None:
         return ""
-    hours = (found.estimated_hours, found.actual_hours, found.startup_hours)
-    estimated, actual, startup = (duration(3600 * own) for own in hours)
+    estimated, actual, startup, planned, used = (
+        precise_duration(3600 * hours)
+        for hours in (
+            *(found.estimated_hours, found.actual_hours, found.startup_hours),
+            *(found.estimated_device_hours, found.actual_device_hours),
+        )
+    )
     said = (
         f"Estimated {estimated} for what is done, took {actual} (and {startup} to start): accuracy "
-        f"{found.accuracy:.0f}%. Device time: {device_time(found.estimated_device_hours)} "
-        f"estimated, {device_time(found.actual_device_hours)} used."
+        f"{found.accuracy:.0f}%. Device time: {planned} estimated, {used} used."
     )
     if found.is_good or not found.is_telling:
-        return said if found.is_telling else f"{said} Of less than a minute that says nothing."
+        return said if found.is_telling else f"{said} Under a minute the accuracy says nothing."
     low, high = GOOD_ACCURACY
     mend = BESIDE if found.is_good_on_devices else RECALIBRATE
     return f"{said} Good is {low:.0f} to {high:.0f}%. {mend}"

@@ -57,7 +57,6 @@ def usage(run: "Run") -> Iterator[Usage]:
         charged[part, "planned"] += 1000 * length * (run.expected_seconds or 0.0)
         for attempt in (one for tries in batch.attempts.values() for one in tries):
             if (end := attempt.settled) is None:
-                charged[part, "reserved"] += attempt.reserved.reserve_ms
                 continue
             charged[part, "useful" if end.status is Status.OK else "wasted"] += end.charged_ms
             began_ms = run.at_ms(Moment(attempt.session, attempt.reserved_ms))
@@ -76,7 +75,6 @@ def usage(run: "Run") -> Iterator[Usage]:
             useful=charged[part, "useful"] / MS_PER_HOUR,
             wasted=charged[part, "wasted"] / MS_PER_HOUR,
             idle=max(0.0, left) / MS_PER_HOUR,
-            reserved=charged[part, "reserved"] / MS_PER_HOUR,
         )
 
 

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from budgets.formatting import printable
 from budgets.ledger import LEDGER
-from objectives.process import libc
+from objectives.process import die_with_parent
 from orchestrator.look.campaign import Exported
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import Picture, harmless, line_of
@@ -36,7 +36,6 @@ SHOW = "\0"
 """Begins a line that names the run to show; every other line is to be printed."""
 
 PIPE_BYTES = 1 << 16
-PR_SET_PDEATHSIG = 1
 
 Seen = Run | Exported
 
@@ -141,8 +140,7 @@ class Screen:
 def main() -> None:
     """Show what a parent process says through a pipe, until it closes that or is gone."""
     parent, pipe, rest = os.getppid(), sys.stdin.fileno(), b""
-    if sys.platform == "linux":  # the shell that comes next is not painted over
-        libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    die_with_parent(parent)  # the shell that comes next is not painted over
     seconds: float | None = None  # the first line names a run
     with Screen(transient=True) as screen:
         while True:

@@ -21,7 +21,7 @@ from orchestrator.plan.forecast import DetectableGain, Forecast, detectable_gain
 from orchestrator.plan.history import Known, known_knobs
 from orchestrator.plan.resolve import Succession, search_plan
 from orchestrator.plan.times import Disk, Times, disk_of, in_short, times_here, times_lines
-from orchestrator.records.planned import spec_of
+from orchestrator.records.recorded import spec_of
 
 
 @dataclass(frozen=True)

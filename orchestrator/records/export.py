@@ -11,7 +11,7 @@ from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.state import Batch, RunState
 from budgets.storage import document, write_aside
-from orchestrator.records.planned import knobs_of, space_of
+from orchestrator.records.recorded import knobs_of, space_of
 
 Format = Literal["csv", "json", "parquet"]
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ OWN = (
 )
 """What a settlement itself says."""
 
-COLUMNS = ("panel", "arm", *OWN)
+COLUMNS = ("comparison", "configuration", *OWN)
 """Of `progress.csv`; an export has those of `export_rows` too."""
 
 
@@ -59,7 +59,8 @@ def progress_rows(state: RunState) -> Iterator[Row]:
 
 def _columns(batch: Batch, event: Settled) -> Row:
     own = {name: getattr(event, name) for name in OWN}
-    return {"panel": event.comparison or "", "arm": arm_of(batch, event.candidate), **own}
+    name = arm_of(batch, event.candidate)
+    return {"comparison": event.comparison or "", "configuration": name, **own}
 
 
 def arm_of(batch: Batch, candidate: int) -> str:

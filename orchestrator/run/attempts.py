@@ -33,8 +33,7 @@ from orchestrator.execution.files import (
     recover,
 )
 from orchestrator.execution.trainer import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
-from orchestrator.records.attempts import attempt_place
-from orchestrator.records.planned import knobs_of, space_of, spec_of
+from orchestrator.records.recorded import attempt_place, knobs_of, space_of, spec_of
 
 
 @dataclass

@@ -279,7 +279,7 @@ class Books:
             "evaluations": len(self.searched),
             "comparison evaluations": len(self.results) - len(self.searched),
             "device-hours": device_hours,
-            "hours open": self.open_ms / 3_600_000,
+            "wall-clock hours": self.open_ms / 3_600_000,
             "cost": device_hours * self.plan["price_per_device_hour"],
         }
         spent = {currency: one["spent"] for currency, one in balances.items()}

@@ -46,7 +46,7 @@ JUST_MADE = (  # all times
     (r"(?<=-cpu-)[0-9a-f]{6}(-[0-9a-f]{6})?", "HASH"),
     (r" s left.*", " s left"),
     (r"\b\d[\d.,e-]*( to \d[\d.,e-]*)?(?= ([KMG]iB|ms|s|min|(evaluations )?an hour)\b)", "N"),
-    (r"\b0\.0\d{3}(?= (of \S+ )?(device-hours|hours open))", "N"),
+    (r"\b0\.0\d{3}(?= (of \S+ )?(device-hours|hours open|wall-clock hours))", "N"),
 )
 HTML = (  # a block is a line, a table's cells are between bars
     (r"(?s)<(style|svg|head)\b.*?</\1>", ""),

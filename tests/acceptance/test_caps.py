@@ -54,7 +54,11 @@ def checked(product: Product, *command: object, code: int = 0, run: str = "run")
     document = product.json("status", run)
     books.check(document)
     for one in document["balances"]:
-        assert one["cap"] is None or one["currency"] == "hours open" or one["spent"] <= one["cap"]
+        assert (
+            one["cap"] is None
+            or one["currency"] == "wall-clock hours"
+            or one["spent"] <= one["cap"]
+        )
     product.verify(run)
     return books
 

@@ -34,7 +34,7 @@ objective = "python:rude:evaluate"
 knobs.a = { min = 0.0, max = 1.0, baseline = 0.5 }
 knobs.b = { min = 0.0, max = 1.0, baseline = 0.5 }
 """
-CAMPAIGN = 'campaign = {{ cell = "training", seeds = [1], controls = false, conditions = [{}] }}'
+CAMPAIGN = "campaign = {{ seeds = [1], controls = false, conditions = [{}] }}"
 SEARCH = ("phase1", "--tier", "min", "--assume-eval-seconds", "1", "--run-id", "mine")
 SCORE = "1 + knobs['a'] ** 2 + knobs['b'] ** 2"
 LOCAL = ("--executor", "local", "--workers", "2")

@@ -1,6 +1,7 @@
 """The training core that comes with the product: small GPTs on pinned text, by FLOPs."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from orchestrator import load
 from tests.acceptance.books import records
-from tests.acceptance.product import PATIENCE, Product, wait_until
+from tests.acceptance.product import PATIENCE, REPOSITORY, Product, wait_until
 
 MIN = ("phase1", "--tier", "min", "--assume-eval-seconds", "1", "--executor", "local")
 TINY = ("--set", "target_flops=3e9", "--set", "val_windows=8")
@@ -30,6 +31,12 @@ def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
     assert all(0.9 * 3e9 < spent <= 3e9 for spent in scored)
     assert scored
     product.verify()
+
+
+def test_recomputation_trains_as_many_steps(product: Product) -> None:
+    words = ("train", "--dry-run", "--set", "target_flops=3e10", "--set")
+    said = [product(*words, f"gradient_checkpointing={on}").out for on in ("false", "true")]
+    assert len({json.loads(one)["steps"] for one in said}) == 1
 
 
 def test_a_wrong_setting_is_refused_in_one_line(product: Product) -> None:
@@ -65,6 +72,33 @@ def test_no_held_out_document_of_a_folder_of_shards_is_trained_on(product: Produ
         parquet.write_table(table, product.folder / f"shards/{number}.parquet")
     planned = product.json("plan", *MIN[1:3], "--set", "data=shards")
     assert planned["tiers"][0]["plan"]["provenance"]["documents"] == 40
+
+
+def test_the_fingerprint_is_that_of_what_computes_and_not_of_its_prose(product: Product) -> None:
+    """A typo that is mended in a docstring does not make every running search another one."""
+    shutil.copytree(REPOSITORY / "objectives", product.folder / "objectives")
+    code = (
+        "from objectives.nanochat.objective import NanochatObjective as Ours;"
+        "print(Ours.from_settings({}).fingerprint)"
+    )
+
+    def fingerprint(name: str, old: str, new: str) -> str:
+        file = product.folder / "objectives" / name
+        source = file.read_text()
+        assert old in source
+        file.write_text(source.replace(old, new))
+        environment = product.environment({"PYTHONPATH": str(product.folder)})
+        found = subprocess.check_output(
+            [sys.executable, "-c", code], cwd=product.folder, env=environment, text=True
+        )
+        file.write_text(source)
+        return found
+
+    before = fingerprint("space.py", '"""', '"""')
+    assert fingerprint("nanochat/train.py", '"""One optimiser step.', '"""A step.') == before
+    assert fingerprint("nanochat/run.py", "METRICS", "MEASURES") == before
+    assert fingerprint("nanochat/train.py", "CHUNK = 64", "CHUNK = 32") != before
+    assert fingerprint("space.py", "1.0", "1.5") != before
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 import pytest
 
-from tests.acceptance.books import Books, cut
+from tests.acceptance.books import cut
 from tests.acceptance.product import Product, WarmStart, commands_in
 
 INLINE = ("--executor", "inline", "--workers", "2", "--set", "backend.threads=1")
@@ -100,17 +100,6 @@ def test_a_winner_at_the_end_of_a_range_is_said_on_every_surface(ended: Ended) -
         ends = {one["knob"]: one["end"] for one in document["at_range_ends"]}
         assert ends == {"lr": "upper", "width": "upper"}
     assert {knob["name"]: knob["at_end"] for knob in report["knobs"]}["lr"] == "upper"
-
-
-def test_the_way_on_from_the_end_of_a_range_can_be_pasted(ended: Ended) -> None:
-    every = commands_in(ended.printed)
-    (words,) = (words for words in every if "slope-wider" in words)
-    ended(*words, "--set", "search.generations=2", *INLINE)
-    runs = map(ended.run_directory, (words[words.index("--run-id") + 1], "slope"))
-    wide, narrow = ({knob["name"]: knob for knob in Books.of(run).knobs} for run in runs)
-    assert wide["lr"]["high"] > narrow["lr"]["high"]
-    assert wide["lr"]["low"] == pytest.approx(narrow["lr"]["low"])
-    assert wide["mid"] == narrow["mid"]
 
 
 def test_verdict_cautions_next_step_and_file_are_the_last_lines(ended: Ended) -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Event, Fired, Opened, Overridden, Reserved, Settled, Status
-from budgets.pace import Timing, last_seen, pace, timing
+from budgets.pace import pace, timing
 from budgets.plan import CampaignTerms, Caps, Condition, Envelope, Window
-from budgets.state import RunState, apply, fold
+from budgets.state import RunState, apply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,12 +99,6 @@ def test_a_run_that_takes_what_was_planned_is_all_accurate(timed: Any) -> None:
     assert found.is_good
 
 
-def a_hundred_times(found: Timing) -> Timing:
-    """As much longer."""
-    hours = {name: 100 * value for name, value in found if name.endswith("_hours")}
-    return found.model_copy(update=hours)
-
-
 @pytest.mark.parametrize(
     ("accuracy", "is_good"), [(84.9, False), (85.0, True), (115.0, True), (115.1, False)]
 )
@@ -114,18 +108,6 @@ def test_85_and_115_per_cent_are_good_themselves(
     found = timing(in_pairs(timed(), 2.0))
     assert found is not None
     assert found.model_copy(update={"accuracy": accuracy}).is_good == is_good
-
-
-def test_the_metrics_have_the_names_that_trackers_know(timed: Any) -> None:
-    state = in_pairs(timed(), 2.0)
-    found = timing(state)
-    assert found is not None
-    assert set(found.metrics()) == {
-        "optimization/estimated_hours",
-        "optimization/actual_hours",
-        "optimization/time_accuracy",
-    }
-    assert pace(state).metrics()["training/on_track"] == 1.0
 
 
 def test_nothing_is_estimated_before_an_evaluation_is_over_or_without_a_time(timed: Any) -> None:
@@ -146,12 +128,6 @@ def test_half_way_it_says_how_long_it_will_take_and_until_when(timed: Any) -> No
     assert found.evals_per_hour == pytest.approx(4 / 6 * HOUR)
 
 
-def test_later_on_it_will_be_over_later(timed: Any) -> None:
-    state = in_pairs(timed(), 2.0)
-    later = BEGAN + timedelta(hours=1)
-    assert pace(state, later).eta == later + timedelta(seconds=4)
-
-
 @pytest.mark.parametrize(
     ("seconds", "on_track"), [(2.0, True), (2.3, True), (2.5, False), (1.0, True)]
 )
@@ -160,10 +136,6 @@ def test_without_a_window_a_run_is_off_track_when_its_plan_was_too_good(
 ) -> None:
     found = pace(in_pairs(timed(startup=0.0), seconds))
     assert (found.on_track, found.binding) == (on_track, "forecast")
-
-
-def test_start_up_puts_no_run_off_its_track(timed: Any) -> None:
-    assert pace(in_pairs(timed(startup=600.0), 2.0)).on_track
 
 
 # After 5 s of start-up and two rounds of 2 s, two rounds are left; the last attempt must find 12 s.
@@ -178,13 +150,6 @@ def test_a_window_must_leave_the_last_attempts_whole_limit(
     assert (found.on_track, found.binding) == (on_track, "--window")
 
 
-@pytest.mark.parametrize(("seconds", "on_track"), [(23.1, True), (22.9, False)])
-def test_so_must_a_cap_on_hours(timed: Any, seconds: float, on_track: bool) -> None:
-    found = pace(in_pairs(timed(caps=Caps(evaluations=8, hours=seconds / HOUR)), 2.0))
-    assert found.on_track == on_track
-    assert found.binding == "--max-hours"
-
-
 def test_the_tighter_limit_binds(timed: Any) -> None:
     window = Window(hours=20 / HOUR, margin_seconds=0)
     caps = Caps(evaluations=8, hours=21 / HOUR, window=window)
@@ -192,25 +157,6 @@ def test_the_tighter_limit_binds(timed: Any) -> None:
     assert found.binding == "--window"
     assert found.slack_hours is not None
     assert found.slack_hours * HOUR == pytest.approx(20 - 9 - 4 - 10)
-
-
-def test_a_run_that_waits_is_off_track_by_the_time_of_day(timed: Any) -> None:
-    window = Window(hours=60 / HOUR, margin_seconds=0)
-    state = in_pairs(timed(caps=Caps(evaluations=8, window=window)), 2.0)
-    assert pace(state).on_track
-    assert pace(state, BEGAN + timedelta(seconds=50)).on_track is False
-
-
-def test_a_run_without_a_time_has_no_track(timed: Any) -> None:
-    found = pace(timed(calibration=None).story.state)
-    assert (found.remaining_hours, found.eta, found.on_track) == (None, None, None)
-
-
-def test_without_a_calibration_only_a_limit_can_put_a_run_off_its_track(timed: Any) -> None:
-    caps = Caps(evaluations=8, hours=1.0)
-    assert pace(in_pairs(timed(calibration=None), 2.0)).on_track is None
-    limited = pace(in_pairs(timed(calibration=None, caps=caps), 2.0))
-    assert (limited.on_track, limited.binding) == (True, "--max-hours")
 
 
 def test_what_is_compared_beside_the_search_fills_slots_before_it_takes_rounds(
@@ -254,29 +200,6 @@ def test_a_condition_counts_by_its_length(
     story = campaign_of(make_story, long=3.0, short=1.0)
     story.evaluate(first)
     assert pace(story.state).progress == progress
-
-
-@pytest.mark.parametrize(("first", "seconds", "left"), [(0, 6.0, 2.0), (1, 2.0, 6.0)])
-def test_a_condition_takes_time_by_its_length(
-    make_story: "MakeStory", first: int, seconds: float, left: float
-) -> None:
-    """A whole evaluation takes 2 s, as calibrated."""
-    story = campaign_of(make_story, long=3.0, short=1.0)
-    reservation = story.reserve(first)
-    story.elapsed_ms = round(1000 * seconds)
-    story.say(_settled(reservation, seconds))
-    found, remaining = timing(story.state), pace(story.state).remaining_hours
-    assert found is not None
-    assert found.estimated_hours * HOUR == pytest.approx(seconds)
-    assert remaining is not None
-    assert remaining * HOUR == pytest.approx(left)
-
-
-def test_a_run_was_last_seen_at_its_last_record_and_planned_before_it_was_opened(
-    timed: Any, make_story: "MakeStory"
-) -> None:
-    assert last_seen(timed(startup=7.0).story.state) == BEGAN + timedelta(seconds=7)
-    assert last_seen(fold(make_story().records[:1])) == BEGAN
 
 
 def test_generations_that_a_rule_took_away_are_not_to_come(tell: "Callable[..., Story]") -> None:

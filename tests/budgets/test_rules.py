@@ -228,15 +228,6 @@ def test_an_override_starts_the_count_of_generations_anew(make_story: "MakeStory
         close(story)
 
 
-def test_a_calibration_has_no_extreme_points(make_story: "MakeStory") -> None:
-    none: dict[str, Any] = {"tier": None, "search": None, "calibration": None}
-    story = make_story(**plan(1, 1, 5, phase="calibration", **none))
-    story.ask(seeds=(1, 2, 3, 4, 5), points=((0.0, 1.0),))
-    for seed in (1, 2):
-        story.evaluate(0, NAN, seed=seed)
-    assert firing(story) == ["sustained_nan"]
-
-
 # too_few_healthy
 
 
@@ -295,27 +286,6 @@ def test_the_median_of_the_healthy_decides_once_all_are_over(story: "Story") -> 
         assert observed(story, "runaway_time").observed is None
     story.evaluate(3, Status.TIMEOUT, cpu_seconds=999.0)
     assert observed(story, "runaway_time").observed == 1.5
-
-
-@pytest.mark.parametrize(
-    ("calibration", "observes"),
-    [
-        (Calibration(assumed_seconds=0.999), False),
-        (Calibration(assumed_seconds=1.0), True),
-        (None, False),
-    ],
-)
-def test_below_a_second_or_uncalibrated_nothing_runs_away(
-    make_story: "MakeStory", calibration: Calibration | None, observes: bool
-) -> None:
-    story = make_story(calibration=calibration)
-    story.score(1.0, 1.0, 1.0, 1.0, seconds=9.0, cpu_seconds=0.0)
-    assert (observed(story, "runaway_time").observed is not None) == observes
-
-
-def test_without_a_healthy_evaluation_there_is_no_time_to_judge(story: "Story") -> None:
-    story.score(*4 * [Status.TIMEOUT], cpu_seconds=99.0)
-    assert observed(story, "runaway_time").observed is None
 
 
 # infrastructure and setup_failed
@@ -386,13 +356,6 @@ def test_what_finds_nothing_to_evaluate_pauses_until_the_next_session(
     story.open()
     lose(story, abandoned, NO_DATA, recovered=True)
     assert firing(story) == []
-
-
-@pytest.mark.parametrize("cause", ["", "its node died", "ValueError: SetupError: no", "no data"])
-def test_other_losses_say_nothing_of_the_setup(story: "Story", cause: str) -> None:
-    story.ask()
-    story.evaluate(2, LOST, cause=cause)
-    assert not observed(story, "setup_failed").fires
 
 
 def test_a_comparison_is_held_up_too(tell: "Callable[..., Story]") -> None:

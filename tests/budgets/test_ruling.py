@@ -4,11 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.accounts import MS_PER_HOUR
-from budgets.events import Concluded, Overridden, Status
-from budgets.plan import Caps, Limits, Thresholds
+from budgets.events import Overridden, Status
+from budgets.plan import Caps, Thresholds
 from budgets.rules import (
-    held_up_by,
     judge,
     readings,
     refusal_of,
@@ -16,7 +14,6 @@ from budgets.rules import (
     ruling_of,
     unaffordable,
 )
-from budgets.state import fold
 from tests.budgets.conftest import Story, confirmed_plan
 
 if TYPE_CHECKING:
@@ -64,19 +61,6 @@ def test_a_generation_that_a_cap_cannot_pay_is_not_begun(
         assert story.current.closed
 
 
-def test_an_overdrawn_budget_has_nothing_free(make_story: "MakeStory") -> None:
-    story = limited(make_story, device_hours=26 / 3600)
-    story.ask()
-    for candidate in range(3):
-        story.evaluate(candidate)
-    story.evaluate(3, charged_ms=40_000)  # it could not be killed in time
-    assert unaffordable(story.state) is None  # a generation in progress
-    story.tell()
-    trigger = unaffordable(story.state)
-    assert trigger is not None
-    assert trigger.limit == 0
-
-
 @pytest.mark.parametrize(("seconds", "decision"), [(26.01, "continue"), (25.99, "stop")])
 def test_the_second_generation_must_fit_into_what_the_first_left(
     make_story: "MakeStory", seconds: float, decision: str
@@ -93,21 +77,6 @@ def test_a_budget_all_but_spent_on_the_last_generation_is_done_not_stopped(
     story = limited(make_story, device_hours=26.01 / 3600)
     story.finish()
     assert judge(story.state).decision == "done"
-
-
-def test_without_a_calibration_nobody_knows_what_a_generation_needs(
-    make_story: "MakeStory",
-) -> None:
-    story = make_story(calibration=None, caps=Caps(evaluations=8, device_hours=1 / MS_PER_HOUR))
-    assert unaffordable(story.state) is None
-
-
-def test_a_limit_below_the_calibrated_time_asks_for_no_less_than_that_time(
-    make_story: "MakeStory",
-) -> None:
-    limits = Limits(wall_seconds=0.5, grace_seconds=0.1)
-    caps = Caps(evaluations=8, device_hours=7.99 / 3600)
-    assert unaffordable(make_story(limits=limits, caps=caps).state) is not None
 
 
 # judge
@@ -149,18 +118,6 @@ def test_a_pause_comes_before_a_stop(make_story: "MakeStory") -> None:
     assert judge(story.state).decision == "pause"
 
 
-def test_what_is_concluded_stays_as_it_was_concluded(story: "Story") -> None:
-    story.ask()
-    story.evaluate(0, Status.ERROR)
-    story.evaluate(1, Status.ERROR)
-    assert [reading.rule for reading in held_up_by(story.state, "crash_rate")] == ["crash_rate"]
-    assert held_up_by(story.state, "patience") == ()
-    story.say(Concluded(reason="so"))
-    assert held_up_by(story.state, "crash_rate") == ()
-    verdict = judge(story.state)
-    assert (verdict.decision, verdict.triggers, verdict.reason) == ("done", (), "so")
-
-
 def test_a_generation_that_no_cap_lets_finish_is_a_stop_nobody_overrides(
     make_story: "MakeStory",
 ) -> None:
@@ -170,13 +127,6 @@ def test_a_generation_that_no_cap_lets_finish_is_a_stop_nobody_overrides(
     story.evaluate(0, charged_ms=25_000)
     (trigger,) = judge(story.state).triggers
     assert (trigger.rule, trigger.generation, trigger.overridable) == ("budget", 0, False)
-
-
-def test_the_same_ledger_always_gets_the_same_verdict(make_story: "MakeStory") -> None:
-    story = make_story()
-    story.score(1.0, 2.0, Status.ERROR, Status.OOM, cpu_seconds=99.0)
-    assert judge(fold(story.records)) == judge(story.state)
-    assert len(judge(story.state).triggers) == 2
 
 
 def test_every_rule_that_applies_says_what_it_observes(make_story: "MakeStory") -> None:

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import ComparisonAsked, Concluded, Fired, Status
-from budgets.plan import Calibration, Caps, Configuration
+from budgets.events import ComparisonAsked, Fired, Status
+from budgets.plan import Caps, Configuration
 from budgets.schedule import (
-    NOTHING,
     blocking_batches,
     cost_of_the_verdict,
     expected,
@@ -16,7 +15,6 @@ from budgets.schedule import (
     open_batches,
     search_is_over,
 )
-from budgets.verdict import decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,15 +53,6 @@ def test_a_confirmed_run_goes_from_panel_to_panel(tell: "Tell") -> None:
     assert next_action(tell(winner=GAIN, rung=((1.0, 1.0), (0.98, 0.98))).state) == "decide"
 
 
-def test_a_decided_run_is_over(tell: "Tell") -> None:
-    story = tell(winner=8 * (1.0,))
-    fired, decided = decide(story.state)
-    story.say(*fired, decided)
-    assert next_action(story.state) == "over"
-    story.say(Concluded(reason="it is decided"))
-    assert next_action(story.state) == "over"
-
-
 @pytest.mark.parametrize(
     "fields",
     [
@@ -82,13 +71,6 @@ def test_without_a_winner_there_is_nothing_to_judge(tell: "Tell") -> None:
     assert next_action(tell(finalists={"average": (NAN, NAN, NAN)}).state) == "decide"
 
 
-def test_a_plan_without_a_rung_has_none(tell: "Tell", make_confirmed_plan: "MakePlan") -> None:
-    confirmation = make_confirmed_plan().confirmation
-    assert confirmation is not None
-    plan = make_confirmed_plan(confirmation=confirmation.model_copy(update={"rung": None}))
-    assert next_action(tell(plan, winner=GAIN).state) == "decide"
-
-
 @pytest.mark.parametrize(("seconds", "step"), [(152.0, "rung"), (151.9, "decide")])
 def test_a_rung_that_no_cap_has_room_for_is_left_out(
     tell: "Tell", make_confirmed_plan: "MakePlan", seconds: float, step: str
@@ -96,16 +78,6 @@ def test_a_rung_that_no_cap_has_room_for_is_left_out(
     """43 evaluations have taken 2 s each; three of the rung take 8 s, the last reserves 42 s."""
     caps = Caps(evaluations=12, device_hours=seconds / 3600)
     assert next_action(tell(make_confirmed_plan(caps=caps), winner=GAIN).state) == step
-
-
-@pytest.mark.parametrize(("seconds", "step"), [(128.0, "rung"), (127.9, "decide")])
-def test_without_any_time_a_rung_needs_room_for_an_attempt(
-    tell: "Tell", make_confirmed_plan: "MakePlan", seconds: float, step: str
-) -> None:
-    """43 evaluations have taken 2 s each; an attempt at the rung reserves 42 s."""
-    caps = Caps(evaluations=12, device_hours=seconds / 3600)
-    plan = make_confirmed_plan(caps=caps, calibration=None)
-    assert next_action(tell(plan, winner=GAIN).state) == step
 
 
 def test_a_panel_that_is_not_settled_is_what_is_done(tell: "Tell") -> None:
@@ -134,11 +106,6 @@ def test_a_run_without_a_comparison_is_over_after_its_search(make_story: "MakeSt
 # When a search is over
 
 
-def test_a_search_is_over_after_its_last_generation(tell: "Tell") -> None:
-    assert not search_is_over(tell(generations=2 * ((1.0, 1.1, 1.2, 1.3),)).state)
-    assert search_is_over(tell().state)
-
-
 def test_a_rule_ends_a_search_that_can_be_compared(tell: "Tell", make_story: "MakeStory") -> None:
     compared = tell(generations=((1.0, 1.1, 1.2, 1.3),))
     ended(compared)
@@ -154,11 +121,6 @@ def test_a_rule_ends_a_search_that_can_be_compared(tell: "Tell", make_story: "Ma
 def test_before_a_generation_was_told_there_is_nothing_to_compare(tell: "Tell") -> None:
     story = tell(generations=())
     ended(story, "budget")
-    assert not search_is_over(story.state)
-
-
-def test_what_searches_nothing_is_never_over_by_that(make_story: "MakeStory") -> None:
-    story = make_story(phase="calibration", tier=None, search=None, calibration=None)
     assert not search_is_over(story.state)
 
 
@@ -195,15 +157,6 @@ def test_after_the_search_everything_is_waited_for(
         "finalists",
     ]
     assert next_action(story.state) == "finalists"
-
-
-def test_between_generations_nothing_is_waited_for(
-    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
-) -> None:
-    story = make_story(make_confirmed_plan())
-    story.say(panel("reference"))
-    assert blocking_batches(story.state) == []
-    assert [batch.comparison for batch in open_batches(story.state)] == ["reference"]
 
 
 # What it still takes
@@ -244,23 +197,3 @@ def test_what_is_settled_is_needed_no_more(tell: "Tell") -> None:
     assert cost_of_the_verdict(tell(generations=()).state) == 12 + 13 + 16
     assert cost_of_the_verdict(tell(winner=GAIN).state) == 16
     assert left_for_the_verdict(tell(winner=GAIN).state).evaluations == 4
-
-
-def test_a_decided_run_needs_nothing(tell: "Tell") -> None:
-    story = tell(winner=8 * (1.0,))
-    fired, decided = decide(story.state)
-    story.say(*fired, decided)
-    assert left_for_the_verdict(story.state) == NOTHING
-    assert cost_of_the_verdict(story.state) == 0
-
-
-def test_without_any_time_nothing_is_set_aside(
-    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
-) -> None:
-    assumed = make_confirmed_plan(calibration=Calibration(assumed_seconds=2.0))
-    assert left_for_the_verdict(make_story(assumed).state).evaluations == 45
-    assert left_for_the_verdict(make_story(make_confirmed_plan(calibration=None)).state) == NOTHING
-
-
-def test_a_run_without_a_comparison_sets_nothing_aside(story: "Story") -> None:
-    assert left_for_the_verdict(story.state) == NOTHING

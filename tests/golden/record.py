@@ -255,8 +255,8 @@ def beaten_by_a_control(product: Product) -> Path:
     end = ("fired", "decided", "concluded")
     lines = [one for one in Books.of(run).lines if one["event"]["kind"] not in end]
     for event in (line["event"] for line in lines):
-        if event["kind"] == "settled" and event["panel"] is not None:
-            event["score"] *= LOWERED[event["panel"], min(event["candidate"], 1)]
+        if event["kind"] == "settled" and event["comparison"] is not None:
+            event["score"] *= LOWERED[event["comparison"], min(event["candidate"], 1)]
     (run / LEDGER).write_bytes(sealed(lines))  # it decides again
     (run / HEAD).unlink()
     return phase1(product, "beaten_by_a_control", *words)

@@ -151,13 +151,6 @@ def test_short_evaluations_follow_the_full_ones(check: Check) -> None:
     assert (state.accounts.evaluations, state.accounts.comparisons) == (8, 8)
 
 
-def test_a_check_is_begun_if_both_lengths_fit(check: Check) -> None:
-    needed = (8 * 2.5 + 12.0 - 2.0) / 3600  # the last attempt with its whole reservation
-    for hours, decision in ((1.001 * needed, "continue"), (0.999 * needed, "stop")):
-        state = check(caps=Caps(evaluations=8, device_hours=hours)).story.state
-        assert judge(state).decision == decision
-
-
 def test_a_cap_refuses_a_short_evaluation_too(check: Check) -> None:
     run = check(caps=Caps(evaluations=8, device_hours=32.0 / 3600))
     run.story.say(run.ask())
@@ -188,16 +181,3 @@ def test_it_is_its_generation_evaluated_short_and_nothing_else(
     run.story.say(panel)
     with pytest.raises(ImpossibleEventError, match="asked before"):
         run.story.say(panel)
-
-
-def test_no_other_run_has_short_evaluations(
-    check: Check, make_story: Any, make_plan: "MakePlan"
-) -> None:
-    story, run = make_story(), check()
-    panel = run.ask()
-    assert certificate(story.state) is None
-    story.ask()
-    with pytest.raises(ImpossibleEventError, match="no generation to be evaluated short too"):
-        story.say(panel)
-    with pytest.raises(ValueError, match="only a check compares two lengths"):
-        plan(make_plan, search=make_plan().search)

@@ -402,14 +402,6 @@ def test_a_text_without_a_window_is_refused(tmp_path: Path) -> None:
 # Tokens
 
 
-def test_sizes_of_vocabularies_and_what_is_none() -> None:
-    sizes = [tokenizer.vocab_size(name) for name in ("bytes", "bpe:257", "bpe:65536")]
-    assert sizes == [256, 257, 65536]
-    for name in ("", "byte", "bpe", "bpe:", "bpe:256", "bpe:65537", "bpe:0300", "bpe:+300"):
-        with pytest.raises(ValueError, match="expected bytes or bpe:N"):
-            tokenizer.vocab_size(name)
-
-
 def test_bpe_tokens_stand_for_every_byte_of_the_same_text(text: Path) -> None:
     plain, corpus = data.load(str(text)), data.load(str(text), "bpe:400")
     assert plain.token_bytes.tolist() == [1] * 256

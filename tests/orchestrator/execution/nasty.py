@@ -97,12 +97,6 @@ def finish_then_hang(config: dict[str, Any]) -> None:
     hang(config)
 
 
-def burn(config: dict[str, Any]) -> None:
-    while time.process_time() < 0.5:
-        pass
-    finish(config)
-
-
 def leave_children(config: dict[str, Any]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _family()

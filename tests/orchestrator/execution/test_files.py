@@ -62,50 +62,33 @@ def test_a_summary_is_adopted(make_attempt: Make, dead: Owner) -> None:
     assert recover(attempt.directory, attempt.attempt_id, 0.0) == written
 
 
-def test_a_summary_of_another_attempt_is_not(make_attempt: Make, dead: Owner) -> None:
-    attempt = make_attempt(owner=dead)
-    files.write_config(attempt)
-    started_by(attempt, os.getpid())
-    summary_of(attempt, "another")
-    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
-
-
-def test_half_a_summary_is_none(make_attempt: Make, dead: Owner) -> None:
-    attempt = make_attempt(owner=dead)
-    files.write_config(attempt)
-    started_by(attempt, os.getpid())
-    (attempt.directory / files.SUMMARY).write_text('{"attempt_id": "')
-    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
-
-
-def test_without_a_config_nothing_was_asked_for(make_attempt: Make) -> None:
-    attempt = make_attempt()
-    found = recover(attempt.directory, attempt.attempt_id, 0.0)
-    assert found == Unstarted(attempt.attempt_id)
-
-
-def test_without_a_marker_of_a_dead_owner_here_nothing_was_started(
-    make_attempt: Make, dead: Owner
-) -> None:
-    attempt = make_attempt(owner=dead)
-    files.write_config(attempt)
-    found = recover(attempt.directory, attempt.attempt_id, 0.0)
-    assert found == Unstarted(attempt.attempt_id)
-
-
-def test_without_a_marker_of_an_owner_elsewhere_it_is_unknown(
-    make_attempt: Make, dead: Owner
+@pytest.mark.parametrize(
+    ("left", "found"),
+    [
+        ("a summary of another attempt", Unknown),
+        ("half a summary", Unknown),
+        ("nothing", Unstarted),
+        ("a config", Unstarted),
+        ("a config of an owner elsewhere", Unknown),
+        ("no directory", Unknown),
+    ],
+)
+def test_what_is_not_known_to_be_unstarted_is_charged(
+    left: str, found: type, make_attempt: Make, dead: Owner
 ) -> None:
     elsewhere = dead.model_copy(update={"boot_id": "another boot"})
-    attempt = make_attempt(owner=elsewhere)
-    files.write_config(attempt)
-    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
-
-
-def test_without_a_directory_it_is_unknown(make_attempt: Make) -> None:
-    attempt = make_attempt()
-    attempt.directory.rmdir()
-    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+    attempt = make_attempt(owner=elsewhere if "elsewhere" in left else dead)
+    if "config" in left or "summary" in left:
+        files.write_config(attempt)
+    if "summary" in left:
+        started_by(attempt, os.getpid())
+    if left == "half a summary":
+        (attempt.directory / files.SUMMARY).write_text('{"attempt_id": "')
+    elif "another attempt" in left:
+        summary_of(attempt, "another")
+    elif left == "no directory":
+        attempt.directory.rmdir()
+    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), found)
 
 
 def test_what_a_dead_supervisor_left_is_killed_first(

@@ -39,18 +39,6 @@ def local_ray(_importable: None, _python_interrupts: None) -> Iterator[None]:
         yield
 
 
-def test_ray_gives_the_score_the_objective_gives(local_ray: None, make_attempt: Make) -> None:
-    with RayExecutor(ONE, run_name="scores") as executor:
-        executor.submit(make_attempt())
-        with pytest.raises(EngineError, match="all 1 slots are in use"):
-            executor.submit(make_attempt())
-        (outcome,) = executor.wait(30.0)
-        assert outcome.measurement is not None
-        assert (outcome.status, outcome.measurement.score) == (Status.OK, 1.0)
-        assert executor.wait(0.0) == []
-        assert executor.warnings == ()
-
-
 def test_ray_listens_on_the_loopback_only(local_ray: None) -> None:
     listening = []
     for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:

@@ -67,10 +67,6 @@ def test_a_tree_over_its_memory_is_out_of_memory(make_attempt: Make, run: Run) -
     assert 300 << 20 < outcome.peak_memory_bytes < 900 << 20
 
 
-def test_the_cpu_time_is_the_evaluations_own(make_attempt: Make, run: Run) -> None:
-    assert 0.5 <= run(make_attempt("burn")).cpu_seconds < 5.0
-
-
 @pytest.mark.parametrize(
     ("do", "cause"),
     [

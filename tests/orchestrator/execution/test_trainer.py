@@ -107,14 +107,6 @@ def test_anything_but_a_measurement_is_an_error(
     assert (report.status, report.cause) == (Status.ERROR, "expected a Measurement, got float")
 
 
-def test_a_setting_the_objective_refuses_is_an_error(make_attempt: Make) -> None:
-    attempt = make_attempt("nothing that the registry knows")
-    report = trainer.evaluate(attempt, "cpu", 1)
-    assert report.status is Status.ERROR
-    assert "unknown objective 'nasty'" in report.cause
-    assert report.called_at is None
-
-
 def test_heartbeats_are_lines_of_metrics(
     make_attempt: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,19 +65,19 @@ def test_panels_come_after_the_generations_with_their_arms_and_the_knobs_of_thos
     confirmed: RunState,
 ) -> None:
     rows = export_rows(confirmed)
-    assert [row["panel"] for row in rows] == (
+    assert [row["comparison"] for row in rows] == (
         [""] * 8 + ["reference"] * 5 + ["finalists"] * 9 + ["winner"] * 2 + ["rung"] * 2
     )
-    assert {row["arm"] for row in rows[:8]} == {""}
-    assert {row["arm"] for row in rows[8:13]} == {"baseline"}
-    assert [row["arm"] for row in rows[-2:]] == ["baseline", rows[-3]["arm"]]
+    assert {row["configuration"] for row in rows[:8]} == {""}
+    assert {row["configuration"] for row in rows[8:13]} == {"baseline"}
+    assert [row["configuration"] for row in rows[-2:]] == ["baseline", rows[-3]["configuration"]]
     assert {row["knob.x0"] for row in rows[8:13]} == {0.0}
     for batch in confirmed.batches():
         for candidate, point in enumerate(batch.points):
             found = [
                 row["knob.x0"]
                 for row in rows
-                if (row["panel"] or None, row["generation"], row["candidate"])
+                if (row["comparison"] or None, row["generation"], row["candidate"])
                 == (batch.comparison, batch.number, candidate)
             ]
             assert found == [pytest.approx(2 * point[0] - 1)] * len(batch.seeds[candidate])
