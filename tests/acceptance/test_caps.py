@@ -118,11 +118,13 @@ def test_caps_hold_in_the_comparison_on_fresh_seeds(product: Product) -> None:
         shutil.rmtree(product.folder / "artifacts")
 
 
-def test_a_cap_on_evaluations_may_fall_to_what_is_in_use_and_rise_again(product: Product) -> None:
+def test_a_cap_may_fall_to_what_is_in_use_and_not_below(product: Product) -> None:
     product(*SMALL)
     lose(product.run_directory(), 7)  # seven are settled, one is open
     for cap, code in ((7, 2), (8, 0), (12, 0)):
         product("amend", "run", "--max-evals", cap, *WHY, code=code)
+    for seconds, code in ((WORST - 1, 2), (WORST + 30, 0), (3 * WORST, 0)):
+        product("amend", "run", *cap_of("device-hours", seconds), *WHY, code=code)
     assert checked(product, *SMALL).statuses == {"lost": 1, "ok": 12}
 
 

@@ -125,7 +125,7 @@ def test_a_second_orchestrator_is_turned_away_and_a_second_interrupt_kills_what_
     command = [*SEARCH, *LOCAL, *long.split()]
     first = product.start(*command)
     run = product.folder / "artifacts/cmaes/phase1/mine"
-    wait_until(lambda: any(run.glob("eval/*/*/*/started.json")))
+    wait_until(lambda: len([*run.glob("eval/*/*/*/started.json")]) == 2)
     before = records(run)
     assert str(first.pid) in product(*command, code=5).err
     assert product.json("status", "mine")

@@ -70,6 +70,15 @@ def test_one_run_has_one_forecast(product: Product) -> None:
     assert forecast["hours_p50"] == pytest.approx(fit(product, *words)["hours"])
 
 
+def test_what_must_be_free_holds_the_longer_run_that_may_follow(product: Product) -> None:
+    """Winner and baseline on two seeds each, for four times as long, two at a time."""
+    words = f"--objective sphere --assume-eval-seconds 60 {VERDICT} --window 9h".split()
+    with_it, without = (
+        fit(product, *words, "--set", f"verdict.rung={factor}")["needed_hours"] for factor in (4, 0)
+    )
+    assert with_it - without == pytest.approx(2 * 2 * 4 * 60 / 2 / 3600, rel=0.01)
+
+
 def test_fit_offers_each_way_to_spend_a_window_once(product: Product) -> None:
     words = ("--objective", "sphere", "--workers", "2", "--assume-eval-seconds", "60")
     found = product.json("plan", "--tier", "max", "--fit", "--window", "1h", *words)
