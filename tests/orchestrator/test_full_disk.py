@@ -109,7 +109,7 @@ def test_a_disk_that_fills_up_in_mid_run_is_exit_8_and_the_same_command_finishes
     out, err = process.communicate(timeout=60)
 
     assert process.returncode == 8, out + err
-    assert "make room and repeat the command" in (out + err).lower()
+    assert "repeat the command" in (out + err).lower()
     assert "Traceback" not in err
     cut_short = events_of(seen)
     assert sum(isinstance(e, Reserved) for e in cut_short) < 16
@@ -135,9 +135,8 @@ def test_a_disk_that_is_full_already_is_exit_8_before_anything_is_reserved(
     namespace.sh("head -c 8m /dev/zero > disk/filler")
     code, said = namespace.finished(*PHASE1, "--executor", "inline", "--runs-dir", str(disk))
     assert code == 8, said
-    assert "9 MiB are needed to begin" in said
-    assert "Make room and repeat the command" in said
-    assert (run_of(namespace.seen(disk)) / LEDGER).read_bytes() == b""
+    assert "needed to start an evaluation); make room and repeat the command" in said
+    assert not every(Reserved, run_of(namespace.seen(disk)))
 
 
 def test_a_directory_that_cannot_be_written_to_is_exit_8_before_anything_is_reserved(

@@ -216,14 +216,14 @@ def forged_event(kind: str, **fields: Any) -> Callable[[list[Line]], Any]:
     ("forge", "named"),
     [
         (forged_event("settled", score=0.5), "score 0.5"),
-        (forged_event("generation_asked", points=3 * [[0.25, 0.25]]), "point"),
+        (forged_event("generation_asked", points=3 * [[0.25, 0.25]]), "attempt"),
         (
             forged_plan(lambda plan: plan["campaign"]["conditions"][1]["knobs"].update(x0=0.5)),
-            "noise0.02",
+            "attempt",
         ),
         (
             forged_plan(lambda plan: plan["campaign"]["conditions"][1]["settings"].update(noise=9)),
-            "noise0.02",
+            "attempt",
         ),
         (
             forged_plan(

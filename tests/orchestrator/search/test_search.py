@@ -238,7 +238,7 @@ def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Sc
             told = search.tell(scored(search.generation, search.ask(), scores))
         return float(weights @ (np.array(told.mean) - 0.55) ** 2)
 
-    assert reached(shape=rows(inverse)) < 0.2 * reached()
+    assert reached(shape=rows(inverse)) < 0.5 * reached()
 
 
 @pytest.mark.parametrize("lowest", [-0.1, 0.0, 1e-12])
