@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import TextIO
 
 import psutil
@@ -265,20 +264,3 @@ def oom_kills() -> int:
             if line.startswith(b"oom_kill "):
                 return int(line.split()[1])
     return 0
-
-
-CGROUPS = Path("/sys/fs/cgroup")
-_MEMORY_V1 = ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")
-
-
-def memory_bytes(cgroups: Path = CGROUPS) -> tuple[int, int]:
-    """(total, available) for this process: the machine's, or less in a container."""
-    found = psutil.virtual_memory()
-    total, available = int(found.total), int(found.available)
-    for limit, used in (("memory.max", "memory.current"), _MEMORY_V1):
-        with suppress(OSError, ValueError):
-            most = int((cgroups / limit).read_text())
-            if most < total:
-                left = most - int((cgroups / used).read_text())
-                return most, min(available, max(left, 0))
-    return total, available

@@ -20,7 +20,7 @@ from objectives.api import (
     OutOfMemoryError,
     SetupError,
 )
-from objectives.process import Exit, memory_bytes, run
+from objectives.process import Exit, run
 from tests.objectives.processes import is_running
 
 Run = Callable[..., Exit]
@@ -261,22 +261,3 @@ def test_a_word_of_memory_is_kept_beyond_the_last_lines(python: Run) -> None:
     ended: Any = python(code)
     assert ended.out_of_memory == "CUDA out of memory. Tried to allocate 2 GiB"
     ended.require_success()  # it found a way
-
-
-@pytest.mark.parametrize(
-    ("limit", "used"),
-    [
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ],
-)
-def test_a_containers_limit_counts_where_it_is_less_than_the_machine(
-    tmp_path: Path, limit: str, used: str
-) -> None:
-    everything = memory_bytes(tmp_path)
-    (tmp_path / "memory").mkdir()
-    (tmp_path / limit).write_text("max\n")
-    assert memory_bytes(tmp_path)[0] == everything[0] > 1 << 20
-    (tmp_path / limit).write_text(f"{1 << 20}\n")
-    (tmp_path / used).write_text(f"{1 << 18}\n")
-    assert memory_bytes(tmp_path) == (1 << 20, 3 << 18)

@@ -73,7 +73,7 @@ LOOKS = (
     "best",
     f"best {RUN} --json",
     "plan --tier min",
-    "plan search.toml --devices 1,4",
+    "plan search.toml --devices 4",
     "plan search.toml --fit --window 3h",
     "plan --objective sphere --workers 1 --tier min --verbose",
     f"plan --variant robust --from {RUN} --objective sphere --workers 1",

@@ -246,9 +246,9 @@ def test_a_check_cut_after_any_record_finds_the_same(
 @pytest.mark.parametrize(
     ("candidate", "point", "divergence"),
     [
-        (0, [0.4, 0.5], "candidate 0 is not the baseline of the plan's space"),
+        (0, [0.4, 0.5], "candidate 0 is not the point that is checked around"),
         (1, [0.1, 0.5], "candidate 1 is not the baseline with one knob at an end"),
-        (2, [0.5, 0.5], "candidate 2 is the baseline once more"),
+        (2, [0.5, 0.5], "candidate 2 is candidate 0 once more"),
     ],
 )
 def test_verify_finds_points_that_are_no_ends(
@@ -266,6 +266,7 @@ def test_verify_finds_points_that_are_no_ends(
         asking["event"]["points"][candidate] = point
 
     tamper(run, change)
+    shutil.rmtree(run / "eval")
     assert verify(run).divergence == divergence
 
 

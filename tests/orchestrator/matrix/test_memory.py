@@ -17,10 +17,10 @@ from orchestrator.matrix.memory import (
     with_micro_batch,
 )
 from orchestrator.plan.history import find_calibration
+from tests.orchestrator.plan.conftest import entry
 
 if TYPE_CHECKING:
     from tests.conftest import Command
-    from tests.orchestrator.plan.conftest import MakeEntry
 
 GB = 1e9
 DEVICES = Devices(count=2, kind="cpu", name="some processor", threads=1, memory_bytes=1 << 30)
@@ -69,9 +69,9 @@ def test_without_a_peak_there_is_no_line() -> None:
         memory_line({})
 
 
-def ran(make_entry: "MakeEntry", objective: Objective, peak: int, **fields: Any) -> Any:
+def ran(objective: Objective, peak: int, **fields: Any) -> Any:
     settings = objective.spec.settings
-    return make_entry(
+    return entry(
         objective="nanochat",
         settings=settings,
         micro_batch_size=settings["micro_batch_size"],
@@ -80,15 +80,13 @@ def ran(make_entry: "MakeEntry", objective: Objective, peak: int, **fields: Any)
     )
 
 
-def test_peaks_are_those_of_the_same_model_however_long_it_was_trained(
-    make_entry: "MakeEntry",
-) -> None:
+def test_peaks_are_those_of_the_same_model_however_long_it_was_trained() -> None:
     history = [
-        ran(make_entry, nanochat(micro_batch_size=1, gradient_accumulation_steps=4), 100),
-        ran(make_entry, nanochat(micro_batch_size=4), 250),
-        ran(make_entry, nanochat(micro_batch_size=4, target_flops=9e10), 240),
-        ran(make_entry, nanochat(micro_batch_size=2, n_embd=64), 900),
-        ran(make_entry, nanochat(micro_batch_size=2), 900, device_name="another"),
+        ran(nanochat(micro_batch_size=1, gradient_accumulation_steps=4), 100),
+        ran(nanochat(micro_batch_size=4), 250),
+        ran(nanochat(micro_batch_size=4, target_flops=9e10), 240),
+        ran(nanochat(micro_batch_size=2, n_embd=64), 900),
+        ran(nanochat(micro_batch_size=2), 900, device_name="another"),
     ]
     assert measured_peaks(history, nanochat(), DEVICES) == ({1: 100, 4: 250}, 800)
 
@@ -110,11 +108,11 @@ def test_a_size_that_cannot_be_is_refused(objective: Objective, size: int, said:
         with_micro_batch(objective, size)
 
 
-def test_a_batch_that_fits_whole_is_said_to(make_entry: "MakeEntry") -> None:
+def test_a_batch_that_fits_whole_is_said_to() -> None:
     objective = nanochat(micro_batch_size=4)
     entries = [
-        ran(make_entry, with_micro_batch(objective, 1), 100),
-        ran(make_entry, objective, 130),
+        ran(with_micro_batch(objective, 1), 100),
+        ran(objective, 130),
     ]
     found = memory_of(objective, DEVICES, entries, {1: 2.0})
     assert found.largest == 32  # (560 - 90) / 10

@@ -179,7 +179,6 @@ def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
     [
         (("--fraction", "1.5"), "expected a number between 0 and 1, got 1.5"),
         (("--candidates", "7"), "greater than or equal to 8, got '7'"),
-        (("--run", "nowhere"), "no run 'nowhere'"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(
