@@ -9,7 +9,7 @@ from budgets.plan import Confirmation
 from budgets.state import RunState
 from budgets.stats import detectable
 from budgets.verdict import decide, winner_gain
-from orchestrator.look.next_step import MOST_SEEDS, advised, enough_seeds
+from orchestrator.look.next_step import advised
 from tests.budgets.conftest import confirmed_plan, told_of
 
 NAN = Status.NAN
@@ -48,6 +48,7 @@ def decided(plan: Any = None, **outcomes: Any) -> RunState:
         ({"generations": ALIVE, "winner": noisy(0.995, 0.05)}, "longer_evaluations", {}),
         ({"generations": ALIVE, "winner": noisy(0.995, 0.02)}, "more_seeds", {}),
         ({"generations": ALIVE, "winner": noisy(1.05, 0.02)}, "other_knobs", {}),
+        ({"generations": ALIVE, "winner": 8 * (1.0,)}, "other_knobs", {}),
         ({"baseline": 11 * (0.0,), **GO}, "other_knobs", {}),
         ({"winner": (NAN, NAN, *6 * (0.98,))}, "failures", {}),
         ({"generations": ((1.0, 1.1, NAN, 1.2), (1.0, 1.1, 1.2, 1.3)), **GO}, "failures", {}),
@@ -70,16 +71,8 @@ def test_advised_seeds_are_just_enough_by_the_noise_there_was() -> None:
     assert detectable(found.sd, seeds - 1, found.level) > 0.01
 
 
-@pytest.mark.parametrize(
-    ("winner", "seeds"),
-    [(None, None), (8 * (1.0,), None), (noisy(0.995, 0.05), None), (noisy(0.995, 0.02), 49)],
-)
-def test_more_seeds_are_advised_only_where_these_were_not_enough(winner: Any, seeds: Any) -> None:
-    assert enough_seeds(told_of(winner=winner).state) == seeds
-    assert seeds is None or seeds <= MOST_SEEDS
-
-
 def test_a_go_needs_the_seeds_that_it_needs() -> None:
     few = Confirmation(seeds=3, picking_seeds=3, luckiest=2, control_seeds=0)
     plan = confirmed_plan(confirmation=few)
-    assert enough_seeds(told_of(plan, baseline=6 * (1.0,), winner=3 * (0.98,)).state) == 5
+    state = decided(plan, baseline=6 * (1.0,), winner=3 * (0.98,))
+    assert advised(state).seeds == 5
