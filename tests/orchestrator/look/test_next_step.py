@@ -11,6 +11,7 @@ from budgets.stats import detectable
 from budgets.verdict import decide, winner_gain
 from orchestrator.look.next_step import advised
 from tests.budgets.conftest import confirmed_plan, told_of
+from tests.orchestrator.look.golden import golden
 
 NAN = Status.NAN
 KEPT, LESS, GONE = (((1.0, 1.0), (s, s)) for s in (0.98, 0.995, 1.02))
@@ -52,13 +53,17 @@ def decided(plan: Any = None, **outcomes: Any) -> RunState:
         ({"baseline": 11 * (0.0,), **GO}, "other_knobs", {}),
         ({"winner": (NAN, NAN, *6 * (0.98,))}, "failures", {}),
         ({"generations": ((1.0, 1.1, NAN, 1.2), (1.0, 1.1, 1.2, 1.3)), **GO}, "failures", {}),
-        ({**GO, "equal": 5 * (0.5,), "control": 5 * (0.5,)}, "control", {}),
     ],
 )
 def test_every_verdict_has_its_step(
     outcomes: dict[str, Any], kind: str, plan: dict[str, Any]
 ) -> None:
     assert advised(decided(confirmed_plan(**plan) if plan else None, **outcomes)).kind == kind
+
+
+def test_a_control_that_is_better_is_advised_by_its_name() -> None:
+    step = advised(golden("beaten_by_a_control").state)
+    assert (step.kind, bool(step.why)) == ("control", True)
 
 
 def test_advised_seeds_are_just_enough_by_the_noise_there_was() -> None:
