@@ -13,6 +13,7 @@ SHARED = (
     "capacity of 79.15 GiB of which 18.94 MiB is free. Process 4711 has 40.00 GiB memory in use."
 )
 PREFIXES = ("ProgramFailedError: ", "objectives.process.ProgramFailedError: ")
+PROGRAM = f"{PREFIXES[0]}exited with status 1: "
 KERNELS = "killed by signal 9 SIGKILL: the kernel ran out of memory"
 DIED = "the worker, its node or the orchestrator died"
 
@@ -31,8 +32,8 @@ ERRORS = {
             "RuntimeError: sensor: device unavailable",
             "RuntimeError: the packet's device was lost",
             "exited with status 1: RuntimeError: no NVIDIA driver, says the user",
-            "ProgramFailedError: exited with status 1: KeyError: 'xid'",
-            "ProgramFailedError: exited with status 1: ValueError: SetupError: x",
+            f"{PROGRAM}KeyError: 'xid'",
+            f"{PROGRAM}ValueError: SetupError: x",
             "objectives.api.SetupError: no data",  # as it was recorded when it was final
             "ValueError: SetupError: no data",
             "SetupErrors: no",
@@ -50,8 +51,8 @@ ERRORS = {
             "exited with status 2: Error: No such option: --momentun Did you mean --momentum?",
             "exited with status 2: Error: Missing option '--lr'.",
             "exited with status 1: FATAL Flags parsing error: Unknown command line flag 'lrr'",
-            "ProgramFailedError: exited with status 1: usage: t: error: unrecognized arguments: -m",
-            "ProgramFailedError: exited with status 1: Error: No such option: --momentun",
+            f"{PROGRAM}usage: t: error: unrecognized arguments: -m",
+            f"{PROGRAM}Error: No such option: --momentun",
         ],
         "no result was left": ["exited with 0, but no measurement.json was written"],
         "an assertion failed on the device": [f"{CUDA}device-side assert triggered"],
@@ -78,14 +79,14 @@ ERRORS = {
             "OSError: [Errno 5] Input/output error: 'x'",
             "OSError: [Errno 116] Stale file handle",
             "exited with 0, but measurement.json cannot be read: Input/output error",
-            f"{PREFIXES[0]}exited with status 1: OSError: [Errno 5] Input/output error: missing option",
+            f"{PROGRAM}OSError: [Errno 5] Input/output error: missing argument",
         ],
         "a connection failed": [
             "ConnectionResetError: [Errno 104]",
             "urllib3.exceptions.ReadTimeoutError: x",
             "requests.exceptions.ConnectionError: x",
-            "ProgramFailedError: exited with status 1: ConnectionError: x",
-            "ProgramFailedError: exited with status 1: urllib3.exceptions.ReadTimeoutError: x",
+            f"{PROGRAM}ConnectionError: x",
+            f"{PROGRAM}urllib3.exceptions.ReadTimeoutError: x",
         ],
     },
     "infrastructure": {  # the device is given up
@@ -97,7 +98,7 @@ ERRORS = {
             "RuntimeError: CUDA error: device lost",
             f"{CUDA}no CUDA-capable device is detected",
             f"{CUDA}CUDA-capable device(s) is/are busy or unavailable",
-            f"{PREFIXES[0]}exited with status 1: {CUDA}invalid value for device ordinal xid 79",
+            f"{PROGRAM}{CUDA}invalid value for device ordinal xid 79",
         ],
         "the device's driver failed": [
             "RuntimeError: Found no NVIDIA driver on your system.",
