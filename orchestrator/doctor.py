@@ -118,21 +118,22 @@ def _devices(engine: Engine) -> tuple[Offer | None, Slots | None, tuple[Finding,
 
 def _gpus() -> Iterator[Finding]:
     """Each GPU of this machine and what is on it."""
-    visible, seen = visible_gpus(), look_at_gpus()
-    if not visible:
-        chosen = "CUDA_VISIBLE_DEVICES" in os.environ and shutil.which("nvidia-smi")
-        mend = "unset CUDA_VISIBLE_DEVICES" if chosen else ""
-        yield Finding("GPU", "absent", "none that nvidia-smi names to this process", mend)
-    troubles = {
-        device: next((gpu.trouble() for gpu in seen if gpu.is_meant_by(device)), "")
+    visible, gpus = visible_gpus(), look_at_gpus()
+    used = {
+        device: next((gpu.trouble() for gpu in gpus if gpu.is_meant_by(device)), "")
         for device, _ in visible
     }
-    free = ",".join(device for device, trouble in troubles.items() if not trouble)
+    free = ",".join(device for device, trouble in used.items() if not trouble)
     for device, name in visible:
-        trouble = troubles[device]
-        mend = f"export CUDA_VISIBLE_DEVICES={free}" if trouble and free else ""
-        state: State = "absent" if trouble else "ok"
-        yield Finding(f"GPU {device}", state, f"{name}: {trouble or 'free'}", mend)
+        if trouble := used[device]:
+            mend = f"export CUDA_VISIBLE_DEVICES={free}" if free else ""
+            yield Finding(f"GPU {device}", "absent", f"{name}: {trouble}", mend)
+        else:
+            yield Finding(f"GPU {device}", "ok", f"{name}: free")
+    if not visible:
+        hides = "CUDA_VISIBLE_DEVICES" in os.environ and shutil.which("nvidia-smi")
+        mend = "unset CUDA_VISIBLE_DEVICES" if hides else ""
+        yield Finding("GPU", "absent", "none that nvidia-smi names to this process", mend)
 
 
 # Packages
@@ -225,7 +226,7 @@ def _data(condition: str, config: Config) -> Iterator[Finding]:
     objective = config.tuned
     try:
         warnings, provenance = objective.preflight(), dict(objective.provenance)
-    except SetupError as error:
+    except (SetupError, ValueError, OSError) as error:
         options = "".join(f" {shell_word(word)}" for word in config.layers.words())
         mend = _mend(str(error), config.objective, options)
         yield Finding(f"objective{of}", "missing", str(error), mend)
@@ -252,15 +253,14 @@ def _disk(config: Config, slots: Slots | None) -> Iterator[Finding]:
     """Whether runs can be written, and whether what they take is free: of the least, at least."""
     root = Path(config.runs_dir).absolute()
     there = next(path for path in (root, *root.parents) if os.path.lexists(path))
-    look, elsewhere = f"ls -ld {shell_word(str(there))}", "name another --runs-dir"
+    elsewhere = "name another --runs-dir"
     would = "" if there == root else f" ({root} would be made in it)"
-    if not there.is_dir():
-        yield Finding("writable", "missing", f"{there} is no directory", f"{look}, or {elsewhere}")
-    elif os.access(there, os.W_OK | os.X_OK):
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
         yield Finding("writable", "ok", f"{there}{would}")
     else:
-        seen = f"{there} takes no files of yours{would}"
-        yield Finding("writable", "missing", seen, f"{look}, or {elsewhere}")
+        seen = f"{there} is no directory, or takes no files of yours{would}"
+        mend = f"ls -ld {shell_word(str(there))}, or {elsewhere}"
+        yield Finding("writable", "missing", seen, mend)
     try:
         check_place(root, allow_network=config.backend.allow_network_fs)
     except ValueError as error:
@@ -307,15 +307,12 @@ def to_markdown(sections: tuple[Section, ...]) -> str:
     verdict = "Nothing that a run needs is missing" if nothing_is_missing(sections) else "Not ready"
     lines = ["# Doctor", "", f"{verdict}: {listed}.", ""]
     for section in sections:
-        rows = [
-            (
-                plain(one.item),
-                f"**{one.state}**" if one.state in ("missing", "unknown") else one.state,
-                plain(one.seen),
-            )
-            for one in section.findings
-        ]
+        rows = [(plain(one.item), _state(one), plain(one.seen)) for one in section.findings]
         fixes = [f"- {plain(one.item)}: {plain(one.mend)}" for one in section.findings if one.mend]
         lines += [f"## {section.title}", "", *table(("item", "state", "seen"), rows), "", *fixes]
         lines += [""] * bool(fixes)
     return "\n".join(lines)
+
+
+def _state(finding: Finding) -> str:
+    return f"**{finding.state}**" if finding.state in ("missing", "unknown") else finding.state

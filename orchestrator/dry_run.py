@@ -84,10 +84,8 @@ def _program(line: CommandLine, here: Mapping[str, str]) -> dict[str, Any]:
 @contextmanager
 def _environment_of(context: Context) -> Iterator[None]:
     """Within the block this process has the environment that an evaluation's has."""
-    gpu_id = None
-    if context.device == "cuda":
-        gpus = visible_gpus()
-        gpu_id = gpus[0][0] if gpus else "0"
+    gpus = [device for device, _ in visible_gpus()] or ["0"]
+    gpu_id = gpus[0] if context.device == "cuda" else None
     before = dict(os.environ)
     os.environ.update(environment_on(gpu_id, context.threads))
     try:
@@ -102,7 +100,7 @@ def imagined(root: Path, device: str, threads: int | None, offer: Offer | None =
     offer = local_offer() if offer is None else offer
     kind = ("cuda" if offer.gpus else "cpu") if device == "auto" else device
     if threads is None:
-        threads = 1 if kind == "cpu" or not offer.gpus else offer.slots("cuda").threads
+        threads = offer.slots("cuda").threads if kind == "cuda" and offer.gpus else 1
     return Context((root / DIRECTORY).absolute(), kind, threads, lambda _: None, ATTEMPT)
 
 
@@ -119,17 +117,10 @@ def knobs_given(text: str | None, space: SearchSpace) -> dict[str, float]:
         if name in values:
             raise ValueError(f"{OPTION}: {name} is given twice")
         try:
-            values[name] = value_of(knobs[name], _number(value))
+            values[name] = value_of(knobs[name], float(value))
         except ValueError as error:
-            raise ValueError(f"{OPTION}: {error}") from error
+            raise ValueError(f"{OPTION}: {part.strip()}: {error}") from error
     return values
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def to_lines(found: Mapping[str, Any]) -> Iterator[str]:

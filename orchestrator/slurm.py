@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from math import ceil
@@ -31,10 +31,9 @@ from budgets.calibration import measure
 from budgets.formatting import duration, plain, table
 from budgets.plan import Calibration, Devices
 from budgets.storage import document
-from objectives.api import SetupError
 from objectives.settings import unknown
 from orchestrator.config import Budget, Config, invalid, resolve, to_toml
-from orchestrator.matrix.campaign import Cell, campaign_name, cells_of, runs_of, terms_of
+from orchestrator.matrix.campaign import campaign_name, runs_of, terms_of
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.history import calibrations_on
 from orchestrator.plan.phase2 import foreseen
@@ -177,11 +176,7 @@ class Estimate:
 class Job:
     """One run of the export."""
 
-    name: str
-    condition: str
-    seed: int
-    control: bool
-    levels: Mapping[str, str]
+    run: ManifestRun
     config_text: str  # TOML
     slots: int  # evaluations at once
     cpus: int
@@ -190,6 +185,11 @@ class Job:
     limit_seconds: int
     max_requeues: int
     estimate: Estimate | None
+
+    @property
+    def name(self) -> str:
+        """That of the run and of its directory."""
+        return self.run.name
 
     @property
     def clock(self) -> str:
@@ -215,7 +215,6 @@ class Export:
     jobs: tuple[Job, ...]
     options: SlurmOptions
     config: Config = field(repr=False)
-    notes: tuple[str, ...] = ()  # to be known before the jobs are submitted
 
 
 def export_of(config: Config, out: Path | None = None) -> Export:
@@ -244,8 +243,7 @@ def export_of(config: Config, out: Path | None = None) -> Export:
             raise ValueError(
                 f"run {job.name}: a file of that name lies beside the runs' directories"
             )
-    export = Export(name, directory, Path.cwd(), python, jobs, options, config)
-    return replace(export, notes=tuple(_notes(export)))
+    return Export(name, directory, Path.cwd(), python, jobs, options, config)
 
 
 def _jobs(config: Config, options: SlurmOptions, directory: Path) -> Iterator[Job]:
@@ -258,7 +256,8 @@ def _jobs(config: Config, options: SlurmOptions, directory: Path) -> Iterator[Jo
         if config.search.follows is not None:  # by its directory: the job has another runs_dir
             there = find_run(config.search.follows, Path(config.runs_dir))
             own["search.from"] = str(there.absolute())
-        yield _job(config, options, directory, Cell(name, {}), name, config.search.seed, own)
+        run = ManifestRun(name=name, directory=name, condition=name, seed=config.search.seed)
+        yield _job(config, options, directory, run, own)
         return
     terms_of(config)  # refuses what the objective makes of no cell
     runs = list(runs_of(config))
@@ -270,11 +269,16 @@ def _jobs(config: Config, options: SlurmOptions, directory: Path) -> Iterator[Jo
             "campaign.controls": False,
             "campaign.conditions": [{"name": cell.name}],
         }
-        yield _job(_of_cell(config, cell), options, directory, cell, name, seed, own)
-
-
-def _of_cell(config: Config, cell: Cell) -> Config:
-    return resolve(replace(config.layers, cell=(cell.name, dict(cell.settings))))
+        own_config = resolve(replace(config.layers, cell=(cell.name, dict(cell.settings))))
+        run = ManifestRun(
+            name=name,
+            directory=name,
+            condition=cell.name,
+            seed=seed,
+            control=cell.control,
+            levels=dict(cell.levels),
+        )
+        yield _job(own_config, options, directory, run, own)
 
 
 def _shares(budget: Budget, runs: int) -> dict[str, Any]:
@@ -292,17 +296,15 @@ def _shares(budget: Budget, runs: int) -> dict[str, Any]:
     return found
 
 
-def _job(  # noqa: PLR0913, PLR0917 - what tells one job from another
+def _job(
     config: Config,
     options: SlurmOptions,
     directory: Path,
-    cell: Cell,
-    name: str,
-    seed: int,
+    run: ManifestRun,
     own: Mapping[str, Any],
 ) -> Job:
     """The job with its share of the cluster, time limit and configuration, `own` values in it."""
-    backend, is_search = config.backend, config.campaign is None
+    backend, is_search, name = config.backend, config.campaign is None, run.name
     kind: DeviceKind = "cuda" if options.gpus else "cpu"
     slots, threads = (backend.workers or 1) if is_search else 1, backend.threads or 1
     cpus = options.cpus_per_task or slots * threads
@@ -338,11 +340,7 @@ def _job(  # noqa: PLR0913, PLR0917 - what tells one job from another
         values["budget.window"] = window.until.isoformat()
     requeues = REQUEUES if is_search else 0
     return Job(
-        name=name,
-        condition=cell.name,
-        seed=seed,
-        control=cell.control,
-        levels=cell.levels,
+        run=run,
         config_text=to_toml(
             values, f"Run {name}: every value that decides it, as exported from {config.file}."
         ),
@@ -406,21 +404,18 @@ def _estimate(config: Config, devices: Devices) -> Estimate | None:
     root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
     found = calibrations_on(root, config.tuned, devices.kind) if assumed is None else []
     if assumed is not None:
-        times = Times("assumed", Calibration(assumed_seconds=assumed))
-        place = config.source("evaluation.assume_eval_seconds")
-        source = f"assumed, {assumed:g} s ({place})"
-    elif not found:
-        return None
-    else:
-        there = found[0].state.plan.devices
-        times = Times("prior", measure(found[0].state))  # the job calibrates on its own devices
+        known = Calibration(assumed_seconds=assumed)
+        source = f"assumed, {assumed:g} s ({config.source('evaluation.assume_eval_seconds')})"
+    elif found:
+        known, there = measure(found[0].state), found[0].state.plan.devices
         source = f"measured by {found[0].directory.name} on {there.count} x {there.name}"
-    known = times.calibration
-    assert known is not None
+    else:
+        return None
     if config.campaign is not None:
         return Estimate(known.p90_seconds, known.median_seconds, known.p90_seconds, source)
     plan = search_plan(config, devices, known, None, foreseen(root, config, devices.kind))
-    took = forecast_of(plan, times)
+    # The job calibrates on its own devices, so a measured time is no more than a prior one here.
+    took = forecast_of(plan, Times("prior" if assumed is None else "assumed", known))
     assert took is not None, "a time of an evaluation is known"
     return Estimate(
         3600 * (took.hours_p90 + took.long_run_hours_p90),
@@ -451,26 +446,14 @@ def files_of(export: Export) -> dict[str, str]:
             export=export, slurm=export.options, jobs=export.jobs, setup=setup, **more
         )
 
-    title, rows = plain(export.name), "\n".join(_table(export))
-    files = {
-        SUBMIT: rendered(SUBMIT),
-        "README.md": rendered("README.md", title=title, table=rows),
-    }
+    readme = rendered("README.md", title=plain(export.name), table="\n".join(_table(export)))
+    files = {SUBMIT: rendered(SUBMIT), "README.md": readme}
     for job in export.jobs:
         files[f"{job.name}/config.toml"] = job.config_text
         files[f"{job.name}/run.slurm"] = rendered("run.slurm", job=job)
-    runs = [
-        ManifestRun(
-            name=job.name,
-            directory=job.name,
-            condition=job.condition,
-            seed=job.seed,
-            control=job.control,
-            levels=dict(job.levels),
-        )
-        for job in export.jobs
-    ]
-    manifest = manifest_of_runs(export.name, "slurm", export.config.objective, runs)
+    manifest = manifest_of_runs(
+        export.name, "slurm", export.config.objective, [job.run for job in export.jobs]
+    )
     text = document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()
     return files | {MANIFEST: text}
 
@@ -494,17 +477,11 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
 
 
 def _notes(export: Export) -> Iterator[str]:
-    config = export.config
-    if not (export.python.is_file() and os.access(export.python, os.X_OK)):
+    """What is to be known before the jobs are submitted."""
+    if shutil.which(export.python) is None:
         yield f"{export.python} cannot be run here: slurm.python names the cluster's interpreter"
-    cells = () if config.campaign is None else cells_of(config)
-    every = [_of_cell(config, cell) for cell in cells] or [config]
-    yield from dict.fromkeys(said for one in every for said in _said(one))
-    if not export.options.gpus and config.backend.device == "auto":
+    if not export.options.gpus and export.config.backend.device == "auto":
         yield "backend.device is auto: the jobs run on CPUs. For one GPU each: slurm.gpus = 1"
-    window = window_of(config.budget)
-    if window is not None and window.until is None:
-        yield f"budget.window = {config.budget.window} counts from each run's own start"
     for job in export.jobs:
         if job.starts > 1:
             yield (
@@ -515,14 +492,6 @@ def _notes(export: Export) -> Iterator[str]:
             yield f"{job.name} is requeued {job.max_requeues} times at most: raise slurm.time"
 
 
-def _said(config: Config) -> Sequence[str]:
-    """What is said of the objective's data and settings before it is evaluated."""
-    try:
-        return config.tuned.preflight()
-    except (SetupError, ValueError) as error:
-        return (f"{config.objective} cannot be evaluated here: {error}",)
-
-
 def _table(export: Export) -> list[str]:
     """Every run as a row of a Markdown table."""
     columns = (">#", "run", "type", ">p90", ">limit", ">CPUs", ">GPUs")
@@ -530,7 +499,7 @@ def _table(export: Export) -> list[str]:
         (
             number,
             plain(job.name),
-            "control" if job.control else "run",
+            "control" if job.run.control else "run",
             "no estimate" if job.estimate is None else duration(job.estimate.seconds),
             job.clock,
             job.cpus,
@@ -551,7 +520,7 @@ def preview(export: Export) -> str:
     limits = sum(job.limit_seconds * job.slots for job in jobs) / 3600
     sources = dict.fromkeys(job.estimate.source for job in jobs if job.estimate)
     lines = [
-        f"# {plain(export.name)}: {len(jobs)} jobs, {sum(job.control for job in jobs)} of them "
+        f"# {plain(export.name)}: {len(jobs)} jobs, {sum(job.run.control for job in jobs)} of them "
         "controls",
         "",
         *_table(export),
@@ -559,7 +528,7 @@ def preview(export: Export) -> str:
         f"{unit}: {expected}, {limits:.3g} until the time limits.",
         "",
         *(f"- Time: {plain(source)}" for source in sources),
-        *(f"- note: {plain(note)}" for note in export.notes),
+        *(f"- note: {plain(note)}" for note in _notes(export)),
     ]
     return "\n".join(lines)
 
@@ -570,13 +539,13 @@ def as_dict(export: Export) -> dict[str, Any]:
         "name": export.name,
         "directory": str(export.directory),
         "total_runs": len(export.jobs),
-        "runs": [_as_row(job) for job in export.jobs],
+        "runs": [_row(job) for job in export.jobs],
         "files": sorted(files_of(export)),
-        "notes": list(export.notes),
+        "notes": list(_notes(export)),
     }
 
 
-def _as_row(job: Job) -> dict[str, Any]:
+def _row(job: Job) -> dict[str, Any]:
     row = asdict(job)
-    del row["config_text"]
-    return row
+    del row["run"], row["config_text"]
+    return {**job.run.model_dump(exclude={"directory", "status"}), **row}

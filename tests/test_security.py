@@ -53,12 +53,9 @@ SPHERE = (
 )
 
 
-# Code from data: what our own sources never do
+# Code from data: what our own sources never do, beyond what Ruff's rules of security refuse
 
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "joblib", "yaml"}
-CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "tempfile.mktemp"}
-ALLOWED: dict[str, set[str]] = {}
-"""Exceptions by file, each with its reason beside it. There are none."""
 
 
 def faults(source: str) -> Iterator[str]:
@@ -69,70 +66,24 @@ def faults(source: str) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
             yield str(node.module)
         if isinstance(node, ast.Call):
-            yield from _faults_of_call(ast.unparse(node.func), node)
-
-
-def _faults_of_call(name: str, call: ast.Call) -> Iterator[str]:
-    given = {k.arg: ast.unparse(k.value) for k in call.keywords}
-    if name in CALLS:
-        yield name
-    if given.get("shell", "False") != "False":
-        yield f"{name}(shell=...)"
-    if name == "torch.load" and given.get("weights_only") != "True":
-        yield name
-    if name.endswith(".load") and given.get("allow_pickle", "False") != "False":
-        yield name
-    is_started = name.startswith("subprocess.") and bool(call.args)
-    if is_started and isinstance(call.args[0], ast.Constant | ast.JoinedStr):
-        yield f"{name}(text)"
-
-
-def python_sources() -> list[Path]:
-    folders = [REPOSITORY / name for name in ("budgets", "objectives", "orchestrator", "scripts")]
-    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    return [
-        f
-        for f in files
-        if f.suffix == ".py" or f.read_bytes()[:40].startswith(b"#!/usr/bin/env python")
-    ]
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "import pickle",
-        "from pickle import loads",
-        "import dill as d",
-        "eval('1')",
-        "exec(text)",
-        "os.system('ls')",
-        "subprocess.run('ls', shell=True)",
-        "subprocess.run(f'ls {x}')",
-        "yaml.load(x); import yaml",
-        "torch.load(p)",
-        "torch.load(p, weights_only=False)",
-        "np.load(p, allow_pickle=True)",
-    ],
-)
-def test_code_that_runs_data_would_be_noticed(source: str) -> None:
-    assert list(faults(source))
-
-
-@pytest.mark.parametrize("source", ["model.eval()", "re.compile(x)", "subprocess.run(['ls', x])"])
-def test_code_that_only_looks_like_it_is_not(source: str) -> None:
-    assert not list(faults(source))
+            name = ast.unparse(node.func)
+            given = {k.arg: ast.unparse(k.value) for k in node.keywords}
+            is_loaded = name.endswith(".load") and given.get("allow_pickle", "False") != "False"
+            is_torchs = name == "torch.load" and given.get("weights_only") != "True"
+            if is_loaded or is_torchs or name in ("compile", "__import__"):
+                yield name
 
 
 def test_no_source_of_ours_runs_data() -> None:
-    sources = python_sources()
-    found = {
-        str(path.relative_to(REPOSITORY)): wrong
-        for path in sources
-        if (wrong := set(faults(path.read_text(encoding="utf-8"))))
-    }
-
+    folders = [REPOSITORY / name for name in ("budgets", "objectives", "orchestrator", "scripts")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    python = b"#!/usr/bin/env python"
+    sources = [f for f in files if f.suffix == ".py" or f.read_bytes()[:40].startswith(python)]
     assert len(sources) > 60
-    assert found == ALLOWED
+    assert not [(f, fault) for f in sources for fault in faults(f.read_text(encoding="utf-8"))]
+    bad = "import dill as d; from pickle import loads; torch.load(p); np.load(p, allow_pickle=True)"
+    assert len(list(faults(bad))) == 4
+    assert not list(faults("torch.load(p, weights_only=True); re.compile(x); model.eval()"))
 
 
 def test_no_shell_script_of_ours_evaluates_text() -> None:
@@ -535,12 +486,11 @@ def test_what_a_run_writes_is_its_owners(kind: Any, run_search: RunSearch, tmp_p
     finally:
         os.umask(mask)
 
-    files = [
-        p for p in result.directory.rglob("*") if p.is_file() and not p.name.startswith("ledger.")
-    ]
+    files = [p for p in result.directory.rglob("*") if p.is_file()]
     assert len(files) > 16 * 5
     assert {p.name for p in files if stat.S_IMODE(p.stat().st_mode) != 0o600} == set()
-    assert stat.S_IMODE((result.directory / "reports").stat().st_mode) == 0o700
+    for directory in (result.directory, result.directory / "reports"):
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
 # Forged files

@@ -181,7 +181,7 @@ class Comparison:
 
 def decisive(run: Run) -> Gain | None:
     """The winner's gain, which the verdict rests on; None: not compared yet, or never."""
-    return next((own.gain for own in run.gains if own.is_decisive), None)
+    return None if run.findings is None else run.findings.gain
 
 
 def _run(run: Run) -> dict[str, str]:

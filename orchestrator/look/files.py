@@ -19,7 +19,8 @@ from budgets.state import Batch, RunState
 from budgets.verdict import BASELINE
 from objectives.secrets import redacted, without_values
 from orchestrator.execution.files import METRICS, STARTED
-from orchestrator.look.rows import Curve, LogEnd
+from orchestrator.look.blocks import Log
+from orchestrator.look.rows import Curve
 from orchestrator.records.recorded import attempt_place
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -100,18 +101,18 @@ def heartbeat(directory: Path, place: str) -> dict[str, Any]:
     return found
 
 
-def log_end(directory: Path, places: Iterable[str]) -> LogEnd:
+def log_end(directory: Path, places: Iterable[str]) -> list[Log]:
     """The last lines of the first log with anything in it, of the attempts in those directories.
 
-    As they may be shown: without secrets, none too long.
+    As they may be shown: without secrets, none too long. Nothing where no log has a line.
     """
     for log in (f"{place}/{name}" for place in places for name in LOGS):
         said = read_end(directory, log, LOG_BYTES).decode(errors="replace")
         lines = without_values(said, os.environ).replace("\r", "\n").split("\n")
         kept = [line.rstrip() for line in lines if line.strip()][-LOG_LINES:]
         if kept:
-            return LogEnd(log, tuple(map(_shown, kept)))
-    return LogEnd("", ())
+            return [Log(log, tuple(map(_shown, kept)))]
+    return []
 
 
 def _shown(line: str) -> str:
@@ -175,17 +176,13 @@ def _wanted(state: RunState) -> Iterator[tuple[str, list[Settled]]]:
             for candidate, name in enumerate(names[:MOST_CONDITIONS]):
                 yield name, _healthy(generation, candidate)
         return
-    reference, winner, decided = (
-        state.comparison("reference"),
-        state.comparison("winner"),
-        state.decided,
-    )
+    reference, winner = state.comparison("reference"), state.comparison("winner")
     seeds = () if winner is None else winner.scores_by_seed(0)
     if reference is not None:
         own = _healthy(reference, 0)
         yield BASELINE, sorted(own, key=lambda end: end.seed not in seeds)
     if winner is not None:
-        is_go = decided is not None and decided.grade != "no_go"
+        is_go = state.decided is not None and state.decided.grade != "no_go"
         yield "recommended" if is_go else "winner", _healthy(winner, 0)
     results = [end for generation in state.completed for end in generation.results()]
     scored = [(end.score, place) for place, end in enumerate(results) if end.score is not None]

@@ -81,10 +81,6 @@ class Attempt:
     whose: str = ""  # a failure's: configuration, infrastructure, ambiguous, setup
     metrics: dict[str, float] = field(default_factory=dict)
 
-    @property
-    def in_flight(self) -> bool:
-        return self.status is None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
@@ -218,10 +214,3 @@ class Curve(NamedTuple):
     quantity: str  # `train loss`
     steps: Point
     values: Point
-
-
-class LogEnd(NamedTuple):
-    """The last lines of what a failed attempt wrote."""
-
-    place: str  # the file below the run's directory; empty: none is there
-    lines: tuple[str, ...]

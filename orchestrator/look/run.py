@@ -27,7 +27,6 @@ from budgets.proxy import Certificate, certificate
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
 from budgets.state import Attempt, Batch, Moment, RunState
-from budgets.state import Batch as Asked
 from budgets.verdict import BASELINE, INCUMBENT, Findings, findings, recommendation
 from objectives.space import SearchSpace
 from orchestrator.look import rows
@@ -132,11 +131,7 @@ class Run:
         """Each currency: spent, reserved, free and the cap. Without a cap nothing is free."""
         names = {"device time": "device-hours", "wall clock": "wall-clock hours", "money": "cost"}
         caps = self.state.accounts.caps
-        limits = {
-            "device time": caps.device_hours,
-            "wall clock": caps.hours,
-            "money": caps.cost,
-        }
+        limits = {"device time": caps.device_hours, "wall clock": caps.hours, "money": caps.cost}
         return tuple(
             rows.Balance(
                 currency=names.get(name, name),
@@ -380,11 +375,9 @@ class Run:
     @property
     def scores(self) -> list[float]:
         """Of every candidate that has one; of a run that only measures, of evaluations."""
-        return [
-            score for generation in self.state.generations for score in self.healthy(generation)
-        ]
+        return [score for one in self.state.generations for score in self.healthy(one)]
 
-    def healthy(self, generation: Asked) -> list[float]:
+    def healthy(self, generation: Batch) -> list[float]:
         """The generation's scores: of candidates, or of single evaluations (see `Generation`)."""
         if self.is_search:
             return generation.healthy
@@ -466,10 +459,7 @@ class Run:
                 comparison=_NAMES.get(kind, kind),
                 number=panel.number,
                 name=arm.name,
-                scores={
-                    **dict.fromkeys(panel.seeds[place]),
-                    **(own := panel.scores_by_seed(place)),
-                },
+                scores=dict.fromkeys(panel.seeds[place]) | (own := panel.scores_by_seed(place)),
                 settled=sum(panel.result(place, seed) is not None for seed in panel.seeds[place]),
                 mean=fmean(own.values()) if own else None,
             )

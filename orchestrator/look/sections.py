@@ -247,9 +247,8 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
     )
     for kind in kinds:
         blocks: list[Block] = [Items([plain(place) for place in kind.places])]
-        end = None if run.directory is None else log_end(run.directory, kind.places)
-        if end is not None and end.lines:
-            blocks.append(Log(end.place, end.lines))
+        if run.directory is not None:
+            blocks += log_end(run.directory, kind.places)
         yield Details(plain(f"Where: {kind.what}"), blocks)
     parts = {
         "Rules that fired": text.rules(state.fired),

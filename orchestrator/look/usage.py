@@ -51,10 +51,8 @@ def usage(run: "Run") -> Iterator[Usage]:
     used, charged = defaultdict[str, float](float), defaultdict[tuple[str, str], float](float)
     for batch in run.state.batches():
         part = _part(batch.comparison, batch.number)
-        length = sum(
-            batch.configurations[candidate].cost_factor for candidate, _ in batch.evaluations()
-        )
-        charged[part, "planned"] += 1000 * length * (run.expected_seconds or 0.0)
+        factors = (batch.configurations[place].cost_factor for place, _ in batch.evaluations())
+        charged[part, "planned"] += 1000 * sum(factors) * (run.expected_seconds or 0.0)
         for attempt in (one for tries in batch.attempts.values() for one in tries):
             if (end := attempt.settled) is None:
                 continue
@@ -87,10 +85,8 @@ def slots(run: "Run") -> Iterator[Slot]:
     steps = [one.steps for one in calibration.samples if one.steps] if calibration else []
     for attempt in state.running_attempts():
         batch = state.batch(attempt.reserved)
-        one, length = (
-            run.attempt(batch, attempt),
-            batch.configurations[attempt.reserved.candidate].cost_factor,
-        )
+        one = run.attempt(batch, attempt)
+        length = batch.configurations[one.candidate].cost_factor
         said: dict[str, Any] = {"device": device, "doing": "running"}
         if run.directory is not None and goes_on:
             said |= heartbeat(run.directory, one.place)
@@ -110,9 +106,7 @@ def slots(run: "Run") -> Iterator[Slot]:
         )
     ends = {one.slot: one.ended for one in run.ended if one.session == session}
     workers = state.opened[-1].workers if goes_on and state.opened else 0
-    idle = [slot for slot in range(workers) if slot not in rows]
-    for slot in idle:
-        ended = ends.get(slot)
-        seconds = None if ended is None else max(0.0, now - ended)
+    for slot in set(range(workers)) - rows.keys():
+        seconds = None if (ended := ends.get(slot)) is None else max(0.0, now - ended)
         rows[slot] = Slot(slot=slot, device=device, seconds=seconds)
     return (rows[slot] for slot in sorted(rows))

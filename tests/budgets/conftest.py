@@ -98,7 +98,6 @@ PICKING, FRESH, ON_RUNG = (11, 12, 13), tuple(range(21, 29)), (31, 32)
 """Seeds of a confirmation: to pick the winner on, to judge it on, and with more FLOPs."""
 
 OFF = Variant(label="synapses off", settings={"model": "gpt"})
-EQUAL = Variant(label="synapses off at equal seconds (1.5 x FLOPs)", settings={"model": "gpt"})
 LONGER = Variant(label="4 x FLOPs", settings={"factor": 4}, cost_factor=4.0)
 
 
@@ -280,11 +279,8 @@ def told_of(
     *,
     generations: Iterable[Sequence[Outcome]] = GENERATIONS,  # of each candidate, on every seed
     baseline: Sequence[Outcome] = 11 * (1.0,),  # on the picking seeds, then on the fresh ones
-    control: Sequence[Outcome] | None = None,
-    incumbent: Sequence[Outcome] | None = None,
     finalists: Mapping[str, tuple[Outcome, ...] | Outcome] | None = None,
     winner: Sequence[Outcome] | None = None,
-    equal: Sequence[Outcome] | None = None,
     rung: tuple[Sequence[Outcome], Sequence[Outcome]] | None = None,
     best: str = "average",
     metrics: Mapping[str, float] | None = None,  # of the winner's panel
@@ -301,27 +297,12 @@ def told_of(
             generations=max(3, len(generations)),
             seeds_per_candidate=1,
         )
-        plan = confirmed_plan(
-            resolved=shape,
-            caps=Caps(evaluations=shape.evaluations),
-            confirmation=confirmation(incumbent=None if incumbent is None else BETTER),
-        )
+        plan = confirmed_plan(resolved=shape, caps=Caps(evaluations=shape.evaluations))
     story = Story(plan)
     confirmed = story.state.plan.confirmation
     fresh = FRESH[: 0 if confirmed is None else confirmed.seeds]
-    arms, outcomes = [Configuration(name="baseline", point=BASE)], [baseline]
-    if incumbent is not None:
-        arms.append(Configuration(name="incumbent", point=BETTER))
-        outcomes.append(incumbent)
-    if control is not None:
-        arms.append(Configuration(name=OFF.label, point=BASE, settings=OFF.settings))
-        outcomes.append(control)
-    seeds = [(*PICKING, *fresh), *(fresh for _ in arms[1:])]
-    story.compare(
-        "reference",
-        arms,
-        [dict(zip(s, o, strict=False)) for s, o in zip(seeds, outcomes, strict=True)],
-    )
+    reference = Configuration(name="baseline", point=BASE)
+    story.compare("reference", [reference], [dict(zip((*PICKING, *fresh), baseline, strict=False))])
     for own in generations:
         story.ask(seeds=tuple(range(5, 5 + story.state.plan.resolved.seeds_per_candidate)))
         for candidate, seed in story.current.evaluations():
@@ -338,12 +319,8 @@ def told_of(
     if winner is None:
         return story
     arms = [next(arm for arm in compared if arm.name == best)]
-    outcomes = [winner]
-    if equal is not None:
-        arms.append(Configuration(name=EQUAL.label, point=BASE, settings=EQUAL.settings))
-        outcomes.append(equal)
-    scores = [dict(zip(fresh, o, strict=False)) for o in outcomes]
-    story.compare("winner", arms, scores, metrics=dict(metrics or {}))
+    scores = dict(zip(fresh, winner, strict=False))
+    story.compare("winner", arms, [scores], metrics=dict(metrics or {}))
     if rung is not None:
         arms = [
             Configuration(name=n, point=BASE, settings=LONGER.settings, cost_factor=4.0)

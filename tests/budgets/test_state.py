@@ -33,6 +33,7 @@ from budgets.events import (
 from budgets.ledger import read
 from budgets.plan import Caps, Envelope, Window
 from budgets.state import Attempt, Batch, ImpossibleEventError, apply, begin, fold, ticked
+from tests.budgets.conftest import small_plan
 from tests.ledgers import closed_batch
 
 if TYPE_CHECKING:
@@ -135,19 +136,6 @@ def test_only_a_lost_or_cancelled_evaluation_is_owed_again(story: "Story", statu
     assert len(story.current.failed) == (not again and status is not Status.OK)
 
 
-def test_results_are_in_candidate_order_whatever_order_they_came_in(
-    make_story: "MakeStory",
-) -> None:
-    story = make_story(resolved=shape(4, seeds=2), caps=Caps(evaluations=16))
-    story.ask(seeds=(9, 5))
-    keys = [(3, 5), (0, 5), (2, 9), (3, 9), (1, 9), (0, 9), (2, 5), (1, 5)]
-    for candidate, seed in keys:
-        story.evaluate(candidate, 10.0 * candidate + seed, seed=seed)
-    expected = [(c, s) for c in range(4) for s in (9, 5)]
-    assert [(r.candidate, r.seed) for r in story.current.results()] == expected
-    assert story.current.closed
-
-
 def test_a_calibration_is_finished_when_it_is_evaluated(
     make_story: "MakeStory",
 ) -> None:
@@ -208,8 +196,15 @@ ASKED = GenerationAsked(generation=1, points=((0.0,),), seeds=(5,))
 TOLD = GenerationTold(generation=0, digest="d", mean=(0.5,), sigma=0.1, axis_ratio=1.0)
 
 
+CAPS = Caps(evaluations=8, device_hours=1.0, window=Window(hours=9))
+
+
 def reservation(**fields: Any) -> Reserved:
     return replace(RESERVATION, **fields)
+
+
+def amended(**caps: float) -> Amended:
+    return Amended(caps=CAPS.model_copy(update=caps), generations=2, reason="so")
 
 
 @pytest.mark.parametrize(
@@ -239,15 +234,21 @@ def reservation(**fields: Any) -> Reserved:
         (TOLD, "told before every evaluation is settled"),
         (replace(TOLD, generation=1), "generation 1 is not the one in progress"),
         (ASKED, "generation 0 is not told yet"),
+        (replace(ASKED, generation=2), "generation 0 is not told yet"),
+        (Planned(plan=small_plan()), "a run has one plan"),
+        (amended(evaluations=1), "1 evaluation cannot pay for 2 generations"),
+        (amended(device_hours=0.001), "more device time is spent or reserved"),
+        (amended(cost=1.0), "the run began without a price"),
         (DONE, "attempts are still running"),
     ],
 )
-def test_an_event_that_cannot_follow_is_refused_by_record(
+def test_an_event_that_cannot_follow_is_refused_by_record_and_changes_nothing(
     make_story: "MakeStory", event: Event, why: str
 ) -> None:
-    story = make_story(caps=Caps(evaluations=8, device_hours=1.0))
+    story = make_story(caps=CAPS)
     two_in_flight(story)
-    before, number = story.state, len(story.records)
+    before, number = deepcopy(story.state), len(story.records)
+    story.elapsed_ms = 1234  # time that a refused record shows is forgotten with it
     with pytest.raises(ImpossibleEventError, match=why) as refusal:
         story.say(event)
     place = f"record {number} at byte {100 * number} ({event.kind}) cannot follow"
@@ -444,37 +445,6 @@ def test_a_time_of_day_that_is_none_is_refused_by_record(
     with pytest.raises(ImpossibleEventError, match=r"record 2 at byte 100 \(opened\)"):
         apply(story.state, record)
     assert story.state == before
-
-
-def impossible_after_half_a_run(story: "Story") -> list[Event]:
-    """One event of every kind that a run with an attempt in flight cannot take."""
-    caps = story.state.plan.caps
-    return [
-        Planned(plan=story.state.plan),
-        ASKED,
-        replace(ASKED, generation=2),
-        reservation(attempt=2),
-        reservation(reserve_ms=10**9),
-        settlement(reservation()),
-        settlement(reservation(candidate=0, attempt=2), score=None),
-        TOLD,
-        Amended(caps=caps.model_copy(update={"evaluations": 1}), generations=2, reason="so"),
-        Amended(caps=caps.model_copy(update={"device_hours": 0.001}), generations=2, reason="so"),
-        Amended(caps=caps.model_copy(update={"cost": 1.0}), generations=2, reason="so"),
-        DONE,
-    ]
-
-
-def test_no_refused_event_changes_anything_at_all(make_story: "MakeStory") -> None:
-    caps = Caps(evaluations=8, device_hours=1.0, window=Window(hours=9))
-    story = make_story(caps=caps)
-    two_in_flight(story)
-    before = deepcopy(story.state)
-    story.elapsed_ms = 1234  # time that a refused record shows is forgotten with it
-    for event in impossible_after_half_a_run(story):
-        with pytest.raises(ImpossibleEventError):
-            story.say(event)
-        assert story.state == before, event.kind
 
 
 def test_no_event_refused_after_the_end_changes_anything_at_all(make_story: "MakeStory") -> None:

@@ -3,7 +3,6 @@
 As a program's entry, `main` does to its process what a careless training script may do.
 """
 
-import ctypes
 import os
 import random
 import signal
@@ -49,12 +48,6 @@ def fork_and_linger(attempt: Attempt, device: str, threads: int) -> int:
 
 def leave(attempt: Attempt, _device: str, _threads: int) -> int:
     sys.exit(0)
-
-
-def segfault(attempt: Attempt, device: str, threads: int) -> int:
-    if "gen_0000/cand_0003" in str(attempt.directory):
-        ctypes.string_at(0)
-    return trainer.main(attempt, device, threads)
 
 
 def killed(attempt: Attempt, device: str, threads: int) -> int:

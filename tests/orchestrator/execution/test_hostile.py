@@ -180,13 +180,6 @@ def test_a_measurement_that_is_no_file_of_its_own_is_refused(
     assert cause in outcome.cause
 
 
-def test_a_measurement_nested_without_end_is_refused(make_attempt: Make, run: Run) -> None:
-    content = '{"attempt_id": "ID", "status": "ok", "measurement": ' + "[" * 100_000
-    outcome = run(make_attempt("write", content=content))
-    assert outcome.status is Status.ERROR
-    assert "measurement.json is not valid" in outcome.cause
-
-
 def test_a_summary_that_is_a_link_is_not_read(make_attempt: Make, tmp_path: Path) -> None:
     attempt = make_attempt()
     elsewhere = tmp_path / "elsewhere"

@@ -49,7 +49,7 @@ def test_what_slots_did_adds_up(name: str) -> None:
 def test_a_slot_does_one_thing_for_as_long_as_it_is_in_flight(name: str) -> None:
     for run in moments(name):
         busy = [slot for slot in run.slots if slot.doing != "idle"]
-        in_flight = {one.place: one for one in run.attempts if one.in_flight}
+        in_flight = {one.place: one for one in run.attempts if one.status is None}
         assert {slot.place for slot in busy} == in_flight.keys()
         assert len({slot.slot for slot in run.slots}) == len(run.slots)
         assert all(slot.seconds is None or slot.seconds > 0.9 for slot in run.slots)
@@ -73,8 +73,10 @@ def _pipe(path: Path) -> None:
 def test_a_heartbeat_is_believed_as_far_as_it_can_be(
     spoil: Callable[[Path], None] | None, tmp_path: Path
 ) -> None:
-    run = next(run for run in moments("go", tmp_path) if any(one.in_flight for one in run.attempts))
-    place = tmp_path / next(one.place for one in run.attempts if one.in_flight)
+    run = next(
+        run for run in moments("go", tmp_path) if any(one.status is None for one in run.attempts)
+    )
+    place = tmp_path / next(one.place for one in run.attempts if one.status is None)
     place.mkdir(parents=True)
     (place / STARTED).write_text('{"device": "' + "a" * 500 + '"}')
     (place / METRICS).write_bytes(b"\n".join([b"x" * files.HEARTBEAT_BYTES, *BEATS, b'{"st']))
@@ -106,8 +108,9 @@ def test_curves_and_logs_are_bounded_and_hide_secrets(
         assert len(curve.steps) <= files.CURVE_POINTS
         assert curve.steps[-1] == 1000
     places = [str(path.relative_to(tmp_path)) for path in tmp_path.glob("eval/*/*/*")]
-    shown = files.log_end(tmp_path, ["eval/absent", *places])
-    assert shown.place.endswith("stderr.txt")
+    assert files.log_end(tmp_path, ["eval/absent"]) == []
+    (shown,) = files.log_end(tmp_path, ["eval/absent", *places])
+    assert shown.where.endswith("stderr.txt")
     assert "***" in shown.lines[-1]
     assert not any(bad in line for bad in ("hunter2", "\x1b") for line in shown.lines)
     assert max(map(len, shown.lines)) <= files.LOG_CHARACTERS

@@ -86,19 +86,3 @@ def test_a_machine_that_lists_no_mounts_is_believed() -> None:
 
 def test_this_machines_own_mounts_are_read() -> None:
     assert file_system(Path("/proc/self").absolute()) == "proc"
-
-
-# By the command line
-
-PHASE1 = (
-    *("phase1", "--tier", "min", "--objective", "sphere", "--executor", "inline"),
-    *("--workers", "1", "--assume-eval-seconds", "1"),
-)
-
-
-@pytest.fixture
-def on_nfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel says that the test's directory is on NFS."""
-    listing = tmp_path / "mountinfo"
-    listing.write_text(f"22 1 8:1 / / rw - ext4 x rw\n40 22 0:40 / {tmp_path} rw - nfs4 x rw\n")
-    monkeypatch.setattr(files, "MOUNTS", listing)

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Concluded, Reserved, Settled, Status
+from budgets.events import Concluded, Status
 from budgets.ledger import LEDGER, Ledger
 from budgets.state import ImpossibleEventError
 from orchestrator.execution.api import Attempt, EngineError
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.processes import this_owner
 from orchestrator.look.reports import rebuild
-from orchestrator.records.recorded import Result, attempt_place
+from orchestrator.records.recorded import Result
 from orchestrator.run.files import PlanChangedError, open_run
 from orchestrator.run.session import system_clock
-from tests.executors import Which, ending, failing, is_first
-from tests.ledgers import cut, events_of, state_of
+from tests.executors import Which, ending, failing
+from tests.ledgers import cut, state_of
 from tests.orchestrator.conftest import NOISY
 
 RunSearch = Callable[..., Result]
@@ -41,42 +41,6 @@ def copy_run(run: Path, root: Path) -> Path:
     """The run and its calibration in another place."""
     shutil.copytree(run.parent.parent, root, dirs_exist_ok=True)
     return root / run.relative_to(run.parent.parent)
-
-
-@pytest.mark.parametrize(
-    ("half_of_the_next", "evaluations_gone", "records"),
-    [
-        pytest.param(
-            *(torn, gone, records),
-            id=f"{records}-{'torn' if torn else 'clean'}{', evaluations gone' if gone else ''}",
-            marks=() if torn + gone == records % 3 else pytest.mark.slow,
-        )
-        for records in range(RECORDS)
-        for torn, gone in ((False, False), (False, True), (True, True))
-    ],
-)
-def test_a_run_cut_after_any_record_ends_like_the_one_that_was_never_cut(
-    half_of_the_next: bool,
-    evaluations_gone: bool,
-    records: int,
-    finished: Path,
-    tmp_path: Path,
-    run_search: RunSearch,
-    found: Found,
-) -> None:
-    run = copy_run(finished, tmp_path)
-    cut(run, records, half_of_the_next=half_of_the_next)
-    if evaluations_gone or records == 0:
-        shutil.rmtree(run / "eval")
-
-    result = run_search(tmp_path, **NOISY)
-
-    assert found(run) == found(finished)
-    assert result.ruling.decision == "done"
-    state = result.state
-    assert not state.accounts.holds
-    settled = [e for e in events_of(run) if isinstance(e, Settled) and e.status.final]
-    assert len({(e.generation, e.candidate, e.seed) for e in settled}) == len(settled) == 16
 
 
 def test_a_finished_run_is_only_read_when_the_command_is_repeated(
@@ -110,53 +74,6 @@ def files(path: Path) -> list[Path]:
     return sorted(path.rglob("*")) if path.is_dir() else [path]
 
 
-def test_an_evaluation_that_finished_unheard_is_adopted_not_paid_again(
-    finished: Path, tmp_path: Path, run_search: RunSearch
-) -> None:
-    run = copy_run(finished, tmp_path)
-    last_reservation = max(n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved))
-    cut(run, last_reservation + 1)
-
-    result = run_search(tmp_path, **NOISY)
-
-    last = result.state.generations[-1].results()[-1]
-    assert last.recovered
-    assert last.attempt == 1
-
-
-def test_an_older_copy_of_the_ledger_pays_for_nothing_that_is_still_on_disk(
-    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
-) -> None:
-    run = copy_run(finished, tmp_path)
-    cut(run, 12)  # four settled, the fifth reserved
-    before = {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")}
-
-    state = run_search(tmp_path, **NOISY).state
-
-    assert {p: p.stat().st_mtime_ns for p in run.glob("eval/*/*/*/summary.json")} == before
-    assert len(before) == 16
-    assert found(run) == found(finished)
-    assert sum(r.recovered for g in state.generations for r in g.results()) == 12
-
-
-def test_an_evaluation_that_vanished_is_charged_in_full_and_run_again(
-    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
-) -> None:
-    run = copy_run(finished, tmp_path)
-    number = max(n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved))
-    reserved = events_of(run)[number]
-    assert isinstance(reserved, Reserved)
-    cut(run, number + 1)
-    shutil.rmtree(run / "eval" / attempt_place(reserved))
-
-    state = run_search(tmp_path, **NOISY).state
-
-    tries = state.generations[-1].attempts[reserved.candidate, reserved.seed]
-    assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
-    assert state.accounts.lost_ms == reserved.reserve_ms
-    assert found(run) == found(finished)
-
-
 @pytest.mark.parametrize("records", [12, RECORDS], ids=["begun", "concluded"])
 def test_another_plan_in_a_used_directory_is_refused_and_says_what_differs(
     finished: Path, tmp_path: Path, run_search: RunSearch, records: int
@@ -185,26 +102,6 @@ def losing(which: Which) -> Engine:
     """Loses such attempts, as a dying node would."""
     lost = (Status.LOST, "its node died")
     return ending(lambda attempt: lost if which(attempt) else None, on_disk=False)
-
-
-def test_attempts_lost_to_the_infrastructure_are_tried_again_and_change_nothing(
-    finished: Path, tmp_path: Path, run_search: RunSearch, found: Found
-) -> None:
-    engine = losing(lambda attempt: attempt.seed % 2 == 0 and is_first(attempt))
-    state = run_search(tmp_path, **NOISY, engine=engine).state
-
-    lost = [
-        t
-        for g in state.generations
-        for tries in g.attempts.values()
-        for t in tries
-        if t.settled is not None and t.settled.status is Status.LOST
-    ]
-    assert lost
-    assert (
-        found(tmp_path / "phase1" / finished.name)["generations"] == found(finished)["generations"]
-    )
-    assert state.accounts.evaluations == 16
 
 
 def test_a_calibration_that_a_cap_stopped_does_not_stop_the_next_one(
@@ -267,9 +164,3 @@ def test_the_engine_failing_loses_nothing(
     assert (
         found(tmp_path / "phase1" / finished.name)["generations"] == found(finished)["generations"]
     )
-
-
-def test_the_state_in_memory_is_what_the_ledger_says(tmp_path: Path, run_search: RunSearch) -> None:
-    result = run_search(tmp_path, **NOISY)
-
-    assert result.state == state_of(result.directory)

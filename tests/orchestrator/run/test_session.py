@@ -1,13 +1,11 @@
 """Sessions that take a run up: full disks, clocks, ledgers of an older schema."""
 
-import errno
 import os
 import shutil
 import stat
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +14,7 @@ import pytest
 
 from budgets import storage
 from budgets.events import Event, GenerationAsked, Status
-from budgets.ledger import HEAD, LEDGER, LOCK, Clock, LedgerStorageError, read
+from budgets.ledger import HEAD, LEDGER, LOCK
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
@@ -39,9 +37,6 @@ RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
 Cut = Callable[..., None]
 
-GOLDEN = Path(__file__).parents[2] / "golden"
-
-
 # Forks
 
 
@@ -49,10 +44,6 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 def root(run: Path) -> Path:
     """Where a finished run of tier min and its calibration are."""
     return run.parent.parent
-
-
-def names(root: Path) -> list[str]:
-    return sorted(p.name for p in (root / "phase1").iterdir())
 
 
 def test_a_default_that_is_asked_for_is_not_what_the_run_was_begun_with(
@@ -114,30 +105,6 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
     assert verify(run).divergence is None
 
 
-@pytest.mark.parametrize("records", [2, 5, 20, 38])
-def test_a_disk_that_breaks_ends_the_session_and_loses_nothing_acknowledged(
-    run: Path, root: Path, run_search: RunSearch, found: Found, records: int
-) -> None:
-    class Broken(storage.Disk):
-        syncs = 0
-
-        def sync(self, handle: int) -> None:
-            if os.fstat(handle).st_ino == (run / LEDGER).stat().st_ino:
-                Broken.syncs += 1
-                if Broken.syncs == records:
-                    raise OSError(errno.EIO, os.strerror(errno.EIO))
-                assert Broken.syncs < records, "no second attempt"
-            super().sync(handle)
-
-    whole = found(run)
-    shutil.rmtree(run)
-    with pytest.raises(LedgerStorageError, match=r"Input/output error.*repeat the command"):
-        run_search(root, **NOISY, storage=Broken())
-    assert len(read(run / LEDGER).records) in (records - 1, records)
-    run_search(root, **NOISY)
-    assert found(run) == whole
-
-
 def test_a_run_is_its_owners_alone(tmp_path: Path, run_search: RunSearch) -> None:
     umask = os.umask(0o022)
     try:
@@ -149,25 +116,6 @@ def test_a_run_is_its_owners_alone(tmp_path: Path, run_search: RunSearch) -> Non
 
 
 # Deadlines
-
-
-@dataclass
-class Turning:
-    """A clock that goes on by so many seconds with every look at its monotonic side."""
-
-    step: float
-    seconds: float = 0.0
-
-    def monotonic(self) -> float:
-        self.seconds += self.step
-        return self.seconds
-
-    def now(self) -> datetime:
-        return datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
-
-    @property
-    def clock(self) -> Clock:
-        return Clock(self.monotonic, self.now)
 
 
 def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_from_0(

@@ -1,13 +1,12 @@
 """What is tried again elsewhere, and whom a failure is blamed on in the end."""
 
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from budgets.events import Event, Reserved, Settled, Status
+from budgets.events import Reserved, Status
 from budgets.state import Attempt as Recorded
 from budgets.state import RunState
 from orchestrator.execution.api import Attempt, Slots
@@ -19,7 +18,7 @@ from orchestrator.records.recorded import Result, attempt_place
 from orchestrator.run.attempts import avoided, before
 from orchestrator.verify import verify
 from tests.executors import ending
-from tests.ledgers import cut, events_of, state_of
+from tests.ledgers import events_of, state_of
 from tests.simulation.session import SimulatedEngine
 
 RunSearch = Callable[..., Result]
@@ -93,15 +92,6 @@ def test_a_failure_is_tried_again_once_if_it_may_have_been_the_machines(
     assert verify(result.directory).divergence is None
 
 
-def test_a_failure_that_was_excused_is_settled_once(tmp_path: Path, run_search: RunSearch) -> None:
-    run = run_search(tmp_path, engine=scripted([BROKEN]), **QUICK).directory
-    cut(run, len(events_of(run)) - 1)  # all but its conclusion
-
-    state = run_search(tmp_path, engine=scripted([BROKEN]), **QUICK).state
-
-    assert told(state) == [LOST, OK]
-
-
 # Cut anywhere
 
 EVENTFUL: Ends = [BROKEN, KILLED]
@@ -113,36 +103,6 @@ def eventful(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) ->
     """A run one of whose evaluations is lost, and then tried elsewhere."""
     root = tmp_path_factory.mktemp("run")
     return run_search(root, engine=scripted(EVENTFUL), **NOISY).directory
-
-
-@pytest.mark.parametrize("evaluations_gone", [False, True])
-@pytest.mark.parametrize("share", [n / 8 for n in range(1, 8)])
-def test_a_run_cut_between_tries_ends_like_the_one_that_was_never_cut(
-    share: float,
-    evaluations_gone: bool,
-    eventful: Path,
-    tmp_path: Path,
-    run_search: RunSearch,
-    found: Found,
-) -> None:
-    run = tmp_path / eventful.relative_to(eventful.parent.parent)
-    shutil.copytree(eventful.parent.parent, tmp_path, dirs_exist_ok=True)
-    before = events_of(run)
-    cut(run, round(share * len(before)))
-    if evaluations_gone:
-        shutil.rmtree(run / "eval")
-
-    run_search(tmp_path, engine=scripted(EVENTFUL), **NOISY)
-
-    assert found(run) == found(eventful)
-    assert verify(run).divergence is None
-    if not evaluations_gone:  # nothing is paid again: what was tried is taken up as it was
-        assert tried(events_of(run)) == tried(before)
-
-
-def tried(recorded: list[Event]) -> list[tuple[Any, ...]]:
-    ends = [event for event in recorded if isinstance(event, Settled)]
-    return [(e.generation, e.candidate, e.attempt, e.status, e.retry, e.seconds) for e in ends]
 
 
 def test_what_a_try_is_of_and_avoids_follow_from_the_ledger(eventful: Path) -> None:
@@ -201,14 +161,4 @@ def test_the_second_try_is_made_on_another_device(tmp_path: Path, run_search: Ru
     assert first is not None
     assert second is not None
     assert {first.device, second.device} == {"GPU-a", "GPU-b"}
-    assert verify(result.directory).divergence is None
-
-
-def test_an_objective_that_segfaults_is_tried_once_more_and_then_blamed(
-    tmp_path: Path, run_search: RunSearch, rude: Rude
-) -> None:
-    result = run_search(tmp_path, engine=rude("segfault"), **QUICK)
-
-    assert told(result.state) == [(Status.ERROR, True), (Status.ERROR, False)]
-    assert result.state.generations[0].failed[0].cause == SEGFAULT[1]
     assert verify(result.directory).divergence is None
