@@ -167,11 +167,6 @@ def table_of(caption: str, rows: Iterable[Mapping[str, object]]) -> list[Table]:
     return [Table(caption, list(own[0]), [list(row.values()) for row in own])] if own else []
 
 
-def yes_or_no(is_met: bool) -> str:
-    """A cell that says whether a condition is met."""
-    return "yes" if is_met else "**no**"
-
-
 def ruler(baseline: float, recommended: float | None) -> str:
     """Places in a knob's range, 0 to 1, before and after: `···○··●····`, as a table's cell."""
     marks = ["·"] * 11

@@ -7,7 +7,7 @@ from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
 from budgets.proxy import LEAST_CANDIDATES, Certificate
 from budgets.stats import Gain, better, sd_interval
 from budgets.verdict import Findings
-from orchestrator.look.blocks import Block, Heading, Items, Table, Text, table_of, yes_or_no
+from orchestrator.look.blocks import Block, Heading, Items, Table, Text, table_of
 from orchestrator.look.rows import NamedGain
 
 # A search that is compared with the baseline
@@ -38,35 +38,26 @@ def gains_table(gains: Sequence[NamedGain]) -> list[Table]:
     return table_of(f"Gains on seeds that both have; each end with {sure} confidence", rows)
 
 
-def gain_lines(found: Findings) -> Iterator[str]:
-    """What could have been seen on fresh seeds, and what chance would show."""
-    if found.gain is None:
-        yield _nothing_compared(found)
-    else:
-        yield from _detectable_line(found.gain, found.asked)
-    if by_chance := chance_line(found):
-        yield by_chance
+def seen_line(found: Findings) -> str:
+    """What could have been seen on fresh seeds; empty where too few pairs say it.
 
-
-def _nothing_compared(found: Findings) -> str:
-    if found.grade is not None:
-        return "No finalist has a score on fresh seeds: nothing was compared with the baseline."
-    if found.finalists:
-        return "The winner has not been compared with the baseline on fresh seeds yet."
-    return "Nothing has been compared with the baseline on fresh seeds yet."
-
-
-def _detectable_line(gain: Gain, asked: float) -> Iterator[str]:
-    """The detectable gain and, as it rests on few pairs, how well it is known itself."""
+    The detectable gain rests on few pairs: how well it is known is said with it.
+    """
+    gain = found.gain
+    if gain is None:
+        if found.grade is not None:
+            return "No finalist has a score on fresh seeds: nothing was compared with the baseline."
+        what = "The winner has not" if found.finalists else "Nothing has"
+        return f"{what} been compared with the baseline on fresh seeds yet."
     if gain.detectable is None or gain.sd is None:
-        return
+        return ""
+    asked = f"A Go asks for {percent(found.asked)}."
     if gain.sd == 0:
-        yield f"The pairs do not differ, so any gain would show. A Go asks for {percent(asked)}."
-        return
+        return f"The pairs do not differ, so any gain would show. {asked}"
     low, high = (gain.detectable * sd / gain.sd for sd in sd_interval(gain.sd, gain.pairs))
-    yield (
+    return (
         f"Detectable gain at 80 % power on {gain.pairs} pairs with this noise: "
-        f"{gain.detectable:.2%} (95%: {low:.2%} to {high:.2%}). A Go asks for {percent(asked)}."
+        f"{gain.detectable:.2%} (95%: {low:.2%} to {high:.2%}). {asked}"
     )
 
 
@@ -94,7 +85,7 @@ def conditions_table(found: Findings) -> list[Table]:
     rows = (
         {
             "a Go needs": "long run, to persist" if one.rule == "rung" else one.rule,
-            "met": yes_or_no(one.met),
+            "met": "yes" if one.met else "**no**",
             "observed": plain(one.evidence),
         }
         for one in found.conditions
@@ -193,9 +184,6 @@ def proxy_blocks(label: str, own: Certificate | None) -> Iterator[Block]:
         shares = (own.top_half, own.top_quarter, own.seconds_ratio)
         half, quarter, time = ("-" if share is None else f"{share:.0%}" for share in shares)
         cells = {
-            ">tau-b": "-" if own.tau is None else f"{own.tau:.2f}",
-            "interval": "-" if own.lower is None else f"{own.lower:.2f} to {own.upper:.2f}",
-            "agree": yes_or_no(own.holds),
             ">top half": half,
             ">top quarter": quarter,
             ">mean error": number(own.error, 3),
@@ -203,4 +191,4 @@ def proxy_blocks(label: str, own: Certificate | None) -> Iterator[Block]:
             ">time": time,
         }
         caption = "Short and full evaluations of the same candidates"
-        yield Table(caption, list(cells), [list(cells.values())])
+        yield from table_of(caption, [cells])

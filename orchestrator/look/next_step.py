@@ -6,10 +6,10 @@ from typing import Any, Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.formatting import command, percent, quoted, rounded_up, sentence_case
-from budgets.plan import Plan, Thresholds
+from budgets.plan import Plan
 from budgets.rules import Reading
 from budgets.state import RunState
-from budgets.stats import Gain, detectable
+from budgets.stats import detectable
 from budgets.tiers import TIERS
 from budgets.verdict import Findings, average_gain, control_gains, rung, rung_gain, winner_gain
 from objectives import secrets
@@ -206,37 +206,20 @@ def _below_noise(state: RunState) -> Step:
     found, limits = winner_gain(state), state.plan.thresholds
     if found is None or found.sd is None:
         return Step("other_knobs")
-    asked = percent(limits.go_gain)
-    if _would_have_shown(found, limits):
+    assert found.upper is not None, "it is known wherever the spread is"
+    assert found.detectable is not None, "so is this"
+    asked, least = percent(limits.go_gain), limits.go_seeds
+    if found.pairs >= least and min(found.upper, found.detectable) <= limits.go_gain:
         why = f"a gain of {asked} would have been seen, so more seeds will not help"
         return Step("other_knobs", why)
-    seeds = enough_seeds(state)
+    counts = range(max(found.pairs + 1, least), MOST_SEEDS + 1)
+    enough = (n for n in counts if detectable(found.sd, n, found.level) <= limits.go_gain)
+    seeds = next(enough, None)
     if seeds is None:
         why = f"the noise hides a gain of {asked}, and seeds differ less there"
         return Step("longer_evaluations", why)
     why = f"on about {seeds}, by the noise of these, a gain of {asked} would be seen"
     return Step("more_seeds", why, seeds)
-
-
-def _would_have_shown(found: Gain, limits: Thresholds) -> bool:
-    """Whether a gain as large as asked would have been seen on the seeds that there were."""
-    assert found.upper is not None, "it is known wherever the spread is"
-    assert found.detectable is not None, "so is this"
-    is_enough = found.pairs >= limits.go_seeds
-    return is_enough and min(found.upper, found.detectable) <= limits.go_gain
-
-
-def enough_seeds(state: RunState) -> int | None:
-    """The number of seeds on which a gain as large as asked would be seen by the present noise.
-
-    None where these were enough for that, or no number up to MOST_SEEDS is.
-    """
-    found, limits = winner_gain(state), state.plan.thresholds
-    if found is None or found.sd is None or _would_have_shown(found, limits):
-        return None
-    counts = range(max(found.pairs + 1, limits.go_seeds), MOST_SEEDS + 1)
-    enough = (n for n in counts if detectable(found.sd, n, found.level) <= limits.go_gain)
-    return next(enough, None)
 
 
 def after_the_verdict(run: Run, found: Findings) -> NextStep:

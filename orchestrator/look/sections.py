@@ -39,9 +39,9 @@ from orchestrator.look.document import flat
 from orchestrator.look.evidence import (
     check_blocks,
     conditions_table,
-    gain_lines,
     gains_table,
     proxy_blocks,
+    seen_line,
 )
 from orchestrator.look.files import log_end, measured_in
 from orchestrator.look.next_step import beginning, named
@@ -94,7 +94,8 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     elif run.plan.phase == "check":
         yield from check_blocks(run.check)
     elif run.findings is not None:
-        yield Items(list(gain_lines(run.findings)))
+        if seen := seen_line(run.findings):
+            yield Text(seen)
         yield from gains_table(run.gains)
         yield from _shown(figures, "gains")
         yield from _folded("What a Go needs", conditions_table(run.findings))

@@ -14,7 +14,6 @@ from orchestrator.look.blocks import (
     Table,
     Text,
     ruler,
-    yes_or_no,
 )
 
 HOSTILE = (
@@ -33,7 +32,7 @@ def hostile_answer() -> Answer:
 def every_block() -> list[Block]:
     rows: list[list[object]] = [
         [MARKED, 3, ruler(0.2, 0.9)],
-        ["b", yes_or_no(False), ruler(1.7, None)],
+        ["b", "**no**", ruler(1.7, None)],
     ]
     return [
         Heading(MARKED),

@@ -9,8 +9,9 @@ from budgets.plan import Confirmation
 from budgets.state import RunState
 from budgets.stats import detectable
 from budgets.verdict import decide, winner_gain
-from orchestrator.look.next_step import MOST_SEEDS, advised, enough_seeds
+from orchestrator.look.next_step import advised
 from tests.budgets.conftest import confirmed_plan, told_of
+from tests.orchestrator.look.golden import golden
 
 NAN = Status.NAN
 KEPT, LESS, GONE = (((1.0, 1.0), (s, s)) for s in (0.98, 0.995, 1.02))
@@ -48,16 +49,21 @@ def decided(plan: Any = None, **outcomes: Any) -> RunState:
         ({"generations": ALIVE, "winner": noisy(0.995, 0.05)}, "longer_evaluations", {}),
         ({"generations": ALIVE, "winner": noisy(0.995, 0.02)}, "more_seeds", {}),
         ({"generations": ALIVE, "winner": noisy(1.05, 0.02)}, "other_knobs", {}),
+        ({"generations": ALIVE, "winner": 8 * (1.0,)}, "other_knobs", {}),
         ({"baseline": 11 * (0.0,), **GO}, "other_knobs", {}),
         ({"winner": (NAN, NAN, *6 * (0.98,))}, "failures", {}),
         ({"generations": ((1.0, 1.1, NAN, 1.2), (1.0, 1.1, 1.2, 1.3)), **GO}, "failures", {}),
-        ({**GO, "equal": 5 * (0.5,), "control": 5 * (0.5,)}, "control", {}),
     ],
 )
 def test_every_verdict_has_its_step(
     outcomes: dict[str, Any], kind: str, plan: dict[str, Any]
 ) -> None:
     assert advised(decided(confirmed_plan(**plan) if plan else None, **outcomes)).kind == kind
+
+
+def test_a_control_that_is_better_is_advised_by_its_name() -> None:
+    step = advised(golden("beaten_by_a_control").state)
+    assert (step.kind, bool(step.why)) == ("control", True)
 
 
 def test_advised_seeds_are_just_enough_by_the_noise_there_was() -> None:
@@ -70,16 +76,8 @@ def test_advised_seeds_are_just_enough_by_the_noise_there_was() -> None:
     assert detectable(found.sd, seeds - 1, found.level) > 0.01
 
 
-@pytest.mark.parametrize(
-    ("winner", "seeds"),
-    [(None, None), (8 * (1.0,), None), (noisy(0.995, 0.05), None), (noisy(0.995, 0.02), 49)],
-)
-def test_more_seeds_are_advised_only_where_these_were_not_enough(winner: Any, seeds: Any) -> None:
-    assert enough_seeds(told_of(winner=winner).state) == seeds
-    assert seeds is None or seeds <= MOST_SEEDS
-
-
 def test_a_go_needs_the_seeds_that_it_needs() -> None:
     few = Confirmation(seeds=3, picking_seeds=3, luckiest=2, control_seeds=0)
     plan = confirmed_plan(confirmation=few)
-    assert enough_seeds(told_of(plan, baseline=6 * (1.0,), winner=3 * (0.98,)).state) == 5
+    state = decided(plan, baseline=6 * (1.0,), winner=3 * (0.98,))
+    assert advised(state).seeds == 5
