@@ -179,8 +179,8 @@ def gain(scores: Mapping[int, float], reference: Mapping[int, float], level: flo
 
 def better(share: float) -> str:
     """`1.3% better`, `0.204% worse`, `no better`: three digits, so no limit is met by rounding."""
-    size = round(100 * abs(share), 3)
-    if size == 0:
+    size = 100 * abs(share)
+    if round(size, 3) == 0:
         return "no better"
     digits = f"{size:.3g}" if size < 1000 else f"{size:.0f}"
     return f"{digits}% {'worse' if share < 0 else 'better'}"

@@ -9,6 +9,7 @@ from scipy import stats
 
 from budgets.stats import (
     believed,
+    better,
     centred_error,
     chance,
     chance_of,
@@ -236,3 +237,8 @@ def test_the_share_of_the_best_is_counted_from_the_lowest(k: int, share: float) 
 def test_a_constant_shift_is_no_error_and_a_spread_is() -> None:
     assert centred_error(RISING, tuple(score + 5 for score in RISING)) == pytest.approx(0.0)
     assert centred_error((1.0, 2.0, 6.0), (0.0, 0.0, 0.0)) == pytest.approx(2.0)  # mean 3
+
+
+def test_a_gain_in_words_is_rounded_once() -> None:
+    words = [better(share) for share in (0.01234952, -0.00204, 1e-6, 12.0)]
+    assert words == ["1.23% better", "0.204% worse", "no better", "1200% better"]
