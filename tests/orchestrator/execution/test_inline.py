@@ -37,16 +37,6 @@ def test_what_was_evaluated_has_been_marked_as_started(slots: Slots, make_attemp
     assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.1), Unknown)
 
 
-def test_the_marker_says_on_which_device_it_is(slots: Slots, make_attempt: Any) -> None:
-    attempt = make_attempt()
-    with InlineExecutor(slots) as executor:
-        executor.submit(attempt)
-        executor.wait(1.0)
-    started = files.read(files.Started, attempt.directory / files.STARTED)
-    assert started is not None
-    assert started.device == slots.device
-
-
 class Meddler:
     """Does what it should not to the process that it runs in."""
 

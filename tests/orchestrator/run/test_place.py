@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.run import files
 from orchestrator.run.files import check_place, file_system
 
 MOUNTS = r"""
@@ -53,12 +52,6 @@ def test_a_network_file_system_is_refused_unless_allowed(path: str) -> None:
     ):
         check_place(Path(path), mounts=MOUNTS)
     check_place(Path(path), allow_network=True, mounts=MOUNTS)
-
-
-@pytest.mark.parametrize("kind", sorted(files.NETWORK))
-def test_every_network_file_system_is_known_by_the_kernels_name(kind: str) -> None:
-    with pytest.raises(ValueError, match="network file system"):
-        check_place(Path("/net/runs"), mounts=f"{MOUNTS}\n40 22 0:40 / /net rw - {kind} x rw")
 
 
 def test_where_a_link_leads_is_what_counts(tmp_path: Path) -> None:

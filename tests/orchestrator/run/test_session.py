@@ -235,13 +235,6 @@ def test_a_session_that_ends_in_mid_generation_says_what_was_warned_of_and_ends_
     assert talking(tmp_path, dies_after=3)[-3:] == ["asks 0", "Warning: it is slow.", "ends"]
 
 
-def test_a_run_taken_up_evaluates_on_as_many_threads_as_it_was_planned_with(
-    tmp_path: Path,
-) -> None:
-    assert "1 threads" in talking(tmp_path, threads=1, dies_after=3)
-    assert "1 threads" in talking(tmp_path, threads=2)
-
-
 @pytest.mark.parametrize(
     ("cpus", "started"), [(2, "1 worker"), (3, "1 worker"), (4, "2 workers"), (9, "2 workers")]
 )
