@@ -142,6 +142,10 @@ def test_a_reason_lets_through_only_the_generation_it_was_given_for(
     with pytest.raises(ValueError, match=f"^{refusal}$"):
         run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
 
+    state = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known too")]).state
+    overridden = [(one.generation, one.reason) for one in state.overridden]
+    assert overridden == [(0, "known"), (1, "known too")]
+
 
 def test_the_time_left_is_that_of_the_workers_in_use(tmp_path: Path, run_search: RunSearch) -> None:
     paused: dict[str, Any] = {"population": 8, "assumed_seconds": 10.0}

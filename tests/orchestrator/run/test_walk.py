@@ -222,17 +222,7 @@ def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> No
     assert pace.looks == [*range(1, 11), 10]
 
 
-# Overrides
-
-
-def test_a_rule_that_fires_in_a_later_generation_wants_another_reason(tmp_path: Path) -> None:
-    fragile = failing(3, 7, generations=2)
-    for reasons in ([], ["known"], ["known too"]):
-        overrides = [("crash_rate", reason) for reason in reasons]
-        result = search(tmp_path, fragile, overrides=overrides)
-
-    overridden = [(one.generation, one.reason) for one in result.state.overridden]
-    assert overridden == [(0, "known"), (1, "known too")]
+# Stops
 
 
 def test_a_deadline_that_passes_in_mid_generation_ends_a_search_that_found_something(
