@@ -123,7 +123,7 @@ def _legend(canvas: Any) -> None:
         marks = dict(zip(labels, own, strict=True)) | marks
     looks = {"handlelength": 1.8, "columnspacing": 1.2, "labelspacing": 0.25}
     if marks:
-        canvas.legend(marks.values(), marks, loc="outside upper left", ncols=4, **looks)
+        canvas.legend(marks.values(), marks, loc="outside upper left", ncols=3, **looks)
 
 
 def dots(axes: Any, x: Sequence[float], y: Sequence[float | None], most: int = 250) -> None:
