@@ -27,6 +27,7 @@ from orchestrator.look.rows import Attempt, Knob
 from orchestrator.look.run import Run
 
 MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs, lines of a forest: others are not shown
+LABEL_WIDTH = 34  # characters of a row of a forest: a longer name has two lines
 MOST_BINS, LEAST_IN_A_BIN = 8, 4  # of fewer candidates a standard error says little
 
 
@@ -123,7 +124,7 @@ def _forest(
     def paint(canvas: Any) -> None:
         axes = canvas.subplots()
         names = shortened([draw.line(row.name) for row in shown], 64)
-        axes.set_yticks(range(len(shown)), ["\n".join(wrap(name, 34)) for name in names])
+        axes.set_yticks(range(len(shown)), ["\n".join(wrap(name, LABEL_WIDTH)) for name in names])
         axes.set(ylim=(len(shown) - 0.4, -0.6), xlabel=label)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
@@ -144,7 +145,8 @@ def _forest(
         f"{one.name}: {number(one.mean, 3)} ({number(one.low, 3)} to {number(one.high, 3)})"
         for one in rows
     )
-    height = 0.9 + 0.3 * max(2, len(shown))
+    is_wrapped = any(len(row.name) > LABEL_WIDTH for row in shown)
+    height = 0.9 + (0.38 if is_wrapped else 0.3) * max(2, len(shown))
     return Drawing(title, caption, f"{sentence_case(label)}: {said}.", height, paint)
 
 
