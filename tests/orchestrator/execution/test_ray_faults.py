@@ -202,7 +202,7 @@ def test_a_gpu_that_is_not_free_is_named_and_the_others_of_the_cluster_are_used(
         with RayExecutor(
             slots, entry=nasty, address=two_nodes.address, release_seconds=0.5
         ) as executor:
-            eventually(lambda: executor.free() and executor.warnings)
+            eventually(lambda: executor.wait(0.1) or executor.warnings)
             (gone,) = executor.warnings
             assert gone.startswith("0 on ")
             assert "used by process 1 (" in gone
