@@ -52,7 +52,7 @@ from orchestrator.records.recorded import find_run, load_state
 def doctor(
     context: Context,
     quick: Annotated[
-        bool, Option("--quick", help="Leave out what takes seconds, such as importing torch.")
+        bool, Option("--quick", help="Do not import the packages, such as torch.")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -35,16 +35,12 @@ class Tail:
     _read_bytes: int = 0  # up to the end of that record, without its newline if that was missing
     _inode: int = 0
 
-    def advance(self) -> list[Record]:
-        """The records that are new since the last look, `state` being as of the last of them.
-
-        A ledger that has been replaced by another one is read anew: then they begin with its
-        first. Raises as `recorded_state` does; OSError.
-        """
-        return list(self.news())
-
     def news(self) -> Iterator[Record]:
-        """The same, one after the other: `state` is as of the one that was given last."""
+        """The records that are new since the last look; `state` is as of the one given last.
+
+        A ledger that was replaced by another one is read from its first record. Raises as
+        `recorded_state` does; OSError.
+        """
         path = self.directory / LEDGER
         there = is_there(path)
         self.is_gone = self.state is not None and not there

@@ -38,21 +38,21 @@ def test_growing_record_by_record_gives_at_each_one_what_a_whole_reading_gives(
     tail = Tail(tmp_path)
     for number, line in enumerate(lines(golden / LEDGER)):
         add(tmp_path, line)
-        assert tail.advance() == [whole[number]]
+        assert list(tail.news()) == [whole[number]]
         if number % 10 == 0:
             assert tail.state == fold(whole[: number + 1])
     assert tail.state == fold(whole)
-    assert tail.advance() == []
+    assert list(tail.news()) == []
 
 
 def test_every_byte_of_two_records_may_be_the_last_one_there(tmp_path: Path) -> None:
     head, two = b"".join(lines()[:3]), b"".join(lines()[3:5])
     write(tmp_path, head)
     tail = Tail(tmp_path)
-    seen = tail.advance()
+    seen = list(tail.news())
     for byte in two:
         add(tmp_path, bytes([byte]))
-        seen += tail.advance()
+        seen += list(tail.news())
     assert tuple(seen) == read(SEARCH).records[:5]
 
 
@@ -60,23 +60,23 @@ def test_a_record_that_only_lacks_its_newline_counts_and_counts_once(tmp_path: P
     first, second, third, *_ = lines()
     write(tmp_path, first + second.rstrip(b"\n"))
     tail = Tail(tmp_path)
-    assert [record.seq for record in tail.advance()] == [0, 1]
-    assert tail.advance() == []
+    assert [record.seq for record in list(tail.news())] == [0, 1]
+    assert list(tail.news()) == []
     add(tmp_path, b"\n")
-    assert tail.advance() == []
+    assert list(tail.news()) == []
     add(tmp_path, third)
-    assert [record.seq for record in tail.advance()] == [2]
+    assert [record.seq for record in list(tail.news())] == [2]
 
 
 def test_a_torn_line_that_its_writer_cuts_off_is_never_seen(tmp_path: Path) -> None:
     first, second, third, *_ = lines()
     write(tmp_path, first + second + third[:100])
     tail = Tail(tmp_path)
-    tail.advance()
+    list(tail.news())
     os.truncate(tmp_path / LEDGER, len(first + second))
-    assert tail.advance() == []
+    assert list(tail.news()) == []
     add(tmp_path, third)
-    assert [record.seq for record in tail.advance()] == [2]
+    assert [record.seq for record in list(tail.news())] == [2]
 
 
 def test_a_last_line_that_lacks_a_sector_was_never_finished(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_a_last_line_that_lacks_a_sector_was_never_finished(tmp_path: Path) -> N
     hole = last[:place] + bytes(512) + last[place + 512 :].replace(b"\n", b" ") + b"\n"
     write(tmp_path, before + hole)
     tail = Tail(tmp_path)
-    assert len(tail.advance()) == 1
+    assert len(list(tail.news())) == 1
     write(tmp_path, before + last)
-    assert len(tail.advance()) == len(lines()) - 1
+    assert len(list(tail.news())) == len(lines()) - 1
 
 
 @pytest.mark.parametrize("way", ["renamed over it", "written into it"])
@@ -98,36 +98,36 @@ def test_a_ledger_that_another_one_replaced_is_read_anew(
     before, after = (OTHER, SEARCH) if longer else (SEARCH, OTHER)
     shutil.copy(before, tmp_path / LEDGER)
     tail = Tail(tmp_path)
-    tail.advance()
+    list(tail.news())
     if way == "written into it":
         write(tmp_path, after.read_bytes())
     else:
         shutil.copy(after, tmp_path / "other")
         (tmp_path / "other").rename(tmp_path / LEDGER)
-    assert tuple(tail.advance()) == read(after).records
+    assert tuple(tail.news()) == read(after).records
     assert tail.state == fold(read(after).records)
 
 
 def test_a_ledger_that_was_taken_away_is_said_to_be_gone_until_one_is_there(tmp_path: Path) -> None:
     shutil.copy(SEARCH, tmp_path / LEDGER)
     tail = Tail(tmp_path)
-    tail.advance()
+    list(tail.news())
     (tmp_path / LEDGER).unlink()
-    assert tail.advance() == []
+    assert list(tail.news()) == []
     assert tail.is_gone
     assert tail.state is not None
     shutil.copy(OTHER, tmp_path / LEDGER)
-    assert tuple(tail.advance()) == read(OTHER).records
+    assert tuple(tail.news()) == read(OTHER).records
     assert not tail.is_gone
 
 
 def test_damage_in_what_is_new_is_named_too(tmp_path: Path) -> None:
     write(tmp_path, b"".join(lines()[:6]))
     tail = Tail(tmp_path)
-    tail.advance()
+    list(tail.news())
     add(tmp_path, lines()[7] + lines()[8])
     with pytest.raises(LedgerCorruptError, match="record 6 at byte"):
-        tail.advance()
+        list(tail.news())
 
 
 def mark(directory: Path, number: int) -> None:
@@ -142,18 +142,18 @@ def test_a_ledger_whose_end_was_cut_off_is_refused_as_by_whoever_reads_it_whole(
     mark(tmp_path, 20)
     write(tmp_path, b"".join(lines()[:15]))
     with pytest.raises(LedgerRolledBackError, match="rolled back by 6 records"):
-        Tail(tmp_path).advance()
+        list(Tail(tmp_path).news())
 
 
 def test_a_mark_made_after_the_look_is_no_reason_to_miss_records(tmp_path: Path) -> None:
     write(tmp_path, b"".join(lines()[:15]))
     mark(tmp_path, 10)
     tail = Tail(tmp_path)
-    tail.advance()
+    list(tail.news())
     mark(tmp_path, 20)  # its writer is ahead of what we have read
-    assert tail.advance() == []
+    assert list(tail.news()) == []
     add(tmp_path, b"".join(lines()[15:]))
-    assert isinstance(tail.advance()[-1].event, Concluded)
+    assert isinstance(list(tail.news())[-1].event, Concluded)
 
 
 @pytest.mark.parametrize("what", ["link", "pipe", "directory"])
@@ -165,7 +165,7 @@ def test_what_is_no_plain_file_is_refused_and_not_waited_for(what: str, tmp_path
     else:
         (tmp_path / LEDGER).mkdir()
     with pytest.raises(ValueError, match=LEDGER):
-        Tail(tmp_path).advance()
+        list(Tail(tmp_path).news())
 
 
 def test_whoever_writes_meanwhile_is_followed_to_the_end(tmp_path: Path) -> None:
@@ -178,6 +178,6 @@ def test_whoever_writes_meanwhile_is_followed_to_the_end(tmp_path: Path) -> None
     writer, seen, tail = threading.Thread(target=append), [], Tail(tmp_path)
     writer.start()
     while writer.is_alive():
-        seen += tail.advance()
-    seen += tail.advance()
+        seen += list(tail.news())
+    seen += list(tail.news())
     assert tuple(seen) == read(SEARCH).records
