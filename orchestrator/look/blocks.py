@@ -15,16 +15,6 @@ Mood = Literal["good", "caution", "bad", "open", "trouble"]
 
 
 @dataclass(frozen=True)
-class Heading:
-    """The title of a part of a section."""
-
-    text: str
-
-    def markdown(self) -> Iterator[str]:
-        yield f"### {self.text}"
-
-
-@dataclass(frozen=True)
 class Text:
     """A paragraph."""
 
@@ -101,10 +91,10 @@ class Details:
     blocks: Sequence["Block"]
 
     def markdown(self) -> Iterator[str]:
-        yield from _lines([Heading(self.title), *self.blocks])
+        yield from (f"### {self.title}", "", *_lines(self.blocks))
 
 
-Block = Text | Items | Heading | Table | Figure | Log | Commands | Details
+Block = Text | Items | Table | Figure | Log | Commands | Details
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Block, Items, Page, Section, Table, Text, headline, table_of
 from orchestrator.look.document import plain_values
-from orchestrator.look.evidence import gain_in_words
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts
 from orchestrator.records.recorded import find_run
@@ -134,7 +133,7 @@ class Comparison:
         elif len(self.groups) < len(self.runs):
             heading = "Only some of these scores can be compared"
         gains = ((name, decisive(run)) for name, run in zip(self.names, self.runs, strict=True))
-        shown = [f"{name} {gain_in_words(own)}" for name, own in gains if own and own.is_shown]
+        shown = [f"{name} {text.interval(own)}" for name, own in gains if own and own.is_shown]
         sentence = "None of these runs shows a gain on fresh seeds."
         if shown:
             begins = "More than chance, over its own baseline on fresh seeds"
@@ -164,7 +163,7 @@ class Comparison:
         for duel in self.duels:
             one, other = (plain(self.names[place]) for place in (duel.run, duel.against))
             over = f"The winner of {one} over that of {other}, on fresh seeds of both"
-            said.append(f"{over}: {gain_in_words(duel.gain)}.")
+            said.append(f"{over}: {text.interval(duel.gain)}.")
         yield Items(said)
 
     def _table(self, told: Iterable[Mapping[str, str]]) -> list[Table]:
@@ -190,15 +189,14 @@ def _run(run: Run) -> dict[str, str]:
         "phase and tier": f"{run.plan.phase} {run.plan.tier or ''}",
         "fingerprint": run.plan.objective_fingerprint[:12],
         "verdict": answer(run).title,
-        "gain on fresh seeds": "-" if gain is None else gain_in_words(gain),
+        "gain on fresh seeds": "-" if gain is None else text.interval(gain),
         "baseline": "-" if baseline is None else number(baseline.mean),
         "noise (sd)": "-" if baseline is None else number(baseline.sd, 4),
         "evaluations by status": text.statuses(run),
     }
     for own in run.balances:
         if own.counts:
-            of = "" if own.cap is None else f" of {text.amount(own, own.cap)}"
-            told[text.currency(own)] = f"{text.amount(own, own.spent)}{of}"
+            told[text.CURRENCIES.get(own.currency, own.currency)] = text.of_cap(own, own.cap)
     if timing is not None:
         told["estimated"] = precise_duration(3600 * timing.estimated_hours)
         told["it took"] = precise_duration(3600 * timing.actual_hours)

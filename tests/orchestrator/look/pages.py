@@ -7,7 +7,6 @@ from orchestrator.look.blocks import (
     Commands,
     Details,
     Figure,
-    Heading,
     Items,
     Log,
     Section,
@@ -35,7 +34,6 @@ def every_block() -> list[Block]:
         ["b", "**no**", ruler(1.7, None)],
     ]
     return [
-        Heading(MARKED),
         Text(f"`code` and **bold** and {MARKED}"),
         Items([MARKED, "second"]),
         Table(MARKED, ["knob", ">value", "where"], rows),
