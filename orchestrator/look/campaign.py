@@ -21,17 +21,7 @@ from budgets.formatting import first_few, number, plain, shortened
 from budgets.matrix import RUNNING, Cell, Matrix
 from budgets.plan import Thresholds
 from budgets.storage import document, write_aside
-from orchestrator.look.blocks import (
-    Block,
-    Figure,
-    Items,
-    Page,
-    Section,
-    Table,
-    Text,
-    headline,
-    table_of,
-)
+from orchestrator.look.blocks import Block, Figure, Page, Section, headline, items, table
 from orchestrator.matrix.campaign_status import matrix_of_runs
 from orchestrator.records import manifest as manifests
 
@@ -131,13 +121,13 @@ def _nothing(found: CampaignReport) -> str:
 
 def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
     """The conditions against the controls, the effects of the factors, and what they rest on."""
-    yield Text(_basis(found))
+    yield _basis(found)
     yield from _conditions(found)
     yield from _effects(found)
     partial = [one for one in found.effects if 0 < one.averaged < one.combinations]
     few = [f"{plain(name_of(one))} over {one.averaged} of {one.combinations}" for one in partial]
     if few:
-        yield Text(f"Conditions are missing, so averages are of fewer: {first_few(few, 4)}.")
+        yield f"Conditions are missing, so averages are of fewer: {first_few(few, 4)}."
 
 
 def _basis(found: CampaignReport) -> str:
@@ -154,7 +144,7 @@ def _basis(found: CampaignReport) -> str:
     )
 
 
-def _conditions(found: CampaignReport) -> list[Table]:
+def _conditions(found: CampaignReport) -> list[str]:
     compared = {one.control for row in found.rows for one in row.comparisons}
     rows = []
     for row in found.rows:
@@ -166,7 +156,7 @@ def _conditions(found: CampaignReport) -> list[Table]:
                 said = "(control)" if control == row.name else own.get(control, "")
                 cells[f">against {plain(control)}"] = said
         rows.append({"condition": plain(row.name), **cells})
-    return table_of("Conditions", rows)
+    return table("Conditions", rows)
 
 
 def _healthy(row: ConditionRow, found: CampaignReport) -> str:
@@ -189,7 +179,7 @@ def _effects(found: CampaignReport) -> Iterator[Block]:
         chance = "-" if own.chance is None else f"{max(own.chance, 1e-4):.2g}"
         cells = {">on the score": _judged(own), ">seeds": own.seeds, ">chance": chance}
         rows.append({"effect": plain(name_of(one)), **cells})
-    yield from table_of("Effects", rows)
+    yield from table("Effects", rows)
     if rows:
         reference = f"{number(found.reference)}, the mean of {plain(found.reference_of)}"
         said = f"Averaged over all other factors; in percent of {reference}."
@@ -197,7 +187,7 @@ def _effects(found: CampaignReport) -> Iterator[Block]:
             said += " Two factors together: beyond what both moves add up to."
         if hidden := len(others) - len(together):
             said += f" {hidden} more of two factors are in effects.json."
-        yield Text(said)
+        yield said
 
 
 # The matrix on a terminal
@@ -283,7 +273,7 @@ class Exported:
         title = "Effects found" if self.report.found else "No effect found"
         sections = (
             Section("effects", "Effects", [*figures, *campaign_blocks(self.report)]),
-            Section("runs", "Runs", [Items([plain(line) for line in matrix_lines(self.matrix)])]),
+            Section("runs", "Runs", [items(plain(line) for line in matrix_lines(self.matrix))]),
         )
         own = headline(title if self.is_over else "In progress", self.sentence)
         about = f"a campaign of {len(self.matrix.cells)} runs"

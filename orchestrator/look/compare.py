@@ -15,7 +15,7 @@ from budgets.stats import Gain, gain
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Block, Items, Page, Section, Table, Text, headline, table_of
+from orchestrator.look.blocks import Block, Page, Section, headline, items, table
 from orchestrator.look.document import plain_values
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts
@@ -153,9 +153,7 @@ class Comparison:
         return Page(" · ".join(self.names), about, own, [one for one in sections if one.blocks])
 
     def _scores(self) -> Iterator[Block]:
-        yield Text(
-            "Scores and gains measure the same where the objective's fingerprint is the same."
-        )
+        yield ("Scores and gains measure the same where the objective's fingerprint is the same.")
         groups = (listed(plain(self.names[place]) for place in group) for group in self.groups)
         said = [f"Comparable with each other: {names}." for names in groups]
         if self.why_not:
@@ -164,9 +162,9 @@ class Comparison:
             one, other = (plain(self.names[place]) for place in (duel.run, duel.against))
             over = f"The winner of {one} over that of {other}, on fresh seeds of both"
             said.append(f"{over}: {text.interval(duel.gain)}.")
-        yield Items(said)
+        yield items(said)
 
-    def _table(self, told: Iterable[Mapping[str, str]]) -> list[Table]:
+    def _table(self, told: Iterable[Mapping[str, str]]) -> list[str]:
         """A column for each run, a row for each name of what any of them tells."""
         columns = dict(zip(map(plain, self.names), told, strict=True))
         names = dict.fromkeys(name for column in columns.values() for name in column)
@@ -175,7 +173,7 @@ class Comparison:
             | {run: plain(column.get(name, "-")) for run, column in columns.items()}
             for name in names
         ]
-        return table_of("", rows)
+        return table("", rows)
 
 
 def decisive(run: Run) -> Gain | None:

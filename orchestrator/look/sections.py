@@ -23,19 +23,7 @@ from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
 from budgets.proxy import Certificate
 from budgets.verdict import IN_WORDS, Findings
 from orchestrator.look import text
-from orchestrator.look.blocks import (
-    Block,
-    Commands,
-    Details,
-    Figure,
-    Items,
-    Log,
-    Section,
-    Table,
-    Text,
-    ruler,
-    table_of,
-)
+from orchestrator.look.blocks import Block, Details, Figure, Section, commands, items, ruler, table
 from orchestrator.look.campaign import campaign_blocks
 from orchestrator.look.document import flat
 from orchestrator.look.files import log_end, measured_in
@@ -55,15 +43,13 @@ def sections(run: Run, figures: Iterable[Figure] = ()) -> tuple[Section, ...]:
 
 
 def summary(run: Run) -> tuple[Section, ...]:
-    """What a terminal shows: the first sections, and of their details how a failure's log ends."""
-
-    def is_shown(block: Block) -> bool:
-        return not isinstance(block, Details) or isinstance(block.blocks[-1], Log)
-
-    return tuple(
-        Section(name, title, list(filter(is_shown, write(run, {}))))
-        for name, title, write in SECTIONS[:ON_A_TERMINAL]
-    )
+    """What a terminal shows: the first sections, and of their details only how logs end."""
+    shown = list[Section]()
+    for name, title, write in SECTIONS[:ON_A_TERMINAL]:
+        blocks = write(run, {})
+        kept = [one for one in blocks if name == "failures" or not isinstance(one, Details)]
+        shown.append(Section(name, title, kept))
+    return tuple(shown)
 
 
 def _shown(figures: Figures, *names: str) -> list[Figure]:
@@ -80,7 +66,7 @@ def _folded(title: str, blocks: Sequence[Block]) -> list[Block]:
 
 def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     if (follows := begins_with(run.plan)) is not None:
-        yield Text(plain(follows))
+        yield plain(follows)
     yield from _shown(figures, "effects")
     if run.campaign is not None:
         yield from campaign_blocks(run.campaign)
@@ -90,17 +76,15 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
         yield from _check(run.check)
     elif run.findings is not None:
         if seen := text.detectable(run.findings):
-            yield Text(seen)
+            yield seen
         yield from _gains(run)
         yield from _shown(figures, "gains")
         yield from _folded("What a Go needs", _conditions(run.findings))
     else:
-        yield Text(
-            "Nothing here is compared with the baseline on fresh seeds: there is no verdict."
-        )
+        yield "Nothing here is compared with the baseline on fresh seeds: there is no verdict."
 
 
-def _gains(run: Run) -> list[Table]:
+def _gains(run: Run) -> list[str]:
     """Every gain on fresh seeds, the one that decides first."""
     rows = []
     for own in run.gains:
@@ -115,10 +99,10 @@ def _gains(run: Run) -> list[Table]:
             }
         )
     sure = percent(1 - run.gains[0].gain.level) if rows else ""
-    return table_of(f"Gains on seeds that both have; each end with {sure} confidence", rows)
+    return table(f"Gains on seeds that both have; each end with {sure} confidence", rows)
 
 
-def _conditions(found: Findings) -> list[Table]:
+def _conditions(found: Findings) -> list[str]:
     rows = (
         {
             "a Go needs": "long run, to persist" if one.rule == "rung" else one.rule,
@@ -127,22 +111,22 @@ def _conditions(found: Findings) -> list[Table]:
         }
         for one in found.conditions
     )
-    return table_of("What a Go needs, and what was observed", rows)
+    return table("What a Go needs, and what was observed", rows)
 
 
 def _check(found: Liveness | None) -> Iterator[Block]:
     """What each knob does to the score; `found` is None before the baseline is measured."""
     if found is None:
-        yield Text(text.checked(found))
+        yield text.checked(found)
         return
     unit = f"units of the noise, sd {found.noise:.4g}" if found.noise else "the score's unit"
-    yield Text(
+    yield (
         f"The {found.centre} scores {found.baseline:.5g} over {found.seeds} seeds; lower is better."
         f" Each knob was moved alone, down and up, on the same seeds. Effects are in {unit}; t is "
         f"an effect in standard errors, and beyond {found.t_limit:.1f} it moves the score."
     )
     rows = (_checked(one, found.centre) for one in found.knobs)
-    yield from table_of("What each knob does to the score", rows)
+    yield from table("What each knob does to the score", rows)
     notes = []
     for one in (one for one in found.knobs if one.verdict == "unproven"):
         needed = one.seeds_needed
@@ -151,7 +135,7 @@ def _check(found: Liveness | None) -> Iterator[Block]:
     if found.pending:
         notes.append(f"Not evaluated to the end: {', '.join(found.pending)}.")
     if notes:
-        yield Items(notes)
+        yield items(notes)
 
 
 def _checked(one: KnobFinding, centre: str) -> dict[str, object]:
@@ -177,7 +161,7 @@ def _end(end: EndEffect) -> str:
 
 def _proxy(label: str, own: Certificate | None) -> Iterator[Block]:
     """What was compared, and how far it agrees."""
-    yield Text(
+    yield (
         f"{label}, a run of its own with its own schedule, beside the full evaluation of the same "
         "candidates on the same seeds. Scores of the two are never ranked together."
     )
@@ -191,7 +175,7 @@ def _proxy(label: str, own: Certificate | None) -> Iterator[Block]:
             ">healthy": f"{own.healthy} of {own.candidates}",
             ">time": time,
         }
-        yield from table_of("Short and full evaluations of the same candidates", [cells])
+        yield from table("Short and full evaluations of the same candidates", [cells])
 
 
 def _scores(run: Run, figures: Figures) -> Iterator[Block]:
@@ -202,11 +186,13 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
         said = f"Baseline: {number(baseline.mean)}, the mean of {seeds}; standard deviation from "
         said += f"seed to seed {number(baseline.sd, 4)} (95%: {number(baseline.sd_low, 3)} to "
         said += f"{number(baseline.sd_high, 3)})."
-    yield Text(f"{what}: lower is better. {said}")
+    if run.noise_band is not None:
+        said += f" Noise: {' to '.join(map(number, run.noise_band))}."
+    yield f"{what}: lower is better. {said}"
     yield from _shown(figures, "scores")
     if run.best_so_far is not None and run.best_by_chance is not None:
         best, chance = number(run.best_so_far), number(run.best_by_chance)
-        yield Text(f"Best score: {best}. By chance the best of as many baselines is near {chance}.")
+        yield f"Best score: {best}. By chance the best of as many baselines is near {chance}."
 
 
 # What was spent
@@ -220,7 +206,7 @@ def _budget(run: Run, figures: Figures) -> Iterator[Block]:
     if (deadline := run.deadline) is not None:
         said.append(f"Deadline: evaluations are over by {deadline:%Y-%m-%d %H:%M:%S} UTC.")
     said.append(text.timing(run.timing))
-    yield Items([plain(line) for line in filter(None, said)])
+    yield items(plain(line) for line in filter(None, said))
     own = _shown(figures, "timeline", "device_time")
     yield from _folded("When the slots worked, and where device time went", own)
 
@@ -235,18 +221,18 @@ def balances(run: Run) -> list[str]:
 
 def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
     if not run.knobs:
-        yield Text("This run's objective has no knobs.")
+        yield "This run's objective has no knobs."
         return
     decided = run.state.decided
     if decided is not None and decided.grade == "no_go":
-        yield Text("The baseline stays. What was compared with it, this shows:")
-        yield Commands([command("best", named(run))])
+        yield "The baseline stays. What was compared with it, this shows:"
+        yield commands(command("best", named(run)))
     elif decided is not None:
         won = IN_WORDS.get(decided.configuration.split()[0], decided.configuration)
-        yield Text(f"What won on fresh seeds: {plain(won)}.")
+        yield f"What won on fresh seeds: {plain(won)}."
     elif any(knob.recommended is not None for knob in run.knobs):
-        yield Text("Recommended, not compared yet: the mean of the search over its last third.")
-    yield from table_of("Each knob in its range", map(_knob, run.knobs))
+        yield "Recommended, not compared yet: the mean of the search over its last third."
+    yield from table("Each knob in its range", map(_knob, run.knobs))
     yield from _shown(figures, "paths")
     yield from _folded("Each knob by the scores of the search", _shown(figures, "marginals"))
 
@@ -271,10 +257,10 @@ def _knob(knob: Knob) -> dict[str, object]:
 def _search(run: Run, figures: Figures) -> Iterator[Block]:
     history, why = run.landscapes
     if not history:
-        yield Text(f"{sentence_case(plain(why)).rstrip('.')}.")
+        yield f"{sentence_case(plain(why)).rstrip('.')}."
         return
     last, limit = history[-1], sqrt(run.landscape_by_chance[1])
-    yield Text(
+    yield (
         f"After generation {run.state.completed[-1].number} the step size is {last.sigma:.3g} and "
         f"the axis ratio, of the longest axis to the shortest, {sqrt(last.condition):.3g} (above "
         f"{limit:.3g} in 1 of 20 searches on noise)."
@@ -285,10 +271,10 @@ def _search(run: Run, figures: Figures) -> Iterator[Block]:
 
 def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
     if not run.attempts:
-        yield Text("No evaluation has begun yet.")
+        yield "No evaluation has begun yet."
         return
-    yield Text("Files of attempts: under eval/ in the run's directory. Every attempt as a table:")
-    yield Commands([command("export", "table", named(run))])
+    yield "Files of attempts: under eval/ in the run's directory. Every attempt as a table:"
+    yield commands(command("export", "table", named(run)))
     yield from _shown(figures, "losses")
 
 
@@ -302,34 +288,33 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
             ">attempts": kind.attempts,
             ">final": kind.final,
             "for example": plain(one_line(kind.example, 200)),
+            "in": plain(kind.places[0]),
         }
         for kind in kinds
     )
-    yield from table_of("Attempts that failed; final: not retried", rows)
+    yield from table("Attempts that failed; final: not retried", rows)
     for kind in kinds:
-        blocks: list[Block] = [Items([plain(place) for place in kind.places])]
-        if run.directory is not None:
-            blocks += log_end(run.directory, kind.places)
-        yield Details(plain(f"Where: {kind.what}"), blocks)
+        if run.directory is not None and (log := log_end(run.directory, kind.places)):
+            yield Details(f"The log of {kind.what}", log)
     said = [f"Rule {one}" for one in text.rules(state.fired)]
     said += [f"Override of {one}" for one in text.rules(state.overridden)]
     said += [f"Amendment: {text.amended(one)}" for one in state.amended]
     if said:
-        yield Items([plain(entry) for entry in said])
+        yield items(plain(entry) for entry in said)
     elif not kinds:
-        yield Text("Nothing failed, no rule fired, and nobody changed anything.")
-    yield Text(plain(f"Every rule and what it sees: {command('explain', named(run))}"))
+        yield "Nothing failed, no rule fired, and nobody changed anything."
+    yield plain(f"Every rule and what it sees: {command('explain', named(run))}")
 
 
 def _provenance(run: Run, _: Figures) -> Iterator[Block]:
-    yield Text(
+    yield (
         f"{run.state.records} records of {counted(len(run.sessions), 'session')}, the last of "
         f"{run.last:%Y-%m-%d %H:%M:%S} UTC; head `{run.state.head}`; fingerprint of the objective "
         f"`{run.plan.objective_fingerprint}`."
     )
-    yield Commands([command("verify", named(run)), *beginning(run)])
+    yield commands(command("verify", named(run)), *beginning(run))
     rows = ({"what": plain(name), "value": plain(said)} for name, said in facts(run).items())
-    yield from _folded("Everything that decides the scores", table_of("", rows))
+    yield from _folded("Everything that decides the scores", table("", rows))
 
 
 def facts(run: Run) -> dict[str, str]:
