@@ -28,7 +28,7 @@ def hostile_answer() -> Answer:
 
 
 def every_block() -> list[Block]:
-    rows = [
+    rows: list[dict[str, object]] = [
         {MARKED: MARKED, ">value": 3, "where": ruler(0.2, 0.9)},
         {MARKED: "b", ">value": "**no**", "where": ruler(1.7, None)},
     ]
