@@ -133,7 +133,7 @@ def _fence(token: Any) -> str:
     kind = "command" if token.info else "log"
     lines = token.content.splitlines() if kind == "command" else [token.content]
     shown = Markup('<pre class="{}"><code>{}</code></pre>')
-    return "".join(shown.format(kind, line.expandtabs(4)) for line in lines)
+    return "".join(shown.format(kind, line) for line in lines)
 
 
 # Where files go

@@ -37,7 +37,7 @@ def every_block() -> list[Block]:
         items([MARKED, "second"]),
         *table(MARKED, rows),
         Figure("scores", HOSTILE, HOSTILE, SVG),
-        log(HOSTILE, [HOSTILE, "\tlast", "```", "[a](javascript:a())"]),
+        log(HOSTILE, [HOSTILE, "```", "[a](javascript:a())"]),
         commands(HOSTILE),
     ]
 
