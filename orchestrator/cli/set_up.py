@@ -43,6 +43,7 @@ from orchestrator.cli.options import (
 )
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
+from orchestrator.look import words
 from orchestrator.plan.history import BUDGET
 from orchestrator.plan.resolve import check_beginning
 from orchestrator.records.recorded import find_run, load_state
@@ -146,7 +147,9 @@ def _rules_of(directory: Path) -> tuple[dict[str, Any], list[str]]:
     state = load_state(directory)
     rows = rule_rows(state)
     seen = {row["rule"]: row["seen"] for row in rows if row["seen"]}
-    evidence = [plain(f"- {rule}: {one['evidence']}") for rule, one in seen.items()]
+    evidence = [
+        plain(f"- {rule}: {one['evidence']}") for rule, one in seen.items() if one["evidence"]
+    ]
     title = f"# Rules of {plain(state.plan.run_id)}"
     document = {"directory": str(directory), "rules": rows}
     return document, [title, "", *rules_table(rows), "", *evidence]
@@ -230,35 +233,37 @@ def rule_rows(state: RunState | None = None) -> list[dict[str, Any]]:
     seen = {} if state is None else _seen(state)
     return [
         {
-            "rule": rule.name,
-            "about": rule.about,
+            "rule": name,
+            "about": words.ABOUT[name],
             "limits": rule.limits(limits),
             "defaults": rule.limits(Thresholds()),
             "decision": rule.decision,
             "overridable": rule.overridable,
-            "seen": seen.get(rule.name),
+            "seen": seen.get(name),
         }
-        for rule in TABLE.values()
+        for name, rule in TABLE.items()
     ]
 
 
 def _seen(state: RunState) -> dict[str, dict[str, Any]]:
     """What each rule that has something to look at observes; of several batches where it fires."""
-    found: list[tuple[Fired | Reading | Condition, bool, bool]] = []
-    if state.ended is not None:
-        found.append((state.ended, True, False))
+    found: list[tuple[Fired | Reading | Condition, str, bool, bool]] = []
     for one in sorted(readings(state), key=lambda reading: reading.fires):
-        found.append((one, one.fires, one.fires and is_overridden(state, one)))
-    found += [(condition, not condition.met, False) for condition in conditions(state)]
+        said = words.seen(state, one) if one.fires else ""
+        found.append((one, said, one.fires, one.fires and is_overridden(state, one)))
+    if state.ended is not None:
+        found.append((state.ended, words.seen(state, state.ended), True, False))
+    for asked in conditions(state):
+        found.append((asked, words.condition(state, asked), not asked.met, False))
     return {
         one.rule: {
             "observed": one.observed,
             "limit": one.limit,
-            "evidence": one.evidence,
+            "evidence": said,
             "fires": fires,
             "overridden": overridden,
         }
-        for one, fires, overridden in found
+        for one, said, fires, overridden in found
     }
 
 

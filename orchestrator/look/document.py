@@ -55,8 +55,8 @@ def document(run: Run) -> dict[str, Any]:
         "generations_planned": plan.resolved.generations,
         "recommendation": point and _place(run, point),
         "at_range_ends": [end._asdict() for end in run.range_ends],
-        "triggers": text.rules(state.fired),
-        "overrides": text.rules(state.overridden),
+        "triggers": text.rules(state, state.fired),
+        "overrides": text.rules(state, state.overridden),
         "amendments": [text.amended(one) for one in state.amended],
         **result(run, *FACTS),
     }

@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 from budgets.formatting import counted, number, percent, plain
 from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
 from budgets.proxy import LEAST_CANDIDATES, Certificate
+from budgets.state import RunState
 from budgets.stats import Gain, better, sd_interval
 from budgets.verdict import Findings
 from orchestrator.look.blocks import Block, Heading, Items, Table, Text, table_of
 from orchestrator.look.rows import NamedGain
+from orchestrator.look.words import condition
 
 # A search that is compared with the baseline
 
@@ -80,13 +82,13 @@ def chance_line(found: Findings) -> str:
     )
 
 
-def conditions_table(found: Findings) -> list[Table]:
+def conditions_table(state: RunState, found: Findings) -> list[Table]:
     """What a Go needs."""
     rows = (
         {
             "a Go needs": "long run, to persist" if one.rule == "rung" else one.rule,
             "met": "yes" if one.met else "**no**",
-            "observed": plain(one.evidence),
+            "observed": plain(condition(state, one)),
         }
         for one in found.conditions
     )

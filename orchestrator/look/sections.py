@@ -18,8 +18,7 @@ from budgets.formatting import (
     precise_duration,
     sentence_case,
 )
-from budgets.verdict import IN_WORDS
-from orchestrator.look import text
+from orchestrator.look import text, words
 from orchestrator.look.blocks import (
     Block,
     Commands,
@@ -98,7 +97,7 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
             yield Text(seen)
         yield from gains_table(run.gains)
         yield from _shown(figures, "gains")
-        yield from _folded("What a Go needs", conditions_table(run.findings))
+        yield from _folded("What a Go needs", conditions_table(run.state, run.findings))
     else:
         yield Text(
             "Nothing here is compared with the baseline on fresh seeds: there is no verdict."
@@ -180,7 +179,7 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
         yield Text("The baseline stays. What was compared with it, this shows:")
         yield Commands([command("best", named(run))])
     elif decided is not None:
-        won = IN_WORDS.get(decided.configuration.split()[0], decided.configuration)
+        won = words.FINALISTS.get(decided.configuration.split()[0], decided.configuration)
         yield Text(f"What won on fresh seeds: {plain(won)}.")
     elif any(knob.recommended is not None for knob in run.knobs):
         yield Text("Recommended, not compared yet: the mean of the search over its last third.")
@@ -252,8 +251,8 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
             blocks += log_end(run.directory, kind.places)
         yield Details(plain(f"Where: {kind.what}"), blocks)
     parts = {
-        "Rules that fired": text.rules(state.fired),
-        "Overrides": text.rules(state.overridden),
+        "Rules that fired": text.rules(state, state.fired),
+        "Overrides": text.rules(state, state.overridden),
         "Amendments": [text.amended(one) for one in state.amended],
     }
     for title, entries in parts.items():
