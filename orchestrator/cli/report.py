@@ -122,13 +122,13 @@ def _show(
         print_json(document(view) if isinstance(view, Run) else view.document())
         return
     if isinstance(view, Run):
-        page = page_of(view, with_svg=form == "html")
+        page = page_of(view, with_plots=form == "html")
     elif isinstance(view, Exported):
         from orchestrator.look import draw
         from orchestrator.look.plots import campaign
 
-        drawing = campaign(view.report)
-        page = view.page(draw.figure("effects", drawing, with_svg=form == "html"))
+        drawn = [draw.figure("effects", campaign(view.report))] if form == "html" else []
+        page = view.page(*drawn)
     else:
         page = view.page()
     if form is None:
