@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -417,7 +417,7 @@ def known_knobs(root: Path, objective: Objective, kind: str) -> Known:
     return together([knob.name for knob in objective.space.knobs], found)
 
 
-def together(names: list[str], found: list[Liveness]) -> Known:
+def together(names: Sequence[str], found: Sequence[Liveness]) -> Known:
     """Return what several checks show about the knobs of these names."""
     alive = {name for one in found for name in one.names("alive")}
     dead = {name for one in found for name in one.names("dead")} - alive

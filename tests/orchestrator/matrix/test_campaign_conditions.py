@@ -80,7 +80,7 @@ def test_total_runs_are_conditions_times_seeds_and_no_configuration_is_there_twi
 
 
 def test_too_many_combinations_are_refused_without_making_them() -> None:
-    said = {"objective": "sphere", "campaign.name": "c"}
+    said: dict[str, Any] = {"objective": "sphere", "campaign.name": "c"}
     said |= {f"factors.{name}": {str(n): {} for n in range(100)} for name in "abcdef"}
     config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
     with pytest.raises(ValueError, match="1000000000000"):
