@@ -16,8 +16,8 @@ from objectives.settings import unknown
 from objectives.space import SearchSpace
 from orchestrator.execution.devices import Offer, local_offer, visible_gpus
 from orchestrator.execution.trainer import environment_on
-from orchestrator.plan.history import BUDGET
 from orchestrator.plan.known import value_of
+from orchestrator.plan.times import BUDGET
 
 OPTION = "--knobs"
 

@@ -9,11 +9,11 @@ from typing import Annotated
 
 from typer import Context, Option
 
-from budgets.calibration import measure
 from budgets.formatting import command
 from budgets.pace import last_seen
 from budgets.plan import Calibration
 from budgets.proxy import LEAST_CANDIDATES
+from budgets.state import RunState
 from orchestrator.cli.options import (
     BESIDE,
     FILE,
@@ -45,14 +45,8 @@ from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, nea
 from orchestrator.matrix.matrix import Matrix, carry_out
 from orchestrator.matrix.memory import memory_of, with_micro_batch
 from orchestrator.matrix.search import Searching
-from orchestrator.plan.history import (
-    CALIBRATION_SEEDS,
-    Entry,
-    entry_of,
-    find_calibration,
-    read_history,
-)
 from orchestrator.plan.resolve import slots_of
+from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
 from orchestrator.records.manifest import source_of
 from orchestrator.records.recorded import find_run, load_state, objective_of
 from orchestrator.scalability import fit
@@ -285,7 +279,7 @@ def memory(
     Writes runs, RUNS_DIR/calibration/memory-ID.
     """
     config = resolved_of(context).without_caps()
-    slots, entries, seconds = slots_of(config), list[Entry](), dict[int, float]()
+    slots, states = slots_of(config), dict[int, RunState]()
     sized: dict[int, Config] = {
         size: config.with_objective(with_micro_batch(config.tuned, size))
         for size in numbers_of("--sizes", sizes)
@@ -295,10 +289,8 @@ def memory(
             result = measuring.calibrate(session, own, slots, seeds, prefix="memory-")
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, as_json=as_json)
-            entries.append(entry_of(result.state))
-            seconds[size] = measure(result.state).median_seconds
-    known = read_history(Path(config.runs_dir))
-    found = memory_of(config.tuned, devices_of(slots), [*known, *entries], seconds)
+            states[size] = result.state
+    found = memory_of(config.tuned, states)
     if as_json:
         print_json(found.as_dict())
     else:

@@ -44,8 +44,8 @@ from orchestrator.cli.options import (
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, Config, as_shown
 from orchestrator.look import words
-from orchestrator.plan.history import BUDGET
 from orchestrator.plan.resolve import check_beginning
+from orchestrator.plan.times import BUDGET
 from orchestrator.records.recorded import find_run, load_state
 
 
