@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,14 @@ PYTHON = (
 )  # fmt: skip
 
 
+def _is_half_way(run: Path) -> bool:
+    return records(run) >= 12 and bool(alive_below(run))
+
+
+def _is_empty(run: Path) -> bool:
+    return not alive_below(run)
+
+
 @pytest.mark.timeout(300)
 def test_a_killed_search_ends_as_if_nobody_had_killed_it(product: Product) -> None:
     """Locally and through Ray, with the same scores to the last bit."""
@@ -38,8 +48,8 @@ def test_a_killed_search_ends_as_if_nobody_had_killed_it(product: Product) -> No
     for executor in ("local", "ray"):
         words = (*SEARCH, "--executor", executor, "--run-id", executor)
         run = product.folder / f"artifacts/cmaes/phase1/{executor}"
-        product.kill_at(lambda run=run: records(run) >= 12 and bool(alive_below(run)), *words)
-        wait_until(lambda run=run: not alive_below(run), 5)
+        product.kill_at(partial(_is_half_way, run), *words)
+        wait_until(partial(_is_empty, run), 5)
         product(*words)
         assert Books.of(run).essence == whole.essence
     product.verify()
