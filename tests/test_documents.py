@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.entry import program
+from budgets.plan import Thresholds
+from budgets.rules import TABLE
+from orchestrator.cli.app import program
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -79,6 +81,14 @@ def test_the_readme_names_every_command() -> None:
     shown = [name for name, command in commands.items() if not command.hidden]
     assert shown
     assert [name for name in shown if f"`{name}" not in text] == []
+
+
+def test_the_rules_page_has_every_rule_and_its_limits() -> None:
+    text = (ROOT / "docs/rules.md").read_text()
+    rows = {name: text[text.index(f"| {name} |") :].partition("\n")[0] for name in TABLE}
+    for name, rule in TABLE.items():
+        limits = rule.limits(Thresholds())
+        assert [one for one in limits if f"`{one}` " not in rows[name]] == []
 
 
 def test_the_structure_names_every_package() -> None:

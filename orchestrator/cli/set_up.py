@@ -1,59 +1,44 @@
-"""`doctor`, `init`, `explain` and `dry-run`: what is here, and what a configuration comes to."""
+"""`doctor`, `init`, `explain` and `plan`: what is here, and what a configuration comes to."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from typer import Argument, Context, Option
+from typer import Context, Option
 
-from budgets.events import Fired
-from budgets.formatting import (
-    PROGRAM,
-    command,
-    counted,
-    number,
-    plain,
-    printable,
-    shell_word,
-    table,
-)
-from budgets.plan import Thresholds
-from budgets.rules import RULES, TABLE, Reading, is_overridden, readings
-from budgets.state import RunState
+from budgets.formatting import PROGRAM, command, counted, plain, printable, shell_word, table
+from budgets.plan import Devices
 from budgets.storage import write_aside
-from budgets.verdict import Condition, conditions
 from objectives.api import Objective
 from objectives.registry import kind
+from orchestrator.cli import flags
 from orchestrator.cli.errors import EXIT_BAD_INPUT
-from orchestrator.cli.options import (
-    DEFAULT_ROOT,
-    FILE,
-    MACHINE,
-    PLACE,
-    TUNED,
-    Json,
-    Root,
-    is_given,
-    keys,
-    resolved_of,
-    taking,
-)
+from orchestrator.cli.flags import overrides_of, requested, resolved
+from orchestrator.cli.options import Json, Reason
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
-from orchestrator.config import LONGEST_SHOWN, Config, as_shown
+from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
 from orchestrator.plan.history import BUDGET
-from orchestrator.plan.resolve import check_beginning
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.plan.resolve import check_beginning, slots_of
 
 
-@taking(FILE, keys("search.tier"), PLACE, TUNED, MACHINE)
 def doctor(
     context: Context,
+    file: flags.File = None,
     quick: Annotated[
         bool, Option("--quick", help="Do not import the packages, such as torch.")
     ] = False,
+    tier: flags.Tier = None,
+    objective: flags.Objective = None,
+    settings: flags.Settings = None,
+    runs_dir: flags.RunsDir = None,
+    executor: flags.Executor = None,
+    address: flags.Address = None,
+    device: flags.Device = None,
+    workers: flags.Workers = None,
     as_json: Json = False,
 ) -> None:
     """Whether all that a run needs is here, and the command that fixes what is not. Writes nothing.
@@ -62,7 +47,7 @@ def doctor(
     """
     from orchestrator import doctor as looking
 
-    sections = looking.examine(resolved_of(context), quick=quick)
+    sections = looking.examine(resolved(context, file, settings), quick=quick)
     if as_json:
         print_json(looking.as_dict(sections))
     else:
@@ -79,8 +64,7 @@ Template = Literal[
 def init(
     template: Annotated[Template, Option("--template", help="What the file describes.")],
     out: Annotated[
-        Path | None,
-        Option("--out", metavar="FILE", help="Write it there, if there is nothing."),
+        Path | None, Option("--out", metavar="FILE", help="Write it there, if there is nothing.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -90,70 +74,49 @@ def init(
     """
     text = (files("orchestrator.cli") / f"templates/{template}.toml").read_text(encoding="utf-8")
     text = text.replace("python -m orchestrator", PROGRAM)
-    if out is None:
-        if as_json:
-            print_json({"template": template, "text": text})
-        else:
-            print_line(text.rstrip())
-        return
-    if out.exists() or out.is_symlink():
-        raise ValueError(f"--out {out}: there is something already; name another file")
-    from orchestrator.look.page import named_file
+    if out is not None:
+        if out.exists() or out.is_symlink():
+            raise ValueError(f"--out {out}: there is something already; name another file")
+        from orchestrator.look.page import named_file
 
-    named_file("--out", out)
-    text = text.replace("THIS-FILE", shell_word(str(out)))
-    write_aside(out, text.encode())
+        named_file("--out", out)
+        write_aside(out, text.replace("THIS-FILE", shell_word(str(out))).encode())
+        explain = command("explain", str(out))
+        said = printable(f"{out} is written. See it with: {explain}")
     if as_json:
-        print_json({"template": template, "file": str(out)})
+        found = {"text": text} if out is None else {"file": str(out)}
+        print_json({"template": template, **found})
     else:
-        print_line(printable(f"{out} is written. See it with: {command('explain', str(out))}"))
+        print_line(text.rstrip() if out is None else said)
 
 
-@taking(TUNED)
 def explain(
     context: Context,
-    run: Annotated[
-        str | None,
-        Argument(metavar="FILE|RUN", help="A configuration; or a run, to see its rules."),
-    ] = None,
-    root: Root = DEFAULT_ROOT,
+    file: flags.File = None,
+    objective: flags.Objective = None,
+    preset: flags.Preset = None,
+    profile: flags.Profile = None,
+    settings: flags.Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Every value of a configuration, where it is from, and the knobs; or a run's rules.
+    """Every value of a configuration and where it is from, the knobs, and what would be started.
 
     Writes nothing.
     """
-    file = None if run is None else Path(run)
-    # a file that is not there is told by its name: no run has such an id
-    if file is None or file.is_file() or (file.suffix == ".toml" and not file.is_dir()):
-        config = resolved_of(context, file)
-        check_beginning(config)
-        document, lines = explained(config)
-    elif any(is_given(context, option.name) for option in TUNED):
-        raise ValueError(
-            f"--objective, --set, --preset, --profile are for a configuration file, got {run!r}"
-        )
-    else:
-        document, lines = _rules_of(find_run(run, root))
+    from orchestrator.start import start_of, to_lines
+
+    config = resolved(context, file, settings)
+    check_beginning(config)
+    document, lines = explained(config)
+    start = start_of(config)
     if as_json:
-        print_json(document)
+        print_json({**document, "evaluation": start})
     else:
-        print_markdown("\n".join(lines))
-
-
-def _rules_of(directory: Path) -> tuple[dict[str, Any], list[str]]:
-    """What each rule sees in the run."""
-    state = load_state(directory)
-    rows = rule_rows(state)
-    seen = {row["rule"]: row["seen"] for row in rows if row["seen"]}
-    evidence = [plain(f"- {rule}: {one['evidence']}") for rule, one in seen.items()]
-    title = f"# Rules of {plain(state.plan.run_id)}"
-    document = {"directory": str(directory), "rules": rows}
-    return document, [title, "", *rules_table(rows), "", *evidence]
+        print_markdown("\n".join([*lines, "", *to_lines(start)]))
 
 
 def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
-    """Every value with its origin, what is set before the defaults; the knobs; all runs."""
+    """As JSON and as Markdown; what is set comes before the defaults."""
     objective, values = config.tuned, config.all_values()
     sources = {key: config.source(key) for key in values}
     knobs, file = knob_rows(objective), None if config.file is None else str(config.file)
@@ -197,9 +160,9 @@ def _tables(config: Config, values: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(value, Mapping) and len(json.dumps(value, default=str)) > LONGEST_SHOWN:
             parts = {f"{name}.{inner}": part for inner, part in value.items()}
         source = plain(config.source(key))
-        if section == "training" and name in config.alone:
+        if section == TRAINING and name in config.alone:
             source += ", for a training by itself"
-        elif section == "training" and name in unused_budgets:
+        elif section == TRAINING and name in unused_budgets:
             source += f", not used: {used} comes first"
         elif source != "default" and (unused := config.unused(key)):
             source += f", {unused}"
@@ -224,87 +187,169 @@ def knob_rows(objective: Objective) -> list[dict[str, Any]]:
     ]
 
 
-def rule_rows(state: RunState | None = None) -> list[dict[str, Any]]:
-    """Every rule with its limits, and what it sees in the run; without one, the defaults."""
-    limits = Thresholds() if state is None else state.plan.thresholds
-    seen = {} if state is None else _seen(state)
-    return [
-        {
-            "rule": rule.name,
-            "about": rule.about,
-            "limits": rule.limits(limits),
-            "defaults": rule.limits(Thresholds()),
-            "decision": rule.decision,
-            "overridable": rule.overridable,
-            "seen": seen.get(rule.name),
-        }
-        for rule in TABLE.values()
-    ]
-
-
-def _seen(state: RunState) -> dict[str, dict[str, Any]]:
-    """What each rule that has something to look at observes; of several batches where it fires."""
-    found: list[tuple[Fired | Reading | Condition, bool, bool]] = []
-    if state.ended is not None:
-        found.append((state.ended, True, False))
-    for one in sorted(readings(state), key=lambda reading: reading.fires):
-        found.append((one, one.fires, one.fires and is_overridden(state, one)))
-    found += [(condition, not condition.met, False) for condition in conditions(state)]
-    return {
-        one.rule: {
-            "observed": one.observed,
-            "limit": one.limit,
-            "evidence": one.evidence,
-            "fires": fires,
-            "overridden": overridden,
-        }
-        for one, fires, overridden in found
-    }
-
-
-def rules_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """As Markdown; with what the rules see, where any of the rows has that."""
-    columns = ["rule", "looks at", "limits", "leads to"]
-    if any(row["seen"] for row in rows):
-        columns += [">observed / limit", "fires"]
-    return table(columns, (_cells(row)[: len(columns)] for row in rows))
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    limits, leads_to = [], row["decision"]
-    for name, value in row["limits"].items():
-        own, default = (number(one, 6, "none") for one in (value, row["defaults"][name]))
-        limits.append(f"`{name}` {own}" + f" (default {default})" * (own != default))
-    if row["rule"] in RULES:
-        leads_to += ", can be overridden" if row["overridable"] else ", no override"
-    seen = row["seen"] or {"observed": None, "limit": None, "fires": None, "overridden": False}
-    observed, limit = (number(seen[name], 4) for name in ("observed", "limit"))
-    if seen["observed"] is not None and seen["limit"] is not None:
-        observed += f" / {limit}"
-    fires = {None: "-", False: "no", True: "**yes**"}[seen["fires"]]
-    fires = "overridden" if seen["overridden"] else fires
-    return row["rule"], row["about"], ", ".join(limits) or "-", leads_to, observed, fires
-
-
-@taking(FILE, PLACE, TUNED, keys("backend.device", panel="Machine"))
-def show_dry_run(
+def plan(
     context: Context,
-    knobs: Annotated[
-        str | None,
-        Option("--knobs", metavar="A=1,B=2", help="In their own units; default: the baseline."),
+    file: flags.File = None,
+    count: Annotated[
+        int | None,
+        Option("--devices", metavar="N", min=1, help="On so many of these devices."),
     ] = None,
+    verbose: Annotated[bool, Option("--verbose", help="And what it rests on.")] = False,
+    fit: Annotated[bool, Option("--fit", help="What fits into --window.")] = False,
+    out: Annotated[
+        Path | None,
+        Option("--out", metavar="FILE", help="With --fit: write the first that fits."),
+    ] = None,
+    tier: flags.Tier = None,
+    run_id: flags.RunId = None,
+    seed: flags.Seed = None,
+    follows: flags.From = None,
+    variant: flags.Variant = None,
+    objective: flags.Objective = None,
+    preset: flags.Preset = None,
+    profile: flags.Profile = None,
+    settings: flags.Settings = None,
+    runs_dir: flags.RunsDir = None,
+    track: flags.Track = None,
+    override: flags.Override = None,
+    reason: Reason = "",
+    max_evals: flags.MaxEvals = None,
+    max_device_hours: flags.MaxDeviceHours = None,
+    max_hours: flags.MaxHours = None,
+    max_cost: flags.MaxCost = None,
+    window: flags.Window = None,
+    executor: flags.Executor = None,
+    address: flags.Address = None,
+    device: flags.Device = None,
+    workers: flags.Workers = None,
+    assume_eval_seconds: flags.EvalSeconds = None,
     as_json: Json = False,
 ) -> None:
-    """What one evaluation would start: arguments, directory, environment. Writes nothing."""
-    from orchestrator.dry_run import dry_run, imagined, knobs_given, to_lines
+    """What a search or a campaign would cost, and could tell; all tiers without --tier.
 
-    config = resolved_of(context)
-    place = imagined(Path(config.runs_dir), config.backend.device, config.backend.threads)
-    found = dry_run(config.tuned, knobs_given(knobs, config.tuned.space), 1, place)
-    if as_json:
-        print_json(found)
+    Writes nothing, but with --out FILE what fits into a configuration.
+    """
+    if out is not None and not fit:
+        raise ValueError("--out goes with --fit")
+    config = requested(context, file, settings)
+    overrides_of(override, reason)  # those of the search itself would be refused now
+    if config.campaign is not None:
+        if fit or count is not None:
+            raise ValueError("--fit, --devices: of a search, and the file has a campaign")
+        _plan_campaign(config, as_json=as_json)
+    elif fit:
+        _fit(config, _devices(config, count), out, as_json=as_json)
     else:
-        for line in to_lines(found):
-            print_line(printable(line))
-    if found["missing"]:
-        raise typer.Exit(EXIT_BAD_INPUT)
+        _plan_search(config, _devices(config, count), as_json=as_json, in_full=verbose)
+
+
+def _devices(config: Config, count: int | None) -> Devices:
+    """This machine's devices, or so many of their kind."""
+    from orchestrator.execution.engine import devices_of
+
+    devices = devices_of(slots_of(config))
+    return devices if count is None else devices.model_copy(update={"count": count})
+
+
+def _plan_search(config: Config, devices: Devices, *, as_json: bool, in_full: bool) -> None:
+    """Print what would be spent."""
+    from orchestrator.plan.page import page_of, page_text
+    from orchestrator.plan.phase2 import followed
+
+    warnings = [*config.tuned.preflight()]
+    earlier = followed(Path(config.runs_dir), config, devices.kind)
+    if earlier is not None:
+        warnings += earlier.objections.values()
+    page = page_of(config, devices, None if earlier is None else earlier.succession(config))
+    warnings += page.warnings
+    if as_json:
+        print_json({**page.as_dict(), "warnings": warnings})
+        return
+    print_markdown(page_text(page, in_full=in_full))
+    _warn(warnings)
+
+
+def _plan_campaign(config: Config, *, as_json: bool) -> None:
+    """Print what the campaign of a file would take."""
+    from orchestrator.matrix.campaign import campaign_name
+    from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
+
+    warnings = config.tuned.preflight()
+    document, lines = campaign_plan(config, datetime.now(UTC))
+    if as_json:
+        print_json({**runs_document(config), **document})
+        return
+    title = f"# Campaign {plain(campaign_name(config))} of {config.objective}"
+    print_markdown("\n".join([title, "", *runs_page(config), "", *lines]))
+    _warn(warnings)
+
+
+def _warn(warnings: list[str] | tuple[str, ...]) -> None:
+    for warning in warnings:
+        print_line(printable(f"Warning: {warning}."))
+
+
+def _fit(config: Config, devices: Devices, out: Path | None, *, as_json: bool) -> None:
+    """Print what fits; write the first where a file is named, and nothing else."""
+    from orchestrator.plan import fit
+    from orchestrator.plan.history import calibration_here
+    from orchestrator.plan.phase2 import foreseen
+    from orchestrator.plan.times import times_here
+
+    root, there = Path(config.runs_dir), fit.available(config.budget, datetime.now(UTC))
+    times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
+    wanted = fit.Wanted(
+        config,
+        devices,
+        times,
+        there,
+        foreseen(root, config, devices.kind),
+        calibrated=lambda objective: calibration_here(root, objective, devices),
+    )
+    found = fit.choices(wanted)
+    changes = None if out is None else _written(config, out, found, there)
+    prior = None if times.prior is None else times.prior.sentence()
+    if as_json:
+        document = {
+            "available_hours": there.hours,
+            "fits": fit.best(found) is not None,
+            "choices": [choice.as_dict() for choice in found],
+            "prior": prior,
+            "profiles": fit.profiles(config.tuned, times, there),
+            "applied": changes,
+        }
+        print_json(document)
+        return
+    print_markdown(fit.fit_text(found, there))
+    if prior is not None:
+        print_line(printable(f"Note: {prior}."))
+    if changes is not None:
+        print_line(printable(changes) if changes else f"{out} says so already.")
+
+
+def _written(config: Config, out: Path, found: Sequence[Any], there: Any) -> str:
+    """Write the first that fits; what changes in the file. Raises ValueError where nothing fits."""
+    from orchestrator.look.page import named_file
+    from orchestrator.plan import fit
+
+    if (choice := fit.best(found)) is None:
+        raise ValueError(f"--out: {fit.too_short(found, there)}")
+    if fit.read(named_file("--out", out)) and config.file != out:
+        raise ValueError(
+            f"--out: {out} is there, and this plan knows nothing of what it says: plan with "
+            f"{out} too, or name a new file"
+        )
+    values: dict[str, Any] = {**_given(config), **fit.chosen(choice)}
+    if config.evaluation.assume_eval_seconds is not None and choice.plan.calibration is not None:
+        values["evaluation.assume_eval_seconds"] = choice.plan.calibration.median_seconds
+    return fit.write(out, values)
+
+
+def _given(config: Config) -> dict[str, Any]:
+    """What is no default, by dotted key: a preset's and a profile's values follow from its name."""
+    values = config.all_values()
+    return {
+        key: values[key]
+        for key, source in config.sources.items()
+        if not source.startswith(("preset ", "profile ")) and values.get(key) is not None
+    }

@@ -261,7 +261,6 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
             yield from (Heading(title), Items([plain(entry) for entry in entries]))
     if not kinds and not any(parts.values()):
         yield Text("Nothing failed, no rule fired, and nobody changed anything.")
-    yield Text(plain(f"Every rule and what it sees: {command('explain', named(run))}"))
 
 
 def _provenance(run: Run, _: Figures) -> Iterator[Block]:

@@ -365,7 +365,7 @@ def _verdict(found: Sequence[Choice], there: Available) -> str:
     if any(choice.lever == "more" for choice in found):
         unused = duration(3600 * (there.hours - chosen.forecast.hours_free))
         said += f" {unused} stay unused: more could be had, see below it."
-    return f"{said} --out FILE writes it into a configuration; --choice N another one."
+    return f"{said} --out FILE writes it into a configuration."
 
 
 # A choice in a configuration file

@@ -339,11 +339,6 @@ def test_the_choice_is_written_and_the_file_begins_that_run(
     state = load_state(tmp_path / "artifacts/cmaes/phase1/target-sphere-s1")
     assert state.planned.resolved.generations == 10
 
-    assert fit(command, "--window", "2h", "--out", "other.toml", "--choice", "4").code == 0
-    other = tomllib.loads((tmp_path / "other.toml").read_text())
-    assert other["training"]["effort"] < 1
-    assert "generations" not in other["search"]
-
 
 def test_what_a_file_says_besides_stays_with_its_comments(
     command: "Command", tmp_path: Path
@@ -372,9 +367,6 @@ def test_what_a_file_says_besides_stays_with_its_comments(
     ("more", "said"),
     [
         (("--window", "31m", "--out", "f.toml"), "--out: nothing fits into 1 min 00 s"),
-        (("--window", "2h", "--out", "f.toml", "--choice", "9"), "--choice: expected 1 to 4"),
-        (("--window", "2h", "--out", "f.toml", "--choice", "1"), "as asked does not fit"),
-        (("--window", "2h", "--choice", "1"), "--choice says which one --out FILE writes"),
         (("--window", "2h", "--out", "mine.toml"), "plan with mine.toml too"),
         ((), "--fit: into what?"),
     ],
