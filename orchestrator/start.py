@@ -14,7 +14,7 @@ from objectives.secrets import redacted
 from orchestrator.config import Config
 from orchestrator.execution.devices import Offer, local_offer, visible_gpus
 from orchestrator.execution.trainer import environment_on
-from orchestrator.plan.history import BUDGET
+from orchestrator.plan.times import BUDGET
 
 DIRECTORY, ATTEMPT = "{evaluation directory}", "{attempt id}"
 """Stand for what each evaluation has of its own."""

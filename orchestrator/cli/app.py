@@ -50,7 +50,7 @@ COMMANDS = (
             ("check workers",)),
     Command("check memory", "check:memory", BEFORE, "The largest micro-batch that is safe.",
             ("check memory --set micro_batch_size=4",)),
-    Command("plan", "set_up:plan", BEFORE, "What a search or a campaign would cost, and tell.",
+    Command("plan", "plan:plan", BEFORE, "What a search or a campaign would cost, and tell.",
             ("plan --tier target", "plan --fit --window 12h --assume-eval-seconds 30",
              "plan --from first --variant robust")),
     Command("phase1", "run:search", RUN, "Search for better knobs; the same command resumes.",

@@ -8,21 +8,19 @@ from typing import Annotated, Any
 
 from typer import Context, Option
 
-from budgets.calibration import measure
 from budgets.proxy import LEAST_CANDIDATES
+from budgets.state import RunState
 from orchestrator.cli import flags
 from orchestrator.cli.flags import overrides_of, resolved
 from orchestrator.cli.options import Json, Reason
 from orchestrator.cli.session import conducting, finish
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config import MOST_SEEDS, TRAINING
-from orchestrator.execution.engine import devices_of
 from orchestrator.matrix import calibrate as measuring
 from orchestrator.matrix import workers as sweeping
 from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, near, proxy_check
 from orchestrator.matrix.matrix import Matrix, carry_out
 from orchestrator.matrix.memory import memory_of, with_micro_batch
-from orchestrator.plan.history import Entry, entry_of, read_history
 from orchestrator.plan.resolve import slots_of
 from orchestrator.records.recorded import find_run, load_state, objective_of
 from orchestrator.scalability import fit
@@ -174,17 +172,15 @@ def memory(
     Writes runs, RUNS_DIR/calibration/memory-ID.
     """
     config = resolved(context, file, settings).without_caps()
-    slots, entries, seconds = slots_of(config), list[Entry](), dict[int, float]()
+    slots, states = slots_of(config), dict[int, RunState]()
     with conducting(config, as_json=as_json) as (session, live):
         for size in _numbers("--sizes", sizes):
             own = config.with_objective(with_micro_batch(config.tuned, size))
             result = measuring.calibrate(session, own, slots, seeds, prefix="memory-")
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, as_json=as_json)
-            entries.append(entry_of(result.state))
-            seconds[size] = measure(result.state).median_seconds
-    known = read_history(Path(config.runs_dir))
-    found = memory_of(config.tuned, devices_of(slots), [*known, *entries], seconds)
+            states[size] = result.state
+    found = memory_of(config.tuned, states)
     if as_json:
         print_json(found.as_dict())
     else:

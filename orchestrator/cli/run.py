@@ -22,8 +22,8 @@ from orchestrator.matrix import calibrate as measuring
 from orchestrator.matrix.campaign import Staggered, campaign_matrix, terms_of
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import Searching
-from orchestrator.plan.history import CALIBRATION_SEEDS, find_calibration
 from orchestrator.plan.resolve import slots_of
+from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
 from orchestrator.records.manifest import source_of
 
 

@@ -208,7 +208,15 @@ def _compared(runs: list[str], root: Path) -> tuple["View", Path]:
 def _page(view: "View", form: str) -> str:
     from orchestrator.look.page import html, page_of
 
-    page = page_of(view, with_svg=form == "html") if isinstance(view, Run) else view.page()
+    if isinstance(view, Run):
+        page = page_of(view, with_plots=form == "html")
+    elif isinstance(view, Exported) and form == "html":
+        from orchestrator.look import draw
+        from orchestrator.look.plots import campaign
+
+        page = view.page(draw.figure("effects", campaign(view.report)))
+    else:
+        page = view.page()
     return html(page) if form == "html" else page.markdown()
 
 

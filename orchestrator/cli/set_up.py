@@ -1,8 +1,7 @@
-"""`doctor`, `init`, `explain` and `plan`: what is here, and what a configuration comes to."""
+"""`doctor`, `init` and `explain`: what is here, and what a configuration says."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,18 +10,17 @@ import typer
 from typer import Context, Option
 
 from budgets.formatting import PROGRAM, command, counted, plain, printable, shell_word, table
-from budgets.plan import Devices
 from budgets.storage import write_aside
 from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.cli import flags
 from orchestrator.cli.errors import EXIT_BAD_INPUT
-from orchestrator.cli.flags import overrides_of, requested, resolved
-from orchestrator.cli.options import Json, Reason
+from orchestrator.cli.flags import resolved
+from orchestrator.cli.options import Json
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
-from orchestrator.plan.history import BUDGET
-from orchestrator.plan.resolve import check_beginning, slots_of
+from orchestrator.plan.resolve import check_beginning
+from orchestrator.plan.times import BUDGET
 
 
 def doctor(
@@ -185,171 +183,3 @@ def knob_rows(objective: Objective) -> list[dict[str, Any]]:
         }
         for knob in objective.space.knobs
     ]
-
-
-def plan(
-    context: Context,
-    file: flags.File = None,
-    count: Annotated[
-        int | None,
-        Option("--devices", metavar="N", min=1, help="On so many of these devices."),
-    ] = None,
-    verbose: Annotated[bool, Option("--verbose", help="And what it rests on.")] = False,
-    fit: Annotated[bool, Option("--fit", help="What fits into --window.")] = False,
-    out: Annotated[
-        Path | None,
-        Option("--out", metavar="FILE", help="With --fit: write the first that fits."),
-    ] = None,
-    tier: flags.Tier = None,
-    run_id: flags.RunId = None,
-    seed: flags.Seed = None,
-    follows: flags.From = None,
-    variant: flags.Variant = None,
-    objective: flags.Objective = None,
-    preset: flags.Preset = None,
-    profile: flags.Profile = None,
-    settings: flags.Settings = None,
-    runs_dir: flags.RunsDir = None,
-    track: flags.Track = None,
-    override: flags.Override = None,
-    reason: Reason = "",
-    max_evals: flags.MaxEvals = None,
-    max_device_hours: flags.MaxDeviceHours = None,
-    max_hours: flags.MaxHours = None,
-    max_cost: flags.MaxCost = None,
-    window: flags.Window = None,
-    executor: flags.Executor = None,
-    address: flags.Address = None,
-    device: flags.Device = None,
-    workers: flags.Workers = None,
-    assume_eval_seconds: flags.EvalSeconds = None,
-    as_json: Json = False,
-) -> None:
-    """What a search or a campaign would cost, and could tell; all tiers without --tier.
-
-    Writes nothing, but with --out FILE what fits into a configuration.
-    """
-    if out is not None and not fit:
-        raise ValueError("--out goes with --fit")
-    config = requested(context, file, settings)
-    overrides_of(override, reason)  # those of the search itself would be refused now
-    if config.campaign is not None:
-        if fit or count is not None:
-            raise ValueError("--fit, --devices: of a search, and the file has a campaign")
-        _plan_campaign(config, as_json=as_json)
-    elif fit:
-        _fit(config, _devices(config, count), out, as_json=as_json)
-    else:
-        _plan_search(config, _devices(config, count), as_json=as_json, in_full=verbose)
-
-
-def _devices(config: Config, count: int | None) -> Devices:
-    """This machine's devices, or so many of their kind."""
-    from orchestrator.execution.engine import devices_of
-
-    devices = devices_of(slots_of(config))
-    return devices if count is None else devices.model_copy(update={"count": count})
-
-
-def _plan_search(config: Config, devices: Devices, *, as_json: bool, in_full: bool) -> None:
-    """Print what would be spent."""
-    from orchestrator.plan.page import page_of, page_text
-    from orchestrator.plan.phase2 import followed
-
-    warnings = [*config.tuned.preflight()]
-    earlier = followed(Path(config.runs_dir), config, devices.kind)
-    if earlier is not None:
-        warnings += earlier.objections.values()
-    page = page_of(config, devices, None if earlier is None else earlier.succession(config))
-    warnings += page.warnings
-    if as_json:
-        print_json({**page.as_dict(), "warnings": warnings})
-        return
-    print_markdown(page_text(page, in_full=in_full))
-    _warn(warnings)
-
-
-def _plan_campaign(config: Config, *, as_json: bool) -> None:
-    """Print what the campaign of a file would take."""
-    from orchestrator.matrix.campaign import campaign_name
-    from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
-
-    warnings = config.tuned.preflight()
-    document, lines = campaign_plan(config, datetime.now(UTC))
-    if as_json:
-        print_json({**runs_document(config), **document})
-        return
-    title = f"# Campaign {plain(campaign_name(config))} of {config.objective}"
-    print_markdown("\n".join([title, "", *runs_page(config), "", *lines]))
-    _warn(warnings)
-
-
-def _warn(warnings: list[str] | tuple[str, ...]) -> None:
-    for warning in warnings:
-        print_line(printable(f"Warning: {warning}."))
-
-
-def _fit(config: Config, devices: Devices, out: Path | None, *, as_json: bool) -> None:
-    """Print what fits; write the first where a file is named, and nothing else."""
-    from orchestrator.plan import fit
-    from orchestrator.plan.history import calibration_here
-    from orchestrator.plan.phase2 import foreseen
-    from orchestrator.plan.times import times_here
-
-    root, there = Path(config.runs_dir), fit.available(config.budget, datetime.now(UTC))
-    times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
-    wanted = fit.Wanted(
-        config,
-        devices,
-        times,
-        there,
-        foreseen(root, config, devices.kind),
-        calibrated=lambda objective: calibration_here(root, objective, devices),
-    )
-    found = fit.choices(wanted)
-    changes = None if out is None else _written(config, out, found, there)
-    prior = None if times.prior is None else times.prior.sentence()
-    if as_json:
-        document = {
-            "available_hours": there.hours,
-            "fits": fit.best(found) is not None,
-            "choices": [choice.as_dict() for choice in found],
-            "prior": prior,
-            "profiles": fit.profiles(config.tuned, times, there),
-            "applied": changes,
-        }
-        print_json(document)
-        return
-    print_markdown(fit.fit_text(found, there))
-    if prior is not None:
-        print_line(printable(f"Note: {prior}."))
-    if changes is not None:
-        print_line(printable(changes) if changes else f"{out} says so already.")
-
-
-def _written(config: Config, out: Path, found: Sequence[Any], there: Any) -> str:
-    """Write the first that fits; what changes in the file. Raises ValueError where nothing fits."""
-    from orchestrator.look.page import named_file
-    from orchestrator.plan import fit
-
-    if (choice := fit.best(found)) is None:
-        raise ValueError(f"--out: {fit.too_short(found, there)}")
-    if fit.read(named_file("--out", out)) and config.file != out:
-        raise ValueError(
-            f"--out: {out} is there, and this plan knows nothing of what it says: plan with "
-            f"{out} too, or name a new file"
-        )
-    values: dict[str, Any] = {**_given(config), **fit.chosen(choice)}
-    if config.evaluation.assume_eval_seconds is not None and choice.plan.calibration is not None:
-        values["evaluation.assume_eval_seconds"] = choice.plan.calibration.median_seconds
-    return fit.write(out, values)
-
-
-def _given(config: Config) -> dict[str, Any]:
-    """What is no default, by dotted key: a preset's and a profile's values follow from its name."""
-    values = config.all_values()
-    return {
-        key: values[key]
-        for key, source in config.sources.items()
-        if not source.startswith(("preset ", "profile ")) and values.get(key) is not None
-    }

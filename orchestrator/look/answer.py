@@ -24,7 +24,6 @@ from budgets.verdict import Findings, title, winner_means
 from orchestrator.config import VERDICT_SEEDS
 from orchestrator.look import text
 from orchestrator.look.blocks import Answer, Mood
-from orchestrator.look.evidence import chance_line
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import (
     AGAIN,
@@ -104,7 +103,7 @@ def _decided(run: Run, found: Findings, own: Decided) -> Answer:
         after_the_verdict(run, found),
         but=but,
         meaning=f"A Go asks for a gain of {percent(found.asked)} or more that is not chance.",
-        chance=chance_line(found),
+        chance=text.best_by_chance(found),
         found=_found(run, own),
         sure=_sure(found),
     )
@@ -148,7 +147,7 @@ def _over(run: Run) -> Answer:
         said["but"] = uncapitalized(" ".join(run.cautions))
         said["found"] = f"Not compared with the baseline yet. {text.moves(run.knobs)}".rstrip()
     if run.plan.phase == "phase1" and run.plan.tier == "min":
-        said["found"] = "Nothing, which is not asked of a smoke test."
+        said["found"] = "Nothing: a smoke test only shows that everything works."
         called = f"Smoke test, {failed} of {run.counts.settled} failed"
         if not failed:
             called, mood = "Smoke test passed", "good"

@@ -15,9 +15,8 @@ from budgets.stats import Gain, gain
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Block, Items, Page, Section, Table, Text, headline, table_of
+from orchestrator.look.blocks import Block, Page, Section, headline, items, table
 from orchestrator.look.document import plain_values
-from orchestrator.look.evidence import gain_in_words
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts
 from orchestrator.records.recorded import find_run
@@ -134,7 +133,7 @@ class Comparison:
         elif len(self.groups) < len(self.runs):
             heading = "Only some of these scores can be compared"
         gains = ((name, decisive(run)) for name, run in zip(self.names, self.runs, strict=True))
-        shown = [f"{name} {gain_in_words(own)}" for name, own in gains if own and own.is_shown]
+        shown = [f"{name} {text.interval(own)}" for name, own in gains if own and own.is_shown]
         sentence = "None of these runs shows a gain on fresh seeds."
         if shown:
             begins = "More than chance, over its own baseline on fresh seeds"
@@ -154,9 +153,7 @@ class Comparison:
         return Page(" · ".join(self.names), about, own, [one for one in sections if one.blocks])
 
     def _scores(self) -> Iterator[Block]:
-        yield Text(
-            "Scores and gains measure the same where the objective's fingerprint is the same."
-        )
+        yield ("Scores and gains measure the same where the objective's fingerprint is the same.")
         groups = (listed(plain(self.names[place]) for place in group) for group in self.groups)
         said = [f"Comparable with each other: {names}." for names in groups]
         if self.why_not:
@@ -164,10 +161,10 @@ class Comparison:
         for duel in self.duels:
             one, other = (plain(self.names[place]) for place in (duel.run, duel.against))
             over = f"The winner of {one} over that of {other}, on fresh seeds of both"
-            said.append(f"{over}: {gain_in_words(duel.gain)}.")
-        yield Items(said)
+            said.append(f"{over}: {text.interval(duel.gain)}.")
+        yield items(said)
 
-    def _table(self, told: Iterable[Mapping[str, str]]) -> list[Table]:
+    def _table(self, told: Iterable[Mapping[str, str]]) -> list[str]:
         """A column for each run, a row for each name of what any of them tells."""
         columns = dict(zip(map(plain, self.names), told, strict=True))
         names = dict.fromkeys(name for column in columns.values() for name in column)
@@ -176,7 +173,7 @@ class Comparison:
             | {run: plain(column.get(name, "-")) for run, column in columns.items()}
             for name in names
         ]
-        return table_of("", rows)
+        return table("", rows)
 
 
 def decisive(run: Run) -> Gain | None:
@@ -190,15 +187,14 @@ def _run(run: Run) -> dict[str, str]:
         "phase and tier": f"{run.plan.phase} {run.plan.tier or ''}",
         "fingerprint": run.plan.objective_fingerprint[:12],
         "verdict": answer(run).title,
-        "gain on fresh seeds": "-" if gain is None else gain_in_words(gain),
+        "gain on fresh seeds": "-" if gain is None else text.interval(gain),
         "baseline": "-" if baseline is None else number(baseline.mean),
         "noise (sd)": "-" if baseline is None else number(baseline.sd, 4),
         "evaluations by status": text.statuses(run),
     }
     for own in run.balances:
         if own.counts:
-            of = "" if own.cap is None else f" of {text.amount(own, own.cap)}"
-            told[text.currency(own)] = f"{text.amount(own, own.spent)}{of}"
+            told[text.CURRENCIES.get(own.currency, own.currency)] = text.of_cap(own, own.cap)
     if timing is not None:
         told["estimated"] = precise_duration(3600 * timing.estimated_hours)
         told["it took"] = precise_duration(3600 * timing.actual_hours)

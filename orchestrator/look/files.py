@@ -19,7 +19,7 @@ from budgets.state import Batch, RunState
 from budgets.verdict import BASELINE
 from objectives.secrets import redacted, without_values
 from orchestrator.execution.files import METRICS, STARTED
-from orchestrator.look.blocks import Log
+from orchestrator.look.blocks import log
 from orchestrator.look.rows import Curve
 from orchestrator.records.recorded import attempt_place
 
@@ -101,17 +101,17 @@ def heartbeat(directory: Path, place: str) -> dict[str, Any]:
     return found
 
 
-def log_end(directory: Path, places: Iterable[str]) -> list[Log]:
+def log_end(directory: Path, places: Iterable[str]) -> list[str]:
     """The last lines of the first log with anything in it, of the attempts in those directories.
 
     As they may be shown: without secrets, none too long. Nothing where no log has a line.
     """
-    for log in (f"{place}/{name}" for place in places for name in LOGS):
-        said = read_end(directory, log, LOG_BYTES).decode(errors="replace")
+    for where in (f"{place}/{name}" for place in places for name in LOGS):
+        said = read_end(directory, where, LOG_BYTES).decode(errors="replace")
         lines = without_values(said, os.environ).replace("\r", "\n").split("\n")
         kept = [line.rstrip() for line in lines if line.strip()][-LOG_LINES:]
         if kept:
-            return [Log(log, tuple(map(_shown, kept)))]
+            return [log(where, list(map(_shown, kept)))]
     return []
 
 

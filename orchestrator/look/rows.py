@@ -136,8 +136,6 @@ class Generation:
     sd: float | None
     best_so_far: float | None  # of full generations up to this one
     best_by_chance: float | None  # expected of as many candidates that equal the baseline
-    outside: Literal["better", "worse"] | None  # of the noise band, its mean
-    eval_seconds: float | None  # median
     step_size: float | None  # of the search once it has learned the generation, as are the next
     axis_ratio: float | None
     mean_point: Point | None

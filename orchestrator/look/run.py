@@ -7,12 +7,12 @@ A run is a function of its ledger's records and of the moment. Nothing here read
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 from statistics import fmean, median, stdev
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from budgets import calibration as calibrations
 from budgets import pace as paces
@@ -27,7 +27,7 @@ from budgets.proxy import Certificate, certificate
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
 from budgets.state import Attempt, Batch, Moment, RunState
-from budgets.verdict import BASELINE, INCUMBENT, Findings, findings, recommendation
+from budgets.verdict import BASELINE, Findings, findings, recommendation
 from objectives.space import SearchSpace
 from orchestrator.look import rows
 from orchestrator.look.usage import slots, usage
@@ -183,10 +183,9 @@ class Run:
             return paces.pace(state, now)
         hours = max(0.0, (now - self.last).total_seconds()) / 3600
         update: dict[str, Any] = {"elapsed_hours": found.elapsed_hours + hours}
-        if found.remaining_hours is not None:
-            ahead = min(hours, (paces.expected_seconds(state) or 0.0) / 3600)
-            remaining = max(0.0, found.remaining_hours - ahead)
-            update |= {"remaining_hours": remaining, "eta": now + timedelta(hours=remaining)}
+        if found.eta is not None:
+            eta = max(now, found.eta)
+            update |= {"remaining_hours": (eta - now).total_seconds() / 3600, "eta": eta}
         return found.model_copy(update=update)
 
     @cached_property
@@ -342,15 +341,10 @@ class Run:
     @cached_property
     def generations(self) -> tuple[rows.Generation, ...]:
         """Every generation, in order; a check, a calibration or a campaign is one of them."""
-        so_far, band, found = list[float](), self.noise_band, list[rows.Generation]()
+        so_far, found = list[float](), list[rows.Generation]()
         for generation in self.state.generations:
             scores, told = self.healthy(generation), generation.told
-            seconds = [end.seconds for end in generation.results()]
             so_far += scores
-            mean = fmean(scores) if scores else None
-            outside: Literal["better", "worse"] | None = None
-            if mean is not None and band is not None:
-                outside = "better" if mean < band[0] else "worse" if mean > band[1] else None
             one = rows.Generation(
                 number=generation.number,
                 is_told=told is not None,
@@ -359,12 +353,10 @@ class Run:
                 healthy=len(scores),
                 failed=len(generation.failed),
                 best=min(scores, default=None),
-                mean=mean,
+                mean=fmean(scores) if scores else None,
                 sd=stdev(scores) if len(scores) > 1 else None,
                 best_so_far=min(so_far, default=None),
                 best_by_chance=self._by_chance(len(so_far)),
-                outside=outside,
-                eval_seconds=median(seconds) if seconds else None,
                 step_size=told.sigma if told else None,
                 axis_ratio=told.axis_ratio if told else None,
                 mean_point=told.mean if told else None,
@@ -457,14 +449,14 @@ class Run:
         return tuple(
             rows.Arm(
                 comparison=_NAMES.get(kind, kind),
-                number=panel.number,
+                number=batch.number,
                 name=arm.name,
-                scores=dict.fromkeys(panel.seeds[place]) | (own := panel.scores_by_seed(place)),
-                settled=sum(panel.result(place, seed) is not None for seed in panel.seeds[place]),
+                scores=dict.fromkeys(batch.seeds[place]) | (own := batch.scores_by_seed(place)),
+                settled=sum(batch.result(place, seed) is not None for seed in batch.seeds[place]),
                 mean=fmean(own.values()) if own else None,
             )
-            for kind, panel in self.state.comparisons.items()
-            for place, arm in enumerate(panel.configurations)
+            for kind, batch in self.state.comparisons.items()
+            for place, arm in enumerate(batch.configurations)
         )
 
     @cached_property
@@ -508,9 +500,9 @@ class Run:
         return min(edges[moment.session] + moment.ms, edges[moment.session + 1])
 
 
-def comparison_name(panel: ComparisonName | None) -> str | None:
-    """What people know a panel of the ledger as."""
-    return None if panel is None else _NAMES.get(panel, panel)
+def comparison_name(kind: ComparisonName | None) -> str | None:
+    """What people know a comparison of the ledger as."""
+    return None if kind is None else _NAMES.get(kind, kind)
 
 
 def _moment(ms: float) -> datetime:
@@ -533,7 +525,7 @@ def _to_come(state: RunState) -> int:
 
 
 def _gains(found: Findings) -> Iterator[rows.NamedGain]:
-    before = f"{INCUMBENT} of the run before"
+    before = "winner of phase 1"
     named = [
         ("winner", BASELINE, found.gain),
         (f"winner, {found.rung_label}", BASELINE, found.rung),

@@ -19,8 +19,8 @@ from objectives.api import Objective
 from objectives.space import SearchSpace
 from orchestrator.config import Config, format_value
 from orchestrator.plan.differences import deciding, differing, in_short
-from orchestrator.plan.history import Known, known_knobs
 from orchestrator.plan.resolve import SIGMA0, Overrides, Succession, method_of
+from orchestrator.plan.times import Known, known_knobs
 from orchestrator.records.recommended import Point, best_point
 from orchestrator.records.recorded import find_run, load_state, objective_of, space_of
 

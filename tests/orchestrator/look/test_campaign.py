@@ -60,9 +60,9 @@ def test_the_level_stands_before_the_bounds() -> None:
 def test_only_what_is_beyond_chance_is_named_and_only_when_all_is_over() -> None:
     matrix = Campaigns().of(TABLE, FACTORS)
     over, running = (campaign_report(matrix, 0.05, is_over=is_over) for is_over in (True, False))
-    assert "b moves" in campaign_sentence(over)
-    assert "a moves" not in campaign_sentence(over)
-    assert "moves" not in campaign_sentence(running)
+    assert "b: 2 against 1" in campaign_sentence(over)
+    assert "a: 2" not in campaign_sentence(over)
+    assert "against" not in campaign_sentence(running)
     shown = [markdown([Section("c", "C", list(campaign_blocks(one)))]) for one in (over, running)]
     assert "**2" in shown[0].replace("**Bold**", "")
     assert "**2" not in shown[1]
@@ -76,4 +76,4 @@ def test_no_line_of_a_matrix_is_longer_than_the_terminal(seeds: int, name: str, 
     matrix = Campaigns().of({name: cells, f"{name}2": cells})
     lines = matrix_lines(matrix, width)
     assert max(len(line) for line in lines if "seed " not in line) <= width
-    assert sum(line.count("oom") + line.count("O") for line in lines) >= (seeds > 1)
+    assert sum("oom" in line for line in lines) >= (seeds > 1)

@@ -13,7 +13,7 @@ from scipy import stats
 from budgets.events import Settled
 from budgets.ledger import LEDGER, read
 from budgets.state import fold
-from orchestrator.look.blocks import Table, markdown
+from orchestrator.look.blocks import markdown
 from orchestrator.look.compare import Comparison
 from orchestrator.look.run import Run
 from tests.orchestrator.look.golden import GOLDEN, NOW, RUNS, golden
@@ -79,9 +79,6 @@ def test_any_two_runs_can_stand_side_by_side(one: str, other: str) -> None:
         decisive = [each.gain.mean for each in run.gains if each.is_decisive]
         assert ([row["gain"]["mean"]] if row["gain"] else []) == decisive
         assert row["baseline"] == (run.baseline.mean if run.baseline else None)
-    for block in (block for section in shown for block in section.blocks):
-        if isinstance(block, Table):
-            assert {len(row) for row in block.rows} == {len(block.columns)}
     text = markdown(shown).replace("\\", "")
     assert all(fact.name in text and len(set(fact.values)) > 1 for fact in own.differences)
 
