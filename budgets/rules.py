@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import sqrt
 from statistics import fmean, median
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
 from budgets.events import Facts, Fired, Settled, Status
 from budgets.ledger import LEAST_FREE_BYTES
-from budgets.plan import Source, Thresholds
+from budgets.plan import Source
 from budgets.proxy import seconds
 from budgets.schedule import (
     ENDS_THE_SEARCH,
@@ -26,48 +26,27 @@ from budgets.schedule import (
 )
 from budgets.state import Batch, RunState
 
+DECISIONS: dict[str, Literal["pause", "stop"]] = {
+    "go": "pause",
+    "unproven_knobs": "pause",
+    "crash_rate": "pause",
+    "sustained_nan": "pause",
+    "too_few_healthy": "pause",
+    "runaway_time": "pause",
+    "baseline_failed": "pause",
+    "setup_failed": "pause",
+    "infrastructure": "pause",
+    "storage": "pause",
+    "patience": "stop",
+    "budget": "stop",
+}
+"""What each rule leads to, as the ledger and `--override` know it."""
 
-class Rule(NamedTuple):
-    """What follows from a rule, and the thresholds that it compares with."""
-
-    decision: Literal["pause", "stop", "no go", "finding"]
-    thresholds: tuple[str, ...] = ()
-    overridable: bool = False
-
-    def limits(self, thresholds: Thresholds) -> dict[str, Any]:
-        """The thresholds that it compares with, by name."""
-        return {name: getattr(thresholds, name) for name in self.thresholds}
-
-
-TABLE = {
-    "go": Rule("pause", (), True),
-    "unproven_knobs": Rule("pause", (), True),
-    "crash_rate": Rule("pause", ("crash_rate_pause", "crash_count_pause"), True),
-    "sustained_nan": Rule(
-        "pause",
-        ("nan_rate_pause", "nan_count_pause", "nan_generations_pause", "edge", "far"), True,
-    ),
-    "too_few_healthy": Rule("pause", (), True),
-    "runaway_time": Rule("pause", ("time_drift_pause", "time_drift_floor_seconds"), True),
-    "baseline_failed": Rule("pause"),
-    "setup_failed": Rule("pause"),
-    "infrastructure": Rule("pause", ("attempts_per_session",)),
-    "storage": Rule("pause"),
-    "patience": Rule("stop", ("patience_generations", "patience_improve"), True),
-    "budget": Rule("stop"),
-    "stability": Rule("no go", ("go_crash_rate", "go_generations")),
-    "signal": Rule("no go", ("go_gain", "go_seeds", "go_level")),
-    "persistence": Rule("no go"),
-    "sanity": Rule("no go", ("go_pathological",)),
-    "rung": Rule("no go", ("persist_share", "go_level")),
-    "flat": Rule("no go", ("go_gain", "dead_spread", "dead_freedom")),
-    "seed_luck": Rule("no go", ("go_gain", "go_level")),
-    "alive": Rule("finding", ("same_score", "alive_level")),
-}  # fmt: skip
-"""Every rule by name, in the order in which they are shown."""
-
-RULES = tuple(name for name, rule in TABLE.items() if rule.decision in ("pause", "stop"))
-"""Rules that pause or stop a run, as the ledger and `--override` know them."""
+OVERRIDABLE = (
+    *("go", "unproven_knobs", "crash_rate", "sustained_nan"),
+    *("too_few_healthy", "runaway_time", "patience"),
+)
+"""Rules that a person may let the run pass; what the others ask for has another way on."""
 
 BEFORE_THE_RUN = ("go", "unproven_knobs")
 """Rules that a person may override before the run that they hold up has begun."""
@@ -87,13 +66,11 @@ class Reading:
     @property
     def decision(self) -> Literal["pause", "stop"]:
         """What follows when it fires."""
-        decision = TABLE[self.rule].decision
-        assert decision in ("pause", "stop"), f"{self.rule} holds no run up"
-        return decision
+        return DECISIONS[self.rule]
 
     @property
     def overridable(self) -> bool:
-        return TABLE[self.rule].overridable
+        return self.rule in OVERRIDABLE
 
     @property
     def flag(self) -> str:

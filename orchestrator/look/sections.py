@@ -303,7 +303,6 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
         yield items(plain(entry) for entry in said)
     elif not kinds:
         yield "Nothing failed, no rule fired, and nobody changed anything."
-    yield plain(f"Every rule and what it sees: {command('explain', named(run))}")
 
 
 def _provenance(run: Run, _: Figures) -> Iterator[Block]:

@@ -26,39 +26,6 @@ from budgets.verdict import (
     winner_seeds,
 )
 
-ABOUT = {
-    "go": "whether the run that a phase 2 follows said Go, 1 or 0",
-    "unproven_knobs": "new knobs of a phase 2 that no finished check has shown to move the score",
-    "crash_rate": "failed evaluations, of all that the generation will have; neither lost ones, "
-    "nor NaNs that are extreme or that sustained_nan counts",
-    "sustained_nan": "NaN evaluations of candidates that are not extreme, of all that the "
-    "generation will have; or one in each of several generations running",
-    "too_few_healthy": "healthy candidates of a closed generation, against half of P, which "
-    "CMA-ES recombines",
-    "runaway_time": "median time of a closed generation's healthy evaluations, times the "
-    "calibrated one; CPU seconds on a CPU",
-    "baseline_failed": "failed evaluations of a check's baseline",
-    "setup_failed": "evaluations of this session which found that nothing can be evaluated: data "
-    "or a program missing, sources changed, a budget too small",
-    "infrastructure": "how often this session lost one evaluation with its worker or node",
-    "storage": "free disk space for results, when an evaluation is to start",
-    "patience": "by how much the mean healthy score got better over the last generations, of the "
-    "baseline's",
-    "budget": "what the next generation or evaluation needs, against what the caps leave free",
-    "stability": "share of evaluations that failed, over the last generations",
-    "signal": "the winner's gain over the baseline, paired on fresh seeds, and its lower bound",
-    "persistence": "gain of the distribution's mean over the last third of generations, on fresh "
-    "seeds",
-    "sanity": "share of the winner's runs that failed, exploded or were unstable",
-    "rung": "share of the gain that is kept with more FLOPs, and its lower bound there",
-    "flat": "no gain is shown; where candidates differ by no more than chance, the knobs do "
-    "nothing",
-    "seed_luck": "the best score's apparent gain, against the most that fresh seeds and noise "
-    "allow",
-    "alive": "a check's knobs: scores that count as equal, and the share of finds that may be luck",
-}
-"""What each rule looks at."""
-
 FINALISTS = {
     AVERAGE: "the mean of the search distribution, averaged over its last third of generations",
     MEAN: "the mean of the search distribution at the end",

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,12 +30,9 @@ PYTHON = (
 )  # fmt: skip
 
 
-def _is_half_way(run: Path) -> bool:
-    return records(run) >= 12 and bool(alive_below(run))
-
-
-def _is_empty(run: Path) -> bool:
-    return not alive_below(run)
+def kill_amid(product: Product, run: Path, words: tuple[object, ...]) -> None:
+    product.kill_at(lambda: records(run) >= 12 and bool(alive_below(run)), *words)
+    wait_until(lambda: not alive_below(run), 5)
 
 
 @pytest.mark.timeout(300)
@@ -48,8 +44,7 @@ def test_a_killed_search_ends_as_if_nobody_had_killed_it(product: Product) -> No
     for executor in ("local", "ray"):
         words = (*SEARCH, "--executor", executor, "--run-id", executor)
         run = product.folder / f"artifacts/cmaes/phase1/{executor}"
-        product.kill_at(partial(_is_half_way, run), *words)
-        wait_until(partial(_is_empty, run), 5)
+        kill_amid(product, run, words)
         product(*words)
         assert Books.of(run).essence == whole.essence
     product.verify()
