@@ -222,7 +222,7 @@ def _campaign(run: Run, own: CampaignReport) -> Answer:
     differences += [one.difference for row in own.rows for one in row.comparisons]
     count, shown = len(differences), sum(one.is_found for one in differences)
     use = "Use what is shown to be better. " if shown else ""
-    way = NextStep(f"{use}The effects:", (f"{command('report', named(run))} --png effects",))
+    way = NextStep(f"{use}The effects:", (f"{command('report', named(run))} --plot effects",))
     if own.unsettled:
         way = NextStep(f"Some conditions are not settled: {AGAIN}.", beginning(run))
     sure = (

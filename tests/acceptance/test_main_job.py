@@ -33,13 +33,12 @@ def test_tier_min_of_a_tiny_nanochat_runs_through_ray(product: Product) -> None:
     assert all(0.0 < (one.score or 0.0) < 10.0 for one in books.searched)
     assert (books.is_concluded, books.verdict) == (True, None)
 
-    # A plan learns its throughput: the hours of a training are its tokens by that.
-    words = ("--tier", "min", *sets, "--set", "target_flops=1e13", "--fit", "--window", "12h")
-    for profile in product.json("plan", *words)["profiles"]:
-        one, length = profile["estimate"], profile["profile"]["sequence_len"]
-        assert one["total_tokens"] == one["total_steps"] * 32 * length
-        hours = one["total_tokens"] / one["tokens_per_second"] / 3600
-        assert one["estimated_hours"] == pytest.approx(hours)
+    # The hours of a training are its tokens by their throughput.
+    words = ("--tier", "min", *sets, "--set", "target_flops=1e13", "--assume-eval-seconds", 60)
+    for profile, length in {"fast": 1024, "balanced": 2048, "quality": 4096}.items():
+        one = product.json("plan", *words, "--set", f"profile={profile}")["evaluation"]
+        assert one["tokens"] == one["steps"] * 32 * length
+        assert one["seconds"] == pytest.approx(one["tokens"] / one["tokens_per_second"])
 
 
 def test_tier_target_ends_with_a_verdict_on_fresh_seeds(product: Product) -> None:
