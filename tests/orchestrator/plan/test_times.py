@@ -15,7 +15,7 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.plan.times import (
-    BLOCK,
+    EVALUATION_BYTES,
     Overheads,
     Prior,
     Times,
@@ -147,7 +147,7 @@ def test_a_run_takes_what_was_foretold(root: Path) -> None:
     assert found._replace(free=None).suffices is None
     assumed = disk_of(plan, run.parent, None)
     assert not assumed.measured
-    assert disk_of(plan, run.parent, 6 * BLOCK).needed == assumed.needed
+    assert disk_of(plan, run.parent, EVALUATION_BYTES).needed == assumed.needed
 
 
 def test_an_evaluations_directory_is_measured_in_whole_blocks(tmp_path: Path) -> None:
