@@ -22,7 +22,6 @@ from orchestrator.plan.times import (
     bytes_of_evaluations,
     disk_of,
     times_here,
-    together,
 )
 from orchestrator.records.recorded import Result, load_state
 
@@ -121,14 +120,6 @@ def test_other_flops_are_scaled_and_discounted_once(calibrated: Calibrated) -> N
         work = 2 * (seconds - 0.5) / (1.0 if is_assumed else 0.7)
         assert twice.median_seconds == pytest.approx(0.5 + work)
     assert Times().for_work(2.0) is None
-
-
-def test_checks_are_taken_together() -> None:
-    def check(**verdicts: tuple[str, ...]) -> Any:
-        return type("Check", (), {"names": lambda _, verdict: verdicts.get(verdict, ())})()
-
-    found = together(list("abcd"), [check(alive=("a",), dead=("b", "c")), check(alive=("b",))])
-    assert found == (("a", "b"), ("c",), ("d",))
 
 
 # Disk
