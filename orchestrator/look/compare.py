@@ -19,7 +19,7 @@ from orchestrator.look.blocks import Block, Page, Section, headline, items, tabl
 from orchestrator.look.document import plain_values
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts
-from orchestrator.records.recorded import find_run
+from orchestrator.records.runs import find_run
 
 FEWEST, MOST = 2, 20
 """Runs that are side by side."""

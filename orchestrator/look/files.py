@@ -21,7 +21,7 @@ from objectives.secrets import redacted, without_values
 from orchestrator.execution.files import METRICS, STARTED
 from orchestrator.look.blocks import log
 from orchestrator.look.rows import Curve
-from orchestrator.records.recorded import attempt_place
+from orchestrator.records.runs import attempt_place
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

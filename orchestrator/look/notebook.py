@@ -13,8 +13,8 @@ from orchestrator.look.answer import answer
 from orchestrator.look.document import plain_values
 from orchestrator.look.rows import Attempt, Generation
 from orchestrator.look.run import Run
-from orchestrator.records.recommended import best_point
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.records.objective import best_point
+from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:
     import pandas as pd
