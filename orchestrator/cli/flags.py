@@ -16,7 +16,7 @@ from budgets import plan
 from budgets.formatting import command
 from budgets.ledger import LedgerCorruptError
 from budgets.plan import Plan
-from budgets.rules import RULES
+from budgets.rules import DECISIONS
 from budgets.state import ImpossibleEventError
 from objectives import registry
 from orchestrator.cli.options import for_record
@@ -198,6 +198,6 @@ def overrides_of(rules: list[str] | None, reason: str, *, again: bool = False) -
         )
     for_record(reason)
     for rule in rules or ():
-        if rule not in RULES:
-            raise ValueError(f"--override {rule}: expected one of {', '.join(RULES)}")
+        if rule not in DECISIONS:
+            raise ValueError(f"--override {rule}: expected one of {', '.join(DECISIONS)}")
     return tuple((rule, reason) for rule in rules or ())
