@@ -24,11 +24,11 @@ from budgets.stats import Gain, better, sd_interval
 from budgets.verdict import Findings, title
 from orchestrator.look import words
 from orchestrator.look.campaign import campaign_sentence
+from orchestrator.look.cautions import kept
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import way_on
 from orchestrator.look.rows import Balance, Knob
 from orchestrator.look.run import Run
-from orchestrator.records.recommended import kept
 
 BESIDE = "The evaluations took what was estimated: the rest is the machine or the orchestrator."
 CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}

@@ -23,7 +23,7 @@ from orchestrator.plan.times import (
     disk_of,
     times_here,
 )
-from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.runs import Result, load_state
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
