@@ -30,6 +30,7 @@ from orchestrator.config import VERDICT_SEEDS
 from orchestrator.look import text, words
 from orchestrator.look.blocks import Answer, Mood
 from orchestrator.look.campaign import campaign_sentence, differences
+from orchestrator.look.cautions import kept
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import (
     AGAIN,
@@ -43,7 +44,6 @@ from orchestrator.look.next_step import (
 )
 from orchestrator.look.run import Run
 from orchestrator.plan.resolve import no_share
-from orchestrator.records.recommended import kept
 
 NO_EVIDENCE = "Not at all: a search's own scores are no evidence of a gain, only fresh seeds are."
 
@@ -267,8 +267,7 @@ def _knobs(found: Liveness) -> str:
         "unstable": found.unstable_ends,
     }
     named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
-    where = " around the recommendation" if found.centre == "recommendation" else ""
-    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{where}{named}."
+    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{named}."
 
 
 def _short_evaluations(run: Run, label: str, own: Certificate | None) -> Answer:
