@@ -363,8 +363,7 @@ def checked(found: Liveness | None) -> str:
         "unstable": found.unstable_ends,
     }
     named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
-    where = " around the recommendation" if found.centre == "recommendation" else ""
-    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{where}{named}."
+    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{named}."
 
 
 def _short_evaluations(label: str, own: Certificate | None) -> str:
