@@ -23,7 +23,7 @@ import orjson
 from pydantic import ValidationError
 
 from budgets.events import SCHEMA, Event, Opened, Planned, fields, parse
-from budgets.formatting import command, in_bytes, move_command
+from budgets.formatting import command, move_command
 from budgets.storage import DISK, Storage, read_plain, unused, write_all, write_aside
 
 LEDGER, HEAD, LOCK = "ledger.jsonl", "head.json", "ledger.lock"
@@ -432,16 +432,9 @@ class Ledger:
             storage.sync(self._file)
         self.repairs = tuple(repairs)
 
-    def full_disk(self) -> str:
-        """Why the free space allows no further evaluation; empty when it does."""
-        free = self._storage.free_bytes(self.path.parent)
-        if free >= LEAST_FREE_BYTES:
-            return ""
-        return (
-            f"the run's disk is full ({in_bytes(free)} free, "
-            f"{in_bytes(LEAST_FREE_BYTES)} needed to start an evaluation); make room and repeat "
-            "the command"
-        )
+    def free_bytes(self) -> int:
+        """Room on the run's disk; below LEAST_FREE_BYTES no evaluation may start."""
+        return self._storage.free_bytes(self.path.parent)
 
     def seal(self, event: Event) -> Record:
         """The record that `append` would write now. Nothing is written yet."""

@@ -13,8 +13,8 @@ from objectives import registry
 from objectives.api import Objective, SetupError, Variant
 from objectives.space import Knob
 from orchestrator.config import RUNG_FACTOR, Config, to_toml
+from orchestrator.look import text
 from orchestrator.look.document import best_document
-from orchestrator.look.evidence import gain_in_words
 from orchestrator.look.run import Run
 from orchestrator.matrix.campaign import CONTROL, DEFAULT
 from orchestrator.plan.resolve import RUN_ID, check_run_id, found_as, short_hash
@@ -211,7 +211,7 @@ def _table(candidate: Configuration) -> Iterator[str]:
 def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
     if evidence is None:
         return
-    yield f"Gain over the baseline on fresh seeds: {gain_in_words(evidence.gain)}."
+    yield f"Gain over the baseline on fresh seeds: {text.interval(evidence.gain)}."
     absolute = _bounds(evidence, _scale(evidence))
     mean, lower, upper = absolute.values()
     if evidence.score is not None and mean is not None:
@@ -221,7 +221,7 @@ def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
     if evidence.gain.lower is not None:
         yield f"Each bound holds with {percent(1 - evidence.gain.level)} confidence."
     if evidence.rung is not None:
-        yield f"With {evidence.rung_label}: {gain_in_words(evidence.rung)}."
+        yield f"With {evidence.rung_label}: {text.interval(evidence.rung)}."
 
 
 # One longer training of it

@@ -35,10 +35,9 @@ from objectives.settings import unknown
 from orchestrator.config import Budget, Config, invalid, resolve, to_toml
 from orchestrator.matrix.campaign import campaign_name, runs_of, terms_of
 from orchestrator.plan.forecast import forecast_of
-from orchestrator.plan.history import calibrations_on
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import parse_hours, run_name, search_plan, window_of
-from orchestrator.plan.times import Times
+from orchestrator.plan.times import Times, calibrations_on
 from orchestrator.records.manifest import MANIFEST, ManifestRun, manifest_of_runs
 from orchestrator.records.recorded import find_run
 
@@ -418,8 +417,8 @@ def _estimate(config: Config, devices: Devices) -> Estimate | None:
     took = forecast_of(plan, Times("prior" if assumed is None else "assumed", known))
     assert took is not None, "a time of an evaluation is known"
     return Estimate(
-        3600 * (took.hours_p90 + took.long_run_hours_p90),
-        3600 * (took.device_hours_p50 + took.long_run_device_hours),
+        3600 * (took.hours_p90 + took.long_run_hours_p50),
+        3600 * took.device_hours_p50,
         known.p90_seconds,
         source,
     )

@@ -201,7 +201,6 @@ class Retold:
 
 
 def _compare(what: str, recorded: Any, own: Any) -> None:
-    """All but the words of a decision: another version may say the same thing otherwise."""
     for one in fields(recorded):
         ours, theirs = getattr(recorded, one.name), getattr(own, one.name)
         is_last_bits = (
@@ -210,7 +209,7 @@ def _compare(what: str, recorded: Any, own: Any) -> None:
             and isinstance(theirs, float)
             and isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12)  # another processor's
         )
-        if ours != theirs and one.name != "evidence" and not is_last_bits:
+        if ours != theirs and not is_last_bits:
             raise DivergedError(f"{what} {one.name} {ours} instead of {theirs}")
 
 

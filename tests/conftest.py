@@ -22,7 +22,7 @@ from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.files import cache_directory
-from orchestrator.cli import entry as command_line
+from orchestrator.cli import app as command_line
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.checks import knob_check

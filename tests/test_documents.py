@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.entry import program
+from budgets.plan import Thresholds
+from budgets.rules import DECISIONS, OVERRIDABLE
+from orchestrator.cli.app import program
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -79,6 +81,17 @@ def test_the_readme_names_every_command() -> None:
     shown = [name for name, command in commands.items() if not command.hidden]
     assert shown
     assert [name for name in shown if f"`{name}" not in text] == []
+
+
+def test_the_rules_page_has_every_rule_and_its_limits() -> None:
+    text = (ROOT / "docs/rules.md").read_text()
+    for name, decision in DECISIONS.items():
+        row = text[text.index(f"| {name} |") :].partition("\n")[0]
+        way_on = "can be overridden" if name in OVERRIDABLE else "no override"
+        assert row.endswith(f"| {decision}, {way_on} |")
+    limits = {name: 0 if value is None else value for name, value in Thresholds()}
+    said = [f"`{name}` {value:g}" if value else f"`{name}` none" for name, value in limits.items()]
+    assert [one for one in said if one not in text] == []
 
 
 def test_the_structure_names_every_package() -> None:

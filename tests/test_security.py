@@ -273,7 +273,7 @@ def test_somebody_elses_ledger_does_not_steer_the_terminal(
     assert [answer.code for answer in answers] == [0, 0, 0]
     assert not steering("".join(answer.out + answer.err for answer in answers))
     run = Run(load_state(tmp_path), datetime.now(UTC), tmp_path)
-    page = page_of(run, with_svg=False).markdown()
+    page = page_of(run, with_plots=False).markdown()
     assert "<script" not in page.replace(r"\<script", "")
 
 

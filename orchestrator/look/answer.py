@@ -24,7 +24,6 @@ from budgets.verdict import Findings, title, winner_means
 from orchestrator.config import VERDICT_SEEDS
 from orchestrator.look import text
 from orchestrator.look.blocks import Answer, Mood
-from orchestrator.look.evidence import chance_line
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import (
     AGAIN,
@@ -88,8 +87,7 @@ def _going_on(run: Run) -> Answer:
 def _held_up(run: Run) -> Answer:
     rules = listed(dict.fromkeys(trigger.rule for trigger in run.ruling.triggers))
     called = f"{'Paused' if run.decision == 'pause' else 'Stopped'} by rule {rules}"
-    said = {"sentence": text.held_up(run), "meaning": "What is paid is kept."}
-    return _answer(run, called, "trouble", way_on(run), **said)
+    return _answer(run, called, "trouble", way_on(run), sentence=text.held_up(run))
 
 
 # Decided
@@ -103,10 +101,8 @@ def _decided(run: Run, found: Findings, own: Decided) -> Answer:
         ("caution" if but else "good") if is_go else "bad",
         after_the_verdict(run, found),
         but=but,
-        meaning=f"A Go asks for a gain of {percent(found.asked)} or more that is not chance.",
-        chance=chance_line(found),
         found=_found(run, own),
-        sure=_sure(found),
+        sure=f"{_sure(found)} {text.best_by_chance(found)}".rstrip(),
     )
 
 
@@ -148,7 +144,7 @@ def _over(run: Run) -> Answer:
         said["but"] = uncapitalized(" ".join(run.cautions))
         said["found"] = f"Not compared with the baseline yet. {text.moves(run.knobs)}".rstrip()
     if run.plan.phase == "phase1" and run.plan.tier == "min":
-        said["found"] = "Nothing, which is not asked of a smoke test."
+        said["found"] = "Nothing: a smoke test only shows that everything works."
         called = f"Smoke test, {failed} of {run.counts.settled} failed"
         if not failed:
             called, mood = "Smoke test passed", "good"
@@ -226,7 +222,7 @@ def _campaign(run: Run, own: CampaignReport) -> Answer:
     differences += [one.difference for row in own.rows for one in row.comparisons]
     count, shown = len(differences), sum(one.is_found for one in differences)
     use = "Use what is shown to be better. " if shown else ""
-    way = NextStep(f"{use}The effects:", (f"{command('report', named(run))} --png effects",))
+    way = NextStep(f"{use}The effects:", (f"{command('report', named(run))} --plot effects",))
     if own.unsettled:
         way = NextStep(f"Some conditions are not settled: {AGAIN}.", beginning(run))
     sure = (

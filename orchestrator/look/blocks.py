@@ -1,115 +1,44 @@
 """What a page consists of, before it is Markdown, HTML or a terminal's text.
 
-Text is a line of Markdown with code, bold and escapes (`formatting.plain`) and nothing else; logs
-and commands are as they are.
+A block is Markdown, a plot, or blocks that a page folds. Of Markdown there are paragraphs, lists,
+tables and fences, with code and bold; text from elsewhere goes through `formatting.plain`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from budgets.formatting import plain, printable, sentence_case, table
+from budgets.formatting import plain, printable, sentence_case
+from budgets.formatting import table as table_lines
 
 Mood = Literal["good", "caution", "bad", "open", "trouble"]
 """Go; Go with a But; No-Go; running, or without a verdict; paused, stopped, interrupted."""
 
 
 @dataclass(frozen=True)
-class Heading:
-    """The title of a part of a section."""
-
-    text: str
-
-    def markdown(self) -> Iterator[str]:
-        yield f"### {self.text}"
-
-
-@dataclass(frozen=True)
-class Text:
-    """A paragraph."""
-
-    text: str
-
-    def markdown(self) -> Iterator[str]:
-        yield self.text
-
-
-@dataclass(frozen=True)
-class Items:
-    """A list of points."""
-
-    entries: Sequence[str]
-
-    def markdown(self) -> Iterator[str]:
-        return (f"- {entry}" for entry in self.entries)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of as many cells as there are columns; a column of numbers is called `>cost`."""
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[object]]
-
-    def markdown(self) -> Iterator[str]:
-        if self.caption:
-            yield from (f"{self.caption}:", "")
-        yield from table(self.columns, self.rows)
-
-
-@dataclass(frozen=True)
 class Figure:
-    """A plot: what it shows in words, and as SVG where it is displayed."""
+    """A plot as SVG, which only a page shows. Its texts are plain."""
 
     name: str
     title: str
     caption: str  # how to read it
-    description: str  # what it shows, for readers who do not see it
-    svg: str = ""
-
-    def markdown(self) -> Iterator[str]:
-        yield from (f"*{plain(self.title)}.* {plain(self.caption)}", "", plain(self.description))
-
-
-@dataclass(frozen=True)
-class Log:
-    """The last lines of a file."""
-
-    where: str
-    lines: Sequence[str]
-
-    def markdown(self) -> Iterator[str]:
-        yield from (f"The last lines of {plain(self.where)}:", "", *_fenced(self.lines))
-
-
-@dataclass(frozen=True)
-class Commands:
-    """Lines for a shell."""
-
-    lines: Sequence[str]
-
-    def markdown(self) -> Iterator[str]:
-        return _fenced(self.lines)
+    svg: str
 
 
 @dataclass(frozen=True)
 class Details:
     """What few readers want: a page shows its title, and the rest when it is opened."""
 
-    title: str
+    title: str  # plain text
     blocks: Sequence["Block"]
 
-    def markdown(self) -> Iterator[str]:
-        yield from _lines([Heading(self.title), *self.blocks])
 
-
-Block = Text | Items | Heading | Table | Figure | Log | Commands | Details
+Block = str | Figure | Details
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page with a title of its own."""
+    """A part of a page with a title of its own, in plain text."""
 
     name: str  # its anchor
     title: str
@@ -123,8 +52,6 @@ class Answer:
     title: str  # the verdict in two or three words: `Go that persists`, `Running`
     sentence: str  # the verdict in a plain sentence, with its evidence
     but: str = ""  # what to know before relying on that
-    meaning: str = ""  # what the title means
-    chance: str = ""  # what noise alone would have shown
     found: str  # did it find something
     sure: str  # how sure is that
     cost: str  # what did it cost, of what was allowed
@@ -137,8 +64,7 @@ class Answer:
     def parts(self) -> dict[str, str]:
         """What there is to say below the verdict, by its name."""
         but = {"But": sentence_case(self.but)} if self.but else {}
-        sure = f"{self.sure} {self.chance}".rstrip()
-        found = {"Found": self.found, "How sure": sure}
+        found = {"Found": self.found, "How sure": self.sure}
         return but | found | {"Cost": self.cost, "Next": self.next}
 
 
@@ -157,14 +83,51 @@ class Page(NamedTuple):
 
     def markdown(self) -> str:
         """The page as Markdown."""
-        head = f"# {plain(self.name)}: {plain(self.answer.title)}\n\n{plain(self.about)}\n\n"
-        return f"{printable(head)}{_answer(self.answer)}\n{markdown(self.sections)}"
+        own = self.answer
+        parts = [f"# {plain(self.name)}: {plain(own.title)}", plain(self.about)]
+        parts.append(f"**{plain(own.sentence)}**")
+        if own.found:
+            parts.append(items(f"**{name}**: {plain(it)}" for name, it in own.parts.items()))
+        if own.commands:
+            parts.append(commands(own.commands[0]))
+        if own.commands[1:]:
+            parts += [plain(own.otherwise or "Or:"), commands(*own.commands[1:])]
+        parts.append(markdown(self.sections))
+        return printable("\n\n".join(filter(None, parts)))
 
 
-def table_of(caption: str, rows: Iterable[Mapping[str, object]]) -> list[Table]:
-    """A table of rows that all have the same columns; none where there are no rows."""
+# Parts of Markdown
+
+
+def items(entries: Iterable[str]) -> str:
+    """A list of points."""
+    return "\n".join(f"- {entry}" for entry in entries)
+
+
+def table(caption: str, rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """A table of rows that all have the same columns, of numbers `>so`; empty without a row."""
     own = list(rows)
-    return [Table(caption, list(own[0]), [list(row.values()) for row in own])] if own else []
+    if not own:
+        return []
+    lines = "\n".join(table_lines(own[0], (row.values() for row in own)))
+    return [f"{caption}:\n\n{lines}" if caption else lines]
+
+
+def commands(*lines: str) -> str:
+    """Lines for a shell."""
+    return _fenced("sh", lines)
+
+
+def log(where: str, lines: Sequence[str]) -> str:
+    """The last lines of a file."""
+    return f"The last lines of {plain(where)}:\n\n{_fenced('', lines)}"
+
+
+def _fenced(language: str, lines: Sequence[str]) -> str:
+    """The lines in a fence that none of them closes."""
+    longest = max((len(line) - len(line.lstrip("`")) for line in map(str.strip, lines)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([f"{fence}{language}", *lines, fence])
 
 
 def ruler(baseline: float, recommended: float | None) -> str:
@@ -180,21 +143,17 @@ def ruler(baseline: float, recommended: float | None) -> str:
 
 
 def markdown(sections: Iterable[Section]) -> str:
-    """The sections as Markdown."""
-    parts = [[f"## {one.title}", "", *_lines(one.blocks), ""] for one in sections]
-    return printable("\n".join(line for part in parts for line in part))
+    """The sections as Markdown, without plots."""
+    parts = (part for one in sections for part in (f"## {plain(one.title)}", *_parts(one.blocks)))
+    return printable("\n\n".join(parts) + "\n")
 
 
-def _answer(answer: Answer) -> str:
-    """The four answers as Markdown, the first part of a page."""
-    blocks: list[Block] = [Text(f"**{plain(answer.sentence)}**")]
-    blocks += [Text(plain(answer.meaning))] if answer.meaning else []
-    if answer.found:
-        blocks += [Items([f"**{name}**: {plain(said)}" for name, said in answer.parts.items()])]
-    blocks += [Commands(answer.commands[:1])] if answer.commands else []
-    if answer.commands[1:]:
-        blocks += [Text(plain(answer.otherwise or "Or:")), Commands(answer.commands[1:])]
-    return printable("\n".join([*_lines(blocks), ""]))
+def _parts(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, str):
+            yield block
+        elif isinstance(block, Details):
+            yield from (f"### {plain(block.title)}", *_parts(block.blocks))
 
 
 def answer_in_lines(answer: Answer) -> Iterator[str]:
@@ -205,18 +164,3 @@ def answer_in_lines(answer: Answer) -> Iterator[str]:
     if answer.commands[1:]:
         yield answer.otherwise or "Or:"
         yield from (f"  {line}" for line in answer.commands[1:])
-
-
-def _lines(blocks: Iterable[Block]) -> list[str]:
-    """Markdown lines of the blocks, a blank one between any two."""
-    found: list[str] = []
-    for block in blocks:
-        found += ["", *block.markdown()] if found else block.markdown()
-    return found
-
-
-def _fenced(lines: Sequence[str]) -> Iterator[str]:
-    """The lines in a fence that none of them closes."""
-    longest = max((len(line) - len(line.lstrip("`")) for line in map(str.strip, lines)), default=0)
-    fence = "`" * max(3, longest + 1)
-    yield from (fence, *lines, fence)

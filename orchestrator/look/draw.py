@@ -52,15 +52,13 @@ class Drawing:
 
     title: str
     caption: str  # how to read it
-    description: str  # what it shows
     height: float
     paint: Callable[[Any], None]  # of a matplotlib figure
 
 
-def figure(name: str, drawing: Drawing, *, with_svg: bool = True) -> Figure:
+def figure(name: str, drawing: Drawing) -> Figure:
     """Return the drawing as part of a page."""
-    title, caption, said = map(line, (drawing.title, drawing.caption, drawing.description))
-    return Figure(name, title, caption, said, _inline(drawing) if with_svg else "")
+    return Figure(name, line(drawing.title), line(drawing.caption), _inline(drawing))
 
 
 def write(drawing: Drawing, path: Path) -> None:
@@ -106,7 +104,7 @@ def _inline(drawing: Drawing) -> str:
             if key != "font-family" and not (key == "id" and "_" in text)  # `axes_1`: not unique
         }
     root.attrib = {"viewBox": root.attrib["viewBox"], "stroke-linejoin": "round", "role": "img"}
-    root.set("aria-label", line(f"{drawing.title}. {drawing.description}"))
+    root.set("aria-label", line(f"{drawing.title}. {drawing.caption}"))
     return ElementTree.tostring(root, encoding="unicode").replace(INK, "currentColor")
 
 

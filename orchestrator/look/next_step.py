@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.formatting import command, percent, quoted, rounded_up, sentence_case
-from budgets.plan import Plan
 from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.stats import detectable
@@ -87,7 +86,7 @@ def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = Non
 
 def way_on(run: Run) -> NextStep:
     """What to do about the rules that hold it up, which ends with a command."""
-    triggers, again, look = run.ruling.triggers, beginning(run), command("explain", named(run))
+    triggers, again, look = run.ruling.triggers, beginning(run), command("report", named(run))
     rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
     budget = next((trigger for trigger in triggers if trigger.rule == "budget"), None)
     if budget is not None:
@@ -126,53 +125,50 @@ def more_needed(state: RunState, fired: Reading) -> str:
 
 # After a verdict
 
-StepKind = Literal[
-    "use",  # train with what was found
-    "follow",  # a phase 2 from here
-    "longer_evaluations",  # the same search with more training in each evaluation
-    "more_seeds",  # the same comparison with less noise
-    "longer_search",  # more evaluations
-    "other_knobs",
-    "control",  # the simpler thing is better
-    "failures",  # to be looked into first
-]
-
 MOST_SEEDS = 64
 """No verdict is advised to use more."""
 
 
-class Step(NamedTuple):
-    """What kind of thing to do after a verdict, and why."""
+def after_the_verdict(run: Run, found: Findings) -> NextStep:
+    """What to do after the decision there is; and the configuration that a Go has found."""
+    step, best = _after(run), command("best", named(run))
+    if found.grade == "no_go" or best in step.commands:
+        return step
+    commands = (*step.commands, best)
+    return NextStep(step.said, commands, "The configuration that it found:")
 
-    kind: StepKind
-    why: str = ""
-    seeds: int | None = None  # of `more_seeds`: that are enough by the noise there was
 
-
-def advised(state: RunState) -> Step:  # noqa: PLR0911 - a kind of verdict each
-    """The step that follows from the decision there is."""
-    own = state.decided
+def _after(run: Run) -> NextStep:  # noqa: PLR0911 - a kind of verdict each
+    state, plan, own = run.state, run.plan, run.state.decided
     assert own is not None, "it is decided"
     if own.no_go in ("pathological", "unstable"):
-        return Step("failures")
-    if named := _better_control(state):
-        return Step("control", named)
+        said = "Look into the failures, narrow the ranges that lead there, and search again."
+        return NextStep(said, (command("export", "table", named(run)),))
+    if better := _better_control(state):
+        said = f"Use {quoted(better)} instead, or tune knobs that it has as well. What was found:"
+        return NextStep(said, (command("best", named(run)),))
+    if own.grade == "go_persists" and plan.phase == "phase2":
+        said = "Use what it found: this shows the whole configuration."
+        return NextStep(said, (command("best", named(run)),))
     if own.grade == "go_persists":
-        return Step("use" if state.plan.phase == "phase2" else "follow")
+        count = TIERS["phase2", "min"].evaluations
+        said = f"See whether it survives other seeds, and search on: {count} evaluations."
+        follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
+        return NextStep(said, (command("phase2", *follow),))
     if own.grade == "go":
-        return Step("longer_evaluations", _why_not_lasting(state))
+        return _longer_evaluations(run, _why_not_lasting(state))
     if own.no_go == "below_noise":
-        return _below_noise(state)
+        return _below_noise(run)
     if own.no_go == "too_small":
         taken = "the gain is smaller than asked; the winner's knobs are in best.json all the same"
-        return Step("other_knobs" if state.plan.tier == "max" else "longer_search", taken)
+        return _longer_search(run, taken)
     if own.no_go == "does_not_persist":
         found = average_gain(state)
         if found is None or found.mean is None or found.mean <= 0:
             why = "one candidate was better than the baseline, the mean of the search was not"
-            return Step("longer_search", why)
-        return Step("longer_evaluations", "what wins on a short training is lost there")
-    return Step("other_knobs")
+            return _longer_search(run, why)
+        return _longer_evaluations(run, "what wins on a short training is lost there")
+    return _other_knobs(run)
 
 
 def _better_control(state: RunState) -> str:
@@ -188,12 +184,12 @@ def _why_not_lasting(state: RunState) -> str:
         return "the gain was not measured with more training"
     if found.mean is None:
         return "the gain with more training could not be measured"
-    if is_kept_uncertain(state):
+    if _is_kept_uncertain(state):
         return "what was kept of the gain with more training may be chance"
     return "with more training too little of the gain was kept"
 
 
-def is_kept_uncertain(state: RunState) -> bool:
+def _is_kept_uncertain(state: RunState) -> bool:
     """Whether enough of the gain was kept with more training, and only more seeds can show it."""
     kept = rung(state)
     if kept is None or kept.met or kept.observed is None or kept.limit is None:
@@ -201,94 +197,64 @@ def is_kept_uncertain(state: RunState) -> bool:
     return kept.observed >= kept.limit
 
 
-def _below_noise(state: RunState) -> Step:
+def _below_noise(run: Run) -> NextStep:
     """More seeds if they could show the gain that was asked; else something else must change."""
-    found, limits = winner_gain(state), state.plan.thresholds
+    found, limits = winner_gain(run.state), run.plan.thresholds
     if found is None or found.sd is None:
-        return Step("other_knobs")
+        return _other_knobs(run)
     assert found.upper is not None, "it is known wherever the spread is"
     assert found.detectable is not None, "so is this"
     asked, least = percent(limits.go_gain), limits.go_seeds
     if found.pairs >= least and min(found.upper, found.detectable) <= limits.go_gain:
         why = f"a gain of {asked} would have been seen, so more seeds will not help"
-        return Step("other_knobs", why)
+        return _other_knobs(run, why)
     counts = range(max(found.pairs + 1, least), MOST_SEEDS + 1)
     enough = (n for n in counts if detectable(found.sd, n, found.level) <= limits.go_gain)
     seeds = next(enough, None)
     if seeds is None:
         why = f"the noise hides a gain of {asked}, and seeds differ less there"
-        return Step("longer_evaluations", why)
+        return _longer_evaluations(run, why)
     why = f"on about {seeds}, by the noise of these, a gain of {asked} would be seen"
-    return Step("more_seeds", why, seeds)
+    if run.plan.phase == "phase2":
+        return _other_knobs(run, why)
+    words = ("--tier", str(run.plan.tier), *assign("verdict.confirm_seeds", seeds))
+    line = _another(run, f"{seeds}-seeds", *words)
+    return NextStep(f"Repeat it with more seeds: {why}.", (line,))
 
 
-def after_the_verdict(run: Run, found: Findings) -> NextStep:
-    """What to do after the decision there is."""
-    said, line = _after(run, advised(run.state))
-    best = command("best", named(run))
-    others = (best,) if found.grade != "no_go" and line != best else ()
-    return NextStep(said, (line, *others), "The configuration that it found:")
+def _longer_search(run: Run, why: str) -> NextStep:
+    """More evaluations, where there is a larger tier."""
+    if run.plan.phase == "phase2" or run.plan.tier == "max":
+        return _other_knobs(run, why)
+    count = TIERS["phase1", "max"].evaluations
+    said = f"Search longer, with {count} evaluations: {why}."
+    return NextStep(said, (_another(run, "max", "--tier", "max"),))
 
 
-def _after(run: Run, step: Step) -> tuple[str, str]:
-    """What to do in words, and its command."""
-    plan, best, kind = run.plan, command("best", named(run)), step.kind
-    is_last = plan.phase == "phase2" or (kind == "longer_search" and plan.tier == "max")
-    if is_last and kind in ("more_seeds", "longer_search"):
-        kind = "other_knobs"
-    match kind:
-        case "follow":
-            count = TIERS["phase2", "min"].evaluations
-            said = f"See whether it survives other seeds, and search on: {count} evaluations."
-            follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
-            line = command("phase2", *follow)
-        case "longer_evaluations":
-            said, line = _longer_evaluations(run, step, best)
-        case "more_seeds":
-            said = f"Repeat it with more seeds: {step.why}."
-            words = ("--tier", str(plan.tier), *assign("verdict.confirm_seeds", step.seeds))
-            line = _another(run, f"{step.seeds}-seeds", *words)
-        case "longer_search":
-            count = TIERS["phase1", "max"].evaluations
-            said = f"Search longer, with {count} evaluations: {step.why}."
-            line = _another(run, "max", "--tier", "max")
-        case "use":
-            said, line = "Use what it found: this shows the whole configuration.", best
-        case "control":
-            instead = f"Use {quoted(step.why)} instead, or tune knobs that it has as well."
-            said, line = f"{instead} What was found:", best
-        case "failures":
-            said = "Look into the failures, narrow the ranges that lead there, and search again."
-            line = command("export", "table", named(run))
-        case "other_knobs":
-            why = f"{sentence_case(step.why)}. " if step.why else ""
-            said = f"{why}Check which knobs move the score at all before you search again."
-            line = of_objective(run, "check", "knobs")
-    return said, line
+def _other_knobs(run: Run, why: str = "") -> NextStep:
+    because = f"{sentence_case(why)}. " if why else ""
+    said = f"{because}Check which knobs move the score at all before you search again."
+    return NextStep(said, (of_objective(run, "check", "knobs"),))
 
 
-def _another(run: Run, name: str, *words: str, settings: Mapping[str, Any] | None = None) -> str:
-    """A search for the same on seeds that nobody has looked at."""
-    seed = assign("evaluation.seed", run.plan.evaluation_seed + 1)
-    own = (*words, *seed, "--run-id", _id(run.plan, name))
-    return of_objective(run, "phase1", *own, settings=settings)
-
-
-def _id(plan: Plan, name: str) -> str:
-    return f"{plan.run_id[:NAME_CHARACTERS]}-{name}"
-
-
-def _longer_evaluations(run: Run, step: Step, best: str) -> tuple[str, str]:
+def _longer_evaluations(run: Run, why: str) -> NextStep:
     """More training in each evaluation, or one longer training of what was found."""
     plan = run.plan
     longer = None if plan.confirmation is None else plan.confirmation.rung
     settings = {} if longer is None else longer.variant.settings
     is_known = set(settings) <= set(plan.objective.get("settings", {}))
-    if longer is not None and settings and is_known and not is_kept_uncertain(run.state):
+    if longer is not None and settings and is_known and not _is_kept_uncertain(run.state):
         times = longer.variant.cost_factor
-        words = ("--tier", str(plan.tier))
-        said = f"Search again with {times:g} times the training, at that cost: {step.why}."
-        return said, _another(run, f"x{times:g}", *words, settings=settings)
-    anyway = "" if run.state.decided and run.state.decided.grade == "go" else " --anyway"
-    said = f"Train it and the baseline longer, on 8 fresh seeds, to compare them: {step.why}."
-    return said, f"{best}{anyway} --train --seeds 8"
+        said = f"Search again with {times:g} times the training, at that cost: {why}."
+        tier = ("--tier", str(plan.tier))
+        return NextStep(said, (_another(run, f"x{times:g}", *tier, settings=settings),))
+    anyway = [] if run.state.decided and run.state.decided.grade == "go" else ["--anyway"]
+    said = f"Train it and the baseline longer, on 8 fresh seeds, to compare them: {why}."
+    return NextStep(said, (command("best", named(run), *anyway, "--train", "--seeds", "8"),))
+
+
+def _another(run: Run, name: str, *words: str, settings: Mapping[str, Any] | None = None) -> str:
+    """A search for the same on seeds that nobody has looked at."""
+    seed = assign("evaluation.seed", run.plan.evaluation_seed + 1)
+    run_id = f"{run.plan.run_id[:NAME_CHARACTERS]}-{name}"
+    return of_objective(run, "phase1", *words, *seed, "--run-id", run_id, settings=settings)

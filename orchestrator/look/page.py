@@ -6,7 +6,6 @@ markup from elsewhere is a figure's SVG, which `orchestrator.look.plots` draws a
 
 import base64
 import hashlib
-import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,7 +16,7 @@ from markupsafe import Markup
 from budgets.formatting import printable
 from objectives.settings import cut
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Page
+from orchestrator.look.blocks import Block, Details, Figure, Page
 from orchestrator.look.run import Run
 from orchestrator.look.sections import sections
 from orchestrator.run.files import make_directory
@@ -29,13 +28,12 @@ ENDINGS |= {"png": (".png",), "pdf": (".pdf",)}
 """How the name of a file ends that a page may be written to, or replace."""
 
 
-def page_of(run: Run, *, with_svg: bool = True) -> Page:
-    """Everything there is to show of a run; its plots drawn, which takes seconds."""
+def page_of(run: Run, *, with_plots: bool = True) -> Page:
+    """Everything there is to show of a run; to draw its plots takes seconds."""
     from orchestrator.look.plots import figures
 
-    return Page(
-        run.plan.run_id, about(run), answer(run), sections(run, figures(run, with_svg=with_svg))
-    )
+    drawn = figures(run) if with_plots else ()
+    return Page(run.plan.run_id, about(run), answer(run), sections(run, drawn))
 
 
 def about(run: Run) -> str:
@@ -93,7 +91,7 @@ def _templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(block=_block, inline=_inline)
+    made.globals.update(block=_block)
     return made
 
 
@@ -102,32 +100,40 @@ def _clean(text: str) -> str:
     return printable(cut(text, MOST_CHARACTERS))
 
 
-def _block(own: object) -> Markup:
-    """By the macro of its class's name, in templates/blocks.html.j2.
+def _block(own: Block) -> Markup:
+    """Raises TypeError on what is none: nothing is left out in silence."""
+    match own:
+        case str():
+            tokens = _markdown().parse(printable(own))
+            for token in tokens:
+                if token.attrs.pop("style", None):  # the policy forbids it
+                    token.attrs["class"] = "number"
+            return Markup(_markdown().renderer.render(tokens, _markdown().options, {}))  # noqa: S704 - it escapes
+        case Figure():
+            return filled("figure.html.j2", own=own)
+        case Details():
+            return filled("details.html.j2", own=own)
+    raise TypeError(f"expected Markdown, a Figure or Details to show, got {type(own).__name__}")
 
-    Raises TypeError without one: nothing is left out in silence.
-    """
-    name = type(own).__name__
-    macro = getattr(_templates().get_template("blocks.html.j2").module, name.lower(), None)
-    if macro is None:
-        raise TypeError(f"no macro of templates/blocks.html.j2 shows a block of {name}")
-    return Markup(macro(own))  # noqa: S704 - a template escapes what it is given
+
+@cache
+def _markdown() -> Any:
+    """Of the little that blocks are written in: no markup of anybody else, no links, no images."""
+    from markdown_it import MarkdownIt
+
+    made = MarkdownIt("zero", {"html": False})
+    made.enable(["table", "list", "fence", "backticks", "emphasis", "escape"])
+    made.add_render_rule("table_open", lambda *_: '<div class="scroll"><table>')
+    made.add_render_rule("table_close", lambda *_: "</table></div>")
+    made.add_render_rule("fence", lambda _, tokens, at, *__: _fence(tokens[at]))
+    return made
 
 
-_MARKS = re.compile(r"\\(?P<plain>[\\`<\[\]|*~_])|`(?P<code>[^`]+)`|\*\*(?P<strong>.+?)\*\*", re.S)
-
-
-def _inline(markdown: str) -> Markup:
-    """A line of the little Markdown that texts are written in: code, bold and escapes."""
-    text, end, shown = cut(markdown, MOST_CHARACTERS), 0, Markup()
-    for mark in _MARKS.finditer(text):
-        shown += printable(text[end : mark.start()] + (mark["plain"] or ""))
-        if mark["code"] is not None:
-            shown += Markup("<code>{}</code>").format(printable(mark["code"]))
-        elif mark["strong"] is not None:
-            shown += Markup("<strong>{}</strong>").format(_inline(mark["strong"]))
-        end = mark.end()
-    return shown + printable(text[end:])
+def _fence(token: Any) -> str:
+    kind = "command" if token.info else "log"
+    lines = token.content.splitlines() if kind == "command" else [token.content]
+    shown = Markup('<pre class="{}"><code>{}</code></pre>')
+    return "".join(shown.format(kind, line) for line in lines)
 
 
 # Where files go

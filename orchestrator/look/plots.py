@@ -4,8 +4,7 @@ A plot is a function of a `Run`, and None where the run has nothing to show in i
 which takes time, when somebody wants to see it.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import ceil, sqrt
 from statistics import fmean, stdev
@@ -15,20 +14,21 @@ from typing import Any, NamedTuple
 from budgets.effects import CampaignReport
 from budgets.events import Status
 from budgets.failures import is_lost
-from budgets.formatting import counted, listed, number, percent, sentence_case, shortened
+from budgets.formatting import number, percent, shortened
 from budgets.stats import interval
 from budgets.verdict import BASELINE, mean_score
 from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.campaign import name_of
 from orchestrator.look.draw import Drawing
-from orchestrator.look.files import curves
+from orchestrator.look.files import Curve, curve
 from orchestrator.look.rows import Attempt, Knob
 from orchestrator.look.run import Run
 
 MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs, lines of a forest: others are not shown
 LABEL_WIDTH = 34  # characters of a row of a forest: a longer name has two lines
 MOST_BINS, LEAST_IN_A_BIN = 8, 4  # of fewer candidates a standard error says little
+MOST_CURVES, MOST_TRIED = 6, 3  # loss curves; evaluations of one that may have left it
 
 
 def drawings(run: Run) -> dict[str, Drawing]:
@@ -37,9 +37,9 @@ def drawings(run: Run) -> dict[str, Drawing]:
     return {name: drawing for name, drawing in found if drawing is not None}
 
 
-def figures(run: Run, *, with_svg: bool = True) -> list[Figure]:
+def figures(run: Run) -> list[Figure]:
     """Return them as parts of a page."""
-    return [draw.figure(name, one, with_svg=with_svg) for name, one in drawings(run).items()]
+    return [draw.figure(name, one) for name, one in drawings(run).items()]
 
 
 def _searched(run: Run) -> list[Attempt]:
@@ -90,15 +90,11 @@ def _scores(run: Run) -> Drawing | None:
         right.tick_params(axis="x", rotation=90, labelsize=draw.FONT - 2)
         right.tick_params(axis="y", length=0, labelleft=False)
 
-    ends = " to ".join(map(number, band)) or "not known"
-    means = listed(f"{one.name} {number(fmean(scores))}" for one, scores in fresh)
     return Drawing(
         "Score over generations",
         "A search that finds something leaves the noise and goes below the best by chance, which "
         "so many candidates equal to the baseline would show. How good a configuration is, only "
         "its mean on fresh seeds says (right, 95 % interval; the winner is a diamond).",
-        f"{counted(len(own), 'evaluation')}; noise {ends}; best so far {number(run.best_so_far)}, "
-        f"by chance {number(run.best_by_chance)}; on fresh seeds: {means or 'nothing yet'}.",
         3.5,
         paint,
     )
@@ -141,13 +137,9 @@ def _forest(
             axes.plot([row.mean], [at], mark, ms=6, **look)
             axes.annotate(number(row.mean, 3), (1.03, at), **beside)
 
-    said = "; ".join(
-        f"{one.name}: {number(one.mean, 3)} ({number(one.low, 3)} to {number(one.high, 3)})"
-        for one in rows
-    )
     is_wrapped = any(len(row.name) > LABEL_WIDTH for row in shown)
     height = 0.9 + (0.38 if is_wrapped else 0.3) * max(2, len(shown))
-    return Drawing(title, caption, f"{sentence_case(label)}: {said}.", height, paint)
+    return Drawing(title, caption, height, paint)
 
 
 def _gains(run: Run) -> Drawing | None:
@@ -220,7 +212,7 @@ def _of_knobs(
 ) -> Drawing:
     """Return charts of the knobs with the largest sizes."""
     shown = sorted(range(len(sizes)), key=lambda place: -sizes[place])[:MOST_KNOBS]
-    rows, (title, caption, description) = ceil(len(shown) / 3), words
+    rows, (title, caption) = ceil(len(shown) / 3), words
     if len(sizes) > len(shown):
         caption += f" Not shown: {len(sizes) - len(shown)} knobs that matter or move less."
 
@@ -229,7 +221,7 @@ def _of_knobs(
             axes = canvas.add_subplot(rows, 3, at, title=run.knobs[place].name)
             paint_one(axes, run.knobs[place], place)
 
-    return Drawing(title, caption, description, 0.5 + 1.65 * rows, paint)
+    return Drawing(title, caption, 0.5 + 1.65 * rows, paint)
 
 
 def _paths(run: Run) -> Drawing | None:
@@ -237,8 +229,6 @@ def _paths(run: Run) -> Drawing | None:
     if not own:
         return None
     history, told = run.landscapes[0], [one.number for one in run.state.completed]
-    recommended = [f"{one.name} {number(one.recommended)}"
-                   for one in run.knobs if one.recommended is not None]  # fmt: skip
     last = history[-1].favourite if history else [one.baseline_unit for one in run.knobs]
 
     def paint(axes: Any, knob: Knob, place: int) -> None:
@@ -261,7 +251,6 @@ def _paths(run: Run) -> Drawing | None:
         "Each knob's path",
         "The line is the mean of the search's distribution, the band one standard deviation. "
         "One that narrows away from the baseline has found something; one that stays wide has not.",
-        f"Recommended: {listed(recommended) or 'nothing'}.",
     )
 
 
@@ -297,8 +286,6 @@ def _marginals(run: Run) -> Drawing | None:
 
     ranges = [max(mean for _, mean, _ in bins) - min(mean for _, mean, _ in bins)
               for bins in binned]  # fmt: skip
-    said = listed(f"{knob.name} {number(size, 3)}"
-                  for knob, size in zip(run.knobs, ranges, strict=True))  # fmt: skip
     return _of_knobs(
         run,
         ranges,
@@ -306,7 +293,6 @@ def _marginals(run: Run) -> Drawing | None:
         "Each knob's marginal scores",
         "Scores less their generation's mean, lower is better; a diamond is the mean of as many "
         "candidates as the others. No experiment: knobs move together (`check knobs` is one).",
-        f"From the lowest mean to the highest: {said}.",
     )
 
 
@@ -336,7 +322,6 @@ def _step_size(run: Run) -> Drawing | None:
         "How wide the search looks",
         "A step size that falls means that the search closes in; one that grows, that it follows "
         "a slope or sees only noise. An axis ratio near 1 is a sphere.",
-        f"At last: {listed(f'{name} {y[-1]:.3g}' for name, y in courses.items())}.",
         2.3,
         paint,
     )
@@ -365,12 +350,10 @@ def _correlations(run: Run) -> Drawing | None:
         axes.tick_params(length=0, labelsize=size)
         axes.spines[:].set_visible(False)
 
-    r, y, x = max(cells, key=lambda cell: abs(cell[0]))
     return Drawing(
         "Which knobs go together",
         "Correlations of the search's last distribution. Blue: two knobs rise together; red: one "
         "falls as the other rises. Bold: beyond what one search in twenty reaches on pure noise.",
-        f"The strongest: {names[y]} with {names[x]} {r:+.2f}.",
         0.4 + side + 0.068 * max(map(len, names)),
         paint,
     )
@@ -410,12 +393,10 @@ def _device_time(run: Run) -> Drawing | None:
         axes.set_xticks([x[at] for at in named], [names[at] for at in named])
         axes.tick_params(axis="x", rotation=90 if len(names) > 6 else 0)
 
-    said = listed(f"{sum(own):.3g} {unit} {kind}" for kind, own in amounts.items() if any(own))
     return Drawing(
         "Device time",
         "By part of the run; figures are generations. Useful and wasted time is charged; idle is "
         "what slots were there for beyond that: start-up, or a generation's last evaluation.",
-        f"In {counted(len(names), 'part')}: {said}.",
         2.8,
         paint,
     )
@@ -451,24 +432,22 @@ def _timeline(run: Run) -> Drawing | None:
                     for one in own if _kind(one) == kind]  # fmt: skip
             cells = [(x / size, at / size, slot - half, slot + half) for x, at, slot in mine]
             draw.boxes(axes, cells, label=kind, **look)
-        for session in run.sessions[1:]:
-            axes.axvline(session.began / size, color=draw.INK, ls=":", lw=1, label="resumed")
+        for edge in run.edges_ms[1:-1]:
+            axes.axvline(edge / 1000 / size, color=draw.INK, ls=":", lw=1, label="resumed")
         axes.set(xlim=(0, end / size), ylim=(slots - 0.4, -0.6), ylabel="slot")
         axes.set_yticks(range(0, slots, ceil(slots / 16)))
         axes.set_xlabel(f"time that the run was open ({unit})")
 
-    said = listed(f"{count} {kind}" for kind, count in Counter(map(_kind, own)).items())
     return Drawing(
         "Evaluations by slot",
         "Gaps are time that was there and not used.",
-        f"{counted(len(own), 'attempt')} on {counted(slots, 'slot')}: {said}.",
         0.95 + min(6.0, max(0.8, 0.2 * slots)),
         paint,
     )
 
 
 def _losses(run: Run) -> Drawing | None:
-    own = () if run.directory is None else curves(run.directory, run.state)
+    own = dict(_curves(run))
     if not own:
         return None
 
@@ -476,21 +455,35 @@ def _losses(run: Run) -> Drawing | None:
         axes = canvas.subplots()
         colours = (draw.INK, draw.ORANGE, draw.GREEN, draw.BLUE)
         axes.set_prop_cycle(color=colours, linestyle=("--", "-", "-.", ":"))
-        for one in own:
-            axes.plot(one.steps, one.values, label=draw.line(f"{one.name}, {one.quantity}"))
-        every = [value for one in own for value in one.values]
+        for name, (steps, losses) in own.items():
+            axes.plot(steps, losses, label=draw.line(name))
+        every = [loss for _, losses in own.values() for loss in losses]
         axes.set(xlabel="step", ylabel="loss")
-        axes.set_ylim(draw.limits(every, [one.values[0] for one in own]))
+        axes.set_ylim(draw.limits(every, [losses[0] for _, losses in own.values()]))
 
-    said = listed(f"{one.name} ({one.quantity}) {number(one.values[-1])}" for one in own)
     return Drawing(
         "Loss curves",
         "What a configuration gains early and loses again later is no gain: look whether the "
         "curves still part where they end.",
-        f"At the last step: {said}.",
         3.0,
         paint,
     )
+
+
+def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
+    """Losses of the baseline, the winner and the best of the search; of each condition."""
+    healthy = [one for one in run.attempts if one.score is not None and run.directory]
+    named = {"reference": "baseline", "winner": "winner", None: "best of the search"}
+    wanted = dict[str, list[Attempt]]()
+    for one in sorted(healthy, key=lambda one: one.score or 0.0):
+        name = named.get(one.comparison) if run.is_search else one.arm or "baseline"
+        if name is not None and (name != "winner" or one.candidate == 0):
+            wanted.setdefault(name, []).append(one)
+    for name, own in list(wanted.items())[:MOST_CURVES]:
+        assert run.directory is not None, "there is none of these without"
+        found = (curve(run.directory, run.state, one.place) for one in own[:MOST_TRIED])
+        if first := next(filter(None, found), None):
+            yield name, first
 
 
 PLOTS: dict[str, Callable[[Run], Drawing | None]] = {

@@ -18,7 +18,7 @@ from budgets.storage import document as as_json
 from budgets.storage import write_aside
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Block, Page, Section, Text, markdown
+from orchestrator.look.blocks import Page, Section, items, markdown
 from orchestrator.look.document import SCHEMA, best_document, plain_values, result
 from orchestrator.look.page import about
 from orchestrator.look.run import Run
@@ -89,7 +89,8 @@ def write_generation(run: Run, directory: Path) -> None:
     state, last = run.state, run.state.completed[-1]
     best, healthy, of = min(last.healthy, default=None), len(last.healthy), len(last.points)
     said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
-    blocks: list[Block] = [Text(plain(f"{text.progress(run)} {said}")), balances(run), _ledger(run)]
+    spent = items(map(plain, balances(run)))
+    blocks = [plain(f"{text.progress(run)} {said}"), spent, _ledger(run)]
     title = f"{plain(run.plan.run_id)}: budget after generation {last.number}"
     content = {
         "schema": SCHEMA,
@@ -104,8 +105,8 @@ def write_generation(run: Run, directory: Path) -> None:
     write_aside(place.with_suffix(".json"), as_json(content))
 
 
-def _ledger(run: Run) -> Text:
-    return Text(f"Ledger: {run.state.records} records, head `{run.state.head}`.")
+def _ledger(run: Run) -> str:
+    return f"Ledger: {run.state.records} records, head `{run.state.head}`."
 
 
 def write_run(run: Run, directory: Path) -> None:

@@ -7,16 +7,15 @@ A run is a function of its ledger's records and of the moment. Nothing here read
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
-from statistics import fmean, median, stdev
-from typing import TYPE_CHECKING, Any, Literal
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
 
 from budgets import calibration as calibrations
 from budgets import pace as paces
-from budgets.accounts import MS_PER_HOUR
 from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
@@ -27,14 +26,14 @@ from budgets.proxy import Certificate, certificate
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
 from budgets.state import Attempt, Batch, Moment, RunState
-from budgets.verdict import BASELINE, INCUMBENT, Findings, findings, recommendation
+from budgets.verdict import BASELINE, Findings, findings, recommendation
 from objectives.space import SearchSpace
 from orchestrator.look import rows
 from orchestrator.look.usage import slots, usage
 from orchestrator.matrix.campaign_status import in_flight
 from orchestrator.records.export import arm_of
 from orchestrator.records.recommended import RangeEnd, cautions, range_ends
-from orchestrator.records.recorded import ReplayError, attempt_place, knobs_of, space_of
+from orchestrator.records.recorded import ReplayError, attempt_place, space_of
 from orchestrator.records.standing import OVER, Standing, standing_of
 
 if TYPE_CHECKING:
@@ -44,12 +43,6 @@ MOST_PLACES = 5  # directories that are named of attempts that failed alike
 NOISE_SEARCHES = 19  # one search in twenty exceeds all of them by chance
 
 _NAMES: dict[ComparisonName, str] = {"rung": "long run", "proxy": "short evaluations"}
-_OF_RESERVED = ("generation", "candidate", "seed", "attempt", "slot")
-_OF_SETTLED = (
-    *("status", "score", "device", "seconds", "startup_seconds", "train_seconds"),
-    *("peak_memory_bytes", "steps", "tokens", "train_flops", "eval_flops", "cause"),
-)
-"""What an attempt has under the ledger's own names."""
 
 
 @dataclass(eq=False)
@@ -107,23 +100,6 @@ class Run:
         """The moment of its last record."""
         return paces.last_seen(self.state)
 
-    @cached_property
-    def sessions(self) -> tuple[rows.Session, ...]:
-        edges, state = pairwise(self.edges_ms), self.state
-        spans = zip(state.opened, state.opened_ms, edges, strict=True)
-        return tuple(
-            rows.Session(
-                opened=_moment(opened_ms),
-                began=began_ms / 1000,
-                ended=ended_ms / 1000,
-                host=opened.host,
-                workers=opened.workers,
-                versions=dict(opened.versions),
-                command=opened.command,
-            )
-            for opened, opened_ms, (began_ms, ended_ms) in spans
-        )
-
     # What was spent
 
     @cached_property
@@ -150,22 +126,6 @@ class Run:
         calendar = self.state.accounts.calendar
         return None if calendar is None else _moment(calendar.deadline_ms)
 
-    @property
-    def slot_hours(self) -> float:
-        """Device-hours that the sessions' slots were there for."""
-        return paces.slot_hours(self.state)
-
-    @property
-    def idle_hours(self) -> float:
-        """... of which nothing ran: start-up, waiting for the last of a generation."""
-        return paces.idle_hours(self.state)
-
-    @property
-    def wasted_hours(self) -> float:
-        """Device-hours of attempts that gave no score."""
-        failed = (end.charged_ms for end in self.state.ends() if end.status is not Status.OK)
-        return sum(failed) / MS_PER_HOUR
-
     @cached_property
     def usage(self) -> tuple[rows.Usage, ...]:
         """What the slots did in each part of the run's time, in order."""
@@ -183,10 +143,9 @@ class Run:
             return paces.pace(state, now)
         hours = max(0.0, (now - self.last).total_seconds()) / 3600
         update: dict[str, Any] = {"elapsed_hours": found.elapsed_hours + hours}
-        if found.remaining_hours is not None:
-            ahead = min(hours, (paces.expected_seconds(state) or 0.0) / 3600)
-            remaining = max(0.0, found.remaining_hours - ahead)
-            update |= {"remaining_hours": remaining, "eta": now + timedelta(hours=remaining)}
+        if found.eta is not None:
+            eta = max(now, found.eta)
+            update |= {"remaining_hours": (eta - now).total_seconds() / 3600, "eta": eta}
         return found.model_copy(update=update)
 
     @cached_property
@@ -196,16 +155,8 @@ class Run:
 
     @property
     def eval_seconds(self) -> float | None:
-        """Median of healthy evaluations of the search."""
-        results = [end for generation in self.state.generations for end in generation.results()]
-        seconds = [end.seconds for end in results if end.status is Status.OK]
-        return median(seconds) if seconds else None
-
-    @property
-    def expected_seconds(self) -> float | None:
-        """Of an evaluation, as calibrated or assumed."""
-        calibration = self.plan.calibration
-        return None if calibration is None else calibration.median_seconds
+        """Of an evaluation, as calibrated or assumed; of a calibration as measured so far."""
+        return None if self._calibration is None else self._calibration.median_seconds
 
     # Evaluations
 
@@ -241,33 +192,26 @@ class Run:
         ]
         return tuple(sorted(found, key=lambda one: one.began))
 
-    @property
-    def ended(self) -> list[rows.Attempt]:
-        """Those that are over, in the order in which they ended."""
-        over = [one for one in self.attempts if one.ended is not None]
-        return sorted(over, key=lambda one: one.ended or 0.0)
-
     def attempt(self, batch: Batch, attempt: Attempt) -> rows.Attempt:
         """One of them. It ended by its own time: it may be heard of later, by another session."""
-        reserved, end = attempt.reserved, attempt.settled
+        reserved, end, found = attempt.reserved, attempt.settled, dict[str, Any]()
         began = self.at_ms(Moment(attempt.session, attempt.reserved_ms)) / 1000
-        found: dict[str, Any] = {name: getattr(reserved, name) for name in _OF_RESERVED}
         if end is not None:
-            cause = cause_of(end.status, end.cause)
             limit = self.at_ms(Moment(attempt.session + 1, 0)) / 1000
-            found |= {name: getattr(end, name) for name in _OF_SETTLED}
-            found |= {"is_final": end.final, "whose": "" if cause is None else cause.whose}
-            found |= {"charged_seconds": end.charged_ms / 1000, "metrics": dict(end.metrics)}
-            found["ended"] = round(min(began + end.seconds, limit), 3)
+            found = {name: getattr(end, name) for name in ("status", "score", "device", "cause")}
+            found |= {"is_final": end.final, "ended": round(min(began + end.seconds, limit), 3)}
         return rows.Attempt(
             what=self.which(reserved),
             comparison=comparison_name(reserved.comparison),
+            generation=reserved.generation,
+            candidate=reserved.candidate,
             arm=arm_of(batch, reserved.candidate),
+            seed=reserved.seed,
+            attempt=reserved.attempt,
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
-            knobs=knobs_of(batch, reserved.candidate, self.space),
-            is_short=batch.comparison == "proxy",
             session=attempt.session,
+            slot=reserved.slot,
             began=began,
             reserved_seconds=reserved.reserve_ms / 1000,
             **found,
@@ -342,15 +286,10 @@ class Run:
     @cached_property
     def generations(self) -> tuple[rows.Generation, ...]:
         """Every generation, in order; a check, a calibration or a campaign is one of them."""
-        so_far, band, found = list[float](), self.noise_band, list[rows.Generation]()
+        so_far, found = list[float](), list[rows.Generation]()
         for generation in self.state.generations:
             scores, told = self.healthy(generation), generation.told
-            seconds = [end.seconds for end in generation.results()]
             so_far += scores
-            mean = fmean(scores) if scores else None
-            outside: Literal["better", "worse"] | None = None
-            if mean is not None and band is not None:
-                outside = "better" if mean < band[0] else "worse" if mean > band[1] else None
             one = rows.Generation(
                 number=generation.number,
                 is_told=told is not None,
@@ -359,12 +298,10 @@ class Run:
                 healthy=len(scores),
                 failed=len(generation.failed),
                 best=min(scores, default=None),
-                mean=mean,
+                mean=fmean(scores) if scores else None,
                 sd=stdev(scores) if len(scores) > 1 else None,
                 best_so_far=min(so_far, default=None),
                 best_by_chance=self._by_chance(len(so_far)),
-                outside=outside,
-                eval_seconds=median(seconds) if seconds else None,
                 step_size=told.sigma if told else None,
                 axis_ratio=told.axis_ratio if told else None,
                 mean_point=told.mean if told else None,
@@ -457,14 +394,14 @@ class Run:
         return tuple(
             rows.Arm(
                 comparison=_NAMES.get(kind, kind),
-                number=panel.number,
+                number=batch.number,
                 name=arm.name,
-                scores=dict.fromkeys(panel.seeds[place]) | (own := panel.scores_by_seed(place)),
-                settled=sum(panel.result(place, seed) is not None for seed in panel.seeds[place]),
+                scores=dict.fromkeys(batch.seeds[place]) | (own := batch.scores_by_seed(place)),
+                settled=sum(batch.result(place, seed) is not None for seed in batch.seeds[place]),
                 mean=fmean(own.values()) if own else None,
             )
-            for kind, panel in self.state.comparisons.items()
-            for place, arm in enumerate(panel.configurations)
+            for kind, batch in self.state.comparisons.items()
+            for place, arm in enumerate(batch.configurations)
         )
 
     @cached_property
@@ -508,9 +445,9 @@ class Run:
         return min(edges[moment.session] + moment.ms, edges[moment.session + 1])
 
 
-def comparison_name(panel: ComparisonName | None) -> str | None:
-    """What people know a panel of the ledger as."""
-    return None if panel is None else _NAMES.get(panel, panel)
+def comparison_name(kind: ComparisonName | None) -> str | None:
+    """What people know a comparison of the ledger as."""
+    return None if kind is None else _NAMES.get(kind, kind)
 
 
 def _moment(ms: float) -> datetime:
@@ -533,7 +470,7 @@ def _to_come(state: RunState) -> int:
 
 
 def _gains(found: Findings) -> Iterator[rows.NamedGain]:
-    before = f"{INCUMBENT} of the run before"
+    before = "winner of phase 1"
     named = [
         ("winner", BASELINE, found.gain),
         (f"winner, {found.rung_label}", BASELINE, found.rung),

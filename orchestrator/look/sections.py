@@ -14,38 +14,21 @@ from budgets.formatting import (
     in_bytes,
     number,
     one_line,
+    percent,
     plain,
     precise_duration,
     sentence_case,
 )
-from budgets.verdict import IN_WORDS
-from orchestrator.look import text
-from orchestrator.look.blocks import (
-    Block,
-    Commands,
-    Details,
-    Figure,
-    Heading,
-    Items,
-    Log,
-    Section,
-    Table,
-    Text,
-    ruler,
-    table_of,
-)
+from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
+from budgets.proxy import Certificate
+from budgets.verdict import Findings
+from orchestrator.look import text, words
+from orchestrator.look.blocks import Block, Details, Figure, Section, commands, items, ruler, table
 from orchestrator.look.campaign import campaign_blocks
 from orchestrator.look.document import flat
-from orchestrator.look.evidence import (
-    check_blocks,
-    conditions_table,
-    gains_table,
-    proxy_blocks,
-    seen_line,
-)
 from orchestrator.look.files import log_end, measured_in
 from orchestrator.look.next_step import beginning, named
-from orchestrator.look.rows import Generation, Knob
+from orchestrator.look.rows import Knob
 from orchestrator.look.run import Run
 
 ON_A_TERMINAL = 5
@@ -60,15 +43,13 @@ def sections(run: Run, figures: Iterable[Figure] = ()) -> tuple[Section, ...]:
 
 
 def summary(run: Run) -> tuple[Section, ...]:
-    """What a terminal shows: the first sections, and of their details how a failure's log ends."""
-
-    def is_shown(block: Block) -> bool:
-        return not isinstance(block, Details) or isinstance(block.blocks[-1], Log)
-
-    return tuple(
-        Section(name, title, list(filter(is_shown, write(run, {}))))
-        for name, title, write in SECTIONS[:ON_A_TERMINAL]
-    )
+    """What a terminal shows: the first sections, and of their details only how logs end."""
+    shown = list[Section]()
+    for name, title, write in SECTIONS[:ON_A_TERMINAL]:
+        blocks = write(run, {})
+        kept = [one for one in blocks if name == "failures" or not isinstance(one, Details)]
+        shown.append(Section(name, title, kept))
+    return tuple(shown)
 
 
 def _shown(figures: Figures, *names: str) -> list[Figure]:
@@ -85,24 +66,116 @@ def _folded(title: str, blocks: Sequence[Block]) -> list[Block]:
 
 def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     if (follows := begins_with(run.plan)) is not None:
-        yield Text(plain(follows))
+        yield plain(follows)
     yield from _shown(figures, "effects")
     if run.campaign is not None:
         yield from campaign_blocks(run.campaign)
     elif run.plan.proxy is not None:
-        yield from proxy_blocks(run.plan.proxy.variant.label, run.proxy)
+        yield from _proxy(run.plan.proxy.variant.label, run.proxy)
     elif run.plan.phase == "check":
-        yield from check_blocks(run.check)
+        yield from _check(run.check)
     elif run.findings is not None:
-        if seen := seen_line(run.findings):
-            yield Text(seen)
-        yield from gains_table(run.gains)
+        if seen := text.detectable(run.findings):
+            yield seen
+        yield from _gains(run)
         yield from _shown(figures, "gains")
-        yield from _folded("What a Go needs", conditions_table(run.findings))
+        yield from _folded("What a Go needs", _conditions(run, run.findings))
     else:
-        yield Text(
-            "Nothing here is compared with the baseline on fresh seeds: there is no verdict."
+        yield "Nothing here is compared with the baseline on fresh seeds: there is no verdict."
+
+
+def _gains(run: Run) -> list[str]:
+    """Every gain on fresh seeds, the one that decides first."""
+    rows = []
+    for own in run.gains:
+        low, high = own.gain.lower, own.gain.upper
+        rows.append(
+            {
+                "of": f"**{plain(own.name)}**" if own.is_decisive else plain(own.name),
+                "over": plain(own.against),
+                ">gain": "-" if own.gain.mean is None else f"{own.gain.mean:+.2%}",
+                ">interval": "-" if low is None or high is None else f"{low:+.2%} to {high:+.2%}",
+                ">seeds": own.gain.pairs,
+            }
         )
+    sure = percent(1 - run.gains[0].gain.level) if rows else ""
+    return table(f"Gains on seeds that both have; each end with {sure} confidence", rows)
+
+
+def _conditions(run: Run, found: Findings) -> list[str]:
+    rows = (
+        {
+            "a Go needs": "long run, to persist" if one.rule == "rung" else one.rule,
+            "met": "yes" if one.met else "**no**",
+            "observed": plain(words.condition(run.state, one)),
+        }
+        for one in found.conditions
+    )
+    return table("What a Go needs, and what was observed", rows)
+
+
+def _check(found: Liveness | None) -> Iterator[Block]:
+    """What each knob does to the score; `found` is None before the baseline is measured."""
+    if found is None:
+        yield text.checked(found)
+        return
+    unit = f"units of the noise, sd {found.noise:.4g}" if found.noise else "the score's unit"
+    yield (
+        f"The {found.centre} scores {found.baseline:.5g} over {found.seeds} seeds; lower is better."
+        f" Each knob was moved alone, down and up, on the same seeds. Effects are in {unit}; t is "
+        f"an effect in standard errors, and beyond {found.t_limit:.1f} it moves the score."
+    )
+    rows = (_checked(one, found.centre) for one in found.knobs)
+    yield from table("What each knob does to the score", rows)
+    notes = []
+    for one in (one for one in found.knobs if one.verdict == "unproven"):
+        needed = one.seeds_needed
+        more = f"over {MOST_SEEDS} seeds" if needed is None else f"--seeds {needed}"
+        notes.append(f"Unproven: {one.knob}. An effect as large as seen would take {more} to show.")
+    if found.pending:
+        notes.append(f"Not evaluated to the end: {', '.join(found.pending)}.")
+    if notes:
+        yield items(notes)
+
+
+def _checked(one: KnobFinding, centre: str) -> dict[str, object]:
+    ends = {end.end: _end(end) for end in one.ends}
+    return {
+        "knob": one.knob,
+        "verdict": one.verdict,
+        ">low (t)": ends.get("low", centre),
+        ">high (t)": ends.get("high", centre),
+        "better end": one.better or "",
+    }
+
+
+def _end(end: EndEffect) -> str:
+    """The effect and its t; how its evaluations failed, where it has none."""
+    if end.difference is None:
+        failed = {status: n for status, n in end.statuses.items() if status != "ok"}
+        return ", ".join(f"{n} {status}" for status, n in failed.items())
+    size = end.difference if end.in_noise is None else end.in_noise
+    is_exact = end.t is None or abs(end.t) >= 1e6  # beyond it, the spread is rounding
+    return f"{size:+.3g} ({'exact' if is_exact else f'{end.t:+.1f}'})"
+
+
+def _proxy(label: str, own: Certificate | None) -> Iterator[Block]:
+    """What was compared, and how far it agrees."""
+    yield (
+        f"{label}, a run of its own with its own schedule, beside the full evaluation of the same "
+        "candidates on the same seeds. Scores of the two are never ranked together."
+    )
+    if own is not None:
+        shares = (own.top_half, own.top_quarter, own.seconds_ratio)
+        half, quarter, time = ("-" if share is None else f"{share:.0%}" for share in shares)
+        cells = {
+            ">top half": half,
+            ">top quarter": quarter,
+            ">mean error": number(own.error, 3),
+            ">healthy": f"{own.healthy} of {own.candidates}",
+            ">time": time,
+        }
+        yield from table("Short and full evaluations of the same candidates", [cells])
 
 
 def _scores(run: Run, figures: Figures) -> Iterator[Block]:
@@ -113,59 +186,36 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
         said = f"Baseline: {number(baseline.mean)}, the mean of {seeds}; standard deviation from "
         said += f"seed to seed {number(baseline.sd, 4)} (95%: {number(baseline.sd_low, 3)} to "
         said += f"{number(baseline.sd_high, 3)})."
-    yield Text(f"{what}: lower is better. {said}")
+    if run.noise_band is not None:
+        said += f" Noise: {' to '.join(map(number, run.noise_band))}."
+    yield f"{what}: lower is better. {said}"
     yield from _shown(figures, "scores")
-    if run.is_search and run.generations:
-        caption = "By chance: the best score to expect of as many candidates like the baseline"
-        table = table_of(caption, map(_generation, run.generations))
-        yield from _folded("Every generation", table)
     if run.best_so_far is not None and run.best_by_chance is not None:
         best, chance = number(run.best_so_far), number(run.best_by_chance)
-        yield Text(f"Best score: {best}. By chance the best of as many baselines is near {chance}.")
-
-
-def _generation(one: Generation) -> dict[str, object]:
-    marks = "" if one.is_told else ", unfinished"
-    scores = {"best": one.best, "mean": one.mean, "sd": one.sd, "best so far": one.best_so_far}
-    scores |= {"best by chance": one.best_by_chance, "step size": one.step_size}
-    return {
-        ">generation": f"{one.number}{marks}",
-        **{f">{name}": number(value) for name, value in scores.items()},
-        ">healthy": one.healthy,
-        ">failed": one.failed,
-        ">median time": "-" if one.eval_seconds is None else precise_duration(one.eval_seconds),
-    }
+        yield f"Best score: {best}. By chance the best of as many baselines is near {chance}."
 
 
 # What was spent
 
 
 def _budget(run: Run, figures: Figures) -> Iterator[Block]:
-    yield balances(run)
-    said = [f"Evaluations: {text.statuses(run)}."]
-    if run.slot_hours:
-        idle, wasted = (hours / run.slot_hours for hours in (run.idle_hours, run.wasted_hours))
+    said = [*balances(run), f"Evaluations: {text.statuses(run)}."]
+    idle, wasted, useful = (sum(getattr(one, name) for one in run.usage)
+                            for name in ("idle", "wasted", "useful"))  # fmt: skip
+    if there := idle + wasted + useful:
+        idle, wasted = idle / there, wasted / there
         said.append(f"Slots: {idle:.0%} of their time passed idle, {wasted:.0%} gave no score.")
     if (deadline := run.deadline) is not None:
         said.append(f"Deadline: evaluations are over by {deadline:%Y-%m-%d %H:%M:%S} UTC.")
     said.append(text.timing(run.timing))
-    yield Items([plain(line) for line in filter(None, said)])
+    yield items(plain(line) for line in filter(None, said))
     own = _shown(figures, "timeline", "device_time")
     yield from _folded("When the slots worked, and where device time went", own)
 
 
-def balances(run: Run) -> Table:
+def balances(run: Run) -> list[str]:
     """Each currency that counts: what is spent, set aside, left, and its cap."""
-    columns = ("spent", "reserved", "free", "cap")
-    return table_of(
-        "Spent, reserved for what is in flight, and left",
-        (
-            {"currency": text.currency(own)}
-            | {f">{name}": text.amount(own, getattr(own, name)) for name in columns}
-            for own in run.balances
-            if own.counts
-        ),
-    )[0]
+    return [f"{text.balance(own)}." for own in run.balances if own.counts]
 
 
 # The knobs, and the search
@@ -173,18 +223,18 @@ def balances(run: Run) -> Table:
 
 def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
     if not run.knobs:
-        yield Text("This run's objective has no knobs.")
+        yield "This run's objective has no knobs."
         return
     decided = run.state.decided
     if decided is not None and decided.grade == "no_go":
-        yield Text("The baseline stays. What was compared with it, this shows:")
-        yield Commands([command("best", named(run))])
+        yield "The baseline stays. What was compared with it, this shows:"
+        yield commands(command("best", named(run)))
     elif decided is not None:
-        won = IN_WORDS.get(decided.configuration.split()[0], decided.configuration)
-        yield Text(f"What won on fresh seeds: {plain(won)}.")
+        won = words.FINALISTS.get(decided.configuration.split()[0], decided.configuration)
+        yield f"What won on fresh seeds: {plain(won)}."
     elif any(knob.recommended is not None for knob in run.knobs):
-        yield Text("Recommended, not compared yet: the mean of the search over its last third.")
-    yield from table_of("Each knob in its range", map(_knob, run.knobs))
+        yield "Recommended, not compared yet: the mean of the search over its last third."
+    yield from table("Each knob in its range", map(_knob, run.knobs))
     yield from _shown(figures, "paths")
     yield from _folded("Each knob by the scores of the search", _shown(figures, "marginals"))
 
@@ -209,10 +259,10 @@ def _knob(knob: Knob) -> dict[str, object]:
 def _search(run: Run, figures: Figures) -> Iterator[Block]:
     history, why = run.landscapes
     if not history:
-        yield Text(f"{sentence_case(plain(why)).rstrip('.')}.")
+        yield f"{sentence_case(plain(why)).rstrip('.')}."
         return
     last, limit = history[-1], sqrt(run.landscape_by_chance[1])
-    yield Text(
+    yield (
         f"After generation {run.state.completed[-1].number} the step size is {last.sigma:.3g} and "
         f"the axis ratio, of the longest axis to the shortest, {sqrt(last.condition):.3g} (above "
         f"{limit:.3g} in 1 of 20 searches on noise)."
@@ -223,56 +273,49 @@ def _search(run: Run, figures: Figures) -> Iterator[Block]:
 
 def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
     if not run.attempts:
-        yield Text("No evaluation has begun yet.")
+        yield "No evaluation has begun yet."
         return
-    yield Text("Files of attempts: under eval/ in the run's directory. Every attempt as a table:")
-    yield Commands([command("export", "table", named(run))])
+    yield "Files of attempts: under eval/ in the run's directory. Every attempt as a table:"
+    yield commands(command("export", "table", named(run)))
     yield from _shown(figures, "losses")
 
 
 def _failures(run: Run, _: Figures) -> Iterator[Block]:
     """What failed, why, and what rules and people decided."""
     kinds, state = run.failures, run.state
-    yield from table_of(
-        "Attempts that failed; final: not retried",
-        (
-            {
-                "cause": plain(kind.what),
-                "whose": kind.whose,
-                ">attempts": kind.attempts,
-                ">final": kind.final,
-                "for example": plain(one_line(kind.example, 200)),
-            }
-            for kind in kinds
-        ),
+    rows = (
+        {
+            "cause": plain(kind.what),
+            "whose": kind.whose,
+            ">attempts": kind.attempts,
+            ">final": kind.final,
+            "for example": plain(one_line(kind.example, 200)),
+            "in": plain(kind.places[0]),
+        }
+        for kind in kinds
     )
+    yield from table("Attempts that failed; final: not retried", rows)
     for kind in kinds:
-        blocks: list[Block] = [Items([plain(place) for place in kind.places])]
-        if run.directory is not None:
-            blocks += log_end(run.directory, kind.places)
-        yield Details(plain(f"Where: {kind.what}"), blocks)
-    parts = {
-        "Rules that fired": text.rules(state.fired),
-        "Overrides": text.rules(state.overridden),
-        "Amendments": [text.amended(one) for one in state.amended],
-    }
-    for title, entries in parts.items():
-        if entries:
-            yield from (Heading(title), Items([plain(entry) for entry in entries]))
-    if not kinds and not any(parts.values()):
-        yield Text("Nothing failed, no rule fired, and nobody changed anything.")
-    yield Text(plain(f"Every rule and what it sees: {command('explain', named(run))}"))
+        if run.directory is not None and (log := log_end(run.directory, kind.places)):
+            yield Details(f"The log of {kind.what}", log)
+    said = [f"Rule {one}" for one in text.rules(state, state.fired)]
+    said += [f"Override of {one}" for one in text.rules(state, state.overridden)]
+    said += [f"Amendment: {text.amended(one)}" for one in state.amended]
+    if said:
+        yield items(plain(entry) for entry in said)
+    elif not kinds:
+        yield "Nothing failed, no rule fired, and nobody changed anything."
 
 
 def _provenance(run: Run, _: Figures) -> Iterator[Block]:
-    yield Text(
-        f"{run.state.records} records of {counted(len(run.sessions), 'session')}, the last of "
+    yield (
+        f"{run.state.records} records of {counted(len(run.state.opened), 'session')}, the last of "
         f"{run.last:%Y-%m-%d %H:%M:%S} UTC; head `{run.state.head}`; fingerprint of the objective "
         f"`{run.plan.objective_fingerprint}`."
     )
-    yield Commands([command("verify", named(run)), *beginning(run)])
+    yield commands(command("verify", named(run)), *beginning(run))
     rows = ({"what": plain(name), "value": plain(said)} for name, said in facts(run).items())
-    yield from _folded("Everything that decides the scores", table_of("", rows))
+    yield from _folded("Everything that decides the scores", table("", rows))
 
 
 def facts(run: Run) -> dict[str, str]:

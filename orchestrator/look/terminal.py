@@ -22,7 +22,7 @@ from budgets.events import (
 )
 from budgets.formatting import duration, number, plain, precise_duration, printable
 from budgets.verdict import title
-from orchestrator.look import text
+from orchestrator.look import text, words
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import answer_in_lines, markdown
 from orchestrator.look.campaign import matrix_lines
@@ -101,7 +101,7 @@ def _rows(run: Run) -> Iterator[tuple[str, str, str]]:
         yield "time", text.pace_line(run), ""
     notes = [
         *(("overridden", f"{one.rule}: {one.reason}", "") for one in state.overridden),
-        *(("rule", f"{fired.rule}: {fired.evidence}", BAD) for fired in state.fired),
+        *(("rule", f"{fired.rule}: {words.seen(state, fired)}", BAD) for fired in state.fired),
     ]
     yield from notes[-MOST_NOTES:]
     failed = "".join(f", {number} {status}" for status, number in counts.failed.items())
@@ -110,10 +110,7 @@ def _rows(run: Run) -> Iterator[tuple[str, str, str]]:
     for place, said in enumerate(_scores(run)):
         yield "" if place else "score", said, ""
     for place, own in enumerate(balance for balance in run.balances if balance.counts):
-        spent, reserved, free = (text.amount(own, of) for of in (own.spent, own.reserved, own.free))
-        left = free if own.free is None else f"{free} free"
-        said = f"{text.currency(own)}: {spent} spent, {reserved} reserved, {left}"
-        yield "" if place else "budget", said, ""
+        yield "" if place else "budget", text.balance(own), ""
     for arm in (one for one in run.arms if one.settled < len(one.scores)):
         mean = "" if arm.mean is None else f", mean {arm.mean:.5g}"
         yield "comparison", f"{arm.name}: {arm.settled} of {len(arm.scores)}{mean}", ""
@@ -121,13 +118,15 @@ def _rows(run: Run) -> Iterator[tuple[str, str, str]]:
 
 def _scores(run: Run) -> Iterator[str]:
     """The last mean beside the baseline and its noise; the best beside what chance gives."""
-    baseline, band = run.baseline, run.noise_band
-    last = [one for one in run.generations if one.mean is not None][-1:]
-    parts = []
-    if last and run.is_search:
-        outside = f"{last[0].outside} than noise" if last[0].outside else "within noise"
-        beside = "" if band is None else f", {outside}"
-        parts.append(f"mean{'' if last[0].is_told else ' so far'} {last[0].mean:.5g}{beside}")
+    baseline, band, parts = run.baseline, run.noise_band, []
+    last = next((one for one in reversed(run.generations) if one.mean is not None), None)
+    if last is not None and last.mean is not None and run.is_search:
+        beside = ""
+        if band is not None:
+            low, high = band
+            beside = ", better than noise" if last.mean < low else ", within noise"
+            beside = ", worse than noise" if last.mean > high else beside
+        parts.append(f"mean{'' if last.is_told else ' so far'} {last.mean:.5g}{beside}")
     if baseline is not None:
         noise = "" if band is None else f" ± {(band[1] - band[0]) / 2:.2g}"
         parts.append(f"baseline {baseline.mean:.5g}{noise}")
@@ -212,9 +211,9 @@ def line_of(run: Run, event: Event, *, brief: bool = False) -> str | None:
             verb = "Starting" if len(run.state.opened) == 1 else "Resuming"
             said = f"{verb} {run.plan.phase} {run.plan.run_id}: {done} of {planned} settled."
         case Fired():
-            said = f"Rule {event.rule}: {event.evidence}."
+            said = f"Rule {event.rule}: {words.seen(run.state, event)}."
         case Decided():
-            said = f"{title(event.grade, event.no_go)}: {event.evidence}."
+            said = f"{title(event.grade, event.no_go)}: {words.decision(run.state, event)}."
         case Overridden():
             said = f"Rule {event.rule} is overridden: {event.reason}"
     return said

@@ -14,12 +14,16 @@ from budgets.formatting import (
     precise_duration,
     sentence_case,
 )
+from budgets.liveness import Liveness
 from budgets.pace import GOOD_ACCURACY, Pace, Timing
 from budgets.plan import Caps
+from budgets.proxy import LEAST_CANDIDATES, Certificate
 from budgets.schedule import next_action
-from budgets.verdict import Findings, gain_in_words, title
+from budgets.state import RunState
+from budgets.stats import Gain, better, sd_interval
+from budgets.verdict import Findings, title
+from orchestrator.look import words
 from orchestrator.look.campaign import campaign_sentence
-from orchestrator.look.evidence import check_sentence, incumbent_line, proxy_sentence
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import way_on
 from orchestrator.look.rows import Balance, Knob
@@ -42,30 +46,39 @@ COMPARING = {
 # What was spent
 
 
-def currency(own: Balance) -> str:
-    """What people call it: `device time`, `wall clock`, `evaluations`."""
-    return CURRENCIES.get(own.currency, own.currency)
+def used(own: Balance, cap: float | None) -> str:
+    """`8 of 16 evaluations`, `12 s of device time`, `1.20 of 5.00 cost`."""
+    name = CURRENCIES.get(own.currency)
+    return f"{of_cap(own, cap)} {own.currency if name is None else f'of {name}'}"
 
 
-def amount(own: Balance, value: float | None) -> str:
+def of_cap(own: Balance, cap: float | None) -> str:
+    """`8 of 16`, `12 s`: what is spent of a cap, if there is one."""
+    return amount(own, own.spent) + ("" if cap is None else f" of {amount(own, cap)}")
+
+
+def amount(own: Balance, value: float) -> str:
     """A number of that currency: `120`, `2 h 05 min`, `12.34`."""
-    if value is None:
-        return "no cap"
     if own.currency in CURRENCIES:
         return precise_duration(3600 * value)
     return f"{value:,.2f}" if own.currency == "cost" else f"{value:,.0f}"
 
 
+def balance(own: Balance) -> str:
+    """`8 of 16 evaluations spent, 2 reserved, 6 free`."""
+    free = "no cap" if own.free is None else f"{amount(own, own.free)} free"
+    return f"{used(own, own.cap)} spent, {amount(own, own.reserved)} reserved, {free}"
+
+
 def spent(run: Run) -> str:
     """`8 of 16 evaluations; 12 s of device time on 2 x AMD EPYC`, of every currency that counts."""
-    parts = []
-    for own in filter(lambda balance: balance.counts, run.balances):
-        cap = run.plan.resolved.evaluations if own.currency == "evaluations" else own.cap
-        both = [amount(own, own.spent), *([] if cap is None else [amount(own, cap)])]
-        name = f"of {currency(own)}" if own.currency in CURRENCIES else own.currency
-        where = f" on {devices(run)}" if own.currency == "device-hours" else ""
-        parts.append(f"{' of '.join(dict.fromkeys(both))} {name}{where}")
-    return "; ".join(parts)
+    planned = {"evaluations": run.plan.resolved.evaluations}
+    where = {"device-hours": f" on {devices(run)}"}
+    return "; ".join(
+        used(own, planned.get(own.currency, own.cap)) + where.get(own.currency, "")
+        for own in run.balances
+        if own.counts
+    )
 
 
 def cost(run: Run) -> str:
@@ -108,11 +121,11 @@ def amended(event: Amended) -> str:
     return f"{event.generations} generations, {', '.join(said)}: {event.reason}"
 
 
-def rules(events: Iterable[Fired | Overridden]) -> list[str]:
+def rules(state: RunState, events: Iterable[Fired | Overridden]) -> list[str]:
     """Which rules fired or were overridden, at which generation, and why."""
     return [
         f"{one.rule}, generation {one.generation}: "
-        f"{one.evidence if isinstance(one, Fired) else one.reason}"
+        f"{words.seen(state, one) if isinstance(one, Fired) else one.reason}"
         for one in events
     ]
 
@@ -157,22 +170,14 @@ def timing(found: Timing | None) -> str:
     """Estimated, actual and accuracy, and what to do where that is out of bounds; or nothing."""
     if found is None:
         return ""
-    estimated, actual, startup, planned, used = (
-        precise_duration(3600 * hours)
-        for hours in (
-            *(found.estimated_hours, found.actual_hours, found.startup_hours),
-            *(found.estimated_device_hours, found.actual_device_hours),
-        )
+    estimated, actual = (
+        precise_duration(3600 * hours) for hours in (found.estimated_hours, found.actual_hours)
     )
-    said = (
-        f"Estimated {estimated} for what is done, took {actual} (and {startup} to start): accuracy "
-        f"{found.accuracy:.0f}%. Device time: {planned} estimated, {used} used."
-    )
-    if found.is_good or not found.is_telling:
-        return said if found.is_telling else f"{said} Under a minute the accuracy says nothing."
-    low, high = GOOD_ACCURACY
-    mend = BESIDE if found.is_good_on_devices else RECALIBRATE
-    return f"{said} Good is {low:.0f} to {high:.0f}%. {mend}"
+    (low, high), mend = GOOD_ACCURACY, ""
+    if found.is_telling and not found.is_good:
+        mend = BESIDE if found.is_good_on_devices else RECALIBRATE
+    accuracy = f"accuracy {found.accuracy:.0f}%, good is {low:.0f} to {high:.0f}%"
+    return f"Estimated {estimated} for what is done, took {actual}: {accuracy}. {mend}".rstrip()
 
 
 # Evaluations
@@ -210,6 +215,53 @@ def same_scores(run: Run) -> str:
     return f"All scores are {scores[0]:.5g}: the knobs do not seem to reach the score."
 
 
+def interval(gain: Gain) -> str:
+    """`+1.59% (+0.42% to +2.76%, 8 seeds)`."""
+    seeds = counted(gain.pairs, "seed")
+    if gain.mean is None:
+        return f"not measurable ({seeds})"
+    ends = ""
+    if gain.lower is not None and gain.upper is not None:
+        ends = f"{gain.lower:+.2%} to {gain.upper:+.2%}, "
+    return f"{gain.mean:+.2%} ({ends}{seeds})"
+
+
+def detectable(found: Findings) -> str:
+    """What could have been seen on fresh seeds; empty where too few pairs say it.
+
+    The detectable gain rests on few pairs: how well it is known is said with it.
+    """
+    gain = found.gain
+    if gain is None:
+        if found.grade is not None:
+            return "No finalist has a score on fresh seeds: nothing was compared with the baseline."
+        what = "The winner has not" if found.finalists else "Nothing has"
+        return f"{what} been compared with the baseline on fresh seeds yet."
+    if gain.detectable is None or gain.sd is None:
+        return ""
+    asked = f"A Go asks for {percent(found.asked)}."
+    if gain.sd == 0:
+        return f"The pairs do not differ, so any gain would show. {asked}"
+    low, high = (gain.detectable * sd / gain.sd for sd in sd_interval(gain.sd, gain.pairs))
+    return (
+        f"Detectable gain at 80 % power on {gain.pairs} pairs with this noise: "
+        f"{gain.detectable:.2%} (95%: {low:.2%} to {high:.2%}). {asked}"
+    )
+
+
+def best_by_chance(found: Findings) -> str:
+    """What the best score of the search is worth as evidence; empty where there is none."""
+    if found.seemed is None:
+        return ""
+    noise = "what noise alone would show was not measured"
+    if found.luck is not None:
+        noise = f"by noise alone the best of as many baselines would seem {better(found.luck)}"
+    return (
+        f"The best score of the search seemed {better(found.seemed)} than the baseline; {noise}. "
+        "A best score is no evidence."
+    )
+
+
 # Where it stands
 
 
@@ -231,7 +283,7 @@ def sentence(run: Run) -> str:
 
 def held_up(run: Run) -> str:
     """What the rules that hold it up have seen."""
-    return f"{sentence_case(one_line(run.ruling.reason, 600))}."
+    return f"{sentence_case(one_line(words.held_up(run.state, run.ruling), 600))}."
 
 
 def progress(run: Run) -> str:
@@ -252,9 +304,9 @@ def outcome(run: Run) -> str:
     if run.campaign is not None:
         return campaign_sentence(run.campaign)
     if run.plan.proxy is not None:
-        return proxy_sentence(run.plan.proxy.variant.label, run.proxy)
+        return _short_evaluations(run.plan.proxy.variant.label, run.proxy)
     if run.plan.phase == "check":
-        return check_sentence(run.check)
+        return checked(run.check)
     if run.plan.phase == "calibration":
         return _calibrated(run)
     decided, found = run.state.decided, run.findings
@@ -273,7 +325,8 @@ def _settled(run: Run) -> str:
     failed = sum(len(generation.failed) for generation in state.generations)
     said = f"All {state.accounts.evaluations} evaluations are settled, {failed} of them failed."
     if state.ended is not None:
-        said = f"{said} Rule {state.ended.rule} ended the search: {one_line(state.ended.evidence)}."
+        why = one_line(words.seen(state, state.ended))
+        said = f"{said} Rule {state.ended.rule} ended the search: {why}."
     no_go = "Nothing was compared with the baseline on fresh seeds, so this is no Go yet."
     if run.plan.tier == "min":
         no_go = "Tier min only tests whether everything works: it cannot end in a Go."
@@ -284,8 +337,8 @@ def _verdict(run: Run, found: Findings, own: Decided) -> str:
     """The gain with its bound, and what is left of it with more training; or what spoke against."""
     gain, share = found.gain, kept(found)
     if gain is None or own.no_go not in (None, "too_small", "below_noise"):
-        return f"{sentence_case(own.evidence)}."
-    said = gain_in_words(run.state, gain)
+        return f"{sentence_case(words.decision(run.state, own))}."
+    said = words.gain_in_words(run.state, gain)
     if own.no_go == "below_noise":
         chance = "" if gain.is_loss else ", and the difference may be chance"
         said = f"no gain is shown{chance}: {said}"
@@ -294,5 +347,36 @@ def _verdict(run: Run, found: Findings, own: Decided) -> str:
         seeds = counted(found.rung.pairs, "seed")
         parts.append(f"With {found.rung_label} {percent(share, 3)} of the gain is kept ({seeds}).")
     if found.incumbent is not None:
-        parts.append(incumbent_line(found.incumbent))
+        survives = "survives" if found.incumbent.is_shown else "does not survive"
+        gained = interval(found.incumbent)
+        parts.append(f"The winner of phase 1 {survives}: {gained} over the baseline.")
     return " ".join(parts)
+
+
+def checked(found: Liveness | None) -> str:
+    """`3 of 4 knobs move the score; dead: x3.`"""
+    if found is None:
+        return "The baseline is not measured, so nothing can be compared with it."
+    parts = {
+        "dead": found.names("dead"),
+        "unproven": found.names("unproven"),
+        "unstable": found.unstable_ends,
+    }
+    named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
+    where = " around the recommendation" if found.centre == "recommendation" else ""
+    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{where}{named}."
+
+
+def _short_evaluations(label: str, own: Certificate | None) -> str:
+    """Whether the short evaluation of that label may stand in for the full one."""
+    if own is None:
+        return f"{label}: nothing was compared."
+    tau = "none: one of the two tells no candidates apart"
+    if own.tau is not None and own.lower is not None and own.upper is not None:
+        sure = f"{own.lower:.2f} to {own.upper:.2f} with {1 - own.level:.0%} confidence"
+        tau = f"{own.tau:.2f}, {sure}"
+    return (
+        f"{label} is {'' if own.holds else 'not '}good enough to stand in for the full evaluation: "
+        f"over {own.compared} candidates on the same seeds Kendall's tau-b is {tau} (asked of the "
+        f"lower bound: {own.asked:g}, over {LEAST_CANDIDATES} or more)."
+    )

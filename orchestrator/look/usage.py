@@ -21,57 +21,49 @@ if TYPE_CHECKING:
 def _parts(run: "Run") -> dict[str, int]:
     """The parts of a run's time and when each began, in milliseconds on its clock.
 
-    Each has the time until the next one begins. The comparison begins with the finalists: what is
-    measured for it before fills slots that the search leaves idle.
+    Each has the time until the next one begins. What is compared before the finalists are fills
+    slots that the search leaves idle.
     """
+    names = {"finalists": "comparison", "rung": "long run"}
     found = {"start-up": 0}
     for batch in run.state.batches():
-        part = _part(batch.comparison, batch.number)
-        if batch.comparison in (None, "finalists", "rung"):
-            found[part] = run.at_ms(batch.asked_at)
-        else:
-            found.setdefault(part, run.edges_ms[-1])
+        if batch.comparison is None:
+            found[f"generation {batch.number}"] = run.at_ms(batch.asked_at)
+        elif (name := names.get(batch.comparison)) is not None:
+            found[name] = run.at_ms(batch.asked_at)
     return found
 
 
-def _part(panel: str | None, number: int) -> str:
-    """Which one an evaluation counts for; a proxy's, for the generation it is compared with."""
-    if panel in (None, "proxy"):
-        return f"generation {number}"
-    return "long run" if panel == "rung" else "comparison"
-
-
 def usage(run: "Run") -> Iterator[Usage]:
-    """Slots are idle while they are there, less what attempts take that began in the part.
+    """Of each part what its evaluations took: those that began in it.
 
-    What these take beyond it is of the next one.
+    Slots are idle while they are there, less that; what it takes beyond is of the next part.
     """
     parts = _parts(run)
     names, begins = list(parts), [*parts.values(), run.edges_ms[-1]]
-    used, charged = defaultdict[str, float](float), defaultdict[tuple[str, str], float](float)
+    took = defaultdict[tuple[str, str], float](float)
     for batch in run.state.batches():
-        part = _part(batch.comparison, batch.number)
-        factors = (batch.configurations[place].cost_factor for place, _ in batch.evaluations())
-        charged[part, "planned"] += 1000 * sum(factors) * (run.expected_seconds or 0.0)
         for attempt in (one for tries in batch.attempts.values() for one in tries):
-            if (end := attempt.settled) is None:
-                continue
-            charged[part, "useful" if end.status is Status.OK else "wasted"] += end.charged_ms
             began_ms = run.at_ms(Moment(attempt.session, attempt.reserved_ms))
-            used[names[bisect_right(begins, began_ms, hi=len(names)) - 1]] += end.charged_ms
+            part = names[bisect_right(begins, began_ms, hi=len(names)) - 1]
+            if attempt.reserved.attempt == 1:
+                factor = batch.configurations[attempt.reserved.candidate].cost_factor
+                took[part, "planned"] += 1000 * factor * (run.eval_seconds or 0.0)
+            if (end := attempt.settled) is not None:
+                took[part, "useful" if end.status is Status.OK else "wasted"] += end.charged_ms
     spilled = 0.0
     for part, (began, ended) in zip(names, pairwise(begins), strict=True):
         there = sum(
-            one.workers * max(0.0, min(1000 * one.ended, ended) - max(1000 * one.began, began))
-            for one in run.sessions
+            one.workers * max(0.0, min(end, ended) - max(start, began))
+            for one, (start, end) in zip(run.state.opened, pairwise(run.edges_ms), strict=True)
         )
-        left = there - used[part] - spilled
+        left = there - took[part, "useful"] - took[part, "wasted"] - spilled
         spilled = max(0.0, -left)
         yield Usage(
             part=part,
-            planned=charged[part, "planned"] / MS_PER_HOUR or None,
-            useful=charged[part, "useful"] / MS_PER_HOUR,
-            wasted=charged[part, "wasted"] / MS_PER_HOUR,
+            planned=took[part, "planned"] / MS_PER_HOUR or None,
+            useful=took[part, "useful"] / MS_PER_HOUR,
+            wasted=took[part, "wasted"] / MS_PER_HOUR,
             idle=max(0.0, left) / MS_PER_HOUR,
         )
 
@@ -104,9 +96,7 @@ def slots(run: "Run") -> Iterator[Slot]:
             limit_seconds=one.reserved_seconds,
             **said,
         )
-    ends = {one.slot: one.ended for one in run.ended if one.session == session}
     workers = state.opened[-1].workers if goes_on and state.opened else 0
     for slot in set(range(workers)) - rows.keys():
-        seconds = None if (ended := ends.get(slot)) is None else max(0.0, now - ended)
-        rows[slot] = Slot(slot=slot, device=device, seconds=seconds)
+        rows[slot] = Slot(slot=slot, device=device)
     return (rows[slot] for slot in sorted(rows))

@@ -6,14 +6,14 @@ from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.matrix import evaluate
-from orchestrator.plan.history import (
+from orchestrator.plan.resolve import Overrides, calibration_plan, run_directory
+from orchestrator.plan.times import (
     CALIBRATION_SEEDS,
     calibration_again,
     find_calibration,
     measured_for,
     with_its_cost,
 )
-from orchestrator.plan.resolve import Overrides, calibration_plan, run_directory
 from orchestrator.records.recorded import Result, recorded_state
 from orchestrator.run.session import Session
 

@@ -7,20 +7,14 @@ controls: the configuration itself and those of the objective.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product
 from math import floor, prod
-from typing import Any
+from typing import Any, NamedTuple
 
-from budgets.plan import (
-    CampaignTerms,
-    Condition,
-    Envelope,
-    Factor,
-)
+from budgets.plan import CampaignTerms, Condition, Envelope, Factor
 from budgets.state import RunState
 from objectives import registry
-from objectives.api import Objective, SetupError
+from objectives.api import Objective, ObjectiveSpec, SetupError
 from objectives.settings import shown
 from orchestrator.capacity import Pace
 from orchestrator.config import (
@@ -49,13 +43,12 @@ Factors = Mapping[str, Mapping[str, Values]]
 """What each level sets, by the names of factor and level, in their order."""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A condition as it is configured, before the objective has read its settings."""
 
     name: str
     settings: Values  # by dotted key
-    levels: Mapping[str, str] = field(default_factory=dict)  # by factor
+    levels: Mapping[str, str] = {}  # by factor
     control: bool = False
 
 
@@ -79,27 +72,45 @@ def campaign_name(config: Config) -> str:
 def cells_of(config: Config) -> tuple[Cell, ...]:
     """Conditions as they are listed, then the full factorial, then the controls.
 
-    Raises ValueError on what no campaign can be made of.
+    Of two of the same configuration, a control's twin is that control. Raises ValueError on what no
+    campaign can be made of, and on two conditions of different names that are the same.
     """
-    campaign = campaign_of(config)
-    cells = [_listed(number, entry) for number, entry in enumerate(campaign.conditions, 1)]
-    cells += factorial(factors_of(config.factors))
+    campaign, objective = campaign_of(config), config.tuned
+    cells = [*_listed(campaign.conditions), *_factorial(factors_of(config.factors))]
     if not cells:
         raise ValueError(
             "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
         )
     if campaign.controls:
-        cells += _controls(config.tuned)
+        cells += _controls(objective)
+    if len(cells) > MOST_CELLS:
+        raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")
     _check_names(cells)
     aside = registry.named(config.objective, config.training).aside
+    kept = dict[str, Cell]()
     for cell in cells:
-        _check_keys(cell)
-        if unused := [name for name in aside if f"{TRAINING}.{name}" in cell.settings]:
-            raise ValueError(
-                f"condition {cell.name}: {unused[0]} is for a training by itself, no evaluation "
-                "has it"
-            )
-    return _without_twins(config, cells)
+        _check_settings(cell, aside)
+        varied = _varied(objective, cell)
+        identity = json.dumps(varied.settings, sort_keys=True, default=str)
+        first = kept.setdefault(identity, cell)
+        if first is not cell:
+            if not cell.control:
+                raise ValueError(
+                    f"conditions {first.name} and {cell.name} are the same configuration"
+                )
+            kept[identity] = first._replace(control=True)
+    return tuple(kept.values())
+
+
+def _varied(objective: Objective, cell: Cell) -> ObjectiveSpec:
+    try:
+        return registry.varied(objective.spec, _of_the_objective(cell))
+    except ValueError as error:
+        raise ValueError(f"condition {cell.name}: {error}") from error
+
+
+def _of_the_objective(cell: Cell) -> Values:
+    return {key.removeprefix(f"{TRAINING}."): value for key, value in cell.settings.items()}
 
 
 def runs_of(config: Config) -> Iterator[tuple[Cell, int, str]]:
@@ -112,25 +123,23 @@ def runs_of(config: Config) -> Iterator[tuple[Cell, int, str]]:
 def terms_of(config: Config) -> CampaignTerms:
     """The plan's part of a campaign. Raises ValueError, naming the cell."""
     campaign, objective = campaign_of(config), config.tuned
+    factors = factors_of(config.factors).items()
     return CampaignTerms(
         name=campaign_name(config),
-        conditions=tuple(condition(objective, cell) for cell in cells_of(config)),
+        conditions=tuple(_condition(objective, cell) for cell in cells_of(config)),
         seeds=tuple(campaign.seeds),
-        factors=tuple(
-            Factor(name=name, levels=tuple(levels))
-            for name, levels in factors_of(config.factors).items()
-        ),
+        factors=tuple(Factor(name=name, levels=tuple(levels)) for name, levels in factors),
         parallel=campaign.parallel,
         max_workers=campaign.max_workers,
         stagger_seconds=campaign.stagger_seconds,
     )
 
 
-def condition(objective: Objective, cell: Cell) -> Condition:
+def _condition(objective: Objective, cell: Cell) -> Condition:
     """The cell as the objective has it. Raises ValueError, naming the cell, where it cannot."""
     settings = _of_the_objective(cell)
     try:
-        varied = registry.load(registry.varied(objective.spec, settings))
+        varied = registry.load(_varied(objective, cell))
     except ValueError as error:
         raise ValueError(f"condition {cell.name}: {error}") from error
     code = varied.spec.settings.get(registry.CODE)
@@ -146,11 +155,6 @@ def condition(objective: Objective, cell: Cell) -> Condition:
     )
 
 
-def _of_the_objective(cell: Cell) -> Values:
-    start = f"{TRAINING}."
-    return {k.removeprefix(start): v for k, v in cell.settings.items() if k.startswith(start)}
-
-
 def _length(objective: Objective, varied: Objective) -> float:
     """How long an evaluation of `varied` takes, in evaluations of `objective`, by exact FLOPs.
 
@@ -163,6 +167,9 @@ def _length(objective: Objective, varied: Objective) -> float:
     if own is None or base is None or not base.total or not own.total:
         return 1.0
     return own.total / base.total
+
+
+# Factors and conditions
 
 
 def factors_of(table: Mapping[str, Any]) -> Factors:
@@ -221,30 +228,22 @@ def _dotted(settings: Mapping[str, Any], place: str) -> Values:
     )
 
 
-def factorial(factors: Factors) -> tuple[Cell, ...]:
+def _factorial(factors: Factors) -> Iterator[Cell]:
     """Every combination of levels, the last factor varying fastest; none without factors.
 
     Raises ValueError where two levels of a combination set the same thing, or there are too many.
     """
-    if not factors:
-        return ()
     if (count := prod(len(levels) for levels in factors.values())) > MOST_CELLS:
         raise ValueError(f"[factors] make {count} combinations: expected {MOST_CELLS} at most")
-    return tuple(
-        _combined(dict(zip(factors, combination, strict=True)))
-        for combination in product(*(levels.items() for levels in factors.values()))
-    )
-
-
-def _combined(levels: Mapping[str, tuple[str, Values]]) -> Cell:
-    """The cell at one level, by name and settings, of each factor."""
-    settings: Values = {}
-    for factor, (_, own) in levels.items():
-        if both := [key for key in own if key in settings]:
-            raise ValueError(f"factors.{factor}: another factor sets {both[0]} too")
-        settings.update(own)
-    name = "_".join(f"{f.rpartition('.')[2]}{level}" for f, (level, _) in levels.items())
-    return Cell(name, settings, {factor: level for factor, (level, _) in levels.items()})
+    for chosen in product(*(levels.items() for levels in factors.values())) if factors else ():
+        settings: Values = {}
+        for factor, (_, own) in zip(factors, chosen, strict=True):
+            if both := [key for key in own if key in settings]:
+                raise ValueError(f"factors.{factor}: another factor sets {both[0]} too")
+            settings |= own
+        levels = {factor: level for factor, (level, _) in zip(factors, chosen, strict=True)}
+        name = "_".join(f"{f.rpartition('.')[2]}{level}" for f, level in levels.items())
+        yield Cell(name, settings, levels)
 
 
 def _controls(objective: Objective) -> Iterator[Cell]:
@@ -255,19 +254,17 @@ def _controls(objective: Objective) -> Iterator[Cell]:
         yield Cell(name, _dotted(one.settings, name), control=True)
 
 
-def _listed(number: int, entry: Mapping[str, Any]) -> Cell:
-    """A condition as the file has it: a name, and tables."""
-    place = f"campaign.conditions, entry {number}"
-    name = entry.get("name")
-    if not isinstance(name, str):
-        raise ValueError(f"{place}: expected a name, got {shown(name)}")
-    return Cell(name, _dotted({k: v for k, v in entry.items() if k != "name"}, place))
+def _listed(conditions: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
+    """The conditions as the file has them: a name, and tables."""
+    for number, entry in enumerate(conditions, 1):
+        place, name = f"campaign.conditions, entry {number}", entry.get("name")
+        if not isinstance(name, str):
+            raise ValueError(f"{place}: expected a name, got {shown(name)}")
+        yield Cell(name, _dotted({k: v for k, v in entry.items() if k != "name"}, place))
 
 
 def _check_names(cells: Sequence[Cell]) -> None:
     """Raises ValueError on a name that is no file's, or that two have, as a file system sees it."""
-    if len(cells) > MOST_CELLS:
-        raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")
     seen: dict[str, str] = {}
     for cell in cells:
         if not SAFE_NAME.fullmatch(cell.name):
@@ -283,37 +280,23 @@ def _check_names(cells: Sequence[Cell]) -> None:
         seen[folded] = cell.name
 
 
-def _check_keys(cell: Cell) -> None:
-    """Raises ValueError where the cell sets what all cells of a campaign share."""
+def _check_settings(cell: Cell, aside: Sequence[str]) -> None:
+    """Raises ValueError where the cell sets what all cells of a campaign share, or nobody has."""
     for key in cell.settings:
         check_key(key, f"condition {cell.name}")
-        if not key.startswith(f"{TRAINING}."):
+        table, _, name = key.partition(".")
+        if table != TRAINING:
             raise ValueError(
                 f"condition {cell.name}: {key} is the same for all conditions of a campaign: "
                 f"expected keys of [{TRAINING}]"
             )
+        if name in aside:
+            raise ValueError(
+                f"condition {cell.name}: {name} is for a training by itself, no evaluation has it"
+            )
 
 
-def _without_twins(config: Config, cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """The cells without a second one of the same configuration; a control's twin is that control.
-
-    Raises ValueError on two conditions of different names that are the same.
-    """
-    spec, kept = config.tuned.spec, dict[str, Cell]()
-    for cell in cells:
-        try:
-            varied = registry.varied(spec, _of_the_objective(cell))
-        except ValueError as error:
-            raise ValueError(f"condition {cell.name}: {error}") from error
-        identity = json.dumps(varied.settings, sort_keys=True, default=str)
-        first = kept.setdefault(identity, cell)
-        if first is not cell:
-            if not cell.control:
-                raise ValueError(
-                    f"conditions {first.name} and {cell.name} are the same configuration"
-                )
-            kept[identity] = replace(first, control=True)
-    return tuple(kept.values())
+# The campaign's run
 
 
 def campaign_matrix(config: Config, terms: CampaignTerms) -> Matrix:

@@ -13,7 +13,6 @@ from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.plan.history import calibration_here
 from orchestrator.plan.resolve import (
     Overrides,
     caps_for,
@@ -22,6 +21,7 @@ from orchestrator.plan.resolve import (
     run_directory,
     short_hash,
 )
+from orchestrator.plan.times import calibration_here
 from orchestrator.records.recommended import Point
 from orchestrator.records.recorded import Result, recorded_plan
 from orchestrator.run.loop import Given

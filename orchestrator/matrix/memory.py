@@ -1,16 +1,16 @@
 """`check memory`: from the peak memory of a few micro-batch sizes to the largest that is safe."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import inf
-from statistics import linear_regression
+from statistics import linear_regression, median
 from typing import Any
 
+from budgets.events import Settled, Status
 from budgets.formatting import plain, table
-from budgets.plan import Devices
+from budgets.state import RunState
 from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
-from orchestrator.plan.history import BUDGET, Entry, on_such
+from objectives.api import Objective
 
 SAFE_SHARE = 0.7
 """Of the memory there is, where two sizes or more say how the peak grows."""
@@ -18,70 +18,8 @@ SAFE_SHARE = 0.7
 SAFE_SHARE_OF_ONE = 0.6
 """... and where it is taken to grow from nothing, because one size was measured."""
 
-CUTS = frozenset({"micro_batch_size", "gradient_accumulation_steps"})
-"""Settings that cut the same effective batch to the memory."""
-
-
-@dataclass(frozen=True)
-class MemoryLine:
-    """peak = base + each * micro-batch size, in bytes."""
-
-    base_bytes: float
-    bytes_each: float
-    sizes: tuple[int, ...]  # measured
-
-    @property
-    def safe_share(self) -> float:
-        return SAFE_SHARE if len(self.sizes) > 1 else SAFE_SHARE_OF_ONE
-
-    def peak_bytes(self, micro_batch_size: int) -> float:
-        return self.base_bytes + self.bytes_each * micro_batch_size
-
-    def largest(self, memory_bytes: float) -> int:
-        """The largest power of two whose peak keeps within the safe share of `memory_bytes`.
-
-        0 where not even 1 does. Raises ValueError where the peak does not grow with the size.
-        """
-        if self.bytes_each <= 0:
-            raise ValueError(
-                f"micro-batches of {' and '.join(map(str, self.sizes))} take the same memory, so "
-                "nothing says where it ends: measure sizes that lie further apart"
-            )
-        room = (self.safe_share * memory_bytes - self.base_bytes) / self.bytes_each
-        return 0 if room < 1 else 1 << (int(min(room, 2**62)).bit_length() - 1)
-
-
-def memory_line(peaks: Mapping[int, float]) -> MemoryLine:
-    """The line through what was measured: bytes by micro-batch size.
-
-    Least squares of two sizes or more, through the origin of one. Raises ValueError without any.
-    """
-    if not peaks:
-        raise ValueError("no peak of memory was measured: check memory --sizes 1,4 measures")
-    sizes = tuple(sorted(peaks))
-    if len(sizes) == 1:
-        return MemoryLine(0.0, peaks[sizes[0]] / sizes[0], sizes)
-    slope, intercept = linear_regression(sizes, [peaks[size] for size in sizes])
-    return MemoryLine(intercept, slope, sizes)
-
-
-def measured_peaks(
-    history: Iterable[Entry], objective: Objective, devices: Devices
-) -> tuple[dict[int, float], float]:
-    """Peaks in bytes by micro-batch size, of the same model on such devices; the least memory.
-
-    The memory that there is for an evaluation is infinite where nothing was measured.
-    """
-    peaks: dict[int, float] = {}
-    memory_bytes = inf
-    for entry in history:
-        there, size = entry.evaluation, entry.micro_batch_size
-        if there is None or size is None or not there.peak_memory_bytes:
-            continue
-        if on_such(entry, devices) and _is_same_model(entry, objective.spec):
-            peaks[size] = max(peaks.get(size, 0.0), there.peak_memory_bytes)
-            memory_bytes = min(memory_bytes, there.memory_bytes)
-    return peaks, memory_bytes
+GPU_PEAK, GPU_MEMORY = "gpu_peak_bytes", "gpu_memory_bytes"
+"""Metrics of an evaluation on a GPU: what it allocated there at most, and what there is."""
 
 
 def with_micro_batch(objective: Objective, size: int) -> Objective:
@@ -92,7 +30,7 @@ def with_micro_batch(objective: Objective, size: int) -> Objective:
     settings = objective.spec.settings
     if "micro_batch_size" not in settings:
         raise ValueError(f"--sizes: objective {objective.spec.name} has no micro-batches")
-    batch = settings["micro_batch_size"] * settings.get("gradient_accumulation_steps", 1)
+    batch = _effective_batch(objective)
     if size < 1 or batch % size:
         divisors = [n for n in range(1, batch + 1) if batch % n == 0]
         raise ValueError(
@@ -104,25 +42,33 @@ def with_micro_batch(objective: Objective, size: int) -> Objective:
     return registry.load(registry.varied(objective.spec, changed))
 
 
-def _is_same_model(entry: Entry, spec: ObjectiveSpec) -> bool:
-    return entry.objective == spec.name and _uncut(entry.settings) == _uncut(spec.settings)
-
-
-def _uncut(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in CUTS | set(BUDGET)}
+def _effective_batch(objective: Objective) -> int:
+    settings = objective.spec.settings
+    return int(settings["micro_batch_size"] * settings.get("gradient_accumulation_steps", 1))
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What was measured, and what follows."""
+    """What was measured, and what follows: peak = base + each * micro-batch size, in bytes."""
 
-    peak_bytes: dict[int, float]  # by micro-batch size
-    seconds: dict[int, float]  # of an evaluation, by micro-batch size
-    line: MemoryLine
+    peak_bytes: Mapping[int, float]  # by micro-batch size
+    seconds: Mapping[int, float]  # of an evaluation, by micro-batch size
+    base_bytes: float
+    bytes_each: float
+    safe_share: float
     memory_bytes: float  # that an evaluation has
     effective_batch: int
-    largest: int | None  # safe micro-batch, a power of two; 0: not even 1; None: nothing says
-    why_not: str = ""
+
+    @property
+    def largest(self) -> int | None:
+        """The largest power of two whose peak keeps within the safe share of the memory.
+
+        0 where not even 1 does; None where the peak does not grow with the size.
+        """
+        if self.bytes_each <= 0:
+            return None
+        room = (self.safe_share * self.memory_bytes - self.base_bytes) / self.bytes_each
+        return 0 if room < 1 else 1 << (int(min(room, 2**62)).bit_length() - 1)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -130,32 +76,25 @@ class Memory:
             name: {str(size): value for size, value in getattr(self, name).items()}
             for name in ("peak_bytes", "seconds")
         }
-        return {**asdict(self), **by_size, "safe_share": self.line.safe_share}
+        return {**asdict(self), **by_size, "largest": self.largest}
 
     def to_markdown(self) -> str:
         """For people."""
-        line, gib = self.line, 2**30
+        gib = 2**30
         rows = (
-            (
-                size,
-                f"{peak / gib:.3f}",
-                f"{self.seconds[size]:.1f} s" if size in self.seconds else "-",
-            )
+            (size, f"{peak / gib:.3f}", f"{self.seconds[size]:.1f} s")
             for size, peak in sorted(self.peak_bytes.items())
         )
-        how = (
-            f"peak = {line.base_bytes / gib:.3f} + {line.bytes_each / gib:.4f} x micro-batch GiB"
-            if len(line.sizes) > 1
-            else f"peak = {line.bytes_each / gib:.4f} x micro-batch GiB, from one size"
-        )
+        base = f"{self.base_bytes / gib:.3f} + " if len(self.peak_bytes) > 1 else ""
         return "\n".join(
             [
                 "# Memory by micro-batch size",
                 "",
                 *table((">micro-batch", ">peak GiB", ">seconds"), rows),
                 "",
-                f"{how}; {line.safe_share:g} of the {self.memory_bytes / gib:.1f} GiB that an "
-                "evaluation has may be used.",
+                f"peak = {base}{self.bytes_each / gib:.4f} x micro-batch GiB; "
+                f"{self.safe_share:g} of the {self.memory_bytes / gib:.1f} GiB that an evaluation "
+                "has may be used.",
                 "",
                 f"**{plain(self._conclusion())}**",
             ]
@@ -163,27 +102,41 @@ class Memory:
 
     def _conclusion(self) -> str:
         if self.largest is None:
-            return f"No largest micro-batch: {self.why_not}."
+            sizes = " and ".join(map(str, sorted(self.peak_bytes)))
+            return (
+                f"No largest micro-batch: those of {sizes} take the same memory, so nothing says "
+                "where it ends. Measure sizes that lie further apart."
+            )
         if self.largest == 0:
             return "Not even a micro-batch of 1 is safe: a smaller model, or shorter sequences."
         said = f"The largest safe micro-batch is {self.largest}."
         if self.largest > self.effective_batch:
-            said += (
-                f" The effective batch is {self.effective_batch}: all of it fits at once, and a "
-                "larger one is another training."
-            )
+            said += f" The effective batch is {self.effective_batch}: all of it fits at once."
         return said
 
 
-def memory_of(
-    objective: Objective, devices: Devices, entries: list[Entry], seconds: dict[int, float]
-) -> Memory:
-    """What the entries say of the objective's memory on such devices."""
-    peaks, memory_bytes = measured_peaks(entries, objective, devices)
-    line, settings = memory_line(peaks), objective.spec.settings
-    effective = settings["micro_batch_size"] * settings.get("gradient_accumulation_steps", 1)
-    try:
-        largest, why_not = line.largest(memory_bytes), ""
-    except ValueError as error:
-        largest, why_not = None, str(error)
-    return Memory(peaks, seconds, line, memory_bytes, effective, largest, why_not)
+def memory_of(objective: Objective, states: Mapping[int, RunState]) -> Memory:
+    """What runs of the objective's baseline, by micro-batch size, say of its memory.
+
+    The line is by least squares, of one size through the origin. Raises ValueError where no
+    evaluation of a size was healthy.
+    """
+    peaks, seconds, memory = dict[int, float](), dict[int, float](), inf
+    for size, state in states.items():
+        ends = [end for end in state.ends() if end.status is Status.OK]
+        if not ends:
+            raise ValueError(f"no evaluation with micro-batches of {size} was healthy")
+        peaks[size] = max(map(_peak, ends))
+        seconds[size] = median(end.seconds for end in ends)
+        host = state.plan.devices.memory_bytes
+        memory = min(memory, *(end.metrics.get(GPU_MEMORY, host) for end in ends))
+    slope, base, share = sum(peaks.values()) / sum(peaks), 0.0, SAFE_SHARE_OF_ONE
+    if len(peaks) > 1:
+        slope, base = linear_regression(list(peaks), list(peaks.values()))
+        share = SAFE_SHARE
+    return Memory(peaks, seconds, base, slope, share, memory, _effective_batch(objective))
+
+
+def _peak(end: Settled) -> float:
+    """On the GPU where it ran on one that says so, otherwise resident."""
+    return end.metrics.get(GPU_PEAK, end.peak_memory_bytes)

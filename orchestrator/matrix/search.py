@@ -11,7 +11,6 @@ from orchestrator.config import Config, Verdict
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.calibrate import calibrated_for
-from orchestrator.plan.history import calibration_here, known_knobs
 from orchestrator.plan.phase2 import followed, landscapes, recorded_again
 from orchestrator.plan.resolve import (
     Overrides,
@@ -24,6 +23,7 @@ from orchestrator.plan.resolve import (
     why_no_go,
     window_of,
 )
+from orchestrator.plan.times import calibration_here, known_knobs
 from orchestrator.records.recorded import Result, recorded_plan
 from orchestrator.run.session import Session
 

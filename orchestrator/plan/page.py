@@ -4,23 +4,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any, get_args
 
-from budgets.calibration import forecast
+from budgets.calibration import ONE_SCORE, Noise, forecast, noise
 from budgets.following import beginning
-from budgets.formatting import counted, duration, in_bytes, plain, table
+from budgets.formatting import PROGRAM, counted, duration, in_bytes, plain, table
 from budgets.ledger import LedgerCorruptError
-from budgets.plan import Devices, Plan, Tier, Window
+from budgets.plan import Calibration, Devices, Plan, Tier
 from budgets.state import ImpossibleEventError
 from budgets.stats import power_of
 from budgets.tiers import INTENT
+from objectives.api import Objective, SetupError
 from objectives.registry import kind
 from orchestrator.config import Config
-from orchestrator.plan.checks import Item, checklist
+from orchestrator.plan.checks import Facts, Item, checklist
 from orchestrator.plan.forecast import DetectableGain, Forecast, detectable_gain, forecast_of
-from orchestrator.plan.history import Known, known_knobs
 from orchestrator.plan.resolve import Succession, search_plan
-from orchestrator.plan.times import Disk, Times, disk_of, in_short, times_here, times_lines
+from orchestrator.plan.times import Disk, Known, Times, disk_of, known_knobs, times_here
 from orchestrator.records.recorded import spec_of
 
 
@@ -48,8 +49,7 @@ class TierPage:
 
     def as_dict(self) -> dict[str, Any]:
         """The same for a program."""
-        plan, own = self.plan, self.disk
-        by_formula = None
+        plan, by_formula = self.plan, None
         if plan.calibration is not None:  # the search alone, as if all took the median
             seconds, price = plan.calibration.median_seconds, plan.price_per_device_hour
             by_formula = asdict(forecast(plan.resolved, seconds, plan.devices.count, price))
@@ -58,10 +58,10 @@ class TierPage:
             "evaluations": plan.resolved.evaluations,
             "verdict_evaluations": self.verdict_evaluations,
             "search": by_formula,
-            "forecast": None if self.forecast is None else self.forecast.as_dict(),
+            "forecast": None if self.forecast is None else asdict(self.forecast),
             "cost": self.cost,
-            "disk": {**asdict(own), "needed": own.needed, "suffices": own.suffices},
-            "detectable_gain": None if self.detectable is None else asdict(self.detectable),
+            "disk": {**self.disk._asdict(), "suffices": self.disk.suffices},
+            "detectable_gain": None if self.detectable is None else self.detectable._asdict(),
             "checklist": [item._asdict() for item in self.items],
         }
 
@@ -70,6 +70,7 @@ class TierPage:
 class Page:
     """The tiers side by side, and what their figures rest on."""
 
+    objective: Objective
     times: Times
     tiers: tuple[TierPage, ...]
     warnings: tuple[str, ...] = ()  # what could not be read
@@ -83,10 +84,28 @@ class Page:
                 "prior": None if times.prior is None else times.prior.sentence(),
                 "overheads": asdict(times.overheads),
                 "measured_at": times.measured_at,
-                "drift": times.drift,
             },
+            "evaluation": _evaluation(self.objective, times),
             "tiers": [tier.as_dict() for tier in self.tiers],
         }
+
+
+def _evaluation(objective: Objective, times: Times) -> dict[str, Any] | None:
+    """The steps and tokens of one, and its throughput; None where nobody counts or times them."""
+    try:
+        work = objective.flops()
+    except SetupError:  # it hangs on data that is not there
+        return None
+    if work is None or times.calibration is None:
+        return None
+    seconds = times.calibration.median_seconds
+    throughput = work.tokens / seconds
+    return {
+        "steps": work.steps,
+        "tokens": work.tokens,
+        "seconds": seconds,
+        "tokens_per_second": throughput,
+    }
 
 
 def page_of(config: Config, devices: Devices, succession: Succession | None = None) -> Page:
@@ -94,16 +113,12 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
 
     Raises ValueError on what cannot be planned.
     """
-    root, objective, assumed = (
-        Path(config.runs_dir),
-        config.tuned,
-        config.evaluation.assume_eval_seconds,
-    )
-    times, warnings = times_here(root, objective, devices, assumed), tuple[str, ...]()
+    root, objective, warnings = Path(config.runs_dir), config.tuned, list[str]()
+    times = times_here(root, objective, devices, config.evaluation.assume_eval_seconds)
     try:
         known = known_knobs(root, objective, devices.kind)
     except (LedgerCorruptError, ImpossibleEventError, ValueError) as error:
-        warnings = (str(error),)
+        warnings.append(str(error))
         known = Known((), (), tuple(knob.name for knob in objective.space.knobs))
     tiers = get_args(Tier) if config.search.tier is None else (config.search.tier,)
     now, pages = datetime.now(UTC), list[TierPage]()
@@ -111,20 +126,26 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
         one = config.having({"search.tier": tier})
         plan = search_plan(one, devices, times.calibration, None, succession)
         took, disk = forecast_of(plan, times), disk_of(plan, root, times.evaluation_bytes)
-        items = checklist(plan, times, took, disk, known, now)
+        items = checklist(Facts(plan, times, took, disk, now, devices.count, known))
         pages.append(TierPage(plan, took, disk, detectable_gain(plan), items))
-    return Page(times, tuple(pages), warnings)
+    return Page(objective, times, tuple(pages), tuple(warnings))
 
 
 def page_text(page: Page, *, in_full: bool = False) -> str:
-    """The tiers side by side, and what speaks against them; `in_full` with all assumptions."""
+    """The tiers side by side, and what speaks against them; `in_full` with all they rest on."""
     plan = page.tiers[0].plan
     devices, name = plan.devices, kind(spec_of(plan))
-    parts = (
-        [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}", "", *_tiers(page)],
-        *(_in_full(page) if in_full else _in_short(page)),
-    )
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    parts = [
+        [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
+        _tiers(page),
+        [in_short(page.times)],
+        [beginning(plan) or ""],
+        *(_in_full(page) if in_full else (_objections(page), [VERBOSE])),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if any(part)) + "\n"
+
+
+VERBOSE = "`--verbose` says why, and shows all that the figures rest on."
 
 
 def _tiers(page: Page) -> list[str]:
@@ -135,12 +156,9 @@ def _tiers(page: Page) -> list[str]:
         count = f"{shape.evaluations}{f' + {beside}' if beside else ''}"
         times: tuple[str, ...] = ("?",) * (3 + is_priced)
         if took is not None:
-            times = (
-                duration(3600 * took.hours_p50),
-                duration(3600 * took.hours_p90),
-                f"{took.device_hours_p50:.3g}",
-                *((f"{tier.cost:.2f}",) if is_priced else ()),
-            )
+            hours = (duration(3600 * took.hours_p50), duration(3600 * took.hours_p90))
+            cost = (f"{tier.cost:.2f}",) if is_priced else ()
+            times = (*hours, f"{took.device_hours_p50:.3g}", *cost)
         gain = "?" if tier.detectable is None else f"{tier.detectable.gain:.2%}"
         gain = gain if tier.plan.confirmation is not None else "no verdict"
         rows.append((tier.plan.tier, shape.in_words, count, *times, gain))
@@ -149,22 +167,18 @@ def _tiers(page: Page) -> list[str]:
     return table(("tier", "P x G x S", *columns), rows)
 
 
-def _in_short(page: Page) -> Iterator[list[str]]:
-    """Where the times come from, and what is not in order."""
-    yield [in_short(page.times)]
-    if said := beginning(page.tiers[0].plan):
-        yield [said]
-    answers = list(_answers(page.tiers))
+def _objections(page: Page) -> list[str]:
+    """What is not in order."""
     failed: dict[str, list[str]] = {}
-    for item, which in answers:
+    unknown: dict[str, None] = {}
+    for item, which in _answers(page.tiers):
         if item.verdict == "fail":
             failed.setdefault(item.question, []).append(f"{which} {plain(item.why)}".strip())
-    unknown = dict.fromkeys(item.question for item, _ in answers if item.verdict == "unknown")
+        elif item.verdict == "unknown":
+            unknown[item.question] = None
     lines = [f"- **fail**: {question} {'; '.join(why)}." for question, why in failed.items()]
-    if unknown:
-        lines.append(f"- **not known yet**: {' '.join(unknown)}")
-    yield lines or ["Nothing speaks against beginning."]
-    yield ["`--verbose` says why, and shows all that the figures rest on."]
+    lines += [f"- **not known yet**: {' '.join(unknown)}"] if unknown else []
+    return lines or ["Nothing speaks against beginning."]
 
 
 def _answers(tiers: Sequence[TierPage]) -> Iterator[tuple[Item, str]]:
@@ -177,16 +191,25 @@ def _answers(tiers: Sequence[TierPage]) -> Iterator[tuple[Item, str]]:
             yield item, "" if len(names) == len(tiers) else f"{', '.join(names)}:"
 
 
+def checklist_page(answers: Sequence[tuple[Item, str]]) -> list[str]:
+    """Every question, with its answers, of which tiers they are, and why."""
+    has_tiers, rows, before = any(which for _, which in answers), [], ""
+    for item, which in answers:
+        question, before = "" if item.question == before else item.question, item.question
+        verdict = "**fail**" if item.verdict == "fail" else item.verdict
+        tiers = (which.strip(":"),) if has_tiers else ()
+        rows.append((question, *tiers, verdict, plain(item.why)))
+    columns = ("", *(("tier",) if has_tiers else ()), "", "because")
+    return ["## Before you begin", "", *table(columns, rows)]
+
+
 def _in_full(page: Page) -> Iterator[list[str]]:
-    tiers, plan = page.tiers, page.tiers[0].plan
-    yield [said] if (said := beginning(plan)) else []
-    yield times_lines(page.times)
+    yield [f"- {line}" for line in _basis(page.times)]
     yield _parts(page)
-    yield _what_it_can_tell(page)
-    yield _disk(tiers)
-    yield ["## What is planned", "", *(f"- **{t.plan.tier}**: {_planned(t.plan)}" for t in tiers)]
-    yield [_terms(plan)]
-    yield ["## Before you begin", "", *_checklist(page)]
+    compared = [tier for tier in page.tiers if tier.plan.confirmation is not None]
+    yield [_power(compared[-1])] if compared else []
+    yield [f"- **{tier.plan.tier}**: {_planned(tier.plan)}" for tier in page.tiers]
+    yield checklist_page(list(_answers(page.tiers)))
 
 
 def _parts(page: Page) -> list[str]:
@@ -204,124 +227,120 @@ def _parts(page: Page) -> list[str]:
         for tier in page.tiers
         if (took := tier.forecast) is not None
     ]
-    if not rows:
-        return []
     columns = (">calibration", ">search", ">device-hours p90", ">idle", ">if Go, longer by")
-    return [
-        "## How long it takes",
-        "",
-        *table(("tier", *columns, ">must be free"), rows),
-        "",
-        _simulation(page.times),
-        "",
-        "More must be free than a run takes: the last evaluations' whole limits "
-        "(evaluation.limit_seconds), so that none is begun that could end too late, and the long "
-        "run that follows a Go.",
-    ]
+    return table(("tier", *columns, ">must be free"), rows) if rows else []
 
 
-def _simulation(times: Times) -> str:
-    said = "Simulated evaluation by evaluation, from the wait for the engine on. "
-    if times.calibration is None or len(times.calibration.samples) < 2:
-        return f"{said}Only one time of an evaluation is known: no spread and no failures."
-    return (
-        f"{said}Each simulated run resamples the calibration, so that its few samples count as "
-        "few. Assumed: candidates take as long as the baseline, independently of each other, on a "
-        "machine as busy as it was then; a failed evaluation is repeated once, as often as the "
-        "calibration leaves possible."
-    )
-
-
-def _what_it_can_tell(page: Page) -> list[str]:
+def _power(tier: TierPage) -> str:
     """How probably a true gain is seen, by the plan of the largest tier that compares."""
-    compared = [tier for tier in page.tiers if tier.plan.confirmation is not None]
-    if not compared:
-        return []
-    plan, gain = compared[-1].plan, compared[-1].detectable
-    assert plan.confirmation is not None
-    seeds, rules, calibration = plan.confirmation.seeds, plan.thresholds, plan.calibration
+    plan, gain = tier.plan, tier.detectable
+    assert plan.confirmation is not None, "it compares"
+    seeds, rules = plan.confirmation.seeds, plan.thresholds
     said = (
-        f"The best of the finalists meets the baseline on {seeds} fresh seeds; a Go asks for a "
-        f"gain of {rules.go_gain:.2g} of its score, and for luck alone to do that "
-        f"{rules.go_level:.0%} of the time. "
+        f"A Go asks for a gain of {rules.go_gain:.1%} of the baseline's score on {seeds} fresh "
+        f"seeds that luck alone shows {rules.go_level:.0%} of the time. "
     )
-    sd = None if calibration is None else calibration.sd_score
-    mean = None if calibration is None else calibration.mean_score
-    if gain is None or not sd or not mean:
-        said += "No noise was measured: what it sees is not known."
-        return ["## What it can tell", "", said]
-    spread = (rules.go_gain, 2**0.5 * sd / abs(mean), seeds, rules.go_level)
-    shown, go = power_of(*spread), power_of(*spread, at_least=rules.go_gain)
-    said += (
-        f"Detectable gain at 80 % power: {gain.gain:.2%} (the calibration leaves {gain.low:.2%} to "
-        f"{gain.high:.2%} possible). A gain of {rules.go_gain:.1%} is shown {shown:.0%} of the "
-        f"time, and found large enough for a Go {go:.0%} of the time."
+    sd, mean = plan.calibration and plan.calibration.sd_score, plan.calibration
+    if gain is None or not sd or mean is None or mean.mean_score is None:
+        return f"{said}No noise was measured: what it sees is not known."
+    spread = (rules.go_gain, 2**0.5 * sd / abs(mean.mean_score), seeds, rules.go_level)
+    return (
+        f"{said}Detectable gain at 80 % power: {gain.gain:.2%} (the calibration leaves "
+        f"{gain.low:.2%} to {gain.high:.2%} possible). A gain of {rules.go_gain:.1%} is shown "
+        f"{power_of(*spread):.0%} of the time."
     )
-    return ["## What it can tell", "", said]
-
-
-def _disk(tiers: Sequence[TierPage]) -> list[str]:
-    measured = "as the calibration's are" if tiers[0].disk.measured else "assumed"
-    rows = []
-    for tier in tiers:
-        own = tier.disk
-        sizes = (own.evaluations, own.records, own.needed, own.free)
-        rows.append((tier.plan.tier, *("?" if one is None else in_bytes(one) for one in sizes)))
-    columns = (f">evaluations ({measured})", ">ledger and reports", ">with what is kept free")
-    return ["## What it takes of the disk", "", *table(("tier", *columns, ">free"), rows)]
 
 
 def _planned(plan: Plan) -> str:
-    """What the tier is for, its shape and why it is that."""
-    nominal = plan.nominal
-    assert plan.tier is not None
-    said = [
-        f"{INTENT[plan.phase, plan.tier]}",
-        f"As written {nominal.in_words} = {nominal.evaluations}",
-        *plan.reasons,
-    ]
+    """What the tier is for, its shape and why it is that, and its limits."""
+    assert plan.tier is not None, "a search has one"
+    said = [INTENT[plan.phase, plan.tier], f"as written {plan.nominal.in_words}", *plan.reasons]
     if plan.confirmation is not None and plan.confirmation.rung is not None:
         longer = plan.confirmation.rung
-        said.append(
-            f"After a Go: {counted(2 * longer.seeds, 'evaluation')}, {longer.variant.label}"
+        said.append(f"after a Go {counted(2 * longer.seeds, 'evaluation')}, {longer.variant.label}")
+    reserved = plan.limits.reserve_ms / 1000
+    said.append(f"each attempt reserves {reserved:.0f} s, its limit and the time to end it")
+    return f"{'; '.join(said)}."
+
+
+# In words
+
+
+def in_short(times: Times) -> str:
+    """How long an evaluation takes, and who says so, in a line."""
+    calibration = times.calibration
+    if calibration is None:
+        return (
+            f"Not calibrated here, so no times. Measure with `{PROGRAM} calibrate` and the same "
+            "--objective and --set, or say `--assume-eval-seconds X`."
         )
-    return " ".join(f"{one}." for one in said)
-
-
-def _terms(plan: Plan) -> str:
-    search = ""
-    if plan.search is not None:
-        step = f"{plan.search.sigma0:.3g} of each knob's range"
-        search = f"Search: {plan.search.method}, first step {step}. "
-    caps = plan.caps
-    named = (
-        (caps.device_hours, "device-hours"),
-        (caps.hours, "wall-clock hours"),
-        (caps.cost, "of cost"),
-    )
-    given = [f"{cap:g} {unit}" for cap, unit in named if cap is not None]
-    capped = f"Never more than {', '.join(given)}." if given else "No cap but the evaluations."
+    if times.prior is not None:
+        said = plain(times.prior.sentence())
+        return f"**Estimated, not calibrated here**: {said}. The run calibrates first."
+    if times.origin == "assumed":
+        return f"**Assumed, not measured**: {calibration.median_seconds:g} s an evaluation."
+    seconds = sorted(sample.seconds for sample in calibration.samples)
     return (
-        f"{search}Reserved for each evaluation: {plan.limits.reserve_ms / 1000:.0f} device-seconds "
-        f"(limit {plan.limits.wall_seconds:g} s and twice the grace of "
-        f"{plan.limits.grace_seconds:g} s). {capped}{_until(caps.window)}"
+        f"**Measured here:** an evaluation takes {_seconds(median(seconds))} s (median of "
+        f"{len(seconds)}; {_seconds(seconds[0])} to {_seconds(seconds[-1])} s): "
+        f"one device does {3600 / median(seconds):.0f} an hour."
     )
 
 
-def _until(window: Window | None) -> str:
-    if window is None:
-        return ""
-    margin = duration(window.margin_seconds)
-    if window.until is not None:
-        return f" Evaluations are over {margin} before {window.until:%Y-%m-%d %H:%M %Z}."
-    return f" Evaluations are over {margin} before {window.hours:g} h have passed since it began."
+def _basis(times: Times) -> Iterator[str]:
+    """What the calibration measured, and what comes beside evaluations."""
+    if (calibration := times.calibration) is None:
+        return
+    if (measured := noise(calibration)) is not None:
+        yield _work(calibration)
+        yield _spread(measured)
+        yield (
+            f"{measured.failed or 'None'} of {measured.seeds + measured.failed} evaluations of the "
+            f"baseline failed (95% interval {measured.failure_low:.1%} to "
+            f"{measured.failure_high:.1%})."
+        )
+    own, assumed = times.overheads, "" if times.overheads.are_measured else " (assumed)"
+    yield (
+        f"Beside the evaluations: {own.startup_seconds:.1f} s until the first one may begin, "
+        f"{own.gap_seconds:.2g} s of a device for each{assumed}, {own.generation_seconds:.2g} s "
+        "between generations (assumed)."
+    )
 
 
-def _checklist(page: Page) -> list[str]:
-    """Every question, with its answer and why."""
-    rows, before = [], ""
-    for item, which in _answers(page.tiers):
-        question, before = "" if item.question == before else item.question, item.question
-        verdict = "**fail**" if item.verdict == "fail" else item.verdict
-        rows.append((question, which.strip(":"), verdict, plain(item.why)))
-    return table(("", "tier", "", "because"), rows)
+def _seconds(value: float) -> str:
+    return f"{value:.1f}" if value >= 1 else f"{value:.3g}"
+
+
+def _work(calibration: Calibration) -> str:
+    """What an evaluation does of steps, tokens and FLOPs, as far as its objective tells."""
+    samples = calibration.samples
+    steps, flops, tokens, seconds = (
+        median(getattr(sample, name) for sample in samples)
+        for name in ("steps", "train_flops", "tokens", "train_seconds")
+    )
+    parts = (
+        f"{median(s.startup_seconds for s in samples):.2f} s to start",
+        f"{_seconds(seconds)} s of training",
+        counted(round(steps), "step") if steps else "",
+        f"{tokens / seconds:,.0f} tokens a second" if tokens and seconds else "",
+        f"{flops:.3g} FLOPs" if flops else "",
+        f"{in_bytes(max(s.peak_memory_bytes for s in samples))} at most",
+    )
+    return f"An evaluation: {', '.join(filter(None, parts))}."
+
+
+def _spread(of: Noise) -> str:
+    if of.sd is None or of.sd_low is None or of.sd_high is None:
+        return f"The baseline scores {of.mean:.5g}, on one seed."
+    if of.is_about_zero:
+        return (
+            f"The baseline scores {of.mean:.3g}, sd {of.sd:.3g} over {of.seeds} seeds. That cannot "
+            "be told from 0, and a gain is a share of it: no search of it can end in a verdict."
+        )
+    if of.sd == 0:
+        return f"The baseline scores {of.mean:.5g} on each of {of.seeds} seeds: {ONE_SCORE}."
+    share, low, high = (sd / abs(of.mean) for sd in (of.sd, of.sd_low, of.sd_high))
+    return (
+        f"The baseline scores {of.mean:.5g}, sd {of.sd:.3g} over {of.seeds} seeds ({share:.2%}; "
+        f"95% interval {low:.2%} to {high:.2%}): two scores no further apart may be equally good."
+    )

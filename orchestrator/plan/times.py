@@ -1,93 +1,169 @@
-"""The times, noise and sizes to plan with: measured here, from an earlier run, assumed, or none."""
+"""What has been measured here: calibrations, what they say of other lengths, checks of knobs."""
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from math import log
 from pathlib import Path
-from statistics import median
-from typing import Literal
+from statistics import fmean, median
+from typing import Literal, NamedTuple, get_args
 
-from budgets.calibration import ONE_SCORE, EvalSeconds, Noise, eval_seconds, measure, noise
-from budgets.formatting import PROGRAM, counted, in_bytes, plain
-from budgets.ledger import LEAST_FREE_BYTES
-from budgets.plan import Calibration, Devices, Plan, Sample
+from budgets.calibration import measure
+from budgets.events import Status
+from budgets.formatting import PROGRAM
+from budgets.ledger import LEAST_FREE_BYTES, LedgerCorruptError
+from budgets.liveness import Liveness, liveness
+from budgets.pace import last_seen
+from budgets.plan import Calibration, Caps, Devices, Plan
+from budgets.state import RunState
 from objectives.api import Objective
-from orchestrator.plan.history import (
-    Entry,
-    Prior,
-    entry_of,
-    find_calibration,
-    nearest,
-    on_such,
-    read_history,
-    scaled_seconds,
+from objectives.registry import kind, short_name
+from orchestrator.config import Config
+from orchestrator.plan.resolve import calibration_name, calibration_plan, family_of
+from orchestrator.records.recorded import (
+    Result,
+    finished_runs,
+    first_plan,
+    ledgers,
+    recorded_runs,
+    spec_of,
 )
 
-Origin = Literal["measured", "prior", "assumed", "none"]
-"""Measured here on such devices; from another measurement; stated by the user; nothing."""
+CALIBRATION_SEEDS = 8
+
+UNMEASURED = 0.7
+"""Of a throughput that was measured elsewhere or otherwise: what is counted on."""
+
+BUDGET = ("target_flops", "num_batches", "num_epochs")
+"""Settings that say how long to train, and nothing of what. The first that is set decides."""
+
+
+# Calibrations
+
+
+def find_calibration(root: Path, objective: Objective, devices: Devices) -> Result | None:
+    """Return the newest finished calibration of the objective on such devices, if there is one.
+
+    The newest is the one begun last, whenever files were copied or an earlier one was resumed.
+    """
+    family = calibration_name(objective, devices)
+    finished = finished_runs(root, "calibration", family)
+    return max(finished, key=lambda found: _number(found.directory, family), default=None)
+
+
+def calibration_here(root: Path, objective: Objective, devices: Devices) -> Calibration | None:
+    """Return what was measured of an evaluation on such devices."""
+    found = find_calibration(root, objective, devices)
+    return None if found is None else measure(found.state)
+
+
+def calibrations_on(root: Path, objective: Objective, kind: str) -> list[Result]:
+    """Return the newest calibration on each set of devices of a kind, the latest first.
+
+    By the ledger's own clock: a copied file is younger than what is in it.
+    """
+    runs = finished_runs(root, "calibration", family_of(objective, kind))
+    placed = [(calibration_name(objective, run.state.plan.devices), run) for run in runs]
+    placed.sort(key=lambda pair: _number(pair[1].directory, pair[0]))
+    newest = dict(placed)
+    return sorted(newest.values(), key=lambda run: last_seen(run.state), reverse=True)
+
+
+def calibration_again(
+    root: Path, config: Config, devices: Devices, repeats: int, reason: str
+) -> Plan:
+    """Return the plan of a calibration beside those there are, made for a reason that it keeps.
+
+    It is the same plan as long as the reason is the same: an unfinished run is resumed.
+    """
+    plan = calibration_plan(config, devices, repeats)
+    family = calibration_name(config.tuned, devices)
+    reasons = (f"calibrated again: {reason.strip()}",)
+    newest = 0
+    for directory, state in recorded_runs(root, "calibration", family):
+        if state.planned.reasons == reasons:
+            return plan.model_copy(update={"run_id": directory.name, "reasons": reasons})
+        newest = max(newest, _number(directory, family))
+    name = f"{plan.run_id}-{newest + 1}" if newest else plan.run_id
+    return plan.model_copy(update={"run_id": name, "reasons": reasons})
+
+
+def _number(directory: Path, family: str) -> int:
+    """Which of a family's calibrations it is; the first one's name has no number."""
+    _, _, number = directory.name.removeprefix(f"{family}-").partition("-")
+    return int(number) if number.isdecimal() else 1
+
+
+def measured_for(root: Path, found: Result, config: Config) -> Calibration:
+    """Return what a calibration found; with its cost, if it was made for these caps.
+
+    That is so when the process died between the two: no run has paid for it yet.
+    """
+    plan = found.state.planned
+    asked = calibration_plan(config, plan.devices, CALIBRATION_SEEDS)
+    is_capped = asked.caps != Caps(evaluations=asked.caps.evaluations)
+    if is_capped and plan.run_id == asked.run_id and not _is_paid_for(root, found.state.head):
+        return with_its_cost(found.state)
+    return measure(found.state)
+
+
+def with_its_cost(state: RunState) -> Calibration:
+    """Return what a calibration found, as part of the price of the run that it was made for."""
+    accounts = state.accounts
+    cost = {"charged_ms": accounts.device_ms, "open_ms": accounts.wall_ms}
+    return measure(state).model_copy(update=cost)
+
+
+def _is_paid_for(root: Path, calibration: str) -> bool:
+    """Whether a run has taken the cost of the calibration with this head on its own account."""
+    for path in ledgers(root):
+        with suppress(LedgerCorruptError, ValueError, OSError):
+            plan = first_plan(path)
+            made = None if plan is None else plan.calibration
+            if made is not None and made.ledger == calibration and made.charged_ms:
+                return True
+    return False
+
+
+# The time of an evaluation
 
 
 @dataclass(frozen=True)
 class Overheads:
-    """Seconds that no evaluation takes. Those named in `assumed` nobody has measured."""
+    """Seconds that no evaluation takes."""
 
-    startup_seconds: float  # of a command, until its first evaluation may begin
-    gap_seconds: float  # of a device, for each evaluation: before it starts and after it ended
-    generation_seconds: float  # between a generation's last evaluation and the next one's first
-    assumed: tuple[str, ...] = ()
-
-
-NOTHING = Overheads(0.0, 0.0, 0.0)
-
-_ASSUMED = {"startup_seconds": 10.0, "gap_seconds": 0.03, "generation_seconds": 0.1}
-"""Where nothing was measured: Ray on two cores, an evaluation forked from a warm process, and a
-guided search's model of some hundred scores (docs/benchmarks.md)."""
+    startup_seconds: float = 10.0  # of a command, until its first evaluation may begin
+    gap_seconds: float = 0.03  # of a device, for each evaluation: before it starts and after it
+    generation_seconds: float = 0.1  # between two generations: a guided search's model
+    are_measured: bool = False  # the first two; else as they were on Ray with two cores
 
 
-def overheads_of(*measured: Mapping[str, float]) -> Overheads:
-    """Return those that were measured, an earlier argument's first, and assumed ones for the rest.
-
-    The start-up is the longest: a run that was calibrated by the same command found its workers
-    started.
-    """
-    found = {name: seconds for one in reversed(measured) for name, seconds in one.items()}
-    if startups := [one["startup_seconds"] for one in measured if "startup_seconds" in one]:
-        found["startup_seconds"] = max(startups)
-    assumed = tuple(name for name in _ASSUMED if name not in found)
-    return Overheads(**{**_ASSUMED, **found}, assumed=assumed)
-
-
-ASSUMED = overheads_of()
+Origin = Literal["measured", "prior", "assumed", "none"]
+"""Calibrated here on such devices; from another calibration; stated by the user; nothing."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """The times, noise and sizes to plan with. Without a calibration there is no number."""
+    """The time of an evaluation to plan with, and what else its calibration measured.
+
+    Without a calibration there is no number.
+    """
 
     origin: Origin = "none"
     calibration: Calibration | None = None
-    prior: Prior | None = None  # the earlier run that the calibration is scaled from
-    overheads: Overheads = ASSUMED
+    prior: "Prior | None" = None  # the earlier measurement that the calibration is scaled from
+    overheads: Overheads = Overheads()
     measured_at: datetime | None = None
-    attempts: int = 0  # evaluations of the calibration and the latest run that ended
+    attempts: int = 0  # evaluations of the calibration that ended
     timeouts: int = 0  # ... at their limit
     evaluation_bytes: int | None = None  # on disk, of one evaluation's directory
-    latest: Entry | None = None  # the latest search of the same objective on such devices
 
     def is_to_measure(self, calibration: Calibration) -> bool:
         """Whether a run that is planned with this `calibration` would first measure its own."""
         return self.origin == "prior" or (self.origin == "measured" and not calibration.samples)
-
-    @property
-    def drift(self) -> float | None:
-        """The latest run's evaluation by the calibrated one; None without one."""
-        there = None if self.latest is None else self.latest.evaluation
-        if there is None or self.calibration is None:
-            return None
-        return there.seconds / self.calibration.median_seconds
 
     def for_work(self, factor: float) -> Calibration | None:
         """Return the time of an evaluation with `factor` times the FLOPs.
@@ -97,10 +173,7 @@ class Times:
         if self.calibration is None:
             return None
         is_assumed = factor != 1 and (self.prior is None or not self.prior.is_assumed)
-        samples = self.calibration.samples
-        startup = median(s.startup_seconds for s in samples) if samples else 0.0
-        if self.prior is not None:
-            startup = self.prior.evaluation.startup_seconds
+        startup = _startup(self.calibration if self.prior is None else self.prior.calibration)
         seconds = self.calibration.median_seconds
         scaled = scaled_seconds(seconds, startup, factor, is_assumed=is_assumed)
         return Calibration(assumed_seconds=scaled)
@@ -109,71 +182,164 @@ class Times:
 def times_here(
     root: Path, objective: Objective, devices: Devices, assumed_seconds: float | None = None
 ) -> Times:
-    """Return what the user states of an evaluation, else a calibration, else the nearest run.
+    """Return what the user states of an evaluation, else a calibration, else the nearest one.
 
     Raises as reading a damaged calibration does.
     """
-    history = read_history(root)
-    latest = _latest(history, objective, devices)
-    learned = {} if latest is None else latest.overheads
     found = find_calibration(root, objective, devices)
-    if assumed_seconds is None and found is not None:
-        own = entry_of(found.state)
-        both = [own, *([] if latest is None else [latest])]
+    overheads = Overheads() if found is None else overheads_of(found.state)
+    if assumed_seconds is not None:
+        return Times("assumed", Calibration(assumed_seconds=assumed_seconds), overheads=overheads)
+    if found is not None:
+        ends = list(found.state.ends())
         return Times(
             "measured",
             measure(found.state),
-            overheads=overheads_of(own.overheads, learned),
-            measured_at=own.ended_at,
-            attempts=sum(one.attempts for one in both),
-            timeouts=sum(one.timeouts for one in both),
+            overheads=overheads,
+            measured_at=last_seen(found.state),
+            attempts=len(ends),
+            timeouts=sum(end.status is Status.TIMEOUT for end in ends),
             evaluation_bytes=bytes_of_evaluations(found.directory),
-            latest=latest,
         )
-    overheads = overheads_of(learned)
-    if assumed_seconds is not None:
-        calibration = Calibration(assumed_seconds=assumed_seconds)
-        return Times("assumed", calibration, overheads=overheads, latest=latest)
-    if (prior := nearest(history, objective, devices)) is not None:
-        calibration = Calibration(assumed_seconds=prior.eval_seconds)
-        return Times("prior", calibration, prior, overheads, latest=latest)
-    return Times(overheads=overheads)
+    if (prior := nearest(root, objective, devices)) is not None:
+        return Times("prior", Calibration(assumed_seconds=prior.eval_seconds), prior)
+    return Times()
 
 
-def _latest(history: Sequence[Entry], objective: Objective, devices: Devices) -> Entry | None:
-    """The last search of the same objective on as many such devices."""
-    for entry in reversed(history):
-        is_search = entry.phase in ("phase1", "phase2") and entry.evaluation is not None
-        is_same = entry.fingerprint == objective.fingerprint and entry.devices == devices.count
-        if is_search and is_same and on_such(entry, devices):
-            return entry
-    return None
+def overheads_of(state: RunState) -> Overheads:
+    """Return what a calibration measured beside its evaluations."""
+    attempts = [one for batch in state.batches() for own in batch.attempts.values() for one in own]
+    gaps = [
+        (one.settled_at.ms - one.reserved_ms) / 1000 - one.settled.seconds
+        for one in attempts
+        if one.settled is not None and one.settled_at is not None
+        if one.settled_at.session == one.session
+    ]
+    if not gaps or not state.starts_ms:
+        return Overheads()
+    startup = state.starts_ms[min(state.starts_ms)] / 1000
+    return Overheads(startup, max(0.0, median(gaps)), are_measured=True)
+
+
+Nearness = Literal["the same objective", "the same model", "the same kind of objective"]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """An earlier calibration, and what it says of an evaluation here."""
+
+    run_id: str
+    measured_at: datetime
+    devices: Devices
+    calibration: Calibration
+    nearness: Nearness
+    factor: float  # FLOPs of an evaluation here over one there, training and scoring
+    is_assumed: bool  # other FLOPs, or another number of devices
+
+    @property
+    def eval_seconds(self) -> float:
+        """Start-up as it was, the rest by the FLOPs; 0.7 of an assumed throughput counts."""
+        seconds, startup = self.calibration.median_seconds, _startup(self.calibration)
+        return scaled_seconds(seconds, startup, self.factor, is_assumed=self.is_assumed)
+
+    def sentence(self) -> str:
+        """The calibration by name, with its figures, the factor and what comes of it."""
+        there, work = self.calibration, _flops(self.calibration)
+        scaled = "" if self.factor == 1 else f", {self.factor:.3g} x its FLOPs"
+        how = "assumed, throughput x 0.7" if self.is_assumed else "measured"
+        return (
+            f"times from calibration {self.run_id} of {self.measured_at:%Y-%m-%d} on "
+            f"{self.devices.count} x {self.devices.name} ({self.nearness}; median "
+            f"{there.median_seconds:.3g} s of {len(there.samples)}"
+            f"{f', {work:.3g} FLOPs' if work else ''}){scaled}: {self.eval_seconds:.3g} s an "
+            f"evaluation, {how}"
+        )
+
+
+def scaled_seconds(seconds: float, startup: float, factor: float, *, is_assumed: bool) -> float:
+    """startup + (seconds - startup) * factor, the latter over 0.7 where it is not measured."""
+    work = max(0.0, seconds - startup) * factor
+    return startup + (work / UNMEASURED if is_assumed else work)
+
+
+def _startup(calibration: Calibration) -> float:
+    return median(s.startup_seconds for s in calibration.samples) if calibration.samples else 0.0
+
+
+def _flops(calibration: Calibration) -> float:
+    return median(s.train_flops + s.eval_flops for s in calibration.samples)
+
+
+def nearest(root: Path, objective: Objective, devices: Devices) -> Prior | None:
+    """Return the calibration that says most of an evaluation of `objective` here, if any does.
+
+    The same objective before the same model trained for longer or shorter, that before any other
+    of its name; then as many devices; the nearest in FLOPs before the newest. Never one on another
+    kind of device.
+    """
+    runs = finished_runs(root, "calibration", short_name(objective.spec))
+    found = (_prior(run.state, objective, devices) for run in runs)
+    return min(
+        (prior for prior in found if prior is not None),
+        key=lambda prior: (
+            get_args(Nearness).index(prior.nearness),
+            prior.devices.count != devices.count,
+            abs(log(prior.factor)),
+            -prior.measured_at.timestamp(),
+        ),
+        default=None,
+    )
+
+
+def _prior(state: RunState, objective: Objective, devices: Devices) -> Prior | None:
+    """None where it says nothing: another objective, or one whose FLOPs nobody counts.
+
+    Equal FLOPs are the same price, whatever setting differs.
+    """
+    plan, there = state.plan, state.plan.devices
+    own = spec_of(plan)
+    facts = [(one.kind, one.name, one.threads) for one in (there, devices)]
+    if facts[0] != facts[1] or kind(own) != kind(objective.spec):
+        return None
+    try:
+        calibration = measure(state)
+    except ValueError:  # no evaluation was healthy
+        return None
+    nearness: Nearness = "the same objective"
+    factor = 1.0
+    if plan.objective_fingerprint != objective.fingerprint:
+        here, work = objective.flops(), _flops(calibration)
+        if here is None or not here.total or not work:
+            return None
+        factor = here.total / work
+        models = [
+            {name: value for name, value in spec.settings.items() if name not in BUDGET}
+            for spec in (own, objective.spec)
+        ]
+        is_model = models[0] == models[1]
+        nearness = "the same model" if is_model else "the same kind of objective"
+    # on fewer seeds than devices they were not all busy
+    is_like = factor == 1 and there.count == devices.count <= len(calibration.samples)
+    seen = last_seen(state)
+    return Prior(plan.run_id, seen, there, calibration, nearness, factor, is_assumed=not is_like)
 
 
 # Disk
 
-
 BLOCK = 4096
 EVALUATION_BYTES = 6 * BLOCK  # assumed: its directory, and five files with something in them
-EVALUATION_ROWS = 930 + 740  # in the ledger; in progress.csv and metrics.jsonl
-GENERATION_BYTES = 490 + 3_300  # in the ledger, beside its points; its two reports
+ROW_BYTES = 1_700  # of an evaluation, in ledger and tables
+GENERATION_BYTES = 3_800 + BLOCK  # in the ledger, beside its points; its reports; its directory
 NUMBER_BYTES = 21  # one coordinate as a ledger writes it, with its comma
 RUN_BYTES = 5_500  # a plan, a session and a conclusion
 
 
-@dataclass(frozen=True)
-class Disk:
-    """Bytes that a run takes, all its comparisons and the long run included."""
+class Disk(NamedTuple):
+    """Bytes that a run takes, its comparisons and what a ledger keeps free included."""
 
-    evaluations: int  # their directories
-    records: int  # the ledger, reports and tables
+    needed: int
     measured: bool  # an evaluation's directory, by the calibration's; else assumed
     free: int | None  # where the runs live; None where nobody can tell
-
-    @property
-    def needed(self) -> int:
-        """All of it, with what the ledger keeps free for itself."""
-        return self.evaluations + self.records + LEAST_FREE_BYTES
 
     @property
     def suffices(self) -> bool | None:
@@ -182,19 +348,12 @@ class Disk:
 
 def disk_of(plan: Plan, root: Path, evaluation_bytes: int | None) -> Disk:
     """Return what the plan's run would take where the runs live. `root` need not be there yet."""
-    shape, count = plan.resolved, plan.resolved.evaluations + plan.comparison_evaluations
-    dimension = 0 if plan.search is None else len(plan.search.start)
-    points = shape.population * dimension * NUMBER_BYTES
-    directories = shape.generations * (1 + shape.population)  # gen_0000/cand_0000
-    each = EVALUATION_BYTES if evaluation_bytes is None else evaluation_bytes
-    return Disk(
-        evaluations=count * each + directories * BLOCK,
-        records=RUN_BYTES
-        + count * EVALUATION_ROWS
-        + shape.generations * (GENERATION_BYTES + points),
-        measured=evaluation_bytes is not None,
-        free=free_bytes(root),
-    )
+    shape, dimension = plan.resolved, 0 if plan.search is None else len(plan.search.start)
+    each = ROW_BYTES + (EVALUATION_BYTES if evaluation_bytes is None else evaluation_bytes)
+    generation = GENERATION_BYTES + shape.population * (BLOCK + dimension * NUMBER_BYTES)
+    count = shape.evaluations + plan.comparison_evaluations
+    needed = RUN_BYTES + count * each + shape.generations * generation + LEAST_FREE_BYTES
+    return Disk(needed, evaluation_bytes is not None, free_bytes(root))
 
 
 def free_bytes(root: Path) -> int | None:
@@ -212,12 +371,11 @@ def bytes_of_evaluations(run: Path) -> int | None:
 
     Without those above it: the seeds of a calibration share them, candidates have their own.
     """
-    total, count = 0, 0
-    for place, _, files in os.walk(run / "eval"):
-        if any(part.startswith("seed_") for part in Path(place).relative_to(run).parts):
-            total += sum(_blocks(Path(place, name)) for name in ("", *files))
-            count += Path(place).name.startswith("seed_") and "config.json" in files
-    return round(total / count) if count else None
+    sizes = [
+        sum(_blocks(Path(place, name)) for place, _, files in os.walk(own) for name in ("", *files))
+        for own in run.glob("eval/*/*/seed_*")
+    ]
+    return round(fmean(sizes)) if sizes else None
 
 
 def _blocks(path: Path) -> int:
@@ -226,119 +384,42 @@ def _blocks(path: Path) -> int:
     return 0
 
 
-# In words
+# Checks of knobs
 
 
-def in_short(times: Times) -> str:
-    """How long an evaluation takes, and who says so, in a line."""
-    calibration = times.calibration
-    if calibration is None:
-        return (
-            f"Not calibrated here, so no times. Measure with `{PROGRAM} calibrate` and the same "
-            "--objective and --set, or say `--assume-eval-seconds X`."
-        )
-    if times.prior is not None:
-        return (
-            f"**Estimated, not calibrated here**: {plain(times.prior.sentence())}. The run "
-            "calibrates first."
-        )
-    if times.origin == "assumed":
-        return f"**Assumed, not measured**: {calibration.median_seconds:g} s an evaluation."
-    return f"**Measured here:** {_took(calibration)}"
+class Known(NamedTuple):
+    """What finished checks have shown about an objective's knobs, by name."""
+
+    alive: tuple[str, ...]
+    dead: tuple[str, ...]  # in one check, and alive in none
+    neither: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Sentences for a person who is about to search."""
+        if self.dead:
+            yield (
+                f"Warning: {', '.join(self.dead)} did not move the score when checked: a search "
+                "wastes budget there."
+            )
+        if self.neither:
+            some = self.alive or self.dead
+            which = f"{', '.join(self.neither)} have not" if some else "no knob has"
+            yield (
+                f"Note: {which} been shown to move the score yet; `{PROGRAM} check knobs` with "
+                "the same options finds out."
+            )
 
 
-def times_lines(times: Times) -> list[str]:
-    """Where times and noise come from; first of all whether anybody measured them here."""
-    calibration = times.calibration
-    if calibration is None or times.origin != "measured":
-        return [in_short(times), "", *([f"- {_beside(times)}"] if calibration else [])]
-    lines = [*calibration_lines(calibration), _beside(times)]
-    return ["**Measured here:**", "", *(f"- {one}" for one in lines)]
+def known_knobs(root: Path, objective: Objective, kind: str) -> Known:
+    """Return what all finished checks of the objective on that kind of device show together."""
+    runs = finished_runs(root, "check", family_of(objective, kind))
+    found = [f for run in runs if (f := liveness(run.state)) is not None]
+    return together([knob.name for knob in objective.space.knobs], found)
 
 
-def _beside(times: Times) -> str:
-    own = times.overheads
-
-    def marked(name: str) -> str:
-        return " (assumed)" if name in own.assumed else ""
-
-    return (
-        f"Beside the evaluations: {own.startup_seconds:.1f} s until the first one may begin"
-        f"{marked('startup_seconds')}, {own.gap_seconds:.2g} s of a device for each"
-        f"{marked('gap_seconds')}, {own.generation_seconds:.2g} s between generations"
-        f"{marked('generation_seconds')}."
-    )
-
-
-def calibration_lines(calibration: Calibration) -> list[str]:
-    """A measured calibration in words."""
-    measured = noise(calibration)
-    assert measured is not None
-    trained = _trained(calibration.samples)
-    return [_took(calibration), *trained, _spread(measured), _failures(measured)]
-
-
-def _took(calibration: Calibration) -> str:
-    samples, took = calibration.samples, eval_seconds(calibration)
-    startup = median(s.startup_seconds for s in samples)
-    training = median(s.train_seconds for s in samples)
-    return (
-        f"An evaluation takes {_seconds(took.median)} s (median of {len(samples)}"
-        f"{_reach(took)}): start-up {startup:.2f} s, training {_seconds(training)} s. "
-        f"One device does {3600 / took.median:.0f} an hour."
-    )
-
-
-def _reach(took: EvalSeconds) -> str:
-    """Nothing where all took the same, as far as is shown."""
-    low, high = _seconds(took.min), _seconds(took.max)
-    return "" if low == high else f"; {low} to {high} s, p90 {_seconds(took.p90)} s"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.1f}" if value >= 1 else f"{value:.3g}"
-
-
-def _trained(samples: Sequence[Sample]) -> list[str]:
-    """What an evaluation does of steps, tokens and FLOPs, as far as its objective tells."""
-    steps = round(median(s.steps for s in samples))
-    if not steps:
-        return []
-    rates = [s.tokens / s.train_seconds for s in samples if s.train_seconds]
-    rate = median(rates) if rates else 0.0
-    flops = median(s.train_flops for s in samples)
-    scoring = median(s.eval_flops for s in samples)
-    memory = max(s.peak_memory_bytes for s in samples)
-    scored = f" (and {scoring:.3g} to score)" if scoring else ""
-    done = (
-        counted(steps, "step"),
-        f"{rate:,.0f} tokens a second" if rate else "",
-        f"{flops:.3g} FLOPs{scored}" if flops else "",
-    )
-    return [f"It trains {', '.join(filter(None, done))}, in {in_bytes(memory)} at most."]
-
-
-def _spread(of: Noise) -> str:
-    if of.sd is None or of.sd_low is None or of.sd_high is None:
-        return f"The baseline scores {of.mean:.5g}, on one seed."
-    if of.is_about_zero:
-        return (
-            f"The baseline scores {of.mean:.3g}, sd {of.sd:.3g} over {of.seeds} seeds. That cannot "
-            "be told from 0, and a gain is a share of it: no search of it can end in a verdict."
-        )
-    if of.sd == 0:
-        return f"The baseline scores {of.mean:.5g} on each of {of.seeds} seeds: {ONE_SCORE}."
-    share, low, high = (sd / abs(of.mean) for sd in (of.sd, of.sd_low, of.sd_high))
-    return (
-        f"The baseline scores {of.mean:.5g}, sd {of.sd:.3g} over {of.seeds} seeds ({share:.2%}; "
-        f"95% interval {low:.2%} to {high:.2%}). The seed alone moves a score so far: two "
-        "that differ by no more may be equally good."
-    )
-
-
-def _failures(of: Noise) -> str:
-    failed, total = of.failed or "None", of.seeds + of.failed
-    return (
-        f"{failed} of {total} evaluations of the baseline failed ({of.failure_rate:.1%}; 95% "
-        f"interval {of.failure_low:.1%} to {of.failure_high:.1%})."
-    )
+def together(names: Sequence[str], found: Sequence[Liveness]) -> Known:
+    """Return what several checks show about the knobs of these names."""
+    alive = {name for one in found for name in one.names("alive")}
+    dead = {name for one in found for name in one.names("dead")} - alive
+    parts = (alive, dead, set(names) - alive - dead)
+    return Known(*(tuple(name for name in names if name in part) for part in parts))

@@ -20,6 +20,8 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import SearchSpace
 
+RUNS_DIR = "artifacts/cmaes"
+
 DEPTHS = ("", "*/", "*/*/", "*/*/*/")
 """Where below its place the run of a cell may lie: there, or in a runs directory."""
 

@@ -23,7 +23,6 @@ from orchestrator.execution.api import Executor, Slots
 from orchestrator.execution.engine import Engine, opened
 from orchestrator.execution.processes import this_owner
 from orchestrator.execution.signals import SignalStop
-from orchestrator.plan.history import keep
 from orchestrator.plan.resolve import Overrides
 from orchestrator.records import metrics
 from orchestrator.records.recorded import Result, objective_of, recorded_state
@@ -117,7 +116,7 @@ class Session:
             check_same_plan(directory, recorded, plan)
             refuse_late_overrides(recorded, overrides)
             self._finish_off(directory, recorded)
-            return self._kept(Result(directory, recorded, ruling_of(recorded)))
+            return Result(directory, recorded, ruling_of(recorded))
         _refuse_other_devices(directory, plan, slots)
         slots = self.engine.with_threads(slots, plan.devices.threads)  # for the same bits
         objective = objective_of(plan)
@@ -130,7 +129,7 @@ class Session:
                 start = partial(self._started, slots, objective, plan.run_id)
                 paced = self._paces.of(run, slots, pace)
                 ruling = self._carried_out(run, start, proposes, paced)
-                return self._kept(Result(directory, run.state, ruling))
+                return Result(directory, run.state, ruling)
         # another process has concluded it since
         return self.carry_out(directory, plan, slots, proposer, overrides, pace=pace)
 
@@ -197,11 +196,6 @@ class Session:
         """Let trackers follow the run; none whose evaluations are there to be timed."""
         if state.plan.phase not in MEASURES:
             self.track(directory)
-
-    def _kept(self, result: Result) -> Result:
-        """The result, once the history has what the run took."""
-        keep(self.root, result.state, self.say)
-        return result
 
     def _looked(self, run: Run) -> None:
         self._say_new_warnings()

@@ -42,8 +42,8 @@ def test_a_later_layer_wins_and_explain_names_it(product: Product) -> None:
 
 def test_a_file_is_run_resumed_and_equal_to_the_same_flags(product: Product) -> None:
     product.write("run.toml", SEARCH)
-    product("plan run.toml")
-    product("doctor --quick run.toml", code=None)
+    for command in ("plan", "explain", "doctor --quick"):
+        product(f"{command} run.toml", code=None)
     written = [path.name for path in product.folder.rglob("*")]
     assert written == ["run.toml"], "commands that only look write nothing"
 

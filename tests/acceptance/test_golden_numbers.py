@@ -123,6 +123,14 @@ def test_8x1_4x2_and_2x4_are_the_same_training(product: Product) -> None:
     assert scores[3] != pytest.approx(scores[0], rel=1e-2), "another batch, another training"
 
 
+def test_the_hours_of_a_training_are_its_tokens_by_their_throughput(product: Product) -> None:
+    words = f"plan --tier min {TINY} --assume-eval-seconds 60 --set target_flops=1e13"
+    for profile, length in {"fast": 1024, "balanced": 2048, "quality": 4096}.items():
+        one = product.json(f"{words} --set profile={profile}")["evaluation"]
+        assert one["tokens"] == one["steps"] * 32 * length
+        assert one["seconds"] == pytest.approx(one["tokens"] / one["tokens_per_second"])
+
+
 @pytest.mark.parametrize(("sizes", "share"), [((2, 8), 0.7), ((4,), 0.6)])
 def test_the_largest_micro_batch_is_a_power_of_two_that_memory_is_safe_for(
     product: Product, sizes: tuple[int, ...], share: float

@@ -328,7 +328,7 @@ def test_what_lies_about_in_the_working_directory_is_ignored_and_nothing_is_adde
         (cli.cwd / name).write_text(text)
     code = (  # as the installed command does: the working directory is not on the path
         "import sys; sys.modules['matplotlib'] = None; sys.path.remove('')\n"
-        "from orchestrator.cli.entry import main; main()"
+        "from orchestrator.cli.app import main; main()"
     )
 
     answer = subprocess.run(

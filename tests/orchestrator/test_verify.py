@@ -212,14 +212,6 @@ def test_a_verdict_and_its_comparisons_follow_from_the_records_before(
     assert said in divergence(decided)
 
 
-def test_a_decision_may_be_put_in_other_words(decided: Path) -> None:
-    """Those of another version: an update damages no ledger."""
-    lines = lines_of(decided)
-    lines[numbers(lines, "decided")[0]]["event"]["evidence"] = "as an earlier version said it"
-    seal_again(decided, lines)
-    assert verify(decided).divergence is None
-
-
 @pytest.mark.parametrize("kind", ["settled", "comparison_asked"])
 def test_a_record_left_out_is_no_possible_story(kind: str, decided: Path) -> None:
     lines = lines_of(decided)

@@ -4,16 +4,14 @@ from budgets.formatting import plain
 from orchestrator.look.blocks import (
     Answer,
     Block,
-    Commands,
     Details,
     Figure,
-    Heading,
-    Items,
-    Log,
     Section,
-    Table,
-    Text,
+    commands,
+    items,
+    log,
     ruler,
+    table,
 )
 
 HOSTILE = (
@@ -21,7 +19,7 @@ HOSTILE = (
 )
 MARKED = plain(HOSTILE)  # the same as a line of Markdown
 SVG = '<svg viewBox="0 0 9 9"><path d="M0 0L9 9" stroke="currentColor"/></svg>'
-FIELDS = ("title", "sentence", "but", "meaning", "chance", "found", "sure", "cost", "next")
+FIELDS = ("title", "sentence", "but", "found", "sure", "cost", "next")
 
 
 def hostile_answer() -> Answer:
@@ -30,22 +28,20 @@ def hostile_answer() -> Answer:
 
 
 def every_block() -> list[Block]:
-    rows: list[list[object]] = [
-        [MARKED, 3, ruler(0.2, 0.9)],
-        ["b", "**no**", ruler(1.7, None)],
+    rows: list[dict[str, object]] = [
+        {MARKED: MARKED, ">value": 3, "where": ruler(0.2, 0.9)},
+        {MARKED: "b", ">value": "**no**", "where": ruler(1.7, None)},
     ]
     return [
-        Heading(MARKED),
-        Text(f"`code` and **bold** and {MARKED}"),
-        Items([MARKED, "second"]),
-        Table(MARKED, ["knob", ">value", "where"], rows),
-        Figure("scores", HOSTILE, HOSTILE, HOSTILE, SVG),
-        Figure("unseen", "title", "caption", HOSTILE),
-        Log(HOSTILE, [HOSTILE, "\tlast"]),
-        Commands([HOSTILE]),
+        f"`code` and **bold** and {MARKED}",
+        items([MARKED, "second"]),
+        *table(MARKED, rows),
+        Figure("scores", HOSTILE, HOSTILE, SVG),
+        log(HOSTILE, [HOSTILE, "```", "[a](javascript:a())"]),
+        commands(HOSTILE),
     ]
 
 
 def every_section() -> tuple[Section, ...]:
-    details = Details(f"More {MARKED}", [*every_block(), Details("inner", [Text("deep")])])
-    return Section("first", MARKED, every_block()), Section("second", "Second", [details])
+    details = Details(f"More {HOSTILE}", [*every_block(), Details("inner", ["deep"])])
+    return Section("first", HOSTILE, every_block()), Section("second", "Second", [details])

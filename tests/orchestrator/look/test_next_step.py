@@ -8,10 +8,12 @@ from budgets.events import Status
 from budgets.plan import Confirmation
 from budgets.state import RunState
 from budgets.stats import detectable
-from budgets.verdict import decide, winner_gain
-from orchestrator.look.next_step import advised
+from budgets.verdict import decide, findings, winner_gain
+from orchestrator.look.answer import answer
+from orchestrator.look.next_step import after_the_verdict
+from orchestrator.look.run import Run
 from tests.budgets.conftest import confirmed_plan, told_of
-from tests.orchestrator.look.golden import golden
+from tests.orchestrator.look.golden import NOW, golden
 
 NAN = Status.NAN
 KEPT, LESS, GONE = (((1.0, 1.0), (s, s)) for s in (0.98, 0.995, 1.02))
@@ -34,44 +36,54 @@ def decided(plan: Any = None, **outcomes: Any) -> RunState:
     return story.state
 
 
+def advised(state: RunState) -> str:
+    """The first command that follows from the verdict."""
+    found = findings(state)
+    assert found is not None
+    return after_the_verdict(Run(state, NOW), found).commands[0]
+
+
+def advised_seeds(state: RunState) -> int:
+    return int(advised(state).partition("confirm_seeds=")[2].split()[0])
+
+
 @pytest.mark.parametrize(
-    ("outcomes", "kind", "plan"),
+    ("outcomes", "words", "plan"),
     [
-        ({**GO, "rung": KEPT}, "follow", {}),
-        ({**GO, "rung": KEPT}, "use", {"phase": "phase2"}),
-        ({**GO, "rung": LESS}, "longer_evaluations", {}),
-        ({**GO, "rung": ((NAN, NAN), (0.98, 0.98))}, "longer_evaluations", {}),
-        (GO, "longer_evaluations", {}),
-        ({**GO, "rung": GONE}, "longer_evaluations", {}),
-        (LONE, "longer_search", {}),
-        (SMALL, "longer_search", {}),
-        (SMALL, "other_knobs", {"tier": "max"}),
-        ({"generations": ALIVE, "winner": noisy(0.995, 0.05)}, "longer_evaluations", {}),
-        ({"generations": ALIVE, "winner": noisy(0.995, 0.02)}, "more_seeds", {}),
-        ({"generations": ALIVE, "winner": noisy(1.05, 0.02)}, "other_knobs", {}),
-        ({"generations": ALIVE, "winner": 8 * (1.0,)}, "other_knobs", {}),
-        ({"baseline": 11 * (0.0,), **GO}, "other_knobs", {}),
-        ({"winner": (NAN, NAN, *6 * (0.98,))}, "failures", {}),
-        ({"generations": ((1.0, 1.1, NAN, 1.2), (1.0, 1.1, 1.2, 1.3)), **GO}, "failures", {}),
+        ({**GO, "rung": KEPT}, "phase2 --variant robust", {}),
+        ({**GO, "rung": KEPT}, "best judged", {"phase": "phase2"}),
+        ({**GO, "rung": LESS}, "--train --seeds 8", {}),
+        ({**GO, "rung": LESS}, "factor=4", {"objective": {"name": "o", "settings": {"factor": 1}}}),
+        ({**GO, "rung": ((NAN, NAN), (0.98, 0.98))}, "--train --seeds 8", {}),
+        (GO, "--train --seeds 8", {}),
+        ({**GO, "rung": GONE}, "--train --seeds 8", {}),
+        (LONE, "phase1 --tier max", {}),
+        (SMALL, "phase1 --tier max", {}),
+        (SMALL, "check knobs", {"tier": "max"}),
+        ({"generations": ALIVE, "winner": noisy(0.995, 0.05)}, "--train --seeds 8", {}),
+        ({"generations": ALIVE, "winner": noisy(0.995, 0.02)}, "confirm_seeds=", {}),
+        ({"generations": ALIVE, "winner": noisy(1.05, 0.02)}, "check knobs", {}),
+        ({"generations": ALIVE, "winner": 8 * (1.0,)}, "check knobs", {}),
+        ({"baseline": 11 * (0.0,), **GO}, "check knobs", {}),
+        ({"winner": (NAN, NAN, *6 * (0.98,))}, "export table", {}),
+        ({"generations": ((1.0, 1.1, NAN, 1.2), (1.0, 1.1, 1.2, 1.3)), **GO}, "export table", {}),
     ],
 )
-def test_every_verdict_has_its_step(
-    outcomes: dict[str, Any], kind: str, plan: dict[str, Any]
+def test_every_verdict_has_its_command(
+    outcomes: dict[str, Any], words: str, plan: dict[str, Any]
 ) -> None:
-    assert advised(decided(confirmed_plan(**plan) if plan else None, **outcomes)).kind == kind
+    assert words in advised(decided(confirmed_plan(**plan) if plan else None, **outcomes))
 
 
 def test_a_control_that_is_better_is_advised_by_its_name() -> None:
-    step = advised(golden("beaten_by_a_control").state)
-    assert (step.kind, bool(step.why)) == ("control", True)
+    assert "synapses off" in answer(golden("beaten_by_a_control")).next
 
 
 def test_advised_seeds_are_just_enough_by_the_noise_there_was() -> None:
     state = decided(generations=ALIVE, winner=noisy(0.995, 0.02))
-    found, seeds = winner_gain(state), advised(state).seeds
+    found, seeds = winner_gain(state), advised_seeds(state)
     assert found is not None
     assert found.sd is not None
-    assert seeds is not None
     assert detectable(found.sd, seeds, found.level) <= 0.01
     assert detectable(found.sd, seeds - 1, found.level) > 0.01
 
@@ -79,5 +91,4 @@ def test_advised_seeds_are_just_enough_by_the_noise_there_was() -> None:
 def test_a_go_needs_the_seeds_that_it_needs() -> None:
     few = Confirmation(seeds=3, picking_seeds=3, luckiest=2, control_seeds=0)
     plan = confirmed_plan(confirmation=few)
-    state = decided(plan, baseline=6 * (1.0,), winner=3 * (0.98,))
-    assert advised(state).seeds == 5
+    assert advised_seeds(decided(plan, baseline=6 * (1.0,), winner=3 * (0.98,))) == 5

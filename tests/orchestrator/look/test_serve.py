@@ -19,9 +19,9 @@ from markupsafe import escape
 from starlette.testclient import TestClient
 
 from budgets.ledger import LEDGER
-from orchestrator.cli.serve import listening, served
+from orchestrator.cli.share import listening, served
 from orchestrator.look import page
-from orchestrator.look.blocks import Details, Page, Section, Text, headline
+from orchestrator.look.blocks import Details, Page, Section, headline
 from orchestrator.look.run import Run
 from orchestrator.look.serve import HOST, Site, directories, identifier
 
@@ -30,7 +30,7 @@ GOLDEN = Path(__file__).parents[2] / "golden/runs"
 
 def pages(run: Run) -> Page:
     """Stands in for that of a run, which takes seconds."""
-    more = Details(f"{run.state.records} records", [Text("inside")])
+    more = Details(f"{run.state.records} records", ["inside"])
     sections = (Section("counted", "Counted", [more, Details("Other", [])]),)
     return Page("run", "", headline("", ""), sections)
 

@@ -1,7 +1,7 @@
 """Conditions, factors and controls as people write them: names, numbers, and what is refused."""
 
 from collections.abc import Callable
-from math import ceil, prod
+from math import prod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,12 +16,11 @@ from orchestrator.matrix.campaign import (
     Staggered,
     campaign_name,
     cells_of,
-    factorial,
     factors_of,
     runs_of,
     terms_of,
 )
-from orchestrator.matrix.campaign_plan import design, forecast, runs_document
+from orchestrator.matrix.campaign_plan import design, runs_document
 
 Describe = Callable[..., Config]
 
@@ -54,24 +53,6 @@ SHAPE = st.lists(
 )
 
 
-@given(SHAPE)
-@settings(max_examples=60)
-def test_a_factorial_has_every_combination_once_and_the_last_factor_varies_fastest(
-    shape: list[tuple[str, int]],
-) -> None:
-    cells = factorial(
-        {name: {str(n): {f"{name}.x": n} for n in range(count)} for name, count in shape}
-    )
-
-    assert len(cells) == prod(count for _, count in shape)
-    places = [tuple(int(level) for level in cell.levels.values()) for cell in cells]
-    assert places == sorted(set(places))
-    for cell in cells:
-        assert list(cell.levels) == [name for name, _ in shape]
-        assert cell.settings == {f"{name}.x": int(level) for name, level in cell.levels.items()}
-        assert cell.name == "_".join(f"{name}{level}" for name, level in cell.levels.items())
-
-
 @given(SHAPE, st.integers(1, 5), st.integers(0, 3), st.booleans())
 @settings(max_examples=40)
 def test_total_runs_are_conditions_times_seeds_and_no_configuration_is_there_twice(
@@ -99,9 +80,11 @@ def test_total_runs_are_conditions_times_seeds_and_no_configuration_is_there_twi
 
 
 def test_too_many_combinations_are_refused_without_making_them() -> None:
-    levels: dict[str, dict[str, Any]] = {str(n): {} for n in range(100)}
+    said: dict[str, Any] = {"objective": "sphere", "campaign.name": "c"}
+    said |= {f"factors.{name}": {str(n): {} for n in range(100)} for name in "abcdef"}
+    config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
     with pytest.raises(ValueError, match="1000000000000"):
-        factorial(dict.fromkeys("abcdef", levels))
+        cells_of(config)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +98,7 @@ def test_too_many_combinations_are_refused_without_making_them() -> None:
 def test_a_level_is_called_after_its_value(value: Any, name: str) -> None:
     factors = factors_of({"x": [value]})
     assert factors == {"x": {name: {"training.x": value}}}
-    (cell,) = factorial(factors)
-    assert SAFE_NAME.fullmatch(cell.name)
+    assert SAFE_NAME.fullmatch(f"x{name}")
 
 
 NO_CONTROLS = "\n[campaign]\ncontrols = false\n"
@@ -292,32 +274,6 @@ def test_no_condition_sets_what_no_evaluation_has(describe: Describe) -> None:
 
 
 # What they take
-
-
-@given(
-    st.lists(st.floats(0.1, 100), min_size=1, max_size=6),
-    st.integers(1, 4),
-    st.integers(1, 8),
-    st.floats(0, 50),
-)
-def test_the_forecast_packs_runs_on_devices(
-    seconds: list[float], seeds: int, at_once: int, stagger: float
-) -> None:
-    terms: Any = SimpleNamespace(
-        seeds=range(seeds), stagger_seconds=stagger, evaluations=seeds * len(seconds)
-    )
-    found = forecast(terms, seconds, at_once, 2.0)
-    device, hours = found["device_hours"], found["hours"]
-    assert device is not None
-    assert hours is not None
-    assert device == pytest.approx(seeds * sum(seconds) / 3600)
-    assert found["cost"] == pytest.approx(2.0 * seeds * sum(seconds) / 3600)
-    assert device / at_once <= hours * (1 + 1e-9)
-    assert hours <= device * (1 + 1e-9)
-    terms.stagger_seconds = 0.0
-    alike = forecast(terms, [60.0] * len(seconds), at_once, 0.0)["hours"]
-    assert alike == pytest.approx(ceil(terms.evaluations / at_once) / 60)
-    assert set(forecast(terms, [*seconds, None], at_once, 2.0).values()) == {None}
 
 
 def test_one_more_is_admitted_every_so_many_seconds() -> None:

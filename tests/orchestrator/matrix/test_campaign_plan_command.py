@@ -46,7 +46,7 @@ def plan(command: "Command", tmp_path: Path) -> "Callable[..., dict[str, Any]]":
 def test_without_a_measurement_there_is_no_number(plan: "Callable[..., dict[str, Any]]") -> None:
     found = plan(1.0)
     assert [one["seconds"] for one in found["conditions"]] == [None, None]
-    assert found["hours"] is None
+    assert found["forecast"] is None
 
 
 def test_somebodys_word_is_scaled_to_each_condition_and_named(
@@ -56,8 +56,10 @@ def test_somebodys_word_is_scaled_to_each_condition_and_named(
     short, long = found["conditions"]
     assert short["seconds"] == 5.0
     assert long["seconds"] == pytest.approx(22.1, abs=0.1)  # 8 x the training, scored once as well
-    assert all(one["origin"].startswith("assumed: 5 s") for one in found["conditions"])
-    assert found["device_hours"] == pytest.approx(2 * (5 + 22.1) / 3600, rel=0.01)
+    forecast = found["forecast"]
+    assert forecast["device_hours_p50"] == pytest.approx(2 * (5 + 22.1) / 3600, rel=0.01)
+    # on two devices, after 10 s of start-up: the long one beside 5 + 5 + 22.1 s
+    assert forecast["hours_p50"] == pytest.approx((10 + 5 + 5 + 22.1) / 3600, rel=0.01)
 
 
 def test_the_longest_condition_must_find_its_whole_reservation_free(

@@ -20,7 +20,7 @@ from orchestrator.execution.engine import Engine
 from orchestrator.look.run import Run
 from orchestrator.matrix.checks import check_points, knob_check
 from orchestrator.matrix.matrix import Matrix
-from orchestrator.plan.history import Known, known_knobs, together
+from orchestrator.plan.times import Known, known_knobs, together
 from orchestrator.records.recorded import Result
 from orchestrator.verify import verify
 from tests.asking import config_for

@@ -8,13 +8,14 @@ import pytest
 from budgets.plan import Calibration, Devices, Plan
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of, stages
+from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of, work_of
 from orchestrator.plan.resolve import search_plan
-from orchestrator.plan.times import NOTHING, Origin, Overheads, Times
+from orchestrator.plan.times import Origin, Overheads, Times
 from tests.asking import config_for
 
 Calibrated = Callable[..., Calibration]
 MINUTE = Calibration(assumed_seconds=60.0)
+NOTHING = Overheads(0.0, 0.0, 0.0)
 ALONE: dict[str, Any] = {"confirm_seeds": 0}
 
 
@@ -67,7 +68,7 @@ def test_the_reference_panel_fills_what_generations_leave_idle() -> None:
     """8 x 15 on 3 devices: 15 x 3 rounds, one slot idle in each generation, for 11 evaluations;
     then 12 finalists and 8 of the winner in 4 and 3 rounds."""
     own = plan(3, population=8, rung=0.0)
-    assert len(stages(own).reference) == 11
+    assert len(work_of(own).reference) == 11
     found = taken(own)
     assert 60 * found.search_hours_p50 == pytest.approx(45)
     assert 60 * found.hours_p50 == pytest.approx(45 + 4 + 3)
@@ -78,21 +79,6 @@ def test_the_long_run_is_counted_apart() -> None:
     found = taken(plan(2))
     assert 60 * found.long_run_hours_p50 == pytest.approx(8)
     assert taken(plan(2, rung=0.0)).hours_p50 == found.hours_p50
-
-
-@pytest.mark.parametrize("devices", [1, 3, 8, 64])
-def test_stages_are_as_large_as_the_confirmation_says(devices: int) -> None:
-    own = plan(devices)
-    assert own.confirmation is not None
-    sizes, todo = own.confirmation.sizes(), stages(own)
-    for name, lengths in (
-        ("reference", todo.reference),
-        ("finalists", todo.finalists),
-        ("winner", todo.winner),
-        ("rung", todo.long_run),
-    ):
-        assert (len(lengths), sum(lengths)) == sizes[name]  # type: ignore[index]
-    assert sum(map(len, todo.generations)) == own.resolved.evaluations
 
 
 def test_waiting_for_the_slowest_costs_more_than_the_mean(calibrated: Calibrated) -> None:

@@ -120,7 +120,7 @@ def test_a_concluded_one_is_finished_whoever_lives_on() -> None:
     run = Owned()
     run.finish()
     assert stands(run).kind == "running"  # nothing says so yet
-    run.say(Concluded(reason="done"))
+    run.say(Concluded())
     assert (stands(run).kind, stands(run).whose) == ("finished", "finished")
 
 

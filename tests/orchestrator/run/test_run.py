@@ -94,7 +94,7 @@ def test_an_event_that_cannot_follow_is_not_written(finished: Path, tmp_path: Pa
     with Ledger(directory, system_clock()) as ledger:
         run = open_run(ledger, plan, this_owner(), lambda state, event: None)
         with pytest.raises(ImpossibleEventError):
-            run.record(Concluded(reason="once more"))
+            run.record(Concluded())
     assert (directory / LEDGER).read_bytes() == before
 
 

@@ -98,7 +98,7 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
         if len(ts) and ts[-1].settled and ts[-1].settled.status is Status.LOST
     )
     assert tries[-1].settled is not None
-    assert "make room" in tries[-1].settled.cause
+    assert "disk is full" in tries[-1].settled.cause
     tight.full = False
     assert run_search(root, **NOISY, storage=tight).ruling.decision == "done"
     assert found(run)["generations"] == whole["generations"]
