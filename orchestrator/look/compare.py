@@ -19,7 +19,7 @@ from orchestrator.look.blocks import Page, Section, headline, items, table
 from orchestrator.look.document import plain_values
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts
-from orchestrator.records.recorded import find_run
+from orchestrator.records.runs import find_run
 
 FEWEST, MOST = 2, 20  # runs that are side by side
 NAME_WIDTH, VALUE_WIDTH, MOST_NAMED = 68, 40, 6  # characters; how many names a sentence has

@@ -14,8 +14,8 @@ from orchestrator.look.answer import answer
 from orchestrator.look.rows import Generation
 from orchestrator.look.run import Run
 from orchestrator.records.export import COLUMNS, columns_of, export_rows
-from orchestrator.records.recommended import best_point
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.records.objective import best_point
+from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,11 +29,12 @@ from budgets.state import Attempt, Batch, Moment, RunState
 from budgets.verdict import BASELINE, Findings, findings, recommendation
 from objectives.space import SearchSpace
 from orchestrator.look import rows
+from orchestrator.look.cautions import RangeEnd, cautions, range_ends
 from orchestrator.look.usage import slots, usage
 from orchestrator.matrix.campaign_status import in_flight
 from orchestrator.records.export import arm_of
-from orchestrator.records.recommended import RangeEnd, cautions, range_ends
-from orchestrator.records.recorded import ReplayError, attempt_place, space_of
+from orchestrator.records.objective import space_of
+from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from budgets.stats import Gain, better, sd_interval
 from budgets.verdict import Findings, title
 from orchestrator.look import words
 from orchestrator.look.campaign import campaign_sentence
+from orchestrator.look.cautions import kept
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import way_on
 from orchestrator.look.rows import Balance, Knob
 from orchestrator.look.run import Run
-from orchestrator.records.recommended import kept
 
 BESIDE = "The evaluations took what was estimated: the rest is the machine or the orchestrator."
 CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
@@ -363,8 +363,7 @@ def checked(found: Liveness | None) -> str:
         "unstable": found.unstable_ends,
     }
     named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
-    where = " around the recommendation" if found.centre == "recommendation" else ""
-    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{where}{named}."
+    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{named}."
 
 
 def _short_evaluations(label: str, own: Certificate | None) -> str:

@@ -13,7 +13,7 @@ from orchestrator.execution.files import METRICS, STARTED
 from orchestrator.look import files
 from orchestrator.look.run import Run
 from orchestrator.records import standing
-from orchestrator.records.recorded import load_state
+from orchestrator.records.runs import load_state
 from orchestrator.records.tail import Tail
 
 GOLDEN = Path(__file__).parents[2] / "golden/runs"
