@@ -145,7 +145,7 @@ def test_a_run_resumed_near_its_deadline_starts_only_what_ends_before_it(product
         (run / LEDGER).write_bytes(sealed(shifted))
         assert len(checked(product, command, code).searched) == (0 if code else 16)
 
-    product("amend run --window 25h --set budget.safety_margin=1h --reason why")
+    product("amend run --window 25h --reason why")
     assert len(checked(product, command).searched) == 16
 
 

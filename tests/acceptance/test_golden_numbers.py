@@ -9,10 +9,7 @@ import pytest
 from tests.acceptance.product import Product
 
 MINUTE = "--objective sphere --executor inline --assume-eval-seconds 60"
-TINY = (
-    "--set n_layer=1 --set n_embd=16 --set sequence_len=64 --set target_flops=6e8"
-    " --set val_windows=8"
-)
+TINY = "--set n_layer=1 --set n_embd=16 --set sequence_len=64 --set val_windows=8"
 Shape = tuple[int, ...]
 
 
@@ -116,7 +113,7 @@ def test_8x1_4x2_and_2x4_are_the_same_training(product: Product) -> None:
         for micro, steps in ((8, 1), (4, 2), (2, 4), (4, 1))
     )
     product.write("batch.toml", f"[campaign]\nseeds = [1]\ncontrols = false\n{conditions}")
-    product(f"run batch.toml {TINY} --executor inline")
+    product(f"run batch.toml {TINY} --set target_flops=6e8 --executor inline")
     product.verify()
     scores = [one.score or 0.0 for one in product.books().searched]
     assert scores[:3] == pytest.approx([scores[0]] * 3, rel=1e-3)
@@ -137,7 +134,9 @@ def test_the_largest_micro_batch_is_a_power_of_two_that_memory_is_safe_for(
 ) -> None:
     """By the line through the measured peaks; of one size, through the origin."""
     words = f"--executor inline --seeds 1 --sizes {','.join(map(str, sizes))}"
-    found = product.json(f"check memory {TINY} --set micro_batch_size=8 {words}")
+    found = product.json(
+        f"check memory {TINY} --set target_flops=6e8 --set micro_batch_size=8 {words}"
+    )
     peaks = [found["peak_bytes"][str(size)] for size in sizes]
     line = ((0, *sizes), (0, *peaks)) if len(sizes) == 1 else (sizes, peaks)
     each, base = linear_regression(*line)
