@@ -16,7 +16,7 @@ def cautions(run: Run) -> tuple[str, ...]:
     """
     said, found = list[str](), run.findings
     if found is not None and run.state.decided is not None:
-        said += _of_controls(found)
+        said += _of_controls(found) if found.grade != "no_go" or beating(found) else ()
         said += _of_a_no_go(found) if found.grade == "no_go" else _of_a_go(found)
     if ends := [knob for knob in run.knobs if knob.at_end is not None]:
         places = listed(map(_at_end, ends))
@@ -35,18 +35,13 @@ def _at_end(knob: Knob) -> str:
 
 
 def _of_controls(found: Findings) -> Iterator[str]:
-    for one in beating(found):
+    beaten_by = beating(found)
+    for one in beaten_by or unbeaten(found):
+        is_better = "better" if one in beaten_by else "not shown to be worse"
         yield (
-            f"The simpler {quoted(one.name)}, a control at the baseline's knobs, beats it by this "
-            f"gain: {text.interval(one.winner_gain)}."
+            f"The simpler {quoted(one.name)}, a control at the baseline's knobs, is {is_better}: "
+            f"the winner's gain over it is {text.interval(one.winner_gain)}."
         )
-    for one in unbeaten(found) if found.grade != "no_go" else ():
-        if not one.winner_gain.is_loss:
-            yield (
-                f"Its gain over the simpler {quoted(one.name)}, a control at the baseline's knobs, "
-                f"may be chance: {text.interval(one.winner_gain)}. What was tuned is not shown to "
-                "be worth having."
-            )
 
 
 def _of_a_go(found: Findings) -> Iterator[str]:

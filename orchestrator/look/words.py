@@ -222,9 +222,12 @@ _SEEN: dict[str, Callable[[RunState, Seen], str]] = {
 
 _CONDITIONS = {
     "stability": ("failed evaluations of the last generations", "less than"),
-    "persistence": ("the gain of the search's mean over its last third, on fresh seeds", "over"),
+    "persistence": (
+        "the gain of the search's mean over its last third, on fresh seeds",
+        "more than",
+    ),
     "sanity": ("runs of the winner that failed, exploded or were unstable", "at most"),
-    "rung": ("the share of the gain that is kept with more training", "beyond chance at least"),
+    "rung": ("the share of the gain that is kept with more training", "beyond chance, at least"),
 }
 """What is observed, and how it is compared with its limit."""
 
@@ -239,7 +242,7 @@ def condition(state: RunState, one: Condition) -> str:
         )
     what, needed = _CONDITIONS[one.rule]
     seen = "not measured" if one.observed is None else percent(one.observed, 3)
-    return f"{what}: {seen} (a Go needs {needed} {percent(one.limit)})"
+    return f"{what}: {seen} (needed: {needed} {percent(one.limit)})"
 
 
 def decision(state: RunState, own: Decided) -> str:
