@@ -33,11 +33,11 @@ from budgets.storage import document
 from objectives.settings import unknown
 from orchestrator.config import Budget, Config, invalid, resolve, to_toml
 from orchestrator.matrix.campaign import campaign_name, runs_of, terms_of
+from orchestrator.matrix.manifest import MANIFEST, ManifestRun, manifest_of
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import family_of, parse_hours, run_name, search_plan, window_of
 from orchestrator.plan.times import Times, newest_calibration
-from orchestrator.records.manifest import MANIFEST, ManifestRun, manifest_of_runs
 from orchestrator.records.runs import find_run
 
 TEMPLATES = Path(__file__).parent / "slurm_templates"
@@ -229,7 +229,6 @@ def _jobs(config: Config, options: SlurmOptions, directory: Path) -> Iterator[Jo
             condition=cell.name,
             seed=seed,
             control=cell.control,
-            levels=dict(cell.levels),
         )
         yield _job(own_config, options, directory, run, own)
 
@@ -381,9 +380,9 @@ def files_of(export: Export) -> dict[str, str]:
     for job in export.jobs:
         files[f"{job.name}/config.toml"] = job.config_text
         files[f"{job.name}/run.slurm"] = rendered("run.slurm", job=job)
-    manifest = manifest_of_runs(
-        export.name, "slurm", export.config.objective, [job.run for job in export.jobs]
-    )
+    terms = None if export.config.campaign is None else terms_of(export.config)
+    runs = [job.run for job in export.jobs]
+    manifest = manifest_of(export.name, "slurm", export.config.objective, terms, runs)
     text = document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()
     return files | {MANIFEST: text}
 
