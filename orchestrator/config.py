@@ -42,7 +42,7 @@ from objectives.settings import (
     unknown,
 )
 from orchestrator.capacity import Backpressure as Controller
-from orchestrator.records.recorded import RUNS_DIR
+from orchestrator.records.runs import RUNS_DIR
 
 Values = dict[str, Any]
 """By dotted key, `search.tier`; a key above all tables has no dot."""

@@ -39,7 +39,7 @@ from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import parse_hours, run_name, search_plan, window_of
 from orchestrator.plan.times import Times, calibrations_on
 from orchestrator.records.manifest import MANIFEST, ManifestRun, manifest_of_runs
-from orchestrator.records.recorded import find_run
+from orchestrator.records.runs import find_run
 
 TEMPLATES = Path(__file__).parent / "slurm_templates"
 SUBMIT = "submit_all.sh"

@@ -32,15 +32,8 @@ from orchestrator.matrix.campaign import points_of
 from orchestrator.plan.comparisons import due
 from orchestrator.plan.phase2 import carried
 from orchestrator.plan.seeds import evaluation_seeds
-from orchestrator.records.recommended import best_point
-from orchestrator.records.recorded import (
-    ReplayError,
-    as_of,
-    attempt_place,
-    is_there,
-    space_of,
-    spec_of,
-)
+from orchestrator.records.objective import best_point, space_of, spec_of
+from orchestrator.records.runs import ReplayError, as_of, attempt_place, is_there
 from orchestrator.run.attempts import attempt_id, judged, settled, settles
 from orchestrator.search import Search
 

@@ -9,14 +9,22 @@ from typer import Context, Option
 
 from budgets.formatting import printable
 from budgets.plan import Phase
-from orchestrator.best import as_dict, configuration_of, to_lines, training_of
+from orchestrator.best import (
+    Best,
+    as_dict,
+    best_of,
+    configuration_of,
+    headline,
+    to_lines,
+    training_of,
+)
 from orchestrator.cli import flags
 from orchestrator.cli.flags import BESIDE_A_RUN, only_of, resolved
 from orchestrator.cli.options import Json, RunName
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import MOST_SEEDS, Config
-from orchestrator.records.recommended import Best, best_of
-from orchestrator.records.recorded import find_run, load_state, same_objective
+from orchestrator.records.objective import same_objective
+from orchestrator.records.runs import find_run, load_state
 
 
 def best(
@@ -63,26 +71,26 @@ def best(
     config = resolved(context, None, settings)
     searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")
     directory = find_run(run, Path(config.runs_dir), *searches)
-    found = best_of(load_state(directory))
+    found = best_of(load_state(directory), directory)
     if train:
         if found.standing == "no_go" and not anyway:
             raise ValueError(
-                f"{found.headline} There is nothing else to train. --anyway trains the best "
+                f"{headline(found)} There is nothing else to train. --anyway trains the best "
                 "candidate all the same"
             )
         _train(found, config, times, seeds or 2, as_json=as_json)
         return
-    plan, is_no_go = found.state.plan, found.standing == "no_go"
+    plan, is_no_go = found.run.plan, found.standing == "no_go"
     candidate = configuration_of(plan, found.candidate)
     recommended = configuration_of(plan, found.recommended) if is_no_go else candidate
     is_baseline = is_no_go and not anyway
     shown = recommended if is_baseline else candidate
     said = (
         f"{plan.run_id}: the {'baseline' if is_baseline else 'best candidate'}.",
-        found.headline,
+        headline(found),
     )
     if as_json:
-        print_json(as_dict(found, directory, recommended, candidate))
+        print_json(as_dict(found, recommended, candidate))
     elif as_toml:
         print_line(shown.toml(*said).rstrip("\n"))
     elif as_flags:
@@ -90,7 +98,7 @@ def best(
         print(printable(" ".join(said)), file=sys.stderr)
         print_line(line)
     else:
-        for line in to_lines(found, directory, candidate):
+        for line in to_lines(found, candidate):
             print_line(printable(line))
 
 
@@ -101,7 +109,7 @@ def _train(found: Best, config: Config, times: float | None, seeds: int, *, as_j
     from orchestrator.matrix.matrix import carry_out
     from orchestrator.plan.resolve import slots_of
 
-    plan, own = found.state.plan, config.evaluation
+    plan, own = found.run.plan, config.evaluation
     config = config.with_objective(same_objective(plan)).having(
         {
             "budget.price_per_device_hour": config.budget.price_per_device_hour

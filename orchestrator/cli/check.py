@@ -22,7 +22,8 @@ from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, nea
 from orchestrator.matrix.matrix import Matrix, carry_out
 from orchestrator.matrix.memory import memory_of, with_micro_batch
 from orchestrator.plan.resolve import slots_of
-from orchestrator.records.recorded import find_run, load_state, objective_of
+from orchestrator.records.objective import objective_of
+from orchestrator.records.runs import find_run, load_state
 from orchestrator.scalability import fit
 
 MOST_SIZE = 4096  # of a micro-batch

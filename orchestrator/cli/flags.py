@@ -21,14 +21,8 @@ from budgets.state import ImpossibleEventError
 from objectives import registry
 from orchestrator.cli.options import for_record
 from orchestrator.config import OPTIONS, Config, Flags, Layers, parse_assignments, resolve
-from orchestrator.records.recorded import (
-    RUNS_DIR,
-    find_run,
-    first_plan,
-    ledgers,
-    load_state,
-    spec_of,
-)
+from orchestrator.records.objective import spec_of
+from orchestrator.records.runs import RUNS_DIR, find_run, first_plan, ledgers, load_state
 
 Overrides = tuple[tuple[str, str], ...]  # rules, each with the reason
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from orchestrator.records.recorded import RUNS_DIR
+from orchestrator.records.runs import RUNS_DIR
 
 ROOT = Path(RUNS_DIR)
 

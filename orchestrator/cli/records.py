@@ -19,7 +19,7 @@ from orchestrator.cli.terminal import print_json, print_line, print_markdown, wr
 from orchestrator.look.page import named_file
 from orchestrator.look.run import Run
 from orchestrator.records.export import Format, export
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.records.runs import find_run, load_state
 
 Out = Annotated[Path, Option("--out", metavar="PATH", help="Where to; it must not be there yet.")]
 

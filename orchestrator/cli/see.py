@@ -23,7 +23,7 @@ from orchestrator.cli.terminal import (
 from orchestrator.look.campaign import Exported, exported
 from orchestrator.look.document import document
 from orchestrator.look.run import Run
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:
     from orchestrator.look.compare import Comparison

@@ -20,7 +20,7 @@ from orchestrator.cli.options import ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import Tracker
 from orchestrator.look.track import SINKS, Trackers, follow_as_child, refuse_missing
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.records.runs import find_run, load_state
 
 PORT = 8321
 EXTRA = ("starlette", "uvicorn")

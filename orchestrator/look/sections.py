@@ -200,8 +200,10 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
 
 def _budget(run: Run, figures: Figures) -> Iterator[Block]:
     said = [*balances(run), f"Evaluations: {text.statuses(run)}."]
-    if run.slot_hours:
-        idle, wasted = (hours / run.slot_hours for hours in (run.idle_hours, run.wasted_hours))
+    idle, wasted, useful = (sum(getattr(one, name) for one in run.usage)
+                            for name in ("idle", "wasted", "useful"))  # fmt: skip
+    if there := idle + wasted + useful:
+        idle, wasted = idle / there, wasted / there
         said.append(f"Slots: {idle:.0%} of their time passed idle, {wasted:.0%} gave no score.")
     if (deadline := run.deadline) is not None:
         said.append(f"Deadline: evaluations are over by {deadline:%Y-%m-%d %H:%M:%S} UTC.")
@@ -307,7 +309,7 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
 
 def _provenance(run: Run, _: Figures) -> Iterator[Block]:
     yield (
-        f"{run.state.records} records of {counted(len(run.sessions), 'session')}, the last of "
+        f"{run.state.records} records of {counted(len(run.state.opened), 'session')}, the last of "
         f"{run.last:%Y-%m-%d %H:%M:%S} UTC; head `{run.state.head}`; fingerprint of the objective "
         f"`{run.plan.objective_fingerprint}`."
     )

@@ -24,11 +24,11 @@ from budgets.stats import Gain, better, sd_interval
 from budgets.verdict import Findings, title
 from orchestrator.look import words
 from orchestrator.look.campaign import campaign_sentence
+from orchestrator.look.cautions import kept
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import way_on
 from orchestrator.look.rows import Balance, Knob
 from orchestrator.look.run import Run
-from orchestrator.records.recommended import kept
 
 BESIDE = "The evaluations took what was estimated: the rest is the machine or the orchestrator."
 CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
@@ -170,22 +170,14 @@ def timing(found: Timing | None) -> str:
     """Estimated, actual and accuracy, and what to do where that is out of bounds; or nothing."""
     if found is None:
         return ""
-    estimated, actual, startup, planned, used = (
-        precise_duration(3600 * hours)
-        for hours in (
-            *(found.estimated_hours, found.actual_hours, found.startup_hours),
-            *(found.estimated_device_hours, found.actual_device_hours),
-        )
+    estimated, actual = (
+        precise_duration(3600 * hours) for hours in (found.estimated_hours, found.actual_hours)
     )
-    said = (
-        f"Estimated {estimated} for what is done, took {actual} (and {startup} to start): accuracy "
-        f"{found.accuracy:.0f}%. Device time: {planned} estimated, {used} used."
-    )
-    if found.is_good or not found.is_telling:
-        return said if found.is_telling else f"{said} Under a minute the accuracy says nothing."
-    low, high = GOOD_ACCURACY
-    mend = BESIDE if found.is_good_on_devices else RECALIBRATE
-    return f"{said} Good is {low:.0f} to {high:.0f}%. {mend}"
+    (low, high), mend = GOOD_ACCURACY, ""
+    if found.is_telling and not found.is_good:
+        mend = BESIDE if found.is_good_on_devices else RECALIBRATE
+    accuracy = f"accuracy {found.accuracy:.0f}%, good is {low:.0f} to {high:.0f}%"
+    return f"Estimated {estimated} for what is done, took {actual}: {accuracy}. {mend}".rstrip()
 
 
 # Evaluations

@@ -22,7 +22,7 @@ from orchestrator.plan.checks import Facts, Item, checklist
 from orchestrator.plan.forecast import DetectableGain, Forecast, detectable_gain, forecast_of
 from orchestrator.plan.resolve import Succession, search_plan
 from orchestrator.plan.times import Disk, Known, Times, disk_of, known_knobs, times_here
-from orchestrator.records.recorded import spec_of
+from orchestrator.records.objective import spec_of
 
 
 @dataclass(frozen=True)

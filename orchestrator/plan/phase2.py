@@ -22,8 +22,8 @@ from orchestrator.config import Config, format_value
 from orchestrator.plan.differences import deciding, differing, in_short
 from orchestrator.plan.resolve import SIGMA0, Overrides, Succession, method_of
 from orchestrator.plan.times import Known, known_knobs
-from orchestrator.records.recommended import Point, best_point
-from orchestrator.records.recorded import find_run, load_state, objective_of, space_of
+from orchestrator.records.objective import Point, best_point, objective_of, space_of
+from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:
     from orchestrator.search.landscape import Landscape, Matrix

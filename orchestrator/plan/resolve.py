@@ -40,7 +40,7 @@ from orchestrator.config import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Budget, 
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.plan.known import known_points, read_known
-from orchestrator.records.recorded import RUNS_DIR
+from orchestrator.records.runs import RUNS_DIR
 
 METHOD: SearchMethod = "guided"
 """How a search proposes its candidates where nobody says how (docs/search.md)."""

@@ -23,14 +23,8 @@ from objectives.api import Objective
 from objectives.registry import kind, short_name
 from orchestrator.config import Config
 from orchestrator.plan.resolve import calibration_name, calibration_plan, family_of
-from orchestrator.records.recorded import (
-    Result,
-    finished_runs,
-    first_plan,
-    ledgers,
-    recorded_runs,
-    spec_of,
-)
+from orchestrator.records.objective import spec_of
+from orchestrator.records.runs import Result, finished_runs, first_plan, ledgers, recorded_runs
 
 CALIBRATION_SEEDS = 8
 

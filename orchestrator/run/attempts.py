@@ -33,7 +33,8 @@ from orchestrator.execution.files import (
     recover,
 )
 from orchestrator.execution.trainer import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
-from orchestrator.records.recorded import attempt_place, knobs_of, space_of, spec_of
+from orchestrator.records.objective import knobs_of, space_of, spec_of
+from orchestrator.records.runs import attempt_place
 
 
 @dataclass

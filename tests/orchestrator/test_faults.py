@@ -24,7 +24,7 @@ from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.search import Search
 from orchestrator.verify import verify
 from tests.ledgers import closed_batch

@@ -12,7 +12,7 @@ import pytest
 from budgets.events import Fired, Reserved, Settled, Status
 from orchestrator.execution.engine import Engine
 from orchestrator.plan.times import CALIBRATION_SEEDS
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.verify import verify
 from tests.ledgers import events_of
 

@@ -11,7 +11,7 @@ import pytest
 from budgets.events import Status
 from budgets.ledger import HEAD, LEDGER, read
 from orchestrator.execution.api import Attempt
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.verify import verify
 from tests.executors import ending, is_first
 from tests.ledgers import cut, sealed

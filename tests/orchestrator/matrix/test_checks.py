@@ -21,7 +21,7 @@ from orchestrator.look.run import Run
 from orchestrator.matrix.checks import check_points, knob_check
 from orchestrator.matrix.matrix import Matrix
 from orchestrator.plan.times import Known, known_knobs, together
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.verify import verify
 from tests.asking import config_for
 from tests.ledgers import cut, every

@@ -8,7 +8,7 @@ import pytest
 
 from objectives.analytic import AnalyticObjective
 from orchestrator.plan.differences import differences, differing, in_short
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 
 Run = Callable[..., Result]
 QUICK: dict[str, Any] = {"assumed_seconds": 1.0}

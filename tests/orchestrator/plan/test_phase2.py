@@ -22,7 +22,7 @@ from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.files import locked, write_summary
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP, Followed, landscapes
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.run.files import PlanChangedError
 from orchestrator.run.session import system_clock
 from orchestrator.search.landscape import landscape

@@ -24,7 +24,7 @@ from orchestrator.plan.times import (
     times_here,
     together,
 )
-from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.runs import Result, load_state
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

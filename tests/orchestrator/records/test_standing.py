@@ -14,7 +14,7 @@ from budgets.rules import judge
 from budgets.state import RunState, fold
 from orchestrator.execution.processes import this_owner
 from orchestrator.look.serve import Site
-from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.runs import Result, load_state
 from orchestrator.records.standing import REPEAT, Standing, standing_of
 from tests.budgets.conftest import OPENED, Story, small_plan
 from tests.orchestrator.conftest import cut_ledger

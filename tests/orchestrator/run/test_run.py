@@ -15,7 +15,7 @@ from orchestrator.execution.api import Attempt, EngineError
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.processes import this_owner
 from orchestrator.look.reports import rebuild
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.run.files import PlanChangedError, open_run
 from orchestrator.run.session import system_clock
 from tests.executors import Which, ending, failing

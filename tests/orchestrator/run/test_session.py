@@ -23,7 +23,7 @@ from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.matrix.search import Searching
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.run.files import PlanChangedError
 from orchestrator.run.session import Session
 from orchestrator.verify import verify
