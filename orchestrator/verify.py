@@ -32,7 +32,7 @@ from orchestrator.matrix.campaign import points_of
 from orchestrator.plan.comparisons import due
 from orchestrator.plan.phase2 import carried
 from orchestrator.plan.seeds import evaluation_seeds
-from orchestrator.records.objective import best_point, space_of, spec_of
+from orchestrator.records.objective import best_point
 from orchestrator.records.runs import ReplayError, as_of, attempt_place, is_there
 from orchestrator.run.attempts import attempt_id, judged, settled, settles
 from orchestrator.search import Search
@@ -240,7 +240,7 @@ def _points(directory: Path, state: RunState) -> Iterator[str]:
     elif plan.campaign is not None:
         for one in plan.campaign.conditions:
             try:
-                space = registry.load(registry.varied(spec_of(plan), one.settings)).space
+                space = registry.load(registry.varied(plan.objective, one.settings)).space
                 knobs = space.decode(space.baseline if one.point is None else one.point)
             except ValueError as error:
                 raise DivergedError(f"condition {one.name}: {error}") from error
@@ -248,7 +248,7 @@ def _points(directory: Path, state: RunState) -> Iterator[str]:
                 raise DivergedError(
                     f"condition {one.name} is evaluated with other knobs than its settings give"
                 )
-        points = points_of(plan.campaign, space_of(plan).baseline)
+        points = points_of(plan.campaign, plan.space.baseline)
         if any(batch.points != points for batch in state.generations):
             raise DivergedError("a condition stands at another point than the plan's")
         count = len(plan.campaign.conditions)
@@ -259,7 +259,7 @@ def _one_knob_each(directory: Path, state: RunState, generation: Batch) -> None:
     """The first point is the baseline, or what the check's parent recommended; each other moves
     one knob from there."""
     plan, centre = state.plan, generation.points[0]
-    expected = space_of(plan).baseline
+    expected = plan.space.baseline
     if (parent := plan.parent) is not None:
         found = as_of(_runs_beside(directory), parent.head, run=parent.run_id)
         expected = centre if found is None else best_point(found[1]) or ()
@@ -297,7 +297,7 @@ def _elsewhere(directory: Path, state: RunState) -> Iterator[str]:
         yield f"source: the ledger of {source.run_id} is not beside this run, or another one"
         return
     path, then = found
-    point, _ = carried(source.run_id, then, space_of(plan))
+    point, _ = carried(source.run_id, then, plan.space)
     grade = "" if then.decided is None else then.decided.grade
     if (point, grade) != (source.point, source.grade):
         raise DivergedError(f"the plan's source is not what {path} says")

@@ -9,7 +9,7 @@ from budgets.state import RunState
 from budgets.stats import Gain, better
 from budgets.verdict import Control, Findings, beating, findings, unbeaten
 from objectives.space import Knob, SearchSpace
-from orchestrator.records.objective import best_point, space_of
+from orchestrator.records.objective import best_point
 
 NEAR = 0.01
 """Of a knob's range: no further from an end counts as there. An int knob has to be the end."""
@@ -44,7 +44,7 @@ def at_ends(space: SearchSpace, point: Sequence[float]) -> tuple[RangeEnd, ...]:
 def range_ends(state: RunState) -> tuple[RangeEnd, ...]:
     """Of the best that a search has (see `best_point`); empty where it has nothing yet."""
     point = best_point(state, compared=True)
-    return () if point is None else at_ends(space_of(state.plan), point)
+    return () if point is None else at_ends(state.plan.space, point)
 
 
 def caution(ends: Sequence[RangeEnd]) -> str:

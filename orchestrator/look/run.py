@@ -33,7 +33,6 @@ from orchestrator.look.cautions import RangeEnd, cautions, range_ends
 from orchestrator.look.usage import slots, usage
 from orchestrator.matrix.campaign_status import in_flight
 from orchestrator.records.export import arm_of
-from orchestrator.records.objective import space_of
 from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
 
@@ -63,11 +62,11 @@ class Run:
 
     @property
     def objective(self) -> str:
-        return str(self.plan.objective["name"])
+        return self.plan.objective.name
 
     @cached_property
     def space(self) -> SearchSpace:
-        return space_of(self.plan)
+        return self.plan.space
 
     @cached_property
     def standing(self) -> Standing:

@@ -324,7 +324,7 @@ def facts(run: Run) -> dict[str, str]:
     versions = dict.fromkeys(name for one in opened for name in one.versions)
     found = flat(
         {
-            "objective": plan.objective,
+            "objective": plan.objective.model_dump(mode="json"),
             "data": plan.provenance,
             "space": {
                 knob.name: f"{knob.kind}, {number(knob.low)} to {number(knob.high)}, "

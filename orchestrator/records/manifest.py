@@ -177,7 +177,7 @@ def manifest_of(state: RunState, source: Mapping[str, str]) -> Manifest:
         for seed in terms.seeds
     ]
     conditions = {one.name: one.model_dump(mode="json") for one in terms.conditions}
-    objective = state.plan.objective["name"]
+    objective = state.plan.objective.name
     found = manifest_of_runs(terms.name, "training", objective, runs, conditions)
     ledger = {"records": state.records, "head": state.head}
     return with_statuses(found.model_copy(update={"ledger": ledger, **source}), matrix)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from budgets.storage import write_aside
-from tests.simulation.disk import CALLS, SECTOR, Call, Fault, FaultyDisk, PowerCut
+from tests.simulation.disk import SECTOR, Fault, FaultyDisk, PowerCut
 
 Story = Callable[[FaultyDisk, Path], None]
 OLD, NEW = b"o" * SECTOR, b"n" * SECTOR
