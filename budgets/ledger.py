@@ -4,7 +4,7 @@ A record is one line, `{"seq":0,"at":"...","elapsed_ms":0,"event":{...},"h":"<32
 is the SHA-256 of the previous record's `h` followed by this line's bytes before `,"h"`. Appending
 is one `write` and one `fsync`, so a crash leaves a chain of whole records and, at most, one torn
 line at its end. Torn bytes are set aside, never deleted; damage anywhere else is refused with its
-exact place. Any error of the disk while appending ends the process. See docs/ledger.md.
+exact place. Any error of the disk while appending ends the process. See docs/reference.md.
 """
 
 import fcntl

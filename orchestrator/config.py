@@ -110,7 +110,7 @@ class Search(Table):
     seeds_per_candidate: Annotated[int, Field(ge=1, le=MOST_SEEDS)] | None = key(
         None, "Seeds of each candidate; default: the tier's."
     )
-    known: str | None = key(None, "TOML or JSON with knobs to evaluate first.")
+    known: str | None = key(None, "JSON with knobs to evaluate first.")
     follows: str | None = key(None, "The phase 1 whose Go it follows.", "-", "RUN", alias="from")
     variant: VariantName | None = key(None, "3 seeds each, or more knobs on one.", "-")
     proxy: float | None = key(None, "Evaluate with this share of the FLOPs.", gt=0, lt=1)

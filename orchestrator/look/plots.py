@@ -179,11 +179,11 @@ def _effects(run: Run) -> Drawing | None:
         return None
     return _forest(
         "Which knobs move the score",
-        f"Each knob is moved from the {found.centre} to an end of its range, all others held, on "
+        "Each knob is moved from the baseline to an end of its range, all others held, on "
         "the same seeds. Filled: more than chance, all ends considered together.",
         f"change of the score ({unit}), left is better",
         rows,
-        {0.0: found.centre},
+        {0.0: "baseline"},
     )
 
 

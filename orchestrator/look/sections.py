@@ -117,15 +117,15 @@ def _conditions(run: Run, found: Findings) -> list[str]:
 def _check(found: Liveness | None) -> Iterator[Block]:
     """What each knob does to the score; `found` is None before the baseline is measured."""
     if found is None:
-        yield text.checked(found)
+        yield "The baseline is not measured, so nothing can be compared with it."
         return
     unit = f"units of the noise, sd {found.noise:.4g}" if found.noise else "the score's unit"
     yield (
-        f"The {found.centre} scores {found.baseline:.5g} over {found.seeds} seeds; lower is better."
+        f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; lower is better."
         f" Each knob was moved alone, down and up, on the same seeds. Effects are in {unit}; t is "
         f"an effect in standard errors, and beyond {found.t_limit:.1f} it moves the score."
     )
-    rows = (_checked(one, found.centre) for one in found.knobs)
+    rows = (_checked(one) for one in found.knobs)
     yield from table("What each knob does to the score", rows)
     notes = []
     for one in (one for one in found.knobs if one.verdict == "unproven"):
@@ -138,13 +138,13 @@ def _check(found: Liveness | None) -> Iterator[Block]:
         yield items(notes)
 
 
-def _checked(one: KnobFinding, centre: str) -> dict[str, object]:
+def _checked(one: KnobFinding) -> dict[str, object]:
     ends = {end.end: _end(end) for end in one.ends}
     return {
         "knob": one.knob,
         "verdict": one.verdict,
-        ">low (t)": ends.get("low", centre),
-        ">high (t)": ends.get("high", centre),
+        ">low (t)": ends.get("low", "baseline"),
+        ">high (t)": ends.get("high", "baseline"),
         "better end": one.better or "",
     }
 
