@@ -22,6 +22,19 @@ def cache_directory() -> Path:
     return Path(root) / "cmaes-orchestrator"
 
 
+def absolute(path: Any) -> str:
+    """The same path from anywhere; links stay: a virtual environment's interpreter is one.
+
+    Raises ValueError on what is no path.
+    """
+    if not isinstance(path, str | Path) or not str(path).strip() or "\0" in str(path):
+        raise ValueError(f"expected a path, got {path!r}")
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError as error:  # ~somebody
+        raise ValueError(str(error)) from error
+
+
 def read_text(file: Path, place: str) -> str:
     """What a file says that a person named. Raises ValueError, which begins with `place`."""
     try:
@@ -73,11 +86,14 @@ def parse_json(data: bytes) -> Any:
 def replace(path: Path, data: bytes) -> None:
     """The file at `path` becomes `data`, whole or not at all. Raises OSError."""
     aside = path.with_name(f"{path.name}.partial")
-    with aside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    try:
+        with aside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)  # of a full disk
     handle = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(handle)  # so that the new name outlives a power cut

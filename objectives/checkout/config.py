@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from objectives.environment import ONE_PROCESS, check_variables
-from objectives.program import ProgramConfig, absolute
+from objectives.files import absolute
+from objectives.program import ProgramConfig
 from objectives.settings import unknown
 from objectives.space import DeclaredKnob, Kind, SearchSpace
 

@@ -19,7 +19,8 @@ from pydantic import (
 )
 
 from objectives.environment import check_variables, is_allowed
-from objectives.program import BUDGET, ProgramConfig, absolute
+from objectives.files import absolute
+from objectives.program import BUDGET, ProgramConfig
 from objectives.settings import cut
 from objectives.space import NAME, DeclaredKnob, SearchSpace
 

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
 from objectives.environment import PACKAGES, record
+from objectives.files import absolute
 from objectives.function.importing import (
     Question,
     UserFunction,
@@ -30,7 +31,7 @@ from objectives.function.importing import (
     try_import,
 )
 from objectives.process import LEAST_CPU_SHARE, Heartbeat, cpu_seconds
-from objectives.program import ProgramConfig, ProgramObjective, absolute
+from objectives.program import ProgramConfig, ProgramObjective
 from objectives.settings import cut, in_words, parse
 from objectives.sources import MOST_NAMED, files_of_module, in_short, matching
 from objectives.space import SearchSpace
