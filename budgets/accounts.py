@@ -17,7 +17,6 @@ from itertools import count
 from math import inf
 from typing import NamedTuple
 
-from budgets.formatting import against
 from budgets.plan import Caps
 
 MS_PER_HOUR = 3_600_000
@@ -43,14 +42,7 @@ class Refusal(NamedTuple):
     needed: float
     free: float
     unit: str
-    flag: str
-
-    def __str__(self) -> str:
-        needed, free = against(self.needed, max(self.free, 0), self.unit)
-        return (
-            f"{self.currency}: an attempt must be able to use {needed}, {free} are free "
-            f"({self.flag})"
-        )
+    flag: str  # of the cap in the way; empty: it is the plan's
 
 
 class Account(NamedTuple):
@@ -58,7 +50,7 @@ class Account(NamedTuple):
 
     name: str
     unit: str
-    flag: str  # that sets its cap
+    flag: str  # that sets its cap; empty: the plan does
     spent: int
     reserved: int
     cap: float | None
@@ -125,7 +117,7 @@ class Accounts(NamedTuple):
         rows = (
             Account("evaluations", "evaluations", "--max-evals",
                     self.evaluations, searching, caps.evaluations),
-            Account("comparison evaluations", "evaluations", "the plan",
+            Account("comparison evaluations", "evaluations", "",
                     self.comparisons, comparing, self.comparison_cap),
             Account("device time", "device-hours", "--max-device-hours",
                     self.device_ms, reserved_ms, device_ms, MS_PER_HOUR),
@@ -226,7 +218,7 @@ class Accounts(NamedTuple):
         if key in self.holds:
             raise ValueError(f"evaluation {key} already holds a reservation")
         if refusal := self.refusal(reserve_ms, compares=compares):
-            raise ValueError(f"a reservation beyond a cap: {refusal}")
+            raise ValueError(f"a reservation beyond the cap on {refusal.currency}")
         hold = Hold(reserve_ms, len(self.sessions_ms) - 1, self.sessions_ms[-1], compares, slot)
         return self._replace(holds={**self.holds, key: hold})
 

@@ -31,10 +31,6 @@ ROUNDING = 1e-12
 """A score no larger than this is 0, and what an addition has lost."""
 
 
-ONE_SCORE = "the seed changes nothing (of a program: is it given the seed?)"
-"""What it means that all seeds have the same score."""
-
-
 @dataclass(frozen=True, slots=True)
 class Noise:
     """How the baseline's scores differ from seed to seed, and how often it fails.
@@ -70,24 +66,6 @@ def noise(calibration: Calibration) -> Noise | None:
     rate_low, rate_high = rate_interval(failed, seeds + failed)
     rate = failed / (seeds + failed)
     return Noise(mean, sd, low, high, seeds, failed, rate, rate_low, rate_high)
-
-
-@dataclass(frozen=True, slots=True)
-class EvalSeconds:
-    """Wall clock of whole evaluations of the baseline, start-up included."""
-
-    min: float
-    median: float
-    p90: float
-    max: float
-
-
-def eval_seconds(calibration: Calibration) -> EvalSeconds:
-    """How long evaluations took; all four the same where the time was assumed."""
-    seconds = [s.seconds for s in calibration.samples] or [calibration.median_seconds]
-    return EvalSeconds(
-        min(seconds), calibration.median_seconds, calibration.p90_seconds, max(seconds)
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,36 +54,22 @@ class Difference(Frozen):
 
 def difference(values: Sequence[float], reference: float | None, size: float) -> Difference:
     """That of one value a seed, in percent of `reference`. Scores are about as large as `size`."""
-    values = _without_rounding(values, TINY * size)
-    mean = fmean(values) if values else None
-    lower, upper = interval(values, LEVEL) or (None, None)
-    is_enough = len(values) > 1
-
-    def percent(value: float | None) -> float | None:
-        return None if value is None or not reference else 100 * value / abs(reference)
-
+    values = [0.0 if abs(value) <= TINY * size else value for value in values]
+    if values and max(values) - min(values) <= TINY * size:  # one and the same, but for rounding
+        values = [fmean(values)] * len(values)
+    mean, is_enough = fmean(values) if values else None, len(values) > 1
+    numbers = (mean, *(interval(values, LEVEL) or (None, None)))
+    shares = (None if n is None or not reference else 100 * n / abs(reference) for n in numbers)
     return Difference(
         seeds=len(values),
-        mean=mean,
-        lower=lower,
-        upper=upper,
+        **dict(zip(("mean", "lower", "upper"), numbers, strict=True)),
+        **dict(zip(("percent", "percent_lower", "percent_upper"), shares, strict=True)),
         sd=stdev(values) if is_enough else None,
         chance=round(chance(values), 9) if is_enough else None,
-        percent=percent(mean),
-        percent_lower=percent(lower),
-        percent_upper=percent(upper),
     )
 
 
-def _without_rounding(values: Sequence[float], tiny: float) -> list[float]:
-    """Values that lie no further apart than rounding puts them are one, 0 if that is as near."""
-    kept = [0.0 if abs(value) <= tiny else value for value in values]
-    if kept and max(kept) - min(kept) <= tiny:
-        return [fmean(kept)] * len(kept)
-    return kept
-
-
-def judged_together(differences: Sequence[Difference], rate: float | None) -> list[Difference]:
+def _judged(differences: Sequence[Difference], rate: float | None) -> list[Difference]:
     """With those named that may be believed together; none may before the campaign is over."""
     if rate is None:
         return list(differences)
@@ -175,8 +161,10 @@ def campaign_report(
     """The result as far as it is known. `is_over`: no more is to come, so it may be judged."""
     terms = matrix.terms
     scores = {number: matrix.scores(number) for number in range(len(terms.conditions))}
+    size = max((abs(score) for own in scores.values() for score in own.values()), default=0.0)
     reference, whose = _reference(terms, scores)
-    effects = _effects(terms, scores, reference, rate if is_over else None)
+    judging = rate if is_over else None
+    effects = tuple(_effects(terms, scores, reference, size, judging))
     return CampaignReport(
         name=terms.name,
         measure=measure,
@@ -189,7 +177,7 @@ def campaign_report(
         evaluations=len(matrix.cells),
         unsettled=matrix.unsettled,
         is_over=is_over,
-        rows=_rows(matrix, scores, rate if is_over else None),
+        rows=tuple(_rows(matrix, scores, size, judging)),
         effects=effects,
         detectable_percent=_detectable_percent(effects, reference),
     )
@@ -204,65 +192,44 @@ def _reference(terms: CampaignTerms, scores: Scores) -> tuple[float | None, str]
     return (fmean(means) if means else None), "all conditions"
 
 
-def _effects(
-    terms: CampaignTerms, scores: Scores, reference: float | None, rate: float | None
-) -> tuple[Effect, ...]:
-    known = list(
-        contrasts(terms.factors, usable(cells_of(terms.factors, terms.conditions), scores))
-    )
-    size = _size(scores)
-    found = [difference(list(one.values(scores).values()), reference, size) for one in known]
-    return tuple(
-        Effect(
-            factors=one.factors,
-            levels=one.levels,
-            against=one.against,
-            combinations=one.combinations,
-            averaged=one.averaged,
-            difference=own,
-        )
-        for one, own in zip(known, judged_together(found, rate), strict=True)
-    )
-
-
-def _size(scores: Scores) -> float:
-    return max((abs(score) for own in scores.values() for score in own.values()), default=0.0)
-
-
-def _rows(matrix: Matrix, scores: Scores, rate: float | None) -> tuple[ConditionRow, ...]:
-    conditions, size = matrix.terms.conditions, _size(scores)
-    pairs = [(n, control) for n in scores for control in controls_of(n, conditions)]
-    judged = judged_together([_against(scores[n], scores[c], size) for n, c in pairs], rate)
+def _rows(
+    matrix: Matrix, scores: Scores, size: float, rate: float | None
+) -> Iterator[ConditionRow]:
+    """Each condition, compared with every control; a control with those before it."""
+    conditions = matrix.terms.conditions
+    controls = [number for number, condition in enumerate(conditions) if condition.control]
+    pairs = [
+        (number, control)
+        for number, own in enumerate(conditions)
+        for control in controls
+        if control < number or not own.control
+    ]
+    judged = _judged([_against(scores[n], scores[control], size) for n, control in pairs], rate)
     compared: dict[int, list[Comparison]] = {number: [] for number in scores}
     for (number, control), own in zip(pairs, judged, strict=True):
         compared[number].append(Comparison(control=conditions[control].name, difference=own))
-    return tuple(_row(matrix, number, scores[number], tuple(compared[number])) for number in scores)
+    for number, condition in enumerate(conditions):
+        values = list(scores[number].values())
+        lower, upper = interval(values, LEVEL) or (None, None)
+        yield ConditionRow(
+            name=condition.name,
+            is_control=condition.control,
+            levels=condition.levels,
+            statuses=dict(Counter(cell.status for cell in matrix.rows[number])),
+            scores=tuple(scores[number].get(seed) for seed in matrix.terms.seeds),
+            healthy=len(values),
+            mean=fmean(values) if values else None,
+            sd=stdev(values) if len(values) > 1 else None,
+            lower=lower,
+            upper=upper,
+            comparisons=tuple(compared[number]),
+        )
 
 
 def _against(own: Mapping[int, float], control: Mapping[int, float], size: float) -> Difference:
     seeds = sorted(set(own) & set(control))
     reference = fmean(control[seed] for seed in seeds) if seeds else None
     return difference([own[seed] - control[seed] for seed in seeds], reference, size)
-
-
-def _row(
-    matrix: Matrix, number: int, scores: Mapping[int, float], compared: tuple[Comparison, ...]
-) -> ConditionRow:
-    condition, values = matrix.terms.conditions[number], list(scores.values())
-    lower, upper = interval(values, LEVEL) or (None, None)
-    return ConditionRow(
-        name=condition.name,
-        is_control=condition.control,
-        levels=condition.levels,
-        statuses=dict(Counter(cell.status for cell in matrix.rows[number])),
-        scores=tuple(scores.get(seed) for seed in matrix.terms.seeds),
-        healthy=len(values),
-        mean=fmean(values) if values else None,
-        sd=stdev(values) if len(values) > 1 else None,
-        lower=lower,
-        upper=upper,
-        comparisons=compared,
-    )
 
 
 def telling(interactions: Sequence[Effect], most: int) -> list[Effect]:
@@ -272,9 +239,8 @@ def telling(interactions: Sequence[Effect], most: int) -> list[Effect]:
         own = effect.difference
         return not own.is_found, 1.0 if own.chance is None else own.chance
 
-    ranked = sorted(interactions, key=least_likely)
     count = max(most, sum(e.difference.is_found for e in interactions))
-    kept = {(e.factors, e.levels) for e in ranked[:count]}
+    kept = [(e.factors, e.levels) for e in sorted(interactions, key=least_likely)[:count]]
     return [e for e in interactions if (e.factors, e.levels) in kept]
 
 
@@ -291,28 +257,22 @@ def _detectable_percent(effects: Sequence[Effect], reference: float | None) -> f
     return 100 * detectable(sd, seeds, LEVEL / 2) / abs(reference)
 
 
-# Contrasts of a factorial
+# Effects of a factorial
 
 
-class Contrast(NamedTuple):
-    """Conditions with weights that add up to nothing."""
-
-    factors: tuple[str, ...]  # one, or two that interact
-    levels: tuple[str, ...]  # of each ...
-    against: tuple[str, ...]  # ... and what it is compared with
-    combinations: int  # of the other factors' levels there are
-    averaged: int  # of these, over so many
-    weights: Mapping[int, float]  # by the number of the condition
-
-    def values(self, scores: Scores) -> dict[int, float]:
-        """The contrast by seed, on those on which every condition in it has a score."""
-        if not self.weights:
-            return {}
-        seeds = set.intersection(*(set(scores[number]) for number in self.weights))
-        return {
-            seed: fsum(weight * scores[number][seed] for number, weight in self.weights.items())
-            for seed in sorted(seeds)
-        }
+def _effects(
+    terms: CampaignTerms,
+    scores: Scores,
+    reference: float | None,
+    size: float,
+    rate: float | None,
+) -> Iterator[Effect]:
+    cells = usable(cells_of(terms.factors, terms.conditions), scores)
+    known = list(contrasts(terms.factors, cells))
+    found = [difference(list(one.values(scores).values()), reference, size) for one in known]
+    for one, own in zip(known, _judged(found, rate), strict=True):
+        fields = {name: value for name, value in one._asdict().items() if name != "weights"}
+        yield Effect(**fields, difference=own)
 
 
 def cells_of(
@@ -329,6 +289,39 @@ def cells_of(
             if condition.control is controls and all(name in condition.levels for name in names):
                 found.setdefault(tuple(condition.levels[name] for name in names), number)
     return found if names else {}
+
+
+def usable(cells: Cells, scores: Scores) -> dict[tuple[str, ...], int]:
+    """The cells with a score on half of the seeds at least that the fullest one has.
+
+    A cell that nearly always fails would leave every effect without seeds to be seen on.
+    """
+    most = max((len(scores[number]) for number in cells.values()), default=0)
+    return {
+        levels: number
+        for levels, number in cells.items()
+        if scores[number] and 2 * len(scores[number]) >= most
+    }
+
+
+class Contrast(NamedTuple):
+    """Conditions with weights that add up to nothing; the other fields are as in `Effect`."""
+
+    factors: tuple[str, ...]
+    levels: tuple[str, ...]
+    against: tuple[str, ...]
+    combinations: int
+    averaged: int
+    weights: Mapping[int, float]  # by the number of the condition
+
+    def values(self, scores: Scores) -> dict[int, float]:
+        """The contrast by seed, on those on which every condition in it has a score."""
+        shared = [set(scores[number]) for number in self.weights]
+        seeds = sorted(set.intersection(*shared)) if shared else ()
+        return {
+            seed: fsum(weight * scores[number][seed] for number, weight in self.weights.items())
+            for seed in seeds
+        }
 
 
 def contrasts(factors: Sequence[Factor], cells: Cells) -> Iterator[Contrast]:
@@ -364,43 +357,3 @@ def _contrast(factors: Sequence[Factor], cells: Cells, moved: Mapping[int, str])
         averaged=len(signs),
         weights={number: sign / len(signs) for own in signs for number, sign in own.items()},
     )
-
-
-def usable(cells: Cells, scores: Scores) -> dict[tuple[str, ...], int]:
-    """The cells with a score on half of the seeds at least that the fullest one has.
-
-    A cell that nearly always fails would leave every effect without seeds to be seen on.
-    """
-    most = max((len(scores[number]) for number in cells.values()), default=0)
-    return {
-        levels: number
-        for levels, number in cells.items()
-        if scores[number] and 2 * len(scores[number]) >= most
-    }
-
-
-# Which controls a condition is compared with
-
-
-def controls_of(number: int, conditions: Sequence[Condition]) -> list[int]:
-    """The numbers of the controls that the condition of that number is compared with.
-
-    A control with levels that other conditions share is theirs (`1B_base` of `1B_rank4`, not of
-    `3B_rank4`); every other control is everybody's. Controls are compared with those before them.
-    """
-    own = conditions[number]
-    return [
-        other
-        for other, control in enumerate(conditions)
-        if control.control
-        and other != number
-        and not (own.control and other > number)
-        and (shares(own, control) or not any(shares(c, control) for c in conditions))
-    ]
-
-
-def shares(condition: Condition, control: Condition) -> bool:
-    """Whether the condition, no control itself, has all the levels that the control has."""
-    if condition.control or not control.levels:
-        return False
-    return control.levels.items() <= condition.levels.items()

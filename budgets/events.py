@@ -40,6 +40,9 @@ NoGo = Literal[
     "dead_space", "below_noise", "too_small", "does_not_persist", "pathological", "unstable"
 ]
 
+Facts = dict[str, int | float | str]
+"""What a rule saw beside its observation and its limit, by name: numbers and names, no prose."""
+
 Key = tuple[ComparisonName | None, int, int, int]
 """Names an evaluation: comparison or None, generation, candidate, seed."""
 
@@ -206,12 +209,12 @@ class Fired:
     decision: Literal["pause", "stop"]
     observed: float
     limit: float
-    evidence: str
+    facts: Facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Decided:
-    """What the search amounts to, with its evidence, once it was compared with the baseline."""
+    """What the search amounts to, once it was compared with the baseline."""
 
     kind: Literal["decided"] = "decided"
     grade: Grade
@@ -220,7 +223,6 @@ class Decided:
     point: tuple[float, ...] | None = None  # ... and its place in the unit cube
     gain: float | None = None  # relative to the baseline's score, on fresh seeds
     lower: float | None = None  # bound of it
-    evidence: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
@@ -248,7 +250,6 @@ class Concluded:
     """The run is over."""
 
     kind: Literal["concluded"] = "concluded"
-    reason: str
 
 
 Event = (

@@ -1,12 +1,9 @@
-"""Which runs a run follows, in words."""
+"""Which run a run follows, and what speaks against it, in words."""
 
 from collections.abc import Sequence
 
-from budgets.events import Grade
 from budgets.formatting import counted
 from budgets.plan import Plan, Source
-
-GOES: tuple[Grade, ...] = ("go", "go_persists")
 
 
 def verdict(grade: str) -> str:
@@ -43,3 +40,11 @@ def in_words(source: Source) -> str:
 
 def _more_knobs(names: Sequence[str]) -> str:
     return f"{counted(len(names), 'more knob')}, {', '.join(names)}"
+
+
+def objection(source: Source, rule: str) -> str:
+    """What a rule has against following that run: `go`, or `unproven_knobs`."""
+    if rule == "go":
+        return f"phase 2 follows a Go, and {source.run_id} {verdict(source.grade)}"
+    names = ", ".join(source.unproven)
+    return f"no finished check has shown that these knobs move the score: {names}"

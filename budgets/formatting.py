@@ -133,16 +133,6 @@ def precise_duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if 0 < seconds < 9.95 else duration(seconds)
 
 
-def against(need: float, free: float, unit: str) -> tuple[str, str]:
-    """What is needed and what is free, told apart: `18 s of device time`, `3.6 s`."""
-    if unit not in ("hours", "device-hours"):
-        return f"{need:.4g} {unit}", f"{free:.4g} {unit}"
-    words = [precise_duration(3600 * hours) for hours in (need, free)]
-    if words[0] == words[1]:
-        words = [f"{3600 * hours:.6g} s" for hours in (need, free)]
-    return words[0] + " of device time" * (unit == "device-hours"), words[1]
-
-
 def about(seconds: float) -> str:
     """`under a second`, `2 s`, `8 min 16 s`: for who wants to know what it costs."""
     return "under a second" if 0 < seconds < 1 else duration(seconds)

@@ -4,7 +4,7 @@ A record is one line, `{"seq":0,"at":"...","elapsed_ms":0,"event":{...},"h":"<32
 is the SHA-256 of the previous record's `h` followed by this line's bytes before `,"h"`. Appending
 is one `write` and one `fsync`, so a crash leaves a chain of whole records and, at most, one torn
 line at its end. Torn bytes are set aside, never deleted; damage anywhere else is refused with its
-exact place. Any error of the disk while appending ends the process. See docs/ledger.md.
+exact place. Any error of the disk while appending ends the process. See docs/reference.md.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ import orjson
 from pydantic import ValidationError
 
 from budgets.events import SCHEMA, Event, Opened, Planned, fields, parse
-from budgets.formatting import command, in_bytes, move_command
+from budgets.formatting import command, move_command
 from budgets.storage import DISK, Storage, read_plain, unused, write_all, write_aside
 
 LEDGER, HEAD, LOCK = "ledger.jsonl", "head.json", "ledger.lock"
@@ -432,16 +432,9 @@ class Ledger:
             storage.sync(self._file)
         self.repairs = tuple(repairs)
 
-    def full_disk(self) -> str:
-        """Why the free space allows no further evaluation; empty when it does."""
-        free = self._storage.free_bytes(self.path.parent)
-        if free >= LEAST_FREE_BYTES:
-            return ""
-        return (
-            f"the run's disk is full ({in_bytes(free)} free, "
-            f"{in_bytes(LEAST_FREE_BYTES)} needed to start an evaluation); make room and repeat "
-            "the command"
-        )
+    def free_bytes(self) -> int:
+        """Room on the run's disk; below LEAST_FREE_BYTES no evaluation may start."""
+        return self._storage.free_bytes(self.path.parent)
 
     def seal(self, event: Event) -> Record:
         """The record that `append` would write now. Nothing is written yet."""

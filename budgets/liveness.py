@@ -8,7 +8,6 @@ move the score, a share `alive_level` at most is expected to be chance.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 from statistics import fmean, stdev
 from typing import Literal
@@ -20,7 +19,6 @@ from budgets.stats import chance, count_needed, discoveries, paired, two_sided_l
 
 End = Literal["low", "high"]
 KnobVerdict = Literal["alive", "dead", "unproven", "unstable"]
-Centre = Literal["baseline", "recommendation"]
 
 MOST_SEEDS = 1000
 """No check is advised to use more."""
@@ -38,11 +36,6 @@ class EndEffect(Frozen):
     same: bool  # every seed gave the baseline's score
     chance: float  # probability of so large a |t| if the end did nothing
     moves: bool = False  # too much for chance, all ends of the check considered
-
-    @property
-    def evaluations(self) -> int:
-        """How many have ended, whichever way."""
-        return sum(self.statuses.values())
 
 
 class KnobFinding(Frozen):
@@ -66,12 +59,10 @@ class Liveness(Frozen):
 
     seeds: int
     baseline: float  # its mean score over the check's seeds
-    noise: float  # sd of the baseline's score from seed to seed, the unit of `in_noise`
-    noise_from: Literal["calibration", "check"]  # whose seeds
+    noise: float  # sd of the baseline's score from seed to seed, calibrated if it was
     t_limit: float  # |t| above it moves the score, where all seeds are healthy
     knobs: tuple[KnobFinding, ...]
     pending: tuple[str, ...]  # knobs without all their evaluations yet
-    centre: Centre = "baseline"  # what `baseline` is the mean score of
 
     @property
     def unstable_ends(self) -> tuple[str, ...]:
@@ -85,26 +76,18 @@ class Liveness(Frozen):
         return tuple(f.knob for f in self.knobs if f.verdict == verdict)
 
 
-def centre_of(plan: Plan) -> Centre:
-    """What a check compares with: its candidate 0."""
-    return "baseline" if plan.parent is None else "recommendation"
+def moved(generation: Batch, candidate: int) -> tuple[int, End] | None:
+    """Which knob (by its place in the space) the candidate has where; None: it is the baseline.
 
-
-def moved(plan: Plan, generation: Batch, candidate: int) -> tuple[int, End] | None:
-    """Which knob (by its place in the space) the candidate has where; None: as candidate 0 has it.
-
-    Raises ValueError unless it differs from candidate 0 in one coordinate, which around the
-    baseline is 0 or 1.
+    Raises ValueError unless it differs from candidate 0 in one coordinate, which is 0 or 1.
     """
-    centre, point = generation.points[0], generation.points[candidate]
-    places = [i for i, (c, u) in enumerate(zip(centre, point, strict=True)) if u != c]
+    baseline, point = generation.points[0], generation.points[candidate]
+    places = [i for i, (b, u) in enumerate(zip(baseline, point, strict=True)) if u != b]
     if not places:
         return None
-    what = centre_of(plan)
-    if len(places) > 1 or (what == "baseline" and point[places[0]] not in (0.0, 1.0)):
-        where = "at an end" if what == "baseline" else "moved"
-        raise ValueError(f"candidate {candidate} is not the {what} with one knob {where}")
-    return places[0], "low" if point[places[0]] < centre[places[0]] else "high"
+    if len(places) > 1 or point[places[0]] not in (0.0, 1.0):
+        raise ValueError(f"candidate {candidate} is not the baseline with one knob at an end")
+    return places[0], "high" if point[places[0]] else "low"
 
 
 def label(plan: Plan, generation: Batch, candidate: int) -> str:
@@ -112,22 +95,12 @@ def label(plan: Plan, generation: Batch, candidate: int) -> str:
     condition."""
     if plan.campaign is not None:
         return plan.campaign.conditions[candidate].name
-    place = moved(plan, generation, candidate)
-    return centre_of(plan) if place is None else f"{_name(plan, place[0])} {place[1]}"
+    place = moved(generation, candidate)
+    return "baseline" if place is None else f"{_name(plan, place[0])} {place[1]}"
 
 
 def _name(plan: Plan, place: int) -> str:
     return str(plan.space["knobs"][place]["name"])
-
-
-@dataclass(frozen=True, slots=True)
-class _Yardstick:
-    """What an end's scores are compared with."""
-
-    baseline: dict[int, float]  # score by seed
-    noise: float
-    noise_from: Literal["calibration", "check"]
-    same_score: float
 
 
 def liveness(state: RunState) -> Liveness | None:
@@ -135,67 +108,45 @@ def liveness(state: RunState) -> Liveness | None:
     plan = state.plan
     if plan.phase != "check" or plan.proxy is not None or not state.generations:
         return None
-    generation = state.generations[0]
-    yardstick = _yardstick(plan, generation)
-    if yardstick is None:
+    batch, rules = state.generations[0], plan.thresholds
+    seeds, baseline = len(batch.seeds[0]), batch.scores_by_seed(0)
+    if len(baseline) < seeds:
         return None
-    rate, tried = plan.thresholds.alive_level, len(generation.points) - 1
-    measured = [
-        _effect(plan, generation, candidate, yardstick) for candidate in range(1, tried + 1)
-    ]
-    believed = discoveries([effect.chance for _, effect in measured], rate)
-    level, next_level = (rate * min(max(k, 1), tried) / tried for k in (believed, believed + 1))
+    calibrated = None if plan.calibration is None else plan.calibration.sd_score
+    noise = stdev(baseline.values()) if calibrated is None else calibrated
+    tried = len(batch.points) - 1
+    measured = [_effect(batch, n, noise, rules.same_score) for n in range(1, tried + 1)]
+    believed = discoveries([effect.chance for _, effect in measured], rules.alive_level)
+    # the level of those believed, and of one more
+    level, next_level = (
+        rules.alive_level * min(max(k, 1), tried) / tried for k in (believed, believed + 1)
+    )
     ends: dict[int, list[EndEffect]] = {}
     for place, effect in measured:
         moves = {"moves": believed > 0 and effect.chance <= level}
         ends.setdefault(place, []).append(effect.model_copy(update=moves))
-    pending = [i for i in ends if any(e.evaluations < len(generation.seeds[0]) for e in ends[i])]
+    pending = [i for i, own in ends.items() if any(sum(e.statuses.values()) < seeds for e in own)]
     found = [_finding(_name(plan, i), ends[i], next_level) for i in ends if i not in pending]
-    limit = two_sided_limit(level, len(generation.seeds[0]) - 1)
     return Liveness(
-        seeds=len(generation.seeds[0]),
-        baseline=fmean(yardstick.baseline.values()),
-        noise=yardstick.noise,
-        noise_from=yardstick.noise_from,
-        t_limit=round(limit, 6),  # the last bits are the C library's
+        seeds=seeds,
+        baseline=fmean(baseline.values()),
+        noise=noise,
+        t_limit=round(two_sided_limit(level, seeds - 1), 6),  # the last bits are the C library's
         knobs=tuple(sorted(found, key=lambda finding: -finding.size)),
         pending=tuple(_name(plan, i) for i in pending),
-        centre=centre_of(plan),
     )
 
 
-def _yardstick(plan: Plan, generation: Batch) -> _Yardstick | None:
-    """None while the baseline lacks a healthy score on any seed."""
-    baseline = _scores(generation, 0)
-    if len(baseline) < len(generation.seeds[0]):
-        return None
-    calibrated = plan.calibration.sd_score if plan.calibration else None
-    return _Yardstick(
-        baseline=baseline,
-        noise=stdev(baseline.values()) if calibrated is None else calibrated,
-        noise_from="check" if calibrated is None else "calibration",
-        same_score=plan.thresholds.same_score,
-    )
-
-
-def _scores(generation: Batch, candidate: int) -> dict[int, float]:
-    """Healthy scores by seed."""
-    results = ((seed, generation.result(candidate, seed)) for seed in generation.seeds[0])
-    return {s: r.score for s, r in results if r is not None and r.score is not None}
-
-
-def _effect(
-    plan: Plan, generation: Batch, candidate: int, yardstick: _Yardstick
-) -> tuple[int, EndEffect]:
+def _effect(batch: Batch, candidate: int, noise: float, same_score: float) -> tuple[int, EndEffect]:
     """Which knob, by its place in the space, and what this end of it does."""
-    moving = moved(plan, generation, candidate)
-    assert moving is not None, "only candidate 0 is the centre"
+    moving = moved(batch, candidate)
+    assert moving is not None, "only candidate 0 is the baseline"
     place, end = moving
-    results = [generation.result(candidate, seed) for seed in generation.seeds[0]]
-    baseline, scores = yardstick.baseline, _scores(generation, candidate)
+    baseline, scores = batch.scores_by_seed(0), batch.scores_by_seed(candidate)
+    results = [batch.result(candidate, seed) for seed in batch.seeds[0]]
     differences = {seed: score - baseline[seed] for seed, score in scores.items()}
-    same = len(scores) == len(generation.seeds[0]) and all(
-        abs(d) <= yardstick.same_score * abs(baseline[seed]) for seed, d in differences.items()
+    same = len(scores) == len(results) and all(
+        abs(d) <= same_score * abs(baseline[seed]) for seed, d in differences.items()
     )
     mean, error, t = paired(list(differences.values()))
     return place, EndEffect(
@@ -203,7 +154,7 @@ def _effect(
         statuses=dict(Counter(str(r.status) for r in results if r is not None)),
         difference=mean,
         standard_error=error,
-        in_noise=mean / yardstick.noise if mean is not None and yardstick.noise else None,
+        in_noise=mean / noise if mean is not None and noise else None,
         t=t,
         same=same,
         chance=1.0 if same else round(chance(list(differences.values())), 9),
@@ -211,13 +162,15 @@ def _effect(
 
 
 def _finding(knob: str, ends: Sequence[EndEffect], level: float) -> KnobFinding:
-    verdict = _verdict(ends)
+    verdict, better, needed = _verdict(ends), None, None
+    if verdict == "alive":
+        better = _better(ends)
+    elif verdict == "unproven":  # seeds on which the larger effect would be significant
+        larger = max((end for end in ends if not end.same), key=lambda end: abs(end.t or 0.0))
+        healthy = larger.statuses[Status.OK]
+        needed = count_needed(larger.t or 0.0, healthy, level, MOST_SEEDS)
     return KnobFinding(
-        knob=knob,
-        verdict=verdict,
-        better=_better(ends) if verdict == "alive" else None,
-        ends=tuple(ends),
-        seeds_needed=_seeds_needed(ends, level) if verdict == "unproven" else None,
+        knob=knob, verdict=verdict, better=better, ends=tuple(ends), seeds_needed=needed
     )
 
 
@@ -235,9 +188,3 @@ def _better(ends: Sequence[EndEffect]) -> Literal["low", "high", "neither"]:
     if all(difference > 0 and end.moves for difference, end in measured):
         return "neither"
     return min(measured, key=lambda pair: pair[0])[1].end
-
-
-def _seeds_needed(ends: Sequence[EndEffect], level: float) -> int | None:
-    """On which the larger effect of an unproven knob would be significant."""
-    larger = max((end for end in ends if not end.same), key=lambda end: abs(end.t or 0.0))
-    return count_needed(larger.t or 0.0, larger.statuses[Status.OK], level, MOST_SEEDS)

@@ -1,20 +1,19 @@
-"""Rules that pause or stop a run, and the table of all limits.
+"""Rules that pause or stop a run, and what follows from them for it.
 
-Each rule is a pure function of the state that returns a `Reading`, whether it fires or not.
-`budgets.rules` says what follows for the run. The numbers are in `budgets.plan.Thresholds`.
+Each rule is a pure function of the state that returns a `Reading`, whether it fires or not: numbers
+and names alone, which `orchestrator.look.words` puts in words. Limits are in `plan.Thresholds`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 from statistics import fmean, median
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
-from budgets.events import Fired, Settled, Status
-from budgets.following import GOES, verdict
-from budgets.formatting import against, counted, listed, precise_duration
-from budgets.plan import Source, Thresholds
+from budgets.events import Facts, Fired, Settled, Status
+from budgets.ledger import LEAST_FREE_BYTES
+from budgets.plan import Source
 from budgets.proxy import seconds
 from budgets.schedule import (
     ENDS_THE_SEARCH,
@@ -27,123 +26,27 @@ from budgets.schedule import (
 )
 from budgets.state import Batch, RunState
 
+DECISIONS: dict[str, Literal["pause", "stop"]] = {
+    "go": "pause",
+    "unproven_knobs": "pause",
+    "crash_rate": "pause",
+    "sustained_nan": "pause",
+    "too_few_healthy": "pause",
+    "runaway_time": "pause",
+    "baseline_failed": "pause",
+    "setup_failed": "pause",
+    "infrastructure": "pause",
+    "storage": "pause",
+    "patience": "stop",
+    "budget": "stop",
+}
+"""What each rule leads to, as the ledger and `--override` know it."""
 
-class Rule(NamedTuple):
-    """A row of the table."""
-
-    name: str
-    about: str  # what it looks at
-    decision: Literal["pause", "stop", "no go", "finding"]
-    thresholds: tuple[str, ...] = ()  # that it compares with
-    overridable: bool = False
-
-    def limits(self, thresholds: Thresholds) -> dict[str, Any]:
-        """The thresholds that it compares with, by name."""
-        return {name: getattr(thresholds, name) for name in self.thresholds}
-
-
-_ROWS = (
-    Rule("go", "whether the run that a phase 2 follows said Go, 1 or 0", "pause", (), True),
-    Rule(
-        "unproven_knobs",
-        "new knobs of a phase 2 that no finished check has shown to move the score",
-        "pause", (), True,
-    ),
-    Rule(
-        "crash_rate",
-        "failed evaluations, of all that the generation will have; neither lost ones, nor NaNs "
-        "that are extreme or that sustained_nan counts",
-        "pause", ("crash_rate_pause", "crash_count_pause"), True,
-    ),
-    Rule(
-        "sustained_nan",
-        "NaN evaluations of candidates that are not extreme, of all that the generation will "
-        "have; or one in each of several generations running",
-        "pause",
-        ("nan_rate_pause", "nan_count_pause", "nan_generations_pause", "edge", "far"), True,
-    ),
-    Rule(
-        "too_few_healthy",
-        "healthy candidates of a closed generation, against half of P, which CMA-ES recombines",
-        "pause", (), True,
-    ),
-    Rule(
-        "runaway_time",
-        "median time of a closed generation's healthy evaluations, times the calibrated one; CPU "
-        "seconds on a CPU",
-        "pause", ("time_drift_pause", "time_drift_floor_seconds"), True,
-    ),
-    Rule("baseline_failed", "failed evaluations of a check's baseline", "pause"),
-    Rule(
-        "setup_failed",
-        "evaluations of this session which found that nothing can be evaluated: data or a program "
-        "missing, sources changed, a budget too small",
-        "pause",
-    ),
-    Rule(
-        "infrastructure",
-        "how often this session lost one evaluation with its worker or node",
-        "pause", ("attempts_per_session",),
-    ),
-    Rule("storage", "free disk space for results, when an evaluation is to start", "pause"),
-    Rule(
-        "patience",
-        "by how much the mean healthy score got better over the last generations, of the "
-        "baseline's",
-        "stop", ("patience_generations", "patience_improve"), True,
-    ),
-    Rule(
-        "budget",
-        "what the next generation or evaluation needs, against what the caps leave free",
-        "stop",
-    ),
-    Rule(
-        "stability",
-        "share of evaluations that failed, over the last generations",
-        "no go", ("go_crash_rate", "go_generations"),
-    ),
-    Rule(
-        "signal",
-        "the winner's gain over the baseline, paired on fresh seeds, and its lower bound",
-        "no go", ("go_gain", "go_seeds", "go_level"),
-    ),
-    Rule(
-        "persistence",
-        "gain of the distribution's mean over the last third of generations, on fresh seeds",
-        "no go",
-    ),
-    Rule(
-        "sanity",
-        "share of the winner's runs that failed, exploded or were unstable",
-        "no go", ("go_pathological",),
-    ),
-    Rule(
-        "rung",
-        "share of the gain that is kept with more FLOPs, and its lower bound there",
-        "no go", ("persist_share", "go_level"),
-    ),
-    Rule(
-        "flat",
-        "no gain is shown; where candidates differ by no more than chance, the knobs do nothing",
-        "no go", ("go_gain", "dead_spread", "dead_freedom"),
-    ),
-    Rule(
-        "seed_luck",
-        "the best score's apparent gain, against the most that fresh seeds and noise allow",
-        "no go", ("go_gain", "go_level"),
-    ),
-    Rule(
-        "alive",
-        "a check's knobs: scores that count as equal, and the share of finds that may be luck",
-        "finding", ("same_score", "alive_level"),
-    ),
-)  # fmt: skip
-
-TABLE = {rule.name: rule for rule in _ROWS}
-"""Every rule, in the order in which they are shown."""
-
-RULES = tuple(rule.name for rule in _ROWS if rule.decision in ("pause", "stop"))
-"""Rules that pause or stop a run, as the ledger and `--override` know them."""
+OVERRIDABLE = (
+    *("go", "unproven_knobs", "crash_rate", "sustained_nan"),
+    *("too_few_healthy", "runaway_time", "patience"),
+)
+"""Rules that a person may let the run pass; what the others ask for has another way on."""
 
 BEFORE_THE_RUN = ("go", "unproven_knobs")
 """Rules that a person may override before the run that they hold up has begun."""
@@ -155,22 +58,24 @@ class Reading:
 
     rule: str
     generation: int
-    observed: float | None  # None: there is nothing to observe yet
-    limit: float | None  # None: the rule is off
-    evidence: str
+    observed: float | None = None  # None: there is nothing to observe yet
+    limit: float | None = None  # None: the rule is off
     fires: bool = False
-    flag: str = ""  # of the cap that is in the way
+    facts: Facts = field(default_factory=dict)  # what else it saw
 
     @property
     def decision(self) -> Literal["pause", "stop"]:
         """What follows when it fires."""
-        decision = TABLE[self.rule].decision
-        assert decision in ("pause", "stop"), f"{self.rule} holds no run up"
-        return decision
+        return DECISIONS[self.rule]
 
     @property
     def overridable(self) -> bool:
-        return TABLE[self.rule].overridable
+        return self.rule in OVERRIDABLE
+
+    @property
+    def flag(self) -> str:
+        """The option that sets the cap in the way; empty where there is none."""
+        return str(self.facts.get("flag", ""))
 
     def fired(self) -> Fired:
         """As it goes on record once it fires."""
@@ -182,7 +87,7 @@ class Reading:
             decision=self.decision,
             observed=self.observed,
             limit=self.limit,
-            evidence=self.evidence,
+            facts=self.facts,
         )
 
 
@@ -191,26 +96,15 @@ def place_of(state: RunState, batch: Batch) -> int:
     return batch.number if batch.comparison is None else state.begun
 
 
-def name_of(batch: Batch) -> str:
-    """`generation 3`, `the winner`."""
-    return f"generation {batch.number}" if batch.comparison is None else f"the {batch.comparison}"
-
-
 # A phase 2 and the run that it follows
 
 
 def follows_a_go(source: Source) -> Iterator[Reading]:
     """What speaks for or against a run that follows `source`."""
-    is_go = source.grade in GOES
-    said = f"{source.run_id} {verdict(source.grade)}"
-    why = said if is_go else f"phase 2 follows a Go, and {said}"
-    yield Reading("go", 0, float(is_go), 1.0, why, fires=not is_go)
+    is_go = source.grade in ("go", "go_persists")
+    yield Reading("go", 0, float(is_go), 1.0, fires=not is_go)
     if source.added:
-        unproven, why = len(source.unproven), "each new knob was shown to move the score"
-        if unproven:
-            names = ", ".join(source.unproven)
-            why = f"no finished check has shown that these knobs move the score: {names}"
-        yield Reading("unproven_knobs", 0, unproven, 0, why, fires=unproven > 0)
+        yield Reading("unproven_knobs", 0, len(source.unproven), 0, fires=bool(source.unproven))
 
 
 # Failures and losses
@@ -223,28 +117,14 @@ def crash_rate(state: RunState, generation: Batch) -> Reading:
     status and do not count. Nor do NaNs of extreme candidates, or those that `sustained_nan` fires
     for.
     """
-    limits, number, failed = state.plan.thresholds, generation.number, generation.failed
-    nans = [one for one in failed if one.status is Status.NAN]
-    if nans:
-        others = [] if sustained_nan(state, generation).fires else _unexplained(state, generation)
+    limits, failed = state.plan.thresholds, generation.failed
+    if any(one.status is Status.NAN for one in failed):
+        others = [] if sustained_nan(state, generation).fires else unexplained(state, generation)
         failed = [one for one in failed if one.status is not Status.NAN or one in others]
-    said, rate = _share(generation, len(failed))
-    evidence = (
-        f"{said} failed ({rate:.1%}; limit {limits.crash_rate_pause:.0%} and "
-        f"{limits.crash_count_pause} evaluations)"
-    )
-    if causes := sorted({f"{one.status} ({one.cause})" for one in failed}):
-        evidence += f": {'; '.join(causes[:3])}"
-    if spared := len(generation.failed) - len(failed):
-        evidence += f"; {spared} more that are NaN do not count here"
-    fires = rate > limits.crash_rate_pause and len(failed) >= limits.crash_count_pause
-    return Reading("crash_rate", number, rate, limits.crash_rate_pause, evidence, fires)
-
-
-def _share(generation: Batch, count: int) -> tuple[str, float]:
-    """So many of all evaluations that the generation will have: `2 of 8 evaluations of ...`."""
-    planned = generation.planned
-    return f"{count} of {planned} evaluations of generation {generation.number}", count / planned
+    rate, limit = len(failed) / generation.planned, limits.crash_rate_pause
+    fires = rate > limit and len(failed) >= limits.crash_count_pause
+    facts: Facts = {"failed": len(failed), "spared": len(generation.failed) - len(failed)}
+    return Reading("crash_rate", generation.number, rate, limit, fires, facts)
 
 
 def sustained_nan(state: RunState, generation: Batch) -> Reading:
@@ -252,28 +132,17 @@ def sustained_nan(state: RunState, generation: Batch) -> Reading:
 
     Generations before one that an override let through do not count among those running.
     """
-    limits, number = state.plan.thresholds, generation.number
-    nans = _unexplained(state, generation)
-    said, rate = _share(generation, len(nans))
-    running = _generations_with_nan(state, generation)
-    candidates = listed(dict.fromkeys(str(one.candidate) for one in nans), 4)
-    evidence = (
-        f"{said} are NaN where no extreme point explains it ({rate:.1%}; limit "
-        f"{limits.nan_rate_pause:.0%} and {limits.nan_count_pause} evaluations)"
-        f"{f': candidates {candidates}' if nans else ''}; in {running} generations running (limit "
-        f"{limits.nan_generations_pause})"
-    )
-    if rate > limits.nan_rate_pause and len(nans) >= limits.nan_count_pause:
-        if state.plan.search is None:
-            evidence = f"{said} are NaN: the baseline has no score to compare with"
-        return Reading("sustained_nan", number, rate, limits.nan_rate_pause, evidence, fires=True)
-    if running >= limits.nan_generations_pause:
-        limit = limits.nan_generations_pause
-        return Reading("sustained_nan", number, running, limit, evidence, fires=True)
-    return Reading("sustained_nan", number, rate, limits.nan_rate_pause, evidence)
+    limits, count = state.plan.thresholds, len(unexplained(state, generation))
+    rate, running = count / generation.planned, _generations_with_nan(state, generation)
+    observed, limit = rate, limits.nan_rate_pause
+    fires = rate > limit and count >= limits.nan_count_pause
+    if not fires and running >= limits.nan_generations_pause:
+        observed, limit, fires = running, limits.nan_generations_pause, True
+    facts: Facts = {"nans": count, "running": running}
+    return Reading("sustained_nan", generation.number, observed, limit, fires, facts)
 
 
-def _unexplained(state: RunState, generation: Batch) -> list[Settled]:
+def unexplained(state: RunState, generation: Batch) -> list[Settled]:
     """NaN results of candidates that are not extreme."""
     nans = (one for one in generation.failed if one.status is Status.NAN)
     return [one for one in nans if not _is_extreme(state, generation, one.candidate)]
@@ -312,7 +181,7 @@ def _generations_with_nan(state: RunState, generation: Batch) -> int:
     first = max(first, generation.number + 1 - state.plan.thresholds.nan_generations_pause)
     numbers = range(generation.number, first - 1, -1)
     for count, number in enumerate(numbers):
-        if not _unexplained(state, state.generation(number)):
+        if not unexplained(state, state.generation(number)):
             return count
     return len(numbers)
 
@@ -323,14 +192,9 @@ def too_few_healthy(generation: Batch) -> Reading:
     The search learns little from such a generation: an override tells it all the same, failed
     candidates behind the healthy ones.
     """
-    needed = len(generation.points) // 2
-    healthy = len(generation.healthy)
-    evidence = (
-        f"{healthy} of {len(generation.points)} candidates of generation {generation.number} are "
-        f"healthy, the search needs {needed}"
-    )
+    healthy, needed = len(generation.healthy), len(generation.points) // 2
     fires = generation.closed and healthy < needed
-    return Reading("too_few_healthy", generation.number, healthy, needed, evidence, fires)
+    return Reading("too_few_healthy", generation.number, healthy, needed, fires)
 
 
 def baseline_failed(generation: Batch) -> Reading:
@@ -338,15 +202,8 @@ def baseline_failed(generation: Batch) -> Reading:
 
     No override: the same evaluation would fail again, and it is paid for.
     """
-    failed = [one for one in generation.failed if one.candidate == 0]
-    evidence = "the baseline has not failed"
-    if failed:
-        evidence = (
-            f"the baseline failed on seed {failed[0].seed}: {failed[0].status} "
-            f"({failed[0].cause}). Mend it, then check on other seeds (evaluation.seed)"
-        )
-    number, fires = generation.number, bool(failed)
-    return Reading("baseline_failed", number, len(failed), 0, evidence, fires)
+    count = sum(one.candidate == 0 for one in generation.failed)
+    return Reading("baseline_failed", generation.number, count, 0, fires=count > 0)
 
 
 def setup_failed(state: RunState) -> Reading:
@@ -356,15 +213,10 @@ def setup_failed(state: RunState) -> Reading:
     """
     end = state.setup_failed
     if end is None:
-        evidence = "no evaluation of this session found that nothing can be evaluated"
-        return Reading("setup_failed", state.begun, 0, 0, evidence)
+        return Reading("setup_failed", state.begun, 0, 0)
     batch = state.batch(end)
-    evidence = (
-        f"nothing can be evaluated, as candidate {end.candidate}, seed {end.seed} of "
-        f"{name_of(batch)} found: {end.cause.rstrip('.')}. Mend it and repeat the command: the "
-        "evaluation is pending again"
-    )
-    return Reading("setup_failed", place_of(state, batch), 1, 0, evidence, fires=True)
+    facts = _evaluation(batch, end.candidate, end.seed)
+    return Reading("setup_failed", place_of(state, batch), 1, 0, fires=True, facts=facts)
 
 
 def infrastructure(state: RunState, batch: Batch) -> Reading:
@@ -372,20 +224,19 @@ def infrastructure(state: RunState, batch: Batch) -> Reading:
     limit, number = state.plan.thresholds.attempts_per_session, place_of(state, batch)
     most, key = max(((count, key) for key, count in batch.losses.items()), default=(0, (0, 0)))
     if most < limit:
-        evidence = f"no pending evaluation of {name_of(batch)} was lost {limit} times"
-        return Reading("infrastructure", number, most, limit, evidence)
-    ends = [one.settled for one in batch.attempts[key] if one.settled is not None]
-    evidence = (
-        f"candidate {key[0]}, seed {key[1]} of {name_of(batch)} was lost {most} times "
-        f"({ends[-1].cause}). See to the machines, then resume: lost again it counts as its "
-        "candidate's failure"
-    )
-    return Reading("infrastructure", number, most, limit, evidence, fires=True)
+        return Reading("infrastructure", number, most, limit)
+    facts = _evaluation(batch, *key)
+    return Reading("infrastructure", number, most, limit, fires=True, facts=facts)
 
 
-def disk_full(generation: int, why: str) -> Reading:
+def _evaluation(batch: Batch, candidate: int, seed: int) -> Facts:
+    """Which evaluation is meant; its generation is the reading's, unless it is a comparison's."""
+    return {"comparison": batch.comparison or "", "candidate": candidate, "seed": seed}
+
+
+def disk_full(generation: int, free_bytes: int) -> Reading:
     """The pause of a disk without room for further results."""
-    return Reading("storage", generation, 0, 0, why, fires=True)
+    return Reading("storage", generation, free_bytes, LEAST_FREE_BYTES, fires=True)
 
 
 # Time and progress
@@ -398,26 +249,18 @@ def runaway_time(state: RunState, generation: Batch) -> Reading:
     """
     calibration, limits = state.plan.calibration, state.plan.thresholds
     limit, number = limits.time_drift_pause, generation.number
-    if calibration is None:
-        return Reading("runaway_time", number, None, limit, "there is no calibrated time")
+    nothing = Reading("runaway_time", number, None, limit)
+    if calibration is None or not generation.closed:
+        return nothing
     on_cpu = state.plan.devices.kind == "cpu" and calibration.median_cpu_seconds is not None
     calibrated = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
-    expected = calibrated or 0.0
-    if expected < limits.time_drift_floor_seconds or not expected:
-        evidence = f"an evaluation takes {expected:.3g} s: too short to judge"
-        return Reading("runaway_time", number, None, limit, evidence)
     healthy = seconds(generation, cpu=on_cpu)
-    if not healthy or not generation.closed:
-        evidence = f"generation {number} is not closed, or nothing of it is healthy"
-        return Reading("runaway_time", number, None, limit, evidence)
-    observed = median(healthy)
-    drift = observed / expected
-    evidence = (
-        f"the median evaluation of generation {number} took {observed:.1f} "
-        f"{'CPU ' if on_cpu else ''}seconds, {drift:.1f} times the expected {expected:.1f} "
-        f"(limit {limit:g})"
-    )
-    return Reading("runaway_time", number, drift, limit, evidence, fires=drift > limit)
+    if not calibrated or calibrated < limits.time_drift_floor_seconds or not healthy:
+        return nothing
+    taken = median(healthy)
+    facts: Facts = {"seconds": taken, "expected": calibrated, "of": "CPU" if on_cpu else "wall"}
+    drift = taken / calibrated
+    return Reading("runaway_time", number, drift, limit, drift > limit, facts)
 
 
 def patience(state: RunState) -> Reading:
@@ -434,26 +277,22 @@ def patience(state: RunState) -> Reading:
     limits, number = state.plan.thresholds, max(len(state.completed) - 1, 0)
     count, limit = limits.patience_generations, limits.patience_improve
     if count is None:
-        return Reading("patience", number, None, None, "no patience is set")
+        return Reading("patience", number)
     alike = [g for g in state.completed if g.healthy]
     means = [fmean(generation.healthy) for generation in alike]
     if len(means) <= count:
-        evidence = f"{len(means)} generations can be compared, it takes more than {count}"
-        return Reading("patience", number, None, limit, evidence)
+        return Reading("patience", number, None, limit)
     calibration = state.plan.calibration
     baseline = None if calibration is None else calibration.mean_score
     before, after = median(means[-2 * count : -count]), median(means[-count:])
     gain = (before - after) / (abs(means[0] if baseline is None else baseline) or 1.0)
-    evidence = (
-        f"the mean score got {gain:.3%} better over {counted(count, 'generation')}, to "
-        f"{after:.5g} from {before:.5g} (medians over generations; limit {limit:.3%})"
-    )
     goes_on = state.current is None and state.finished < state.plan.resolved.generations
     passed = [o.generation for o in state.overridden if o.rule == "patience"]
     # that of the latest generation is waived by whoever judges it
     waits = any(alike[-count].number <= n < len(state.completed) - 1 for n in passed)
     fires = gain <= limit and goes_on and not waits
-    return Reading("patience", number, gain, limit, evidence, fires)
+    facts: Facts = {"generations": count, "before": before, "after": after}
+    return Reading("patience", number, gain, limit, fires, facts)
 
 
 # What they mean for the run
@@ -467,28 +306,23 @@ class Ruling:
 
     decision: Decision
     triggers: tuple[Reading, ...] = ()
-    reason: str = ""
 
 
 def judge(state: RunState) -> Ruling:
     """What the recorded facts allow next. The same ledger always gets the same ruling."""
     if state.concluded is not None:
-        return Ruling("done", (), state.concluded.reason)
+        return Ruling("done")
     firing = list(_firing(state))
     for decision in ("pause", "stop"):
         if fired := tuple(one for one in firing if one.decision == decision):
-            return Ruling(decision, fired, "; ".join(one.evidence for one in fired))
-    if next_action(state) != "over":
-        return Ruling("continue")
-    reason = f"all {state.accounts.evaluations} planned evaluations are settled"
-    return Ruling("done", (), reason if state.decided is None else state.decided.evidence)
+            return Ruling(decision, fired)
+    return Ruling("done" if next_action(state) == "over" else "continue")
 
 
 def ruling_of(state: RunState) -> Ruling:
     """How the run stands: what only ends its search does not end it."""
     ruling = judge(state)
-    goes_on = only_ends_the_search(state, ruling)
-    return Ruling("continue", (), ruling.reason) if goes_on else ruling
+    return Ruling("continue") if only_ends_the_search(state, ruling) else ruling
 
 
 def only_ends_the_search(state: RunState, ruling: Ruling) -> bool:
@@ -549,9 +383,7 @@ def _of_the_run(state: RunState) -> list[Reading]:
 
 def budget(state: RunState) -> Reading:
     """What comes next does not fit under a cap: a generation, or an evaluation of it."""
-    why = "what comes next is expected to fit under every cap"
-    fits = Reading("budget", state.begun, None, None, why)
-    return unaffordable(state) or _out_of_budget(state) or fits
+    return unaffordable(state) or _out_of_budget(state) or Reading("budget", state.begun)
 
 
 def unaffordable(state: RunState) -> Reading | None:
@@ -579,13 +411,8 @@ def unaffordable(state: RunState) -> Reading | None:
     )
     for unit, need, free, flag in checks:
         if free is not None and need > free:
-            needs, left = against(need, max(free, 0.0), unit)
-            beside = f" and the verdict's {verdict.evaluations}" * (verdict.evaluations > 0)
-            evidence = (
-                f"generation {state.begun} is expected to need {needs} (its {count} "
-                f"evaluations{beside}, the last with its whole limit), {left} are free ({flag})"
-            )
-            return Reading("budget", state.begun, need, free, evidence, fires=True, flag=flag)
+            facts: Facts = {"flag": flag, "unit": unit, "verdict": verdict.evaluations}
+            return Reading("budget", state.begun, need, free, fires=True, facts=facts)
     return None
 
 
@@ -616,10 +443,13 @@ def refusal_of(
 
 def refused(state: RunState, batch: Batch, refusal: Refusal) -> Reading:
     """The stop that a refused reservation amounts to."""
-    evidence = f"{name_of(batch)} cannot be finished: {refusal}"
+    facts: Facts = {
+        "flag": refusal.flag,
+        "unit": refusal.unit,
+        "currency": refusal.currency,
+        "comparison": batch.comparison or "",
+    }
     if batch.comparison is None and (verdict := left_for_the_verdict(state)).evaluations:
-        left = precise_duration(3600 * verdict.device_hours)
-        evidence += f", when {left} of device time are left to the verdict"
-    flag = refusal.flag if refusal.flag.startswith("--") else ""
+        facts["verdict_device_hours"] = verdict.device_hours
     place, needed, free = place_of(state, batch), refusal.needed, refusal.free
-    return Reading("budget", place, needed, free, evidence, fires=True, flag=flag)
+    return Reading("budget", place, needed, free, fires=True, facts=facts)

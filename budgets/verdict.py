@@ -1,4 +1,4 @@
-"""What a search amounts to: Go, Go that persists, or a No-Go with a name; and on what evidence.
+"""What a search amounts to: Go, Go that persists, or a No-Go with a name. Numbers alone.
 
 The finalists are the search distribution's mean, its average over the last generations, and the
 luckiest candidates. They are compared on the picking seeds; the best of them alone goes on to seeds
@@ -12,11 +12,10 @@ from typing import Literal, TypeVar
 
 from budgets.calibration import best_exceeded, best_of_noise
 from budgets.calibration import noise as calibrated_noise
-from budgets.events import Decided, Fired, GenerationTold, Grade, NoGo
-from budgets.formatting import percent
+from budgets.events import Decided, Facts, Fired, GenerationTold, Grade, NoGo, Settled
 from budgets.plan import Configuration, Frozen
 from budgets.state import Batch, RunState
-from budgets.stats import Gain, better, gain, total, unexplained
+from budgets.stats import Gain, gain, total, unexplained
 
 # Who is compared on fresh seeds, and who wins there
 
@@ -25,12 +24,6 @@ Item = TypeVar("Item")
 
 BASELINE, INCUMBENT = "baseline", "incumbent"
 AVERAGE, MEAN, LUCKIEST = "average", "mean", "luckiest"
-
-IN_WORDS = {
-    AVERAGE: "the mean of the search distribution, averaged over its last third of generations",
-    MEAN: "the mean of the search distribution at the end",
-    LUCKIEST: "one of the luckiest candidates of the search",
-}
 
 
 def average(state: RunState) -> Point | None:
@@ -359,69 +352,29 @@ class Condition(Frozen):
     rule: Rule
     met: bool
     observed: float | None
-    limit: float | None
-    evidence: str
+    limit: float
 
 
 def signal(state: RunState) -> Condition:
     """The gain on fresh seeds is as large as asked for, and more than chance."""
     limits, found = state.plan.thresholds, winner_gain(state)
-    asked = (
-        f"(a Go needs {percent(limits.go_gain)} or more, that bound above 0, and "
-        f"{limits.go_seeds} seeds or more)"
-    )
-    if found is None or found.mean is None:
-        why = f"{_no_gain(found)} {asked}"
-        return _condition("signal", None, limits.go_gain, why, met=False)
-    enough = found.pairs >= limits.go_seeds
-    met = enough and found.mean >= limits.go_gain and found.is_shown
-    said = f"{gain_in_words(state, found)} {asked}"
-    return _condition("signal", found.mean, limits.go_gain, said, met=met)
-
-
-def gain_in_words(state: RunState, found: Gain) -> str:
-    """What the winner is shown to gain, or why that is not known: without what a Go needs."""
-    if found.mean is None:
-        return _no_gain(found)
-    said = (
-        f"on {_fresh(state, found.pairs)} the search's winner is {better(found.mean)} than the "
-        "baseline"
-    )
-    if found.sd == 0:
-        return f"{said} on each of them"
-    if found.lower is None:
-        return said
-    sure = "at least" if found.lower >= 0 else "at worst"
-    return f"{said}, with {percent(1 - found.level)} confidence {sure} {better(found.lower)}"
-
-
-def _fresh(state: RunState, count: int) -> str:
-    """`8 fresh seeds`, `4 of 8 fresh seeds`."""
-    planned = 0 if state.plan.confirmation is None else state.plan.confirmation.seeds
-    return f"{count} fresh seeds" if count == planned else f"{count} of {planned} fresh seeds"
-
-
-def _no_gain(found: Gain | None) -> str:
-    if found is None:
-        return "the winner has not been compared with the baseline on fresh seeds"
-    if found.pairs:
-        return "a gain is a share of the baseline's score, and that is 0"
-    return "there is no fresh seed on which both the winner and the baseline have a score"
+    mean = None if found is None else found.mean
+    met = found is not None and mean is not None and mean >= limits.go_gain and found.is_shown
+    met = met and found is not None and found.pairs >= limits.go_seeds
+    return Condition(rule="signal", met=met, observed=mean, limit=limits.go_gain)
 
 
 def stability(state: RunState) -> Condition:
     """Few evaluations of the last generations failed by themselves."""
-    limits = state.plan.thresholds
-    last = state.completed[-limits.go_generations :]
-    results = [r for g in last for r in g.results()]
-    failed = sum(len(g.failed) for g in last)
-    rate = failed / len(results) if results else 1.0
-    where = "generation" if len(last) == 1 else f"{len(last)} generations"
-    why = (
-        f"{failed} of {len(results)} evaluations of the last {where} failed ({rate:.1%}; a Go "
-        f"needs less than {percent(limits.go_crash_rate)})"
-    )
-    return _condition("stability", rate, limits.go_crash_rate, why, met=rate < limits.go_crash_rate)
+    limit, last = state.plan.thresholds.go_crash_rate, judged_for_stability(state)
+    count, failed = sum(g.settled for g in last), sum(len(g.failed) for g in last)
+    rate = failed / count if count else 1.0
+    return Condition(rule="stability", met=rate < limit, observed=rate, limit=limit)
+
+
+def judged_for_stability(state: RunState) -> list[Batch]:
+    """The last generations."""
+    return state.completed[-state.plan.thresholds.go_generations :]
 
 
 def persistence(state: RunState) -> Condition:
@@ -429,40 +382,31 @@ def persistence(state: RunState) -> Condition:
 
     Judged by the mean of its distribution over the last third of the generations, paired on fresh
     seeds. The candidates' own scores cannot tell: generations do not share their seeds, and
-    candidates that spread around a good mean are worse than it.
+    candidates that spread around a good mean are worse than it. Nor can fewer than two generations.
     """
     found = average_gain(state)
-    if len(state.completed) < 2:
-        why = "fewer than two generations say nothing of what persists"
-        return _condition("persistence", None, 0.0, why, met=False)
-    if found is None or found.mean is None:
-        why = "the mean of the search's distribution could not be compared with the baseline"
-        return _condition("persistence", None, 0.0, why, met=False)
-    why = (
-        f"the mean of the search's distribution over its last third of generations is "
-        f"{better(found.mean)} than the baseline on {found.pairs} fresh seeds (a Go needs more "
-        "than 0: the gain is the search's, not one lucky candidate's)"
-    )
-    return _condition("persistence", found.mean, 0.0, why, met=found.mean > 0)
+    mean = None if found is None or len(state.completed) < 2 else found.mean
+    met = mean is not None and mean > 0
+    return Condition(rule="persistence", met=met, observed=mean, limit=0.0)
 
 
 def sanity(state: RunState) -> Condition:
     """The winner's own training runs are sound: they end, do not explode and are not unstable."""
-    limits, batch = state.plan.thresholds, state.comparison("winner")
-    results = [] if batch is None else [r for r in batch.results() if r.candidate == 0]
-    sick = [
-        r
-        for r in results
-        if r.score is None or r.metrics.get("exploding") or r.metrics.get("unstable")
-    ]
-    share = len(sick) / len(results) if results else 1.0
-    why = (
-        f"{len(sick)} of the winner's {len(results)} runs on fresh seeds failed, exploded or were "
-        f"unstable (a Go allows {percent(limits.go_pathological)})"
-    )
-    return _condition(
-        "sanity", share, limits.go_pathological, why, met=share <= limits.go_pathological
-    )
+    limit, results = state.plan.thresholds.go_pathological, winner_results(state)
+    share = sum(map(is_sick, results)) / len(results) if results else 1.0
+    return Condition(rule="sanity", met=share <= limit, observed=share, limit=limit)
+
+
+def winner_results(state: RunState) -> list[Settled]:
+    """The winner's evaluations on seeds nobody was picked on."""
+    batch = state.comparison("winner")
+    return [] if batch is None else [r for r in batch.results() if r.candidate == 0]
+
+
+def is_sick(result: Settled) -> bool:
+    """Whether a run failed, exploded or was unstable."""
+    metrics = result.metrics
+    return result.score is None or bool(metrics.get("exploding") or metrics.get("unstable"))
 
 
 def rung(state: RunState) -> Condition | None:
@@ -474,33 +418,14 @@ def rung(state: RunState) -> Condition | None:
     confirmation, batch = state.plan.confirmation, state.comparison("rung")
     if found is None or at_budget is None or confirmation is None or confirmation.rung is None:
         return None
-    asked, where = state.plan.thresholds.persist_share, f"with {confirmation.rung.variant.label}"
-    kept = found.mean / at_budget.mean if found.mean is not None and at_budget.mean else None
-    if found.mean is None and batch is not None and not batch.scores_by_seed(1):
-        kept, said = 0.0, "the winner fails on every seed"
-    elif found.mean is None or kept is None:
-        said = "the gain could not be measured: the baseline has no score there"
-    else:
-        held = percent(kept, 3) if kept > 0 else "nothing"
-        seeds = "1 seed" if found.pairs == 1 else f"{found.pairs} seeds"
-        said = (
-            f"the winner is {better(found.mean)} than the baseline on {seeds}: {held} of the gain "
-            "is kept"
-        )
+    limit, kept = state.plan.thresholds.persist_share, None
+    if found.mean is not None and at_budget.mean:
+        kept = found.mean / at_budget.mean
+    elif found.mean is None and batch is not None and not batch.scores_by_seed(1):
+        kept = 0.0
     enough = found.pairs >= min(2, confirmation.rung.seeds)  # one that is left is a glimpse
-    met = enough and kept is not None and kept >= asked
-    if met and found.lower is not None:
-        sure = percent(1 - found.level)
-        said += f", with {sure} confidence a gain of {100 * found.lower:+.3g}% or more"
-    why = f"{where} {said} (to persist, {percent(asked)} or more must be, above chance)"
-    met = met and found.is_shown
-    return _condition("rung", kept, asked, why, met=met)
-
-
-def _condition(
-    rule: Rule, observed: float | None, limit: float, evidence: str, *, met: bool
-) -> Condition:
-    return Condition(rule=rule, met=met, observed=observed, limit=limit, evidence=evidence)
+    met = enough and kept is not None and kept >= limit and found.is_shown
+    return Condition(rule="rung", met=met, observed=kept, limit=limit)
 
 
 def conditions(state: RunState) -> tuple[Condition, ...]:
@@ -525,16 +450,27 @@ def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
     """The decision, and the stop rules that speak with it. All that was planned is settled."""
     best, measured = winner(state), winner_gain(state)
     if best is None or measured is None:
-        evidence = "every finalist failed on every fresh seed, so nothing was found"
-        return (), Decided(grade="no_go", no_go="pathological", evidence=evidence)
+        return (), Decided(grade="no_go", no_go="pathological")
     found = {condition.rule: condition for condition in conditions(state)}
-    if not found["signal"].met:
-        return _without_signal(state, measured, found)
-    grade, no_go = _grade(found)
-    missing = [c for c in found.values() if not c.met and c.rule != "rung"]
-    said = missing or [found[rule] for rule in ("signal", "rung") if rule in found]
-    recommended = best if no_go is None else None
-    return (), _decided(grade, no_go, measured, "; ".join(c.evidence for c in said), recommended)
+    fired: tuple[Fired, ...] = ()
+    if found["signal"].met:
+        grade, no_go = _grade(found)
+    elif measured.mean is None or measured.pairs < state.plan.thresholds.go_seeds:
+        grade, no_go = "no_go", _too_few(state, measured, found)
+    elif measured.is_shown:
+        grade, no_go = "no_go", "too_small"
+    else:
+        grade, no_go = "no_go", "dead_space" if _is_dead(state) else "below_noise"
+        fired = (_stop(state, measured, measured.mean),)
+    is_go = grade != "no_go"  # whatever else won may have won by luck
+    return fired, Decided(
+        grade=grade,
+        no_go=no_go,
+        configuration=best.name if is_go else "",
+        point=best.point if is_go else None,
+        gain=measured.mean,
+        lower=measured.lower,
+    )
 
 
 _NAMES: dict[Rule, NoGo] = {
@@ -557,88 +493,42 @@ def _grade(found: dict[Rule, Condition]) -> tuple[Grade, NoGo | None]:
     return "go", None
 
 
-def _without_signal(
-    state: RunState, measured: Gain, found: dict[Rule, Condition]
-) -> tuple[tuple[Fired, ...], Decided]:
-    """Why there is no Go: too few pairs, too little, knobs that do nothing, or only luck."""
-    limits, evidence = state.plan.thresholds, found["signal"].evidence
-    if measured.mean is None or measured.pairs < limits.go_seeds:
-        return (), _too_few(state, measured, found)
-    if measured.is_shown:
-        return (), _decided("no_go", "too_small", measured, evidence)
-    seen, by_chance = spread(state), noise(state)
-    if spread_freedom(state) < limits.dead_freedom:  # too few candidates to say so
-        seen = None
-    if seen is not None and by_chance is not None and seen <= limits.dead_spread * by_chance:
-        evidence += (
-            f"; candidates of one generation differ by no more than chance (sd {seen:.3g}, by "
-            f"chance alone {by_chance:.3g}): the knobs hardly move the score"
-        )
-        decided = _decided("no_go", "dead_space", measured, evidence)
-    else:
-        decided = _decided("no_go", "below_noise", measured, evidence)
-    return (_stop(state, measured, measured.mean),), decided
-
-
-def _too_few(state: RunState, measured: Gain, found: dict[Rule, Condition]) -> Decided:
+def _too_few(state: RunState, measured: Gain, found: dict[Rule, Condition]) -> NoGo:
     """Nothing can be said of a gain: runs failed, or too few seeds were planned."""
-    batch, said = state.comparison("winner"), [found["signal"].evidence]
-    assert batch is not None
-    planned, baseline = batch.seeds[0], baseline_scores(state)
-    no_go: NoGo = "below_noise"
     if not found["sanity"].met:
-        no_go = "pathological"
-        said.append(found["sanity"].evidence)
-    elif measured.pairs < min(state.plan.thresholds.go_seeds, len(planned)):
-        no_go = "unstable"
-        failed = sum(seed not in baseline for seed in planned)
-        said.append(f"the baseline failed on {failed} of {len(planned)}")
-    return _decided("no_go", no_go, measured, "; ".join(said))
+        return "pathological"
+    if measured.pairs < min(state.plan.thresholds.go_seeds, len(winner_seeds(state))):
+        return "unstable"
+    return "below_noise"
 
 
-def _decided(
-    grade: Grade,
-    no_go: NoGo | None,
-    measured: Gain,
-    evidence: str,
-    best: Configuration | None = None,
-) -> Decided:
-    """With a recommendation after a Go only: whatever else won may have won by luck."""
-    return Decided(
-        grade=grade,
-        no_go=no_go,
-        configuration="" if best is None else best.name,
-        point=None if best is None else best.point,
-        gain=measured.mean,
-        lower=measured.lower,
-        evidence=evidence,
-    )
+def winner_seeds(state: RunState) -> tuple[int, ...]:
+    """Those that the winner is compared with the baseline on."""
+    batch = state.comparison("winner")
+    return () if batch is None else batch.seeds[0]
+
+
+def _is_dead(state: RunState) -> bool:
+    """Whether candidates differ by no more than chance, as far as enough of them can say so."""
+    limits, seen, by_chance = state.plan.thresholds, spread(state), noise(state)
+    if seen is None or by_chance is None or spread_freedom(state) < limits.dead_freedom:
+        return False
+    return seen <= limits.dead_spread * by_chance
 
 
 def _stop(state: RunState, measured: Gain, real: float) -> Fired:
     """Seed luck, where the best score promised more than fresh seeds and noise allow; or flat."""
     asked, seemed, chance = state.plan.thresholds.go_gain, promise(state), luck(state, LUCKY)
     most = max(asked, measured.upper or 0.0, chance or 0.0)
-    if seemed is None or seemed < most:
-        rule, observed, limit = "flat", real, asked
-        evidence = (
-            f"after {state.accounts.evaluations} evaluations nothing is shown to be better than "
-            f"the baseline: on fresh seeds the winner is {better(real)}"
-        )
-    else:
-        rule, observed, limit = "seed_luck", seemed, most
-        evidence = (
-            f"the search's best score seemed {better(seemed)} than the baseline; on fresh seeds "
-            f"the winner is {better(real)}, or {better(measured.upper or 0.0)} at most: what "
-            "seemed more was luck of the seed"
-        )
+    is_luck = seemed is not None and seemed >= most
+    facts: Facts = {"gain": real, "upper": measured.upper or 0.0}
     return Fired(
-        rule=rule,
+        rule="seed_luck" if is_luck else "flat",
         generation=state.begun - 1,
         decision="stop",
-        observed=observed,
-        limit=limit,
-        evidence=evidence,
+        observed=real if seemed is None or not is_luck else seemed,
+        limit=most if is_luck else asked,
+        facts=facts if is_luck else {"evaluations": state.accounts.evaluations},
     )
 
 

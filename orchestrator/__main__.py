@@ -7,7 +7,7 @@ if __name__ == "__main__":
     if not sys.flags.safe_path:  # an `objectives.py` in somebody's folder is not ours
         sys.path[0] = str(Path(__file__).resolve().parents[1])
     try:
-        from orchestrator.cli.entry import main
+        from orchestrator.cli.app import main
     except KeyboardInterrupt:  # before anything was begun
         sys.exit(130)
     except ModuleNotFoundError as error:

@@ -1,26 +1,26 @@
-"""What a search recommends: its forms, its evidence, and a longer training that confirms it."""
+"""What a search recommends: its forms, how far it is confirmed, and one longer training of it."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from budgets.formatting import command, percent, shell_word
+from budgets.formatting import command, shell_word
 from budgets.plan import CampaignTerms, Condition, Plan
+from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant
 from objectives.space import Knob
 from orchestrator.config import RUNG_FACTOR, Config, to_toml
-from orchestrator.look import text
-from orchestrator.look.document import best_document
+from orchestrator.look.answer import answer
+from orchestrator.look.document import best_document, plain_values
 from orchestrator.look.run import Run
 from orchestrator.matrix.campaign import CONTROL, DEFAULT
 from orchestrator.plan.resolve import RUN_ID, check_run_id, found_as, short_hash
 from orchestrator.plan.seeds import training_seeds
-from orchestrator.records.recommended import Best, Evidence, Point, cautions
-from orchestrator.records.recorded import space_of, spec_of
+from orchestrator.records.objective import Point, best_point, space_of, spec_of
 
 LONGEST_NAME = 36
 """Characters of the search's name in its training's, where both do not fit."""
@@ -117,82 +117,90 @@ def _value(knob: Knob, unit: float) -> KnobValue:
     return KnobValue(knob.name, value, baseline, moved)
 
 
-def as_dict(
-    best: Best, directory: Path, recommended: Configuration, candidate: Configuration
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Best:
+    """What a search has come to."""
+
+    run: Run
+    candidate: Point  # the best there is, recommended or not
+
+    @property
+    def standing(self) -> Literal["confirmed", "unconfirmed", "no_go"]:
+        """A Go confirms; after a No-Go the baseline is recommended; else nobody has compared."""
+        if (decided := self.run.state.decided) is None:
+            return "unconfirmed"
+        return "no_go" if decided.grade == "no_go" else "confirmed"
+
+    @property
+    def recommended(self) -> Point:
+        return self.run.space.baseline if self.standing == "no_go" else self.candidate
+
+
+def best_of(state: RunState, directory: Path) -> Best:
+    """Raises ValueError on a run that searched nothing, or has learned nothing yet."""
+    plan = state.plan
+    if plan.search is None:
+        raise ValueError(
+            f"{plan.run_id} is a {plan.phase} run: expected a search, which has something to "
+            "recommend"
+        )
+    if (candidate := best_point(state, compared=True)) is None:
+        raise ValueError(
+            f"{plan.run_id} recommends nothing yet: none of its {plan.resolved.generations} "
+            "generations is told. Repeat the command that began it to go on"
+        )
+    return Best(Run(state, datetime.now(UTC), directory), candidate)
+
+
+def headline(best: Best) -> str:
+    """What a reader must know first."""
+    said = answer(best.run)
+    return f"{said.title}: {said.sentence}"
+
+
+def as_dict(best: Best, recommended: Configuration, candidate: Configuration) -> dict[str, Any]:
     """The whole of it; `recommendation` is as in `best.json`, so `search.known` takes this too."""
-    plan, evidence = best.state.plan, best.evidence
+    run, plan = best.run, best.run.plan
     return {
         "run_id": plan.run_id,
-        "directory": str(directory),
+        "directory": str(run.directory),
         "phase": plan.phase,
         "tier": plan.tier,
         "objective": recommended.objective,
         "standing": best.standing,
-        "headline": best.headline,
+        "answer": plain_values(answer(run)),
         "recommended": {
             "is": "baseline" if best.standing == "no_go" else "candidate",
             **recommended.as_dict(),
         },
         "candidate": candidate.as_dict(),
-        "evidence": None if evidence is None else _evidence_dict(evidence),
         "why_not": recommended.why,
-        "cautions": cautions(best.state),
-        **best_document(Run(best.state, datetime.now(UTC), directory)),
+        "cautions": run.cautions,
+        **best_document(run),
     }
 
 
-def _evidence_dict(evidence: Evidence) -> dict[str, Any]:
-    """The gain as a share of the baseline's score, and in the score's own unit."""
-    rung = evidence.rung
-    return {
-        "seeds": evidence.gain.pairs,
-        "confidence": 1 - evidence.gain.level,  # of each bound
-        "gain": _bounds(evidence, 1.0),
-        "gain_in_score": _bounds(evidence, _scale(evidence)),
-        "score": evidence.score,
-        "baseline_score": evidence.baseline_score,
-        "rung": rung
-        and {
-            "label": evidence.rung_label,
-            "seeds": rung.pairs,
-            "mean": rung.mean,
-            "lower": rung.lower,
-            "upper": rung.upper,
-        },
-    }
-
-
-def _scale(evidence: Evidence) -> float | None:
-    """What a gain is a share of."""
-    return None if evidence.baseline_score is None else abs(evidence.baseline_score)
-
-
-def _bounds(evidence: Evidence, scale: float | None) -> dict[str, float | None]:
-    own = {name: getattr(evidence.gain, name) for name in ("mean", "lower", "upper")}
-    return {n: None if v is None or scale is None else v * scale for n, v in own.items()}
-
-
-def to_lines(best: Best, directory: Path, candidate: Configuration) -> Iterator[str]:
+def to_lines(best: Best, candidate: Configuration) -> Iterator[str]:
     """A page of a terminal at most, what is not confirmed first."""
-    plan, is_no_go = best.state.plan, best.standing == "no_go"
-    yield best.headline
-    yield from (f"But: {said}" for said in cautions(best.state))
-    yield f"{plan.run_id}, {plan.phase}{f', tier {plan.tier}' if plan.tier else ''}: {directory}"
+    run, plan, is_no_go = best.run, best.run.plan, best.standing == "no_go"
+    assert run.directory is not None, "it was read from there"
+    yield headline(best)
+    parts = answer(run).parts
+    yield from (f"{name}: {parts[name]}" for name in ("But", "Found", "How sure") if name in parts)
+    tier = f", tier {plan.tier}" if plan.tier else ""
+    yield f"{plan.run_id}, {plan.phase}{tier}: {run.directory}"
     title = {
         "confirmed": "Recommended:",
         "unconfirmed": "What the search stands for:",
         "no_go": "The best candidate of the search, which is not recommended:",
     }[best.standing]
     yield from ("", title, "", *_table(candidate), "")
-    yield from _evidence_lines(best.evidence)
     if candidate.why:
         yield f"No arguments or settings: {candidate.why}."
     elif candidate.arguments:
         of_what = "Its arguments, though not recommended: " if is_no_go else "As arguments: "
         yield f"{of_what}{candidate.flags()}"
-    run = found_as(directory, plan)
-    own = command("best", run) + (" --anyway" if is_no_go else "")
+    own = command("best", found_as(run.directory, plan)) + (" --anyway" if is_no_go else "")
     forms = ["--json"]
     forms += ["--toml"] if candidate.training is not None else []
     forms += ["--flags"] if candidate.arguments else []
@@ -208,22 +216,6 @@ def _table(candidate: Configuration) -> Iterator[str]:
         yield f"  {name:{widths[0]}}  {value:>{widths[1]}}  {baseline:>{widths[2]}}  {far}"
 
 
-def _evidence_lines(evidence: Evidence | None) -> Iterator[str]:
-    if evidence is None:
-        return
-    yield f"Gain over the baseline on fresh seeds: {text.interval(evidence.gain)}."
-    absolute = _bounds(evidence, _scale(evidence))
-    mean, lower, upper = absolute.values()
-    if evidence.score is not None and mean is not None:
-        span = "" if lower is None or upper is None else f" ({lower:.4g} to {upper:.4g})"
-        own, baseline = evidence.score, evidence.baseline_score
-        yield f"Score {own:.5g} against {baseline:.5g}: lower by {mean:.4g}{span}."
-    if evidence.gain.lower is not None:
-        yield f"Each bound holds with {percent(1 - evidence.gain.level)} confidence."
-    if evidence.rung is not None:
-        yield f"With {evidence.rung_label}: {text.interval(evidence.rung)}."
-
-
 # One longer training of it
 
 
@@ -232,7 +224,7 @@ def training_of(best: Best, config: Config, times: float | None, seeds: int) -> 
 
     Its name has a hash of the point: a search that has gone on since is trained as another run.
     """
-    objective, run_id = config.tuned, best.state.plan.run_id
+    objective, state = config.tuned, best.run.state
     variant = longer(objective, times)
     name = "candidate" if best.standing == "no_go" else "recommended"
     conditions = (
@@ -240,9 +232,9 @@ def training_of(best: Best, config: Config, times: float | None, seeds: int) -> 
         _condition(objective, variant, f"{DEFAULT}{CONTROL}"),
     )
     return CampaignTerms(
-        name=training_name(run_id, variant.length, best.candidate),
+        name=training_name(state.plan.run_id, variant.length, best.candidate),
         conditions=conditions,
-        seeds=training_seeds(best.state, seeds),
+        seeds=training_seeds(state, seeds),
     )
 
 

@@ -42,14 +42,13 @@ from objectives.settings import (
     unknown,
 )
 from orchestrator.capacity import Backpressure as Controller
+from orchestrator.records.runs import RUNS_DIR
 
 Values = dict[str, Any]
 """By dotted key, `search.tier`; a key above all tables has no dot."""
 
 Flags = Mapping[str, tuple[Any, str]]
 """Values by dotted key, each with the name of its flag."""
-
-RUNS_DIR = "artifacts/cmaes"
 
 VERDICT_SEEDS = 8
 """Fresh, paired: a gain of 1.5 sd of the paired differences is then shown 8 times of 10."""
@@ -111,7 +110,7 @@ class Search(Table):
     seeds_per_candidate: Annotated[int, Field(ge=1, le=MOST_SEEDS)] | None = key(
         None, "Seeds of each candidate; default: the tier's."
     )
-    known: str | None = key(None, "TOML or JSON with knobs to evaluate first.")
+    known: str | None = key(None, "JSON with knobs to evaluate first.")
     follows: str | None = key(None, "The phase 1 whose Go it follows.", "-", "RUN", alias="from")
     variant: VariantName | None = key(None, "3 seeds each, or more knobs on one.", "-")
     proxy: float | None = key(None, "Evaluate with this share of the FLOPs.", gt=0, lt=1)
@@ -259,13 +258,11 @@ class Layers:
 
         A plan of these words finds the same calibration.
         """
-        placed = (
-            "runs_dir",
-            *(f"backend.{name}" for name in ("executor", "address", "device", "workers")),
-        )
-        said = [self.flags[k] for k in ("preset", "profile", "objective") if k in self.flags]
-        said += [(assignment, "--set") for assignment in self.assignments]
-        said += [self.flags[k] for k in (*placed, *also) if k in self.flags]
+        names = ("objective", "runs_dir", "backend.executor", "backend.device", "backend.workers")
+        said = [(assignment, "--set") for assignment in self.assignments]
+        said += [self.flags[key] for key in (*names, *also) if key in self.flags]
+        others = ("preset", "profile", "backend.address")  # flags of a search alone
+        said += [(assign(k, self.flags[k][0])[1], "--set") for k in others if k in self.flags]
         words = tuple(word for value, flag in said for word in (flag, str(value)))
         return words if self.file is None else (str(self.file), *words)
 

@@ -36,10 +36,10 @@ from orchestrator.config import Budget, Config, invalid, resolve, to_toml
 from orchestrator.matrix.campaign import campaign_name, runs_of, terms_of
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.phase2 import foreseen
-from orchestrator.plan.resolve import parse_hours, run_name, search_plan, window_of
-from orchestrator.plan.times import Times, calibrations_on
+from orchestrator.plan.resolve import family_of, parse_hours, run_name, search_plan, window_of
+from orchestrator.plan.times import Times, newest_calibration
 from orchestrator.records.manifest import MANIFEST, ManifestRun, manifest_of_runs
-from orchestrator.records.recorded import find_run
+from orchestrator.records.runs import find_run
 
 TEMPLATES = Path(__file__).parent / "slurm_templates"
 SUBMIT = "submit_all.sh"
@@ -401,13 +401,13 @@ def _estimate(config: Config, devices: Devices) -> Estimate | None:
     nobody knows yet where the jobs will run.
     """
     root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
-    found = calibrations_on(root, config.tuned, devices.kind) if assumed is None else []
+    found = newest_calibration(root, family_of(config.tuned, devices.kind))
     if assumed is not None:
         known = Calibration(assumed_seconds=assumed)
         source = f"assumed, {assumed:g} s ({config.source('evaluation.assume_eval_seconds')})"
-    elif found:
-        known, there = measure(found[0].state), found[0].state.plan.devices
-        source = f"measured by {found[0].directory.name} on {there.count} x {there.name}"
+    elif found is not None:
+        known, there = measure(found.state), found.state.plan.devices
+        source = f"measured by {found.directory.name} on {there.count} x {there.name}"
     else:
         return None
     if config.campaign is not None:

@@ -22,13 +22,13 @@ from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.files import cache_directory
-from orchestrator.cli import entry as command_line
+from orchestrator.cli import app as command_line
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.checks import knob_check
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import Searching
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.run.session import Session, system_clock
 from tests.asking import config_for
 from tests.ledgers import state_of, wait_for_records

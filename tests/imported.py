@@ -6,7 +6,7 @@ from typing import Any
 
 HEAVY = {"torch", "ray", "cma", "numpy", "scipy", "jinja2", "matplotlib", "http.server"}
 
-MAIN = "from orchestrator.cli.entry import main; main()"
+MAIN = "from orchestrator.cli.app import main; main()"
 
 
 def imported_by(code: str, *words: str, **options: Any) -> set[str]:

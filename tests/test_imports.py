@@ -18,7 +18,7 @@ NANOCHAT = (
         "import objectives.nanochat.data",
         "import orchestrator.cli.train",
         NANOCHAT,
-        "import orchestrator.cli.entry",
+        "import orchestrator.cli.app",
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(code: str) -> None:

@@ -37,7 +37,7 @@ from orchestrator.execution.watch import CappedLog
 from orchestrator.look.page import page_of
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
-from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.runs import Result, load_state
 from orchestrator.run.attempts import attempt_id
 from orchestrator.run.session import system_clock
 from orchestrator.verify import verify

@@ -150,7 +150,7 @@ class NanochatConfig(BaseModel):
 Range = tuple[str, Kind, float, float]  # name, scale, ends in x-space
 
 # Even at the ends of their ranges tau_c, prime_rate and rec_rate move the score by less than one
-# evaluation's noise: docs/objective.md has the figures.
+# evaluation's noise: docs/objectives.md has the figures.
 SYNAPTIC: tuple[Range, ...] = (
     ("tau_c", "linear", 0.70, 0.99),
     ("alpha_c", "linear", 0.10, 1.00),

@@ -1,5 +1,6 @@
 """`plan`: what would be spent, and what it could tell, without spending it."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -8,25 +9,78 @@ from typer import Context, Option
 
 from budgets.formatting import plain, printable
 from budgets.plan import Devices
-from orchestrator.cli.options import FILE, FOLLOWING, SEARCH, Json, Request, requested, taking
+from orchestrator.cli import flags
+from orchestrator.cli.flags import overrides_of, requested
+from orchestrator.cli.options import Json, Reason
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import Config
-from orchestrator.execution.engine import devices_of
-from orchestrator.plan.phase2 import followed, foreseen
 from orchestrator.plan.resolve import slots_of
 
 
-def devices_for(config: Config, count: int | None) -> Devices:
+def plan(
+    context: Context,
+    file: flags.File = None,
+    count: Annotated[
+        int | None,
+        Option("--devices", metavar="N", min=1, help="On so many of these devices."),
+    ] = None,
+    verbose: Annotated[bool, Option("--verbose", help="And what it rests on.")] = False,
+    fit: Annotated[bool, Option("--fit", help="What fits into --window.")] = False,
+    tier: flags.Tier = None,
+    run_id: flags.RunId = None,
+    seed: flags.Seed = None,
+    follows: flags.From = None,
+    variant: flags.Variant = None,
+    objective: flags.Objective = None,
+    preset: flags.Preset = None,
+    profile: flags.Profile = None,
+    settings: flags.Settings = None,
+    runs_dir: flags.RunsDir = None,
+    track: flags.Track = None,
+    override: flags.Override = None,
+    reason: Reason = "",
+    max_evals: flags.MaxEvals = None,
+    max_device_hours: flags.MaxDeviceHours = None,
+    max_hours: flags.MaxHours = None,
+    max_cost: flags.MaxCost = None,
+    window: flags.Window = None,
+    executor: flags.Executor = None,
+    address: flags.Address = None,
+    device: flags.Device = None,
+    workers: flags.Workers = None,
+    assume_eval_seconds: flags.EvalSeconds = None,
+    as_json: Json = False,
+) -> None:
+    """What a search or a campaign would cost, and could tell; all tiers without --tier.
+
+    Writes nothing.
+    """
+    config = requested(context, file, settings)
+    overrides_of(override, reason)  # those of the search itself would be refused now
+    if config.campaign is not None:
+        if fit or count is not None:
+            raise ValueError("--fit, --devices: of a search, and the file has a campaign")
+        _plan_campaign(config, as_json=as_json)
+    elif fit:
+        _fit(config, _devices(config, count), as_json=as_json)
+    else:
+        _plan_search(config, _devices(config, count), as_json=as_json, in_full=verbose)
+
+
+def _devices(config: Config, count: int | None) -> Devices:
     """This machine's devices, or so many of their kind."""
+    from orchestrator.execution.engine import devices_of
+
     devices = devices_of(slots_of(config))
     return devices if count is None else devices.model_copy(update={"count": count})
 
 
-def plan_phase(config: Config, count: int | None, *, as_json: bool, in_full: bool) -> None:
-    """Print what would be spent. Touches nothing."""
+def _plan_search(config: Config, devices: Devices, *, as_json: bool, in_full: bool) -> None:
+    """Print what would be spent."""
     from orchestrator.plan.page import page_of, page_text
+    from orchestrator.plan.phase2 import followed
 
-    warnings, devices = [*config.tuned.preflight()], devices_for(config, count)
+    warnings = [*config.tuned.preflight()]
     earlier = followed(Path(config.runs_dir), config, devices.kind)
     if earlier is not None:
         warnings += earlier.objections.values()
@@ -36,42 +90,36 @@ def plan_phase(config: Config, count: int | None, *, as_json: bool, in_full: boo
         print_json({**page.as_dict(), "warnings": warnings})
         return
     print_markdown(page_text(page, in_full=in_full))
+    _warn(warnings)
+
+
+def _plan_campaign(config: Config, *, as_json: bool) -> None:
+    """Print what the campaign of a file would take."""
+    from orchestrator.matrix.campaign import campaign_name
+    from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
+
+    warnings = config.tuned.preflight()
+    document, lines = campaign_plan(config, datetime.now(UTC))
+    if as_json:
+        print_json({**runs_document(config), **document})
+        return
+    title = f"# Campaign {plain(campaign_name(config))} of {config.objective}"
+    print_markdown("\n".join([title, "", *runs_page(config), "", *lines]))
+    _warn(warnings)
+
+
+def _warn(warnings: Iterable[str]) -> None:
     for warning in warnings:
-        print(printable(f"Warning: {warning}."))
+        print_line(printable(f"Warning: {warning}."))
 
 
-@taking(FILE, FOLLOWING, SEARCH)
-def plan(
-    context: Context,
-    count: Annotated[
-        int | None,
-        Option("--devices", metavar="N", min=1, help="On so many of these devices."),
-    ] = None,
-    verbose: Annotated[bool, Option("--verbose", help="And what it rests on.")] = False,
-    fit: Annotated[bool, Option("--fit", help="What fits into --window.")] = False,
-    as_json: Json = False,
-) -> None:
-    """What a search or a campaign would cost, and could tell; all tiers without --tier.
-
-    Writes nothing.
-    """
-    request = requested(context)
-    if request.config.campaign is not None:
-        if fit or count is not None:
-            raise ValueError("--fit, --devices: of a search, and the file has a campaign")
-        plan_campaign(request)
-    elif fit:
-        fit_phase(request.config, count, as_json=as_json)
-    else:
-        plan_phase(request.config, count, as_json=as_json, in_full=verbose)
-
-
-def fit_phase(config: Config, count: int | None, *, as_json: bool) -> None:
+def _fit(config: Config, devices: Devices, *, as_json: bool) -> None:
     """Print what fits, and the options that ask for it. Touches nothing."""
     from orchestrator.plan.fit import Wanted, available, best, choices, fit_text
+    from orchestrator.plan.phase2 import foreseen
     from orchestrator.plan.times import calibration_here, times_here
 
-    root, devices = Path(config.runs_dir), devices_for(config, count)
+    root = Path(config.runs_dir)
     there = available(config.budget, datetime.now(UTC))
     times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
     wanted = Wanted(
@@ -95,20 +143,3 @@ def fit_phase(config: Config, count: int | None, *, as_json: bool) -> None:
     print_markdown(fit_text(found, there))
     if times.prior is not None:
         print_line(printable(f"Note: {times.prior.sentence()}."))
-
-
-def plan_campaign(request: Request) -> None:
-    """Print what the campaign of a file would take."""
-    from orchestrator.matrix.campaign import campaign_name
-    from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
-
-    config = request.config
-    warnings = config.tuned.preflight()
-    document, lines = campaign_plan(config, datetime.now(UTC))
-    if request.as_json:
-        print_json({**runs_document(config), **document})
-        return
-    title = f"# Campaign {plain(campaign_name(config))} of {config.objective}"
-    print_markdown("\n".join([title, "", *runs_page(config), "", *lines]))
-    for warning in warnings:
-        print_line(printable(f"Warning: {warning}."))

@@ -35,7 +35,7 @@ from orchestrator.look.terminal import line_of, tell
 from orchestrator.look.track import Trackers, refuse_missing
 from orchestrator.look.viewer import PIPE_BYTES, SHOW, can_paint
 from orchestrator.plan.resolve import engine_of, pacing_of
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.run.attempts import Run as RunInHand
 from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session

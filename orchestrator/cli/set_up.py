@@ -1,59 +1,42 @@
-"""`doctor`, `init`, `explain` and `dry-run`: what is here, and what a configuration comes to."""
+"""`doctor`, `init` and `explain`: what is here, and what a configuration says."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from typer import Argument, Context, Option
+from typer import Context, Option
 
-from budgets.events import Fired
-from budgets.formatting import (
-    PROGRAM,
-    command,
-    counted,
-    number,
-    plain,
-    printable,
-    shell_word,
-    table,
-)
-from budgets.plan import Thresholds
-from budgets.rules import RULES, TABLE, Reading, is_overridden, readings
-from budgets.state import RunState
+from budgets.formatting import PROGRAM, command, counted, plain, printable, shell_word, table
 from budgets.storage import write_aside
-from budgets.verdict import Condition, conditions
 from objectives.api import Objective
 from objectives.registry import kind
+from orchestrator.cli import flags
 from orchestrator.cli.errors import EXIT_BAD_INPUT
-from orchestrator.cli.options import (
-    DEFAULT_ROOT,
-    FILE,
-    MACHINE,
-    PLACE,
-    TUNED,
-    Json,
-    Root,
-    is_given,
-    keys,
-    resolved_of,
-    taking,
-)
+from orchestrator.cli.flags import resolved
+from orchestrator.cli.options import Json
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
-from orchestrator.config import LONGEST_SHOWN, Config, as_shown
+from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
 from orchestrator.plan.resolve import check_beginning
 from orchestrator.plan.times import BUDGET
-from orchestrator.records.recorded import find_run, load_state
 
 
-@taking(FILE, keys("search.tier"), PLACE, TUNED, MACHINE)
 def doctor(
     context: Context,
+    file: flags.File = None,
     quick: Annotated[
         bool, Option("--quick", help="Do not import the packages, such as torch.")
     ] = False,
+    tier: flags.Tier = None,
+    objective: flags.Objective = None,
+    settings: flags.Settings = None,
+    runs_dir: flags.RunsDir = None,
+    executor: flags.Executor = None,
+    address: flags.Address = None,
+    device: flags.Device = None,
+    workers: flags.Workers = None,
     as_json: Json = False,
 ) -> None:
     """Whether all that a run needs is here, and the command that fixes what is not. Writes nothing.
@@ -62,7 +45,7 @@ def doctor(
     """
     from orchestrator import doctor as looking
 
-    sections = looking.examine(resolved_of(context), quick=quick)
+    sections = looking.examine(resolved(context, file, settings), quick=quick)
     if as_json:
         print_json(looking.as_dict(sections))
     else:
@@ -79,8 +62,7 @@ Template = Literal[
 def init(
     template: Annotated[Template, Option("--template", help="What the file describes.")],
     out: Annotated[
-        Path | None,
-        Option("--out", metavar="FILE", help="Write it there, if there is nothing."),
+        Path | None, Option("--out", metavar="FILE", help="Write it there, if there is nothing.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -90,70 +72,49 @@ def init(
     """
     text = (files("orchestrator.cli") / f"templates/{template}.toml").read_text(encoding="utf-8")
     text = text.replace("python -m orchestrator", PROGRAM)
-    if out is None:
-        if as_json:
-            print_json({"template": template, "text": text})
-        else:
-            print_line(text.rstrip())
-        return
-    if out.exists() or out.is_symlink():
-        raise ValueError(f"--out {out}: there is something already; name another file")
-    from orchestrator.look.page import named_file
+    if out is not None:
+        if out.exists() or out.is_symlink():
+            raise ValueError(f"--out {out}: there is something already; name another file")
+        from orchestrator.look.page import named_file
 
-    named_file("--out", out)
-    text = text.replace("THIS-FILE", shell_word(str(out)))
-    write_aside(out, text.encode())
+        named_file("--out", out)
+        write_aside(out, text.replace("THIS-FILE", shell_word(str(out))).encode())
+        explain = command("explain", str(out))
+        said = printable(f"{out} is written. See it with: {explain}")
     if as_json:
-        print_json({"template": template, "file": str(out)})
+        found = {"text": text} if out is None else {"file": str(out)}
+        print_json({"template": template, **found})
     else:
-        print_line(printable(f"{out} is written. See it with: {command('explain', str(out))}"))
+        print_line(text.rstrip() if out is None else said)
 
 
-@taking(TUNED)
 def explain(
     context: Context,
-    run: Annotated[
-        str | None,
-        Argument(metavar="FILE|RUN", help="A configuration; or a run, to see its rules."),
-    ] = None,
-    root: Root = DEFAULT_ROOT,
+    file: flags.File = None,
+    objective: flags.Objective = None,
+    preset: flags.Preset = None,
+    profile: flags.Profile = None,
+    settings: flags.Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Every value of a configuration, where it is from, and the knobs; or a run's rules.
+    """Every value of a configuration and where it is from, the knobs, and what would be started.
 
     Writes nothing.
     """
-    file = None if run is None else Path(run)
-    # a file that is not there is told by its name: no run has such an id
-    if file is None or file.is_file() or (file.suffix == ".toml" and not file.is_dir()):
-        config = resolved_of(context, file)
-        check_beginning(config)
-        document, lines = explained(config)
-    elif any(is_given(context, option.name) for option in TUNED):
-        raise ValueError(
-            f"--objective, --set, --preset, --profile are for a configuration file, got {run!r}"
-        )
-    else:
-        document, lines = _rules_of(find_run(run, root))
+    from orchestrator.start import start_of, to_lines
+
+    config = resolved(context, file, settings)
+    check_beginning(config)
+    document, lines = explained(config)
+    start = start_of(config)
     if as_json:
-        print_json(document)
+        print_json({**document, "evaluation": start})
     else:
-        print_markdown("\n".join(lines))
-
-
-def _rules_of(directory: Path) -> tuple[dict[str, Any], list[str]]:
-    """What each rule sees in the run."""
-    state = load_state(directory)
-    rows = rule_rows(state)
-    seen = {row["rule"]: row["seen"] for row in rows if row["seen"]}
-    evidence = [plain(f"- {rule}: {one['evidence']}") for rule, one in seen.items()]
-    title = f"# Rules of {plain(state.plan.run_id)}"
-    document = {"directory": str(directory), "rules": rows}
-    return document, [title, "", *rules_table(rows), "", *evidence]
+        print_markdown("\n".join([*lines, "", *to_lines(start)]))
 
 
 def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
-    """Every value with its origin, what is set before the defaults; the knobs; all runs."""
+    """As JSON and as Markdown; what is set comes before the defaults."""
     objective, values = config.tuned, config.all_values()
     sources = {key: config.source(key) for key in values}
     knobs, file = knob_rows(objective), None if config.file is None else str(config.file)
@@ -197,9 +158,9 @@ def _tables(config: Config, values: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(value, Mapping) and len(json.dumps(value, default=str)) > LONGEST_SHOWN:
             parts = {f"{name}.{inner}": part for inner, part in value.items()}
         source = plain(config.source(key))
-        if section == "training" and name in config.alone:
+        if section == TRAINING and name in config.alone:
             source += ", for a training by itself"
-        elif section == "training" and name in unused_budgets:
+        elif section == TRAINING and name in unused_budgets:
             source += f", not used: {used} comes first"
         elif source != "default" and (unused := config.unused(key)):
             source += f", {unused}"
@@ -222,89 +183,3 @@ def knob_rows(objective: Objective) -> list[dict[str, Any]]:
         }
         for knob in objective.space.knobs
     ]
-
-
-def rule_rows(state: RunState | None = None) -> list[dict[str, Any]]:
-    """Every rule with its limits, and what it sees in the run; without one, the defaults."""
-    limits = Thresholds() if state is None else state.plan.thresholds
-    seen = {} if state is None else _seen(state)
-    return [
-        {
-            "rule": rule.name,
-            "about": rule.about,
-            "limits": rule.limits(limits),
-            "defaults": rule.limits(Thresholds()),
-            "decision": rule.decision,
-            "overridable": rule.overridable,
-            "seen": seen.get(rule.name),
-        }
-        for rule in TABLE.values()
-    ]
-
-
-def _seen(state: RunState) -> dict[str, dict[str, Any]]:
-    """What each rule that has something to look at observes; of several batches where it fires."""
-    found: list[tuple[Fired | Reading | Condition, bool, bool]] = []
-    if state.ended is not None:
-        found.append((state.ended, True, False))
-    for one in sorted(readings(state), key=lambda reading: reading.fires):
-        found.append((one, one.fires, one.fires and is_overridden(state, one)))
-    found += [(condition, not condition.met, False) for condition in conditions(state)]
-    return {
-        one.rule: {
-            "observed": one.observed,
-            "limit": one.limit,
-            "evidence": one.evidence,
-            "fires": fires,
-            "overridden": overridden,
-        }
-        for one, fires, overridden in found
-    }
-
-
-def rules_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """As Markdown; with what the rules see, where any of the rows has that."""
-    columns = ["rule", "looks at", "limits", "leads to"]
-    if any(row["seen"] for row in rows):
-        columns += [">observed / limit", "fires"]
-    return table(columns, (_cells(row)[: len(columns)] for row in rows))
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    limits, leads_to = [], row["decision"]
-    for name, value in row["limits"].items():
-        own, default = (number(one, 6, "none") for one in (value, row["defaults"][name]))
-        limits.append(f"`{name}` {own}" + f" (default {default})" * (own != default))
-    if row["rule"] in RULES:
-        leads_to += ", can be overridden" if row["overridable"] else ", no override"
-    seen = row["seen"] or {"observed": None, "limit": None, "fires": None, "overridden": False}
-    observed, limit = (number(seen[name], 4) for name in ("observed", "limit"))
-    if seen["observed"] is not None and seen["limit"] is not None:
-        observed += f" / {limit}"
-    fires = {None: "-", False: "no", True: "**yes**"}[seen["fires"]]
-    fires = "overridden" if seen["overridden"] else fires
-    return row["rule"], row["about"], ", ".join(limits) or "-", leads_to, observed, fires
-
-
-@taking(FILE, PLACE, TUNED, keys("backend.device", panel="Machine"))
-def show_dry_run(
-    context: Context,
-    knobs: Annotated[
-        str | None,
-        Option("--knobs", metavar="A=1,B=2", help="In their own units; default: the baseline."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """What one evaluation would start: arguments, directory, environment. Writes nothing."""
-    from orchestrator.dry_run import dry_run, imagined, knobs_given, to_lines
-
-    config = resolved_of(context)
-    place = imagined(Path(config.runs_dir), config.backend.device, config.backend.threads)
-    found = dry_run(config.tuned, knobs_given(knobs, config.tuned.space), 1, place)
-    if as_json:
-        print_json(found)
-    else:
-        for line in to_lines(found):
-            print_line(printable(line))
-    if found["missing"]:
-        raise typer.Exit(EXIT_BAD_INPUT)

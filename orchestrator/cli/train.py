@@ -13,8 +13,10 @@ from objectives.nanochat import flops
 from objectives.nanochat.config import LENGTHS, NanochatConfig, RunConfig
 from objectives.nanochat.data import load
 from objectives.settings import parse
+from orchestrator.cli import flags
 from orchestrator.cli.errors import EXIT_SIGNAL
-from orchestrator.cli.options import FILE, LAID_OVER, Json, resolved_of, taking
+from orchestrator.cli.flags import resolved
+from orchestrator.cli.options import Json
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import Config
 from orchestrator.execution.signals import SignalStop, at_once, insisted_on
@@ -22,19 +24,22 @@ from orchestrator.execution.signals import SignalStop, at_once, insisted_on
 EXIT_FAILED = 1
 
 
-@taking(FILE, LAID_OVER)
 def train(
     context: Context,
+    file: flags.File = None,
     dry_run: Annotated[
         bool, Option("--dry-run", help="Print settings, steps, FLOPs and disk as JSON.")
     ] = False,
+    preset: flags.Preset = None,
+    profile: flags.Profile = None,
+    settings: flags.Settings = None,
     as_json: Json = False,
 ) -> None:
     """Train the built-in model once, evaluate it and save it; the same command resumes.
 
     Writes checkpoints, metrics.jsonl and summary.json to the directory checkpoint_dir.
     """
-    config, run = _settings(resolved_of(context))
+    config, run = _settings(resolved(context, file, settings))
     for warning in _warnings(config):
         print(warning, file=sys.stderr)
     if dry_run:
@@ -77,16 +82,16 @@ def train(
     print_line(f"Files: {run.checkpoint_dir}")
 
 
-def _settings(resolved: Config) -> tuple[NanochatConfig, RunConfig]:
+def _settings(asked: Config) -> tuple[NanochatConfig, RunConfig]:
     """Raises ValueError unless it is the built-in model that is tuned, and on a wrong setting."""
-    if registry.kind(resolved.tuned.spec) != "nanochat":
+    if registry.kind(asked.tuned.spec) != "nanochat":
         raise ValueError(
-            f"train: expected the built-in objective nanochat, got {resolved.objective}: a program "
+            f"train: expected the built-in objective nanochat, got {asked.objective}: a program "
             "of your own trains by itself"
         )
     return (
-        NanochatConfig.from_settings(resolved.settings),
-        parse(RunConfig, resolved.alone, "training"),
+        NanochatConfig.from_settings(asked.settings),
+        parse(RunConfig, asked.alone, "training"),
     )
 
 

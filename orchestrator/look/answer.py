@@ -87,8 +87,7 @@ def _going_on(run: Run) -> Answer:
 def _held_up(run: Run) -> Answer:
     rules = listed(dict.fromkeys(trigger.rule for trigger in run.ruling.triggers))
     called = f"{'Paused' if run.decision == 'pause' else 'Stopped'} by rule {rules}"
-    said = {"sentence": text.held_up(run), "meaning": "What is paid is kept."}
-    return _answer(run, called, "trouble", way_on(run), **said)
+    return _answer(run, called, "trouble", way_on(run), sentence=text.held_up(run))
 
 
 # Decided
@@ -102,10 +101,8 @@ def _decided(run: Run, found: Findings, own: Decided) -> Answer:
         ("caution" if but else "good") if is_go else "bad",
         after_the_verdict(run, found),
         but=but,
-        meaning=f"A Go asks for a gain of {percent(found.asked)} or more that is not chance.",
-        chance=text.best_by_chance(found),
         found=_found(run, own),
-        sure=_sure(found),
+        sure=f"{_sure(found)} {text.best_by_chance(found)}".rstrip(),
     )
 
 
@@ -225,7 +222,7 @@ def _campaign(run: Run, own: CampaignReport) -> Answer:
     differences += [one.difference for row in own.rows for one in row.comparisons]
     count, shown = len(differences), sum(one.is_found for one in differences)
     use = "Use what is shown to be better. " if shown else ""
-    way = NextStep(f"{use}The effects:", (f"{command('report', named(run))} --png effects",))
+    way = NextStep(f"{use}The effects:", (f"{command('report', named(run))} --plot effects",))
     if own.unsettled:
         way = NextStep(f"Some conditions are not settled: {AGAIN}.", beginning(run))
     sure = (

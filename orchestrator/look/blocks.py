@@ -52,8 +52,6 @@ class Answer:
     title: str  # the verdict in two or three words: `Go that persists`, `Running`
     sentence: str  # the verdict in a plain sentence, with its evidence
     but: str = ""  # what to know before relying on that
-    meaning: str = ""  # what the verdict means
-    chance: str = ""  # ... and what noise alone would have shown
     found: str  # did it find something
     sure: str  # how sure is that
     cost: str  # what did it cost, of what was allowed
@@ -66,8 +64,7 @@ class Answer:
     def parts(self) -> dict[str, str]:
         """What there is to say below the verdict, by its name."""
         but = {"But": sentence_case(self.but)} if self.but else {}
-        sure = f"{self.sure} {self.chance}".rstrip()
-        found = {"Found": self.found, "How sure": sure}
+        found = {"Found": self.found, "How sure": self.sure}
         return but | found | {"Cost": self.cost, "Next": self.next}
 
 
@@ -88,7 +85,7 @@ class Page(NamedTuple):
         """The page as Markdown."""
         own = self.answer
         parts = [f"# {plain(self.name)}: {plain(own.title)}", plain(self.about)]
-        parts += [f"**{plain(own.sentence)}**", plain(own.meaning)]
+        parts.append(f"**{plain(own.sentence)}**")
         if own.found:
             parts.append(items(f"**{name}**: {plain(it)}" for name, it in own.parts.items()))
         if own.commands:

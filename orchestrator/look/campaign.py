@@ -4,14 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from math import floor, log10
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from budgets.effects import (
     CampaignReport,
-    ConditionRow,
     Difference,
     Effect,
     campaign_report,
@@ -40,22 +38,15 @@ def difference_in_words(own: Difference, level: float | None = None) -> str:
     """
     if own.mean is None:
         return "-"
-    mean, lower, upper, unit = own.percent, own.percent_lower, own.percent_upper, "%"
+    mean, lower, upper, digits, unit = own.percent, own.percent_lower, own.percent_upper, ".2f", "%"
     if mean is None:
-        mean, lower, upper, unit = own.mean, own.lower, own.upper, ""
-    reach = 0.0 if lower is None or upper is None else (upper - lower) / 2
-    size = abs(reach or mean)  # decides the digits: two, or more where it is too small for them
-    digits = 2 if not size else min(max(-floor(log10(size)), 2), 6)
-    said, sign = f"{abs(mean):.{digits}f}", -1 if mean < 0 else 1
-    if not float(said):
-        said, sign = f"{said}{unit} apart", 1
-    else:
-        said = f"{said}{unit} {'better' if mean < 0 else 'worse'}"
+        mean, lower, upper, digits, unit = own.mean, own.lower, own.upper, ".3g", ""
+    said = f"{abs(mean):{digits}}{unit} {'better' if mean < 0 else 'worse'}"
     if lower is None or upper is None:
         return said
-    low, high = sorted((sign * lower, sign * upper))
+    low, high = sorted((-lower, -upper) if mean < 0 else (lower, upper))
     sure = "" if level is None else f"{100 * (1 - level):g}%: "
-    return f"{said} ({sure}{low:.{digits}f} to {high:.{digits}f})"
+    return f"{said} ({sure}{low:{digits}} to {high:{digits}})"
 
 
 def name_of(effect: Effect) -> str:
@@ -100,20 +91,15 @@ def _clauses(found: CampaignReport) -> Iterator[str]:
 
 def _nothing(found: CampaignReport) -> str:
     """Why no effect is named."""
-    own = differences(found)
     if not any(row.healthy for row in found.rows):
         return "No condition has a score."
     if len(found.rows) == 1:
         return f"{found.rows[0].name} scores {number(found.rows[0].mean)}."
     if len(found.seeds) == 1:
         return "With one seed no difference can be told from chance."
-    if not own:
-        return "There is no control and no factor to compare by."
-    if all(one.chance is None for one in own):
-        return "No two conditions share two seeds with a score: nothing can be told from chance."
     missed = found.detectable_percent
     power = "" if missed is None else f"; detectable main effect at 80 % power: {missed:.2g}%"
-    return f"No difference is beyond chance{power}."
+    return f"No difference to a control or between levels is beyond chance{power}."
 
 
 # As blocks
@@ -131,16 +117,15 @@ def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
 
 
 def _basis(found: CampaignReport) -> str:
-    lower = f"Lower is better ({plain(found.measure)})."
+    said = f"Lower is better ({plain(found.measure)})."
     if len(found.seeds) == 1:
-        return f"{lower} With one seed a condition, nothing here can be told from chance."
-    judged = f"**Bold** is beyond chance: at most {found.rate:.0%} of it is expected to be chance"
-    if not found.is_over:
-        judged = "Nothing is judged before the last evaluation is settled"
+        return f"{said} With one seed a condition, nothing here can be told from chance."
+    judged = "nothing is judged before the last evaluation is settled"
+    if found.is_over:
+        judged = f"**bold** is beyond chance, of which at most {found.rate:.0%} is expected to be"
     return (
-        f"{lower} Differences are paired on {len(found.seeds)} seeds that all conditions share, in "
-        f"percent of what is compared with; in brackets the {1 - found.level:.0%} interval. "
-        f"{judged}."
+        f"{said} Differences are paired on {len(found.seeds)} seeds, in percent of the control's "
+        f"mean, in brackets the {1 - found.level:.0%} interval; {judged}."
     )
 
 
@@ -148,21 +133,17 @@ def _conditions(found: CampaignReport) -> list[str]:
     compared = {one.control for row in found.rows for one in row.comparisons}
     rows = []
     for row in found.rows:
+        failed = {status: n for status, n in row.statuses.items() if status != "ok"}
+        healthy = f"{row.healthy} of {len(found.seeds)}"
+        if failed:
+            healthy += f" ({', '.join(f'{n} {status}' for status, n in failed.items())})"
+        cells = {">healthy": healthy, ">mean": number(row.mean), ">sd": number(row.sd, 3)}
         own = {one.control: _judged(one.difference) for one in row.comparisons}
-        cells = {">healthy": _healthy(row, found), ">mean": number(row.mean)}
-        cells |= {">sd": number(row.sd, 3)}
-        for control in found.controls:
-            if control in compared:
-                said = "(control)" if control == row.name else own.get(control, "")
-                cells[f">against {plain(control)}"] = said
+        for control in filter(compared.__contains__, found.controls):
+            said = "(control)" if control == row.name else own.get(control, "")
+            cells[f">against {plain(control)}"] = said
         rows.append({"condition": plain(row.name), **cells})
     return table("Conditions", rows)
-
-
-def _healthy(row: ConditionRow, found: CampaignReport) -> str:
-    """`6 of 8 (2 oom)`."""
-    others = [f"{count} {status}" for status, count in row.statuses.items() if status != "ok"]
-    return f"{row.healthy} of {len(found.seeds)}" + (f" ({', '.join(others)})" if others else "")
 
 
 def _judged(own: Difference) -> str:

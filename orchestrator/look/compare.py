@@ -4,7 +4,7 @@ Every list about runs is in their order. Scores are better when lower; a gain is
 run's own baseline.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -15,27 +15,16 @@ from budgets.stats import Gain, gain
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Block, Page, Section, headline, items, table
+from orchestrator.look.blocks import Page, Section, headline, items, table
 from orchestrator.look.document import plain_values
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts
-from orchestrator.records.recorded import find_run
+from orchestrator.records.runs import find_run
 
-FEWEST, MOST = 2, 20
-"""Runs that are side by side."""
-
-NAME_WIDTH, VALUE_WIDTH, CELL_WIDTH, MOST_NAMED = 68, 24, 40, 6
-"""Characters of a name, of a value in a sentence and in a table; how many a sentence has."""
-
+FEWEST, MOST = 2, 20  # runs that are side by side
+NAME_WIDTH, VALUE_WIDTH, MOST_NAMED = 68, 40, 6  # characters; how many names a sentence has
 DECIDE = ("objective.", "data.", "space.")
 """What the names of that begin with which a fingerprint is of, as far as it is on record."""
-
-
-class Fact(NamedTuple):
-    """Something on record that is not the same in all runs; None: it is not on record of one."""
-
-    name: str
-    values: tuple[str | None, ...]
 
 
 class Duel(NamedTuple):
@@ -70,13 +59,16 @@ class Comparison:
         return len(self.groups) == 1
 
     @cached_property
-    def differences(self) -> tuple[Fact, ...]:
-        """Every fact on record that is not the same in all of them, what decides scores first."""
+    def differences(self) -> dict[str, tuple[str | None, ...]]:
+        """Facts on record that are not the same in all, by name, what decides scores first.
+
+        A value of None is not on record.
+        """
         known = list(map(facts, self.runs))
         names = dict.fromkeys(name for own in known for name in own)
-        found = [Fact(name, tuple(own.get(name) for own in known)) for name in names]
-        differing = [fact for fact in found if len(set(fact.values)) > 1]
-        return tuple(sorted(differing, key=lambda fact: not fact.name.startswith(DECIDE)))
+        values = {name: tuple(own.get(name) for own in known) for name in names}
+        order = sorted(names, key=lambda name: not name.startswith(DECIDE))
+        return {name: values[name] for name in order if len(set(values[name])) > 1}
 
     @property
     def why_not(self) -> tuple[str, ...]:
@@ -84,46 +76,49 @@ class Comparison:
         if self.is_comparable:
             return ()
         found = []
-        for fact in (fact for fact in self.differences if fact.name.startswith(DECIDE)):
-            values = ("none" if one is None else cut(one, VALUE_WIDTH) for one in fact.values)
-            found.append(f"{fact.name} ({listed(dict.fromkeys(values), MOST_NAMED)})")
+        for name in (name for name in self.differences if name.startswith(DECIDE)):
+            values = (cut(one or "none", VALUE_WIDTH) for one in self.differences[name])
+            found.append(f"{name} ({listed(dict.fromkeys(values), MOST_NAMED)})")
         return tuple(found or ["the objective's code: nothing else on record differs"])
 
     @cached_property
     def duels(self) -> tuple[Duel, ...]:
-        """Winners on seeds that both have and nobody was picked on, of one measure."""
+        """Winners on seeds that both have and that none was selected on, of one measure."""
         level = min((own.level for own in map(decisive, self.runs) if own), default=0.01)
-        panels = [run.state.comparison("winner") for run in self.runs]
-        scores = [{} if own is None else own.scores_by_seed(0) for own in panels]
+        winners = [run.state.comparison("winner") for run in self.runs]
+        scores = [{} if own is None else own.scores_by_seed(0) for own in winners]
         pairs = [pair for group in self.groups for pair in combinations(group, 2)]
         duels = (Duel(a, b, gain(scores[a], scores[b], level)) for a, b in pairs)
         return tuple(duel for duel in duels if duel.gain.mean is not None)
 
     def document(self) -> dict[str, Any]:
         """Plain JSON values. Runs are referred to by their place in the list."""
-        of_a_run = ("evaluations_by_status", "balances", "timing", "knobs")
         runs = [
             {
                 "run_id": run.plan.run_id,
                 "directory": str(run.directory),
                 "title": answer(run).title,
                 "fingerprint": run.plan.objective_fingerprint,
-                "baseline": None if run.baseline is None else run.baseline.mean,
-                "sd": None if run.baseline is None else run.baseline.sd,
-                "gain": plain_values(decisive(run)),
-                **{name: plain_values(getattr(run, name)) for name in of_a_run},
+                "gain": decisive(run),
+                "baseline": run.baseline and run.baseline.mean,
+                "evaluations_by_status": run.evaluations_by_status,
+                "balances": run.balances,
+                "timing": run.timing,
+                "knobs": run.knobs,
             }
             for run in self.runs
         ]
-        return {
-            "runs": runs,
-            "comparable": self.is_comparable,
-            "winner_against_winner": [one._asdict() | {"gain": plain_values(one.gain)}
-                                      for one in self.duels],
-            "groups": self.groups,
-            "why_not": self.why_not,
-            "differences": [one._asdict() for one in self.differences],
-        }  # fmt: skip
+        found: dict[str, Any] = plain_values(
+            {
+                "runs": runs,
+                "comparable": self.is_comparable,
+                "groups": self.groups,
+                "why_not": self.why_not,
+                "winner_against_winner": [duel._asdict() for duel in self.duels],
+                "differences": self.differences,
+            }
+        )
+        return found
 
     def page(self) -> Page:
         """What people are shown of them; no section where there is nothing to show."""
@@ -138,41 +133,40 @@ class Comparison:
         if shown:
             begins = "More than chance, over its own baseline on fresh seeds"
             sentence = f"{begins}: {listed(shown, MOST_NAMED)}."
-        differing = [
-            {fact.name: cut(fact.values[place] or "-", CELL_WIDTH)
-             for fact in self.differences} for place in range(len(self.runs))
-        ]  # fmt: skip
+        differing = (
+            {name: cut(own[place] or "-", VALUE_WIDTH) for name, own in self.differences.items()}
+            for place in range(len(self.runs))
+        )
         sections = (
-            Section("scores", "Can the scores be compared?", list(self._scores())),
+            Section("scores", "Can the scores be compared?", [self._scores()]),
             Section("runs", "What each run found, and its cost", self._table(map(_run, self.runs))),
             Section("differences", "What differs", self._table(differing)),
             Section("knobs", "What each run recommends", self._table(map(_knobs, self.runs))),
         )
-        about = f"{len(self.runs)} runs side by side"
-        own = headline(heading, sentence)
+        about, own = f"{len(self.runs)} runs side by side", headline(heading, sentence)
         return Page(" · ".join(self.names), about, own, [one for one in sections if one.blocks])
 
-    def _scores(self) -> Iterator[Block]:
-        yield ("Scores and gains measure the same where the objective's fingerprint is the same.")
+    def _scores(self) -> str:
+        said = ["Scores and gains measure the same where the objective's fingerprint is the same."]
         groups = (listed(plain(self.names[place]) for place in group) for group in self.groups)
-        said = [f"Comparable with each other: {names}." for names in groups]
+        said += [f"Comparable with each other: {names}." for names in groups]
         if self.why_not:
             said.append(f"What differs: {plain(listed(self.why_not, MOST_NAMED))}.")
         for duel in self.duels:
             one, other = (plain(self.names[place]) for place in (duel.run, duel.against))
             over = f"The winner of {one} over that of {other}, on fresh seeds of both"
             said.append(f"{over}: {text.interval(duel.gain)}.")
-        yield items(said)
+        return items(said)
 
     def _table(self, told: Iterable[Mapping[str, str]]) -> list[str]:
         """A column for each run, a row for each name of what any of them tells."""
         columns = dict(zip(map(plain, self.names), told, strict=True))
         names = dict.fromkeys(name for column in columns.values() for name in column)
-        rows = [
+        rows = (
             {"what": plain(name)}
             | {run: plain(column.get(name, "-")) for run, column in columns.items()}
             for name in names
-        ]
+        )
         return table("", rows)
 
 
@@ -182,7 +176,7 @@ def decisive(run: Run) -> Gain | None:
 
 
 def _run(run: Run) -> dict[str, str]:
-    gain, timing, baseline = decisive(run), run.timing, run.baseline
+    gain, baseline = decisive(run), run.baseline
     told = {
         "phase and tier": f"{run.plan.phase} {run.plan.tier or ''}",
         "fingerprint": run.plan.objective_fingerprint[:12],
@@ -195,9 +189,8 @@ def _run(run: Run) -> dict[str, str]:
     for own in run.balances:
         if own.counts:
             told[text.CURRENCIES.get(own.currency, own.currency)] = text.of_cap(own, own.cap)
-    if timing is not None:
-        told["estimated"] = precise_duration(3600 * timing.estimated_hours)
-        told["it took"] = precise_duration(3600 * timing.actual_hours)
+    if run.timing is not None:
+        told["estimated"] = precise_duration(3600 * run.timing.estimated_hours)
     return told | {"directory": str(run.directory)}
 
 

@@ -25,10 +25,9 @@ SCHEMA = 1
 plain_values = to_jsonable_python
 
 FACTS = (
-    *("objective", "decision", "began", "last", "sessions"),
+    *("objective", "decision", "began", "last"),
     *("counts", "evaluations_by_status", "balances", "deadline"),
-    *("slot_hours", "idle_hours", "wasted_hours", "usage"),
-    *("pace", "timing", "eval_seconds", "expected_seconds"),
+    *("usage", "pace", "timing", "eval_seconds"),
     *("generations", "attempts", "slots", "failures"),
     *("baseline", "noise_band", "best_so_far", "best_by_chance", "knobs"),
     *("findings", "cautions", "arms", "gains", "check", "proxy", "campaign", "matrix"),
@@ -55,9 +54,10 @@ def document(run: Run) -> dict[str, Any]:
         "generations_planned": plan.resolved.generations,
         "recommendation": point and _place(run, point),
         "at_range_ends": [end._asdict() for end in run.range_ends],
-        "triggers": text.rules(state.fired),
-        "overrides": text.rules(state.overridden),
+        "triggers": text.rules(state, state.fired),
+        "overrides": text.rules(state, state.overridden),
         "amendments": [text.amended(one) for one in state.amended],
+        "sessions": [plain_values(one) for one in state.opened],
         **result(run, *FACTS),
     }
 

@@ -13,15 +13,11 @@ from typing import Any
 
 import orjson
 
-from budgets.events import Settled, Status
 from budgets.formatting import printable
-from budgets.state import Batch, RunState
-from budgets.verdict import BASELINE
+from budgets.state import RunState
 from objectives.secrets import redacted, without_values
 from orchestrator.execution.files import METRICS, STARTED
 from orchestrator.look.blocks import log
-from orchestrator.look.rows import Curve
-from orchestrator.records.recorded import attempt_place
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -32,7 +28,10 @@ MOST_NAME = 80  # characters of a device's name
 LOGS = ("stderr.txt", "stdout.txt")
 LOG_LINES, LOG_CHARACTERS = 12, 240
 LONGEST_READ = 2000  # characters of a line: to look for secrets takes the square of that
-CURVE_POINTS, MOST_CONDITIONS = 200, 6
+CURVE_POINTS = 200
+
+Curve = tuple[tuple[float, ...], tuple[float, ...]]
+"""Steps, and a loss at each."""
 
 STEPS = ("step", "steps", "global_step", "iteration", "iter")
 LOSSES = ("loss", "train_loss", "training_loss", "train/loss")
@@ -135,60 +134,18 @@ def measured_in(state: RunState) -> str:
     return UNITS.get(state.plan.objective["name"]) or scored_by(state) or "score"
 
 
-def curves(directory: Path, state: RunState) -> tuple[Curve, ...]:
-    """Losses over the steps of the best evaluation and of what it is compared with."""
-    read = (_curve(directory, state, *wanted) for wanted in _wanted(state))
-    return tuple(curve for curve in read if curve is not None)
-
-
-def _curve(directory: Path, state: RunState, name: str, ends: list[Settled]) -> Curve | None:
-    """Of the first of these evaluations that left one."""
-    score = scored_by(state)
-    for end in ends:
-        beats = list(_objects(directory, f"eval/{attempt_place(end)}/{METRICS}", CURVE_BYTES))
-        for loss in (*LOSSES, score):
-            points = list(_points(beats, loss))
-            if len(points) > 1:
-                shown = points[:: -math.ceil(len(points) / CURVE_POINTS)][::-1]  # with the last one
-                steps, values = zip(*shown, strict=True)
-                return Curve(
-                    name, end.seed, score if loss == score else "train loss", steps, values
-                )
+def curve(directory: Path, state: RunState, place: str) -> Curve | None:
+    """A loss over the steps of the attempt in that directory, if it left one."""
+    beats = list(_objects(directory, f"{place}/{METRICS}", CURVE_BYTES))
+    for loss in (*LOSSES, scored_by(state)):
+        last, points = -math.inf, list[tuple[float, float]]()
+        for said in beats:
+            step, value = _number(said, *STEPS), _number(said, loss)
+            if step is not None and value is not None and step > last:
+                last = step
+                points.append((step, value))
+        if len(points) > 1:
+            shown = points[:: -math.ceil(len(points) / CURVE_POINTS)][::-1]  # with the last one
+            steps, losses = zip(*shown, strict=True)
+            return steps, losses
     return None
-
-
-def _points(beats: list[dict[str, Any]], loss: str) -> Iterator[tuple[float, float]]:
-    """Step and loss wherever both are said, as long as the steps rise."""
-    last = -math.inf
-    for said in beats:
-        step, value = _number(said, *STEPS), _number(said, loss)
-        if step is not None and value is not None and step > last:
-            last = step
-            yield step, value
-
-
-def _wanted(state: RunState) -> Iterator[tuple[str, list[Settled]]]:
-    """Each curve's name, and the evaluations that may have it, one as good as another."""
-    if state.plan.search is None:
-        for generation in state.generations[:1]:
-            name = BASELINE if state.plan.parent is None else "recommended"
-            names = [one.name or name for one in generation.configurations]
-            for candidate, name in enumerate(names[:MOST_CONDITIONS]):
-                yield name, _healthy(generation, candidate)
-        return
-    reference, winner = state.comparison("reference"), state.comparison("winner")
-    seeds = () if winner is None else winner.scores_by_seed(0)
-    if reference is not None:
-        own = _healthy(reference, 0)
-        yield BASELINE, sorted(own, key=lambda end: end.seed not in seeds)
-    if winner is not None:
-        is_go = state.decided is not None and state.decided.grade != "no_go"
-        yield "recommended" if is_go else "winner", _healthy(winner, 0)
-    results = [end for generation in state.completed for end in generation.results()]
-    scored = [(end.score, place) for place, end in enumerate(results) if end.score is not None]
-    yield "best of the search", [results[place] for _, place in sorted(scored)[:1]]
-
-
-def _healthy(batch: Batch, candidate: int) -> list[Settled]:
-    ends = (batch.result(candidate, seed) for seed in batch.seeds[candidate])
-    return [end for end in ends if end is not None and end.status is Status.OK]

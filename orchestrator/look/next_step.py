@@ -86,7 +86,7 @@ def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = Non
 
 def way_on(run: Run) -> NextStep:
     """What to do about the rules that hold it up, which ends with a command."""
-    triggers, again, look = run.ruling.triggers, beginning(run), command("explain", named(run))
+    triggers, again, look = run.ruling.triggers, beginning(run), command("report", named(run))
     rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
     budget = next((trigger for trigger in triggers if trigger.rule == "budget"), None)
     if budget is not None:

@@ -1,20 +1,21 @@
 """A run for other tools: an object with data frames for a notebook, and an Optuna study."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.verdict import recommendation
 from orchestrator.look.answer import answer
-from orchestrator.look.document import plain_values
-from orchestrator.look.rows import Attempt, Generation
+from orchestrator.look.rows import Generation
 from orchestrator.look.run import Run
-from orchestrator.records.recommended import best_point
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.records.export import COLUMNS, columns_of, export_rows
+from orchestrator.records.objective import best_point
+from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,9 +39,9 @@ class LoadedRun:
     run: Run  # every number that a report, JSON or a page has
 
     @property
-    def evaluations(self) -> list[Attempt]:
-        """The attempts that are over, in the order in which they ended."""
-        return self.run.ended
+    def evaluations(self) -> list[Settled]:
+        """The attempts that are over, as the ledger has them: the search's, then comparisons'."""
+        return list(self.run.state.ends())
 
     @property
     def generations(self) -> list[Generation]:
@@ -50,7 +51,8 @@ class LoadedRun:
     @property
     def recommendation(self) -> dict[str, float] | None:
         """The knobs that are recommended; None before a generation is told, and after a No-Go."""
-        return self._knobs(recommendation(self.run.state))
+        point = recommendation(self.run.state)
+        return None if point is None else self.run.space.decode(point)
 
     @property
     def best(self) -> dict[str, float] | None:
@@ -58,9 +60,7 @@ class LoadedRun:
 
         Never those of the best score that was seen, which is selected for its noise.
         """
-        return self._knobs(best_point(self.run.state, compared=True))
-
-    def _knobs(self, point: tuple[float, ...] | None) -> dict[str, float] | None:
+        point = best_point(self.run.state, compared=True)
         return None if point is None else self.run.space.decode(point)
 
     def evaluations_frame(self) -> "pd.DataFrame":
@@ -68,11 +68,12 @@ class LoadedRun:
 
         `comparison` is empty for the search. Raises ImportError without pandas.
         """
-        return _frame(Attempt, self.evaluations)
+        rows = export_rows(self.run.state)
+        return _pandas().DataFrame(rows, columns=columns_of(rows) or list(COLUMNS))
 
     def generations_frame(self) -> "pd.DataFrame":
         """Return a row a generation. Raises ImportError without pandas."""
-        return _frame(Generation, self.generations)
+        return _pandas().DataFrame(map(asdict, self.generations))
 
     def _repr_html_(self) -> str:
         own = answer(self.run)
@@ -82,18 +83,12 @@ class LoadedRun:
         return f"<table>{''.join(f'<tr><th>{name}<td>{it}' for name, it in cells)}</table>"
 
 
-def _frame(kind: type, rows: Sequence[Attempt | Generation]) -> "pd.DataFrame":
-    """With every column, and numbers as numbers, also where there is no row or no value."""
+def _pandas() -> Any:
     try:
         import pandas
     except ImportError:
         raise ImportError("frames need pandas: pip install 'cmaes-orchestrator[frames]'") from None
-    frame = pandas.json_normalize(plain_values(list(rows)))
-    frame.columns = frame.columns.astype(str).str.replace(r"^(knob|metric)s\.", r"\1.", regex=True)
-    names = [one.name for one in fields(kind) if one.name not in ("knobs", "metrics")]
-    real = [one.name for one in fields(kind) if one.type in (float, float | None)]
-    frame = frame.reindex(columns=list(dict.fromkeys([*names, *frame.columns])))
-    return frame.astype(dict.fromkeys(real, "float64"))
+    return pandas
 
 
 # As an Optuna study, for people to explore in optuna-dashboard
@@ -146,12 +141,9 @@ def _trials(run: Run) -> Iterator["FrozenTrial"]:
     for generation in run.state.generations:
         scores = zip(generation.points, generation.scores(), strict=True)
         for candidate, (point, score) in enumerate(scores):
-            seeds = generation.seeds[candidate]
-            ends = [generation.result(candidate, seed) for seed in seeds]
-            if None in ends:
+            if None in (generation.result(candidate, one) for one in generation.seeds[candidate]):
                 continue
-            knobs, status = run.space.decode(point), "ok" if score is not None else "failed"
-            about = {"generation": generation.number, "candidate": candidate, "status": status}
+            knobs = run.space.decode(point)
             yield create_trial(
                 state=TrialState.FAIL if score is None else TrialState.COMPLETE,
                 value=score,
@@ -159,5 +151,5 @@ def _trials(run: Run) -> Iterator["FrozenTrial"]:
                     knob.name: min(max(knobs[knob.name], knob.low), knob.high) for knob in run.knobs
                 },
                 distributions=distributions,
-                user_attrs=about,
+                user_attrs={"generation": generation.number, "candidate": candidate},
             )

@@ -4,7 +4,7 @@ A plot is a function of a `Run`, and None where the run has nothing to show in i
 which takes time, when somebody wants to see it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import ceil, sqrt
 from statistics import fmean, stdev
@@ -21,13 +21,14 @@ from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.campaign import name_of
 from orchestrator.look.draw import Drawing
-from orchestrator.look.files import curves
+from orchestrator.look.files import Curve, curve
 from orchestrator.look.rows import Attempt, Knob
 from orchestrator.look.run import Run
 
 MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs, lines of a forest: others are not shown
 LABEL_WIDTH = 34  # characters of a row of a forest: a longer name has two lines
 MOST_BINS, LEAST_IN_A_BIN = 8, 4  # of fewer candidates a standard error says little
+MOST_CURVES, MOST_TRIED = 6, 3  # loss curves; evaluations of one that may have left it
 
 
 def drawings(run: Run) -> dict[str, Drawing]:
@@ -178,11 +179,11 @@ def _effects(run: Run) -> Drawing | None:
         return None
     return _forest(
         "Which knobs move the score",
-        f"Each knob is moved from the {found.centre} to an end of its range, all others held, on "
+        "Each knob is moved from the baseline to an end of its range, all others held, on "
         "the same seeds. Filled: more than chance, all ends considered together.",
         f"change of the score ({unit}), left is better",
         rows,
-        {0.0: found.centre},
+        {0.0: "baseline"},
     )
 
 
@@ -431,8 +432,8 @@ def _timeline(run: Run) -> Drawing | None:
                     for one in own if _kind(one) == kind]  # fmt: skip
             cells = [(x / size, at / size, slot - half, slot + half) for x, at, slot in mine]
             draw.boxes(axes, cells, label=kind, **look)
-        for session in run.sessions[1:]:
-            axes.axvline(session.began / size, color=draw.INK, ls=":", lw=1, label="resumed")
+        for edge in run.edges_ms[1:-1]:
+            axes.axvline(edge / 1000 / size, color=draw.INK, ls=":", lw=1, label="resumed")
         axes.set(xlim=(0, end / size), ylim=(slots - 0.4, -0.6), ylabel="slot")
         axes.set_yticks(range(0, slots, ceil(slots / 16)))
         axes.set_xlabel(f"time that the run was open ({unit})")
@@ -446,7 +447,7 @@ def _timeline(run: Run) -> Drawing | None:
 
 
 def _losses(run: Run) -> Drawing | None:
-    own = () if run.directory is None else curves(run.directory, run.state)
+    own = dict(_curves(run))
     if not own:
         return None
 
@@ -454,11 +455,11 @@ def _losses(run: Run) -> Drawing | None:
         axes = canvas.subplots()
         colours = (draw.INK, draw.ORANGE, draw.GREEN, draw.BLUE)
         axes.set_prop_cycle(color=colours, linestyle=("--", "-", "-.", ":"))
-        for one in own:
-            axes.plot(one.steps, one.values, label=draw.line(f"{one.name}, {one.quantity}"))
-        every = [value for one in own for value in one.values]
+        for name, (steps, losses) in own.items():
+            axes.plot(steps, losses, label=draw.line(name))
+        every = [loss for _, losses in own.values() for loss in losses]
         axes.set(xlabel="step", ylabel="loss")
-        axes.set_ylim(draw.limits(every, [one.values[0] for one in own]))
+        axes.set_ylim(draw.limits(every, [losses[0] for _, losses in own.values()]))
 
     return Drawing(
         "Loss curves",
@@ -467,6 +468,22 @@ def _losses(run: Run) -> Drawing | None:
         3.0,
         paint,
     )
+
+
+def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
+    """Losses of the baseline, the winner and the best of the search; of each condition."""
+    healthy = [one for one in run.attempts if one.score is not None and run.directory]
+    named = {"reference": "baseline", "winner": "winner", None: "best of the search"}
+    wanted = dict[str, list[Attempt]]()
+    for one in sorted(healthy, key=lambda one: one.score or 0.0):
+        name = named.get(one.comparison) if run.is_search else one.arm or "baseline"
+        if name is not None and (name != "winner" or one.candidate == 0):
+            wanted.setdefault(name, []).append(one)
+    for name, own in list(wanted.items())[:MOST_CURVES]:
+        assert run.directory is not None, "there is none of these without"
+        found = (curve(run.directory, run.state, one.place) for one in own[:MOST_TRIED])
+        if first := next(filter(None, found), None):
+            yield name, first
 
 
 PLOTS: dict[str, Callable[[Run], Drawing | None]] = {

@@ -1,13 +1,11 @@
 """The parts of a run as people are shown them: plain values, no text made of them.
 
 Scores are better when lower. Times are seconds on the run's own clock: its sessions laid end to
-end, without the breaks between them. Points and `unit` places are of the unit cube. What there may
-be many of is no model that is validated.
+end, without the breaks between them. Points and `unit` places are of the unit cube.
 """
 
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 from budgets.calibration import Noise
 from budgets.events import Status
@@ -32,18 +30,6 @@ class Balance(Frozen):
         return self.currency != "cost" or self.cap is not None or self.spent > 0
 
 
-class Session(Frozen):
-    """One process that had the ledger."""
-
-    opened: datetime
-    began: float
-    ended: float  # of its last record
-    host: str
-    workers: int
-    versions: dict[str, str]
-    command: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One attempt at an evaluation: over, or in flight, which has no status yet."""
@@ -57,8 +43,6 @@ class Attempt:
     attempt: int
     place: str  # its directory below the run's: `eval/gen_0000/cand_0003/seed_12`
     point: Point
-    knobs: dict[str, int | float]
-    is_short: bool  # evaluated by a proxy: comparable with its like only
     session: int  # that reserved it
     slot: int | None  # of the session; None: an older ledger, which does not say
     began: float
@@ -68,18 +52,7 @@ class Attempt:
     score: float | None = None
     ended: float | None = None
     device: str = ""
-    seconds: float = 0.0
-    startup_seconds: float = 0.0
-    train_seconds: float = 0.0
-    charged_seconds: float = 0.0
-    peak_memory_bytes: int = 0
-    steps: int = 0
-    tokens: int = 0
-    train_flops: float = 0.0
-    eval_flops: float = 0.0
     cause: str = ""
-    whose: str = ""  # a failure's: configuration, infrastructure, ambiguous, setup
-    metrics: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +115,12 @@ class Generation:
 
 
 class Usage(Frozen):
-    """Device-hours of the slots in one part of the run's time; used by its own evaluations."""
+    """Device-hours of the slots in one part of the run's time."""
 
     part: str  # `start-up`, `generation 3`, `comparison`, `long run`
     planned: float | None  # by the calibration; None: not known
     useful: float
-    wasted: float
+    wasted: float  # by attempts that gave no score
     idle: float
 
 
@@ -196,19 +169,9 @@ class NamedGain(Frozen):
 class FailureKind(Frozen):
     """Attempts that failed alike."""
 
-    whose: str
+    whose: str  # configuration, infrastructure, ambiguous, setup
     what: str
     attempts: int
     final: int  # of these: the last word on their evaluations
     example: str  # the cause of one
     places: tuple[str, ...]  # directories of the first few
-
-
-class Curve(NamedTuple):
-    """A loss over the steps of one evaluation."""
-
-    name: str  # `baseline`, `recommended`, `best of the search`
-    seed: int
-    quantity: str  # `train loss`
-    steps: Point
-    values: Point

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from budgets import calibration as calibrations
 from budgets import pace as paces
-from budgets.accounts import MS_PER_HOUR
 from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
@@ -30,11 +29,12 @@ from budgets.state import Attempt, Batch, Moment, RunState
 from budgets.verdict import BASELINE, Findings, findings, recommendation
 from objectives.space import SearchSpace
 from orchestrator.look import rows
+from orchestrator.look.cautions import RangeEnd, cautions, range_ends
 from orchestrator.look.usage import slots, usage
 from orchestrator.matrix.campaign_status import in_flight
 from orchestrator.records.export import arm_of
-from orchestrator.records.recommended import RangeEnd, cautions, range_ends
-from orchestrator.records.recorded import ReplayError, attempt_place, knobs_of, space_of
+from orchestrator.records.objective import space_of
+from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
 
 if TYPE_CHECKING:
@@ -44,12 +44,6 @@ MOST_PLACES = 5  # directories that are named of attempts that failed alike
 NOISE_SEARCHES = 19  # one search in twenty exceeds all of them by chance
 
 _NAMES: dict[ComparisonName, str] = {"rung": "long run", "proxy": "short evaluations"}
-_OF_RESERVED = ("generation", "candidate", "seed", "attempt", "slot")
-_OF_SETTLED = (
-    *("status", "score", "device", "seconds", "startup_seconds", "train_seconds"),
-    *("peak_memory_bytes", "steps", "tokens", "train_flops", "eval_flops", "cause"),
-)
-"""What an attempt has under the ledger's own names."""
 
 
 @dataclass(eq=False)
@@ -107,23 +101,6 @@ class Run:
         """The moment of its last record."""
         return paces.last_seen(self.state)
 
-    @cached_property
-    def sessions(self) -> tuple[rows.Session, ...]:
-        edges, state = pairwise(self.edges_ms), self.state
-        spans = zip(state.opened, state.opened_ms, edges, strict=True)
-        return tuple(
-            rows.Session(
-                opened=_moment(opened_ms),
-                began=began_ms / 1000,
-                ended=ended_ms / 1000,
-                host=opened.host,
-                workers=opened.workers,
-                versions=dict(opened.versions),
-                command=opened.command,
-            )
-            for opened, opened_ms, (began_ms, ended_ms) in spans
-        )
-
     # What was spent
 
     @cached_property
@@ -149,22 +126,6 @@ class Run:
         """When the last evaluation must be over."""
         calendar = self.state.accounts.calendar
         return None if calendar is None else _moment(calendar.deadline_ms)
-
-    @property
-    def slot_hours(self) -> float:
-        """Device-hours that the sessions' slots were there for."""
-        return paces.slot_hours(self.state)
-
-    @property
-    def idle_hours(self) -> float:
-        """... of which nothing ran: start-up, waiting for the last of a generation."""
-        return paces.idle_hours(self.state)
-
-    @property
-    def wasted_hours(self) -> float:
-        """Device-hours of attempts that gave no score."""
-        failed = (end.charged_ms for end in self.state.ends() if end.status is not Status.OK)
-        return sum(failed) / MS_PER_HOUR
 
     @cached_property
     def usage(self) -> tuple[rows.Usage, ...]:
@@ -195,16 +156,8 @@ class Run:
 
     @property
     def eval_seconds(self) -> float | None:
-        """Median of healthy evaluations of the search."""
-        results = [end for generation in self.state.generations for end in generation.results()]
-        seconds = [end.seconds for end in results if end.status is Status.OK]
-        return median(seconds) if seconds else None
-
-    @property
-    def expected_seconds(self) -> float | None:
-        """Of an evaluation, as calibrated or assumed."""
-        calibration = self.plan.calibration
-        return None if calibration is None else calibration.median_seconds
+        """Of an evaluation, as calibrated or assumed; of a calibration as measured so far."""
+        return None if self._calibration is None else self._calibration.median_seconds
 
     # Evaluations
 
@@ -240,33 +193,26 @@ class Run:
         ]
         return tuple(sorted(found, key=lambda one: one.began))
 
-    @property
-    def ended(self) -> list[rows.Attempt]:
-        """Those that are over, in the order in which they ended."""
-        over = [one for one in self.attempts if one.ended is not None]
-        return sorted(over, key=lambda one: one.ended or 0.0)
-
     def attempt(self, batch: Batch, attempt: Attempt) -> rows.Attempt:
         """One of them. It ended by its own time: it may be heard of later, by another session."""
-        reserved, end = attempt.reserved, attempt.settled
+        reserved, end, found = attempt.reserved, attempt.settled, dict[str, Any]()
         began = self.at_ms(Moment(attempt.session, attempt.reserved_ms)) / 1000
-        found: dict[str, Any] = {name: getattr(reserved, name) for name in _OF_RESERVED}
         if end is not None:
-            cause = cause_of(end.status, end.cause)
             limit = self.at_ms(Moment(attempt.session + 1, 0)) / 1000
-            found |= {name: getattr(end, name) for name in _OF_SETTLED}
-            found |= {"is_final": end.final, "whose": "" if cause is None else cause.whose}
-            found |= {"charged_seconds": end.charged_ms / 1000, "metrics": dict(end.metrics)}
-            found["ended"] = round(min(began + end.seconds, limit), 3)
+            found = {name: getattr(end, name) for name in ("status", "score", "device", "cause")}
+            found |= {"is_final": end.final, "ended": round(min(began + end.seconds, limit), 3)}
         return rows.Attempt(
             what=self.which(reserved),
             comparison=comparison_name(reserved.comparison),
+            generation=reserved.generation,
+            candidate=reserved.candidate,
             arm=arm_of(batch, reserved.candidate),
+            seed=reserved.seed,
+            attempt=reserved.attempt,
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
-            knobs=knobs_of(batch, reserved.candidate, self.space),
-            is_short=batch.comparison == "proxy",
             session=attempt.session,
+            slot=reserved.slot,
             began=began,
             reserved_seconds=reserved.reserve_ms / 1000,
             **found,

@@ -21,8 +21,8 @@ from budgets.formatting import (
 )
 from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
 from budgets.proxy import Certificate
-from budgets.verdict import IN_WORDS, Findings
-from orchestrator.look import text
+from budgets.verdict import Findings
+from orchestrator.look import text, words
 from orchestrator.look.blocks import Block, Details, Figure, Section, commands, items, ruler, table
 from orchestrator.look.campaign import campaign_blocks
 from orchestrator.look.document import flat
@@ -79,7 +79,7 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
             yield seen
         yield from _gains(run)
         yield from _shown(figures, "gains")
-        yield from _folded("What a Go needs", _conditions(run.findings))
+        yield from _folded("What a Go needs", _conditions(run, run.findings))
     else:
         yield "Nothing here is compared with the baseline on fresh seeds: there is no verdict."
 
@@ -102,12 +102,12 @@ def _gains(run: Run) -> list[str]:
     return table(f"Gains on seeds that both have; each end with {sure} confidence", rows)
 
 
-def _conditions(found: Findings) -> list[str]:
+def _conditions(run: Run, found: Findings) -> list[str]:
     rows = (
         {
             "a Go needs": "long run, to persist" if one.rule == "rung" else one.rule,
             "met": "yes" if one.met else "**no**",
-            "observed": plain(one.evidence),
+            "observed": plain(words.condition(run.state, one)),
         }
         for one in found.conditions
     )
@@ -121,11 +121,11 @@ def _check(found: Liveness | None) -> Iterator[Block]:
         return
     unit = f"units of the noise, sd {found.noise:.4g}" if found.noise else "the score's unit"
     yield (
-        f"The {found.centre} scores {found.baseline:.5g} over {found.seeds} seeds; lower is better."
+        f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; lower is better."
         f" Each knob was moved alone, down and up, on the same seeds. Effects are in {unit}; t is "
         f"an effect in standard errors, and beyond {found.t_limit:.1f} it moves the score."
     )
-    rows = (_checked(one, found.centre) for one in found.knobs)
+    rows = (_checked(one) for one in found.knobs)
     yield from table("What each knob does to the score", rows)
     notes = []
     for one in (one for one in found.knobs if one.verdict == "unproven"):
@@ -138,13 +138,13 @@ def _check(found: Liveness | None) -> Iterator[Block]:
         yield items(notes)
 
 
-def _checked(one: KnobFinding, centre: str) -> dict[str, object]:
+def _checked(one: KnobFinding) -> dict[str, object]:
     ends = {end.end: _end(end) for end in one.ends}
     return {
         "knob": one.knob,
         "verdict": one.verdict,
-        ">low (t)": ends.get("low", centre),
-        ">high (t)": ends.get("high", centre),
+        ">low (t)": ends.get("low", "baseline"),
+        ">high (t)": ends.get("high", "baseline"),
         "better end": one.better or "",
     }
 
@@ -200,8 +200,10 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
 
 def _budget(run: Run, figures: Figures) -> Iterator[Block]:
     said = [*balances(run), f"Evaluations: {text.statuses(run)}."]
-    if run.slot_hours:
-        idle, wasted = (hours / run.slot_hours for hours in (run.idle_hours, run.wasted_hours))
+    idle, wasted, useful = (sum(getattr(one, name) for one in run.usage)
+                            for name in ("idle", "wasted", "useful"))  # fmt: skip
+    if there := idle + wasted + useful:
+        idle, wasted = idle / there, wasted / there
         said.append(f"Slots: {idle:.0%} of their time passed idle, {wasted:.0%} gave no score.")
     if (deadline := run.deadline) is not None:
         said.append(f"Deadline: evaluations are over by {deadline:%Y-%m-%d %H:%M:%S} UTC.")
@@ -228,7 +230,7 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
         yield "The baseline stays. What was compared with it, this shows:"
         yield commands(command("best", named(run)))
     elif decided is not None:
-        won = IN_WORDS.get(decided.configuration.split()[0], decided.configuration)
+        won = words.FINALISTS.get(decided.configuration.split()[0], decided.configuration)
         yield f"What won on fresh seeds: {plain(won)}."
     elif any(knob.recommended is not None for knob in run.knobs):
         yield "Recommended, not compared yet: the mean of the search over its last third."
@@ -296,19 +298,18 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
     for kind in kinds:
         if run.directory is not None and (log := log_end(run.directory, kind.places)):
             yield Details(f"The log of {kind.what}", log)
-    said = [f"Rule {one}" for one in text.rules(state.fired)]
-    said += [f"Override of {one}" for one in text.rules(state.overridden)]
+    said = [f"Rule {one}" for one in text.rules(state, state.fired)]
+    said += [f"Override of {one}" for one in text.rules(state, state.overridden)]
     said += [f"Amendment: {text.amended(one)}" for one in state.amended]
     if said:
         yield items(plain(entry) for entry in said)
     elif not kinds:
         yield "Nothing failed, no rule fired, and nobody changed anything."
-    yield plain(f"Every rule and what it sees: {command('explain', named(run))}")
 
 
 def _provenance(run: Run, _: Figures) -> Iterator[Block]:
     yield (
-        f"{run.state.records} records of {counted(len(run.sessions), 'session')}, the last of "
+        f"{run.state.records} records of {counted(len(run.state.opened), 'session')}, the last of "
         f"{run.last:%Y-%m-%d %H:%M:%S} UTC; head `{run.state.head}`; fingerprint of the objective "
         f"`{run.plan.objective_fingerprint}`."
     )

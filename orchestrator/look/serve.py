@@ -35,7 +35,7 @@ from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Answer, headline
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines
-from orchestrator.records.recorded import is_set_aside, last_changed, load_state
+from orchestrator.records.runs import is_set_aside, last_changed, load_state
 
 HOST = "127.0.0.1"  # and no other: what is shown is for whoever has the runs
 HEADERS = {

@@ -22,7 +22,7 @@ from budgets.events import (
 )
 from budgets.formatting import duration, number, plain, precise_duration, printable
 from budgets.verdict import title
-from orchestrator.look import text
+from orchestrator.look import text, words
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import answer_in_lines, markdown
 from orchestrator.look.campaign import matrix_lines
@@ -101,7 +101,7 @@ def _rows(run: Run) -> Iterator[tuple[str, str, str]]:
         yield "time", text.pace_line(run), ""
     notes = [
         *(("overridden", f"{one.rule}: {one.reason}", "") for one in state.overridden),
-        *(("rule", f"{fired.rule}: {fired.evidence}", BAD) for fired in state.fired),
+        *(("rule", f"{fired.rule}: {words.seen(state, fired)}", BAD) for fired in state.fired),
     ]
     yield from notes[-MOST_NOTES:]
     failed = "".join(f", {number} {status}" for status, number in counts.failed.items())
@@ -211,9 +211,9 @@ def line_of(run: Run, event: Event, *, brief: bool = False) -> str | None:
             verb = "Starting" if len(run.state.opened) == 1 else "Resuming"
             said = f"{verb} {run.plan.phase} {run.plan.run_id}: {done} of {planned} settled."
         case Fired():
-            said = f"Rule {event.rule}: {event.evidence}."
+            said = f"Rule {event.rule}: {words.seen(run.state, event)}."
         case Decided():
-            said = f"{title(event.grade, event.no_go)}: {event.evidence}."
+            said = f"{title(event.grade, event.no_go)}: {words.decision(run.state, event)}."
         case Overridden():
             said = f"Rule {event.rule} is overridden: {event.reason}"
     return said

@@ -19,14 +19,16 @@ from budgets.pace import GOOD_ACCURACY, Pace, Timing
 from budgets.plan import Caps
 from budgets.proxy import LEAST_CANDIDATES, Certificate
 from budgets.schedule import next_action
+from budgets.state import RunState
 from budgets.stats import Gain, better, sd_interval
-from budgets.verdict import Findings, gain_in_words, title
+from budgets.verdict import Findings, title
+from orchestrator.look import words
 from orchestrator.look.campaign import campaign_sentence
+from orchestrator.look.cautions import kept
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import way_on
 from orchestrator.look.rows import Balance, Knob
 from orchestrator.look.run import Run
-from orchestrator.records.recommended import kept
 
 BESIDE = "The evaluations took what was estimated: the rest is the machine or the orchestrator."
 CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
@@ -119,11 +121,11 @@ def amended(event: Amended) -> str:
     return f"{event.generations} generations, {', '.join(said)}: {event.reason}"
 
 
-def rules(events: Iterable[Fired | Overridden]) -> list[str]:
+def rules(state: RunState, events: Iterable[Fired | Overridden]) -> list[str]:
     """Which rules fired or were overridden, at which generation, and why."""
     return [
         f"{one.rule}, generation {one.generation}: "
-        f"{one.evidence if isinstance(one, Fired) else one.reason}"
+        f"{words.seen(state, one) if isinstance(one, Fired) else one.reason}"
         for one in events
     ]
 
@@ -168,22 +170,14 @@ def timing(found: Timing | None) -> str:
     """Estimated, actual and accuracy, and what to do where that is out of bounds; or nothing."""
     if found is None:
         return ""
-    estimated, actual, startup, planned, used = (
-        precise_duration(3600 * hours)
-        for hours in (
-            *(found.estimated_hours, found.actual_hours, found.startup_hours),
-            *(found.estimated_device_hours, found.actual_device_hours),
-        )
+    estimated, actual = (
+        precise_duration(3600 * hours) for hours in (found.estimated_hours, found.actual_hours)
     )
-    said = (
-        f"Estimated {estimated} for what is done, took {actual} (and {startup} to start): accuracy "
-        f"{found.accuracy:.0f}%. Device time: {planned} estimated, {used} used."
-    )
-    if found.is_good or not found.is_telling:
-        return said if found.is_telling else f"{said} Under a minute the accuracy says nothing."
-    low, high = GOOD_ACCURACY
-    mend = BESIDE if found.is_good_on_devices else RECALIBRATE
-    return f"{said} Good is {low:.0f} to {high:.0f}%. {mend}"
+    (low, high), mend = GOOD_ACCURACY, ""
+    if found.is_telling and not found.is_good:
+        mend = BESIDE if found.is_good_on_devices else RECALIBRATE
+    accuracy = f"accuracy {found.accuracy:.0f}%, good is {low:.0f} to {high:.0f}%"
+    return f"Estimated {estimated} for what is done, took {actual}: {accuracy}. {mend}".rstrip()
 
 
 # Evaluations
@@ -289,7 +283,7 @@ def sentence(run: Run) -> str:
 
 def held_up(run: Run) -> str:
     """What the rules that hold it up have seen."""
-    return f"{sentence_case(one_line(run.ruling.reason, 600))}."
+    return f"{sentence_case(one_line(words.held_up(run.state, run.ruling), 600))}."
 
 
 def progress(run: Run) -> str:
@@ -331,7 +325,8 @@ def _settled(run: Run) -> str:
     failed = sum(len(generation.failed) for generation in state.generations)
     said = f"All {state.accounts.evaluations} evaluations are settled, {failed} of them failed."
     if state.ended is not None:
-        said = f"{said} Rule {state.ended.rule} ended the search: {one_line(state.ended.evidence)}."
+        why = one_line(words.seen(state, state.ended))
+        said = f"{said} Rule {state.ended.rule} ended the search: {why}."
     no_go = "Nothing was compared with the baseline on fresh seeds, so this is no Go yet."
     if run.plan.tier == "min":
         no_go = "Tier min only tests whether everything works: it cannot end in a Go."
@@ -342,8 +337,8 @@ def _verdict(run: Run, found: Findings, own: Decided) -> str:
     """The gain with its bound, and what is left of it with more training; or what spoke against."""
     gain, share = found.gain, kept(found)
     if gain is None or own.no_go not in (None, "too_small", "below_noise"):
-        return f"{sentence_case(own.evidence)}."
-    said = gain_in_words(run.state, gain)
+        return f"{sentence_case(words.decision(run.state, own))}."
+    said = words.gain_in_words(run.state, gain)
     if own.no_go == "below_noise":
         chance = "" if gain.is_loss else ", and the difference may be chance"
         said = f"no gain is shown{chance}: {said}"
@@ -368,8 +363,7 @@ def checked(found: Liveness | None) -> str:
         "unstable": found.unstable_ends,
     }
     named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
-    where = " around the recommendation" if found.centre == "recommendation" else ""
-    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{where}{named}."
+    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{named}."
 
 
 def _short_evaluations(label: str, own: Certificate | None) -> str:

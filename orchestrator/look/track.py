@@ -40,7 +40,7 @@ from orchestrator.look.files import read_end
 from orchestrator.look.run import Run, comparison_name
 from orchestrator.records.export import arm_of
 from orchestrator.records.metrics import IN_TIME, measured
-from orchestrator.records.recorded import load_state
+from orchestrator.records.runs import load_state
 from orchestrator.records.standing import goes_on
 from orchestrator.records.tail import Tail
 

@@ -48,14 +48,14 @@ def usage(run: "Run") -> Iterator[Usage]:
             part = names[bisect_right(begins, began_ms, hi=len(names)) - 1]
             if attempt.reserved.attempt == 1:
                 factor = batch.configurations[attempt.reserved.candidate].cost_factor
-                took[part, "planned"] += 1000 * factor * (run.expected_seconds or 0.0)
+                took[part, "planned"] += 1000 * factor * (run.eval_seconds or 0.0)
             if (end := attempt.settled) is not None:
                 took[part, "useful" if end.status is Status.OK else "wasted"] += end.charged_ms
     spilled = 0.0
     for part, (began, ended) in zip(names, pairwise(begins), strict=True):
         there = sum(
-            one.workers * max(0.0, min(1000 * one.ended, ended) - max(1000 * one.began, began))
-            for one in run.sessions
+            one.workers * max(0.0, min(end, ended) - max(start, began))
+            for one, (start, end) in zip(run.state.opened, pairwise(run.edges_ms), strict=True)
         )
         left = there - took[part, "useful"] - took[part, "wasted"] - spilled
         spilled = max(0.0, -left)

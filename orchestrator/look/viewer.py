@@ -1,6 +1,6 @@
 """Watching a run by its ledger, without disturbing whoever carries it out.
 
-As a program of its own, which `cli/output.py` starts, it keeps the picture below what a command
+As a program of its own, which `cli/session.py` starts, it keeps the picture below what a command
 says. It is no part of the run: whatever becomes of it or of the terminal, evaluations go on.
 """
 

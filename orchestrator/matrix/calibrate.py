@@ -14,7 +14,7 @@ from orchestrator.plan.times import (
     measured_for,
     with_its_cost,
 )
-from orchestrator.records.recorded import Result, recorded_state
+from orchestrator.records.runs import Result, recorded_state
 from orchestrator.run.session import Session
 
 

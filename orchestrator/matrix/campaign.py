@@ -29,7 +29,7 @@ from orchestrator.config import (
 )
 from orchestrator.matrix.matrix import Matrix
 from orchestrator.plan.resolve import check_run_id
-from orchestrator.records.recommended import Point
+from orchestrator.records.objective import Point
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
 """One that any file system takes, and no shell mistakes for an option or a pattern."""

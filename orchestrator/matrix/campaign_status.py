@@ -7,7 +7,7 @@ from budgets.ledger import LedgerCorruptError
 from budgets.matrix import PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.state import ImpossibleEventError, RunState
 from orchestrator.records.manifest import Manifest, seed_of
-from orchestrator.records.recorded import recorded_state, runs_of_cell
+from orchestrator.records.runs import recorded_state, runs_of_cell
 from orchestrator.records.standing import Standing, standing_of
 
 DAMAGED = "damaged"

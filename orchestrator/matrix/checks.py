@@ -17,8 +17,8 @@ from objectives.space import Knob, SearchSpace
 from orchestrator.config import Config
 from orchestrator.matrix.matrix import Matrix
 from orchestrator.plan.resolve import caps_for, family_of
-from orchestrator.records.recommended import Point
-from orchestrator.records.recorded import finished_runs
+from orchestrator.records.objective import Point
+from orchestrator.records.runs import finished_runs
 
 CHECK_SEEDS = 8
 LEAST_SEEDS = 2  # a spread needs two

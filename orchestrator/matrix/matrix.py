@@ -22,8 +22,8 @@ from orchestrator.plan.resolve import (
     short_hash,
 )
 from orchestrator.plan.times import calibration_here
-from orchestrator.records.recommended import Point
-from orchestrator.records.recorded import Result, recorded_plan
+from orchestrator.records.objective import Point
+from orchestrator.records.runs import Result, recorded_plan
 from orchestrator.run.loop import Given
 from orchestrator.run.session import Session
 

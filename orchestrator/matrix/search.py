@@ -24,7 +24,7 @@ from orchestrator.plan.resolve import (
     window_of,
 )
 from orchestrator.plan.times import calibration_here, known_knobs
-from orchestrator.records.recorded import Result, recorded_plan
+from orchestrator.records.runs import Result, recorded_plan
 from orchestrator.run.session import Session
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.matrix import evaluate
 from orchestrator.plan.resolve import Overrides, calibration_plan, run_directory, short_hash
-from orchestrator.records.recorded import Result, recorded_state
+from orchestrator.records.runs import Result, recorded_state
 from orchestrator.run.session import Session
 from orchestrator.scalability import Fit, Level
 

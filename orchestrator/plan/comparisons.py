@@ -9,7 +9,7 @@ from budgets.state import Batch, RunState, short_evaluations
 from budgets.verdict import BASELINE, INCUMBENT, finalists, winner
 from objectives import registry
 from orchestrator.plan.seeds import ConfirmationSeeds, confirmation_seeds
-from orchestrator.records.recorded import space_of, spec_of
+from orchestrator.records.objective import space_of, spec_of
 
 AT_EQUAL_SECONDS = " at equal seconds"
 

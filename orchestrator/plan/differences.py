@@ -2,12 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from os.path import commonprefix
 from typing import Any
 
-from budgets.plan import (
-    Plan,
-)
+from budgets.plan import Plan
 from objectives.settings import cut
 
 INFORMATIVE = ("commit", "dirty")
@@ -37,12 +34,12 @@ def differences(recorded: Plan, wanted: Plan) -> list[str]:
     The reasons are left out: the envelopes say that they differ, and a run keeps its first reason.
     So is what the provenance only informs of.
     """
-    return list(differing("", *(_compared(plan) for plan in (recorded, wanted))))
-
-
-def _compared(plan: Plan) -> dict[str, Any]:
-    compared = plan.model_dump(mode="json", exclude={"reasons"})
-    return compared | {"provenance": deciding(plan.provenance)}
+    compared = [
+        plan.model_dump(mode="json", exclude={"reasons"})
+        | {"provenance": deciding(plan.provenance)}
+        for plan in (recorded, wanted)
+    ]
+    return list(differing("", *compared))
 
 
 def deciding(provenance: Mapping[str, str | int]) -> dict[str, str | int]:
@@ -60,24 +57,12 @@ def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
         for place, (one, other) in enumerate(zip(recorded, wanted, strict=True)):
             yield from differing(f"{name}[{place}]", one, other)
     elif recorded != wanted:
-        yield f"{name}: {' -> '.join(_shown(recorded, wanted))}"
-
-
-def _shown(*values: Any) -> list[str]:
-    """Both as far as there is room: where they would look the same, from where they differ."""
-    texts = [str(value) for value in values]
-    if texts[0] == texts[1]:  # 1 and "1"
-        texts = [repr(value) for value in values]
-    shown = [_cut(text) for text in texts]
-    if shown[0] != shown[1]:
-        return shown
-    common = commonprefix(texts)  # noqa: RUF071 (letter by letter is what is wanted)
-    begin = max(common.rfind("/"), len(common) - LONGEST_SHOWN // 2)
-    return [f"...{cut(text[begin:], LONGEST_SHOWN)}" for text in texts]
-
-
-def _cut(text: str) -> str:
-    return cut(text, SHORTEST_HASH if _HASH.fullmatch(text) else LONGEST_SHOWN)
+        values = (str, repr)[str(recorded) == str(wanted)]  # 1 and "1"
+        texts = (values(recorded), values(wanted))
+        shown = [cut(t, SHORTEST_HASH if _HASH.fullmatch(t) else LONGEST_SHOWN) for t in texts]
+        if shown[0] == shown[1]:
+            shown = [f"...{text[-LONGEST_SHOWN:]}" for text in texts]
+        yield f"{name}: {' -> '.join(shown)}"
 
 
 def in_short(changed: Sequence[str]) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, get_args
 
-from budgets.calibration import ONE_SCORE, Noise, forecast, noise
+from budgets.calibration import forecast
 from budgets.following import beginning
-from budgets.formatting import PROGRAM, counted, duration, in_bytes, plain, table
+from budgets.formatting import PROGRAM, counted, duration, plain, table
 from budgets.ledger import LedgerCorruptError
-from budgets.plan import Calibration, Devices, Plan, Tier
+from budgets.plan import Devices, Plan, Tier
 from budgets.state import ImpossibleEventError
 from budgets.stats import power_of
 from budgets.tiers import INTENT
@@ -22,7 +22,7 @@ from orchestrator.plan.checks import Facts, Item, checklist
 from orchestrator.plan.forecast import DetectableGain, Forecast, detectable_gain, forecast_of
 from orchestrator.plan.resolve import Succession, search_plan
 from orchestrator.plan.times import Disk, Known, Times, disk_of, known_knobs, times_here
-from orchestrator.records.recorded import spec_of
+from orchestrator.records.objective import spec_of
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,12 @@ def checklist_page(answers: Sequence[tuple[Item, str]]) -> list[str]:
 
 
 def _in_full(page: Page) -> Iterator[list[str]]:
-    yield [f"- {line}" for line in _basis(page.times)]
+    own = page.times.overheads
+    yield [
+        f"Beside the evaluations: {own.startup_seconds:.1f} s until the first one may begin, "
+        f"{own.gap_seconds:.2g} s of a device for each{'' if own.are_measured else ' (assumed)'}, "
+        f"{own.generation_seconds:.2g} s between generations (assumed)."
+    ]
     yield _parts(page)
     compared = [tier for tier in page.tiers if tier.plan.confirmation is not None]
     yield [_power(compared[-1])] if compared else []
@@ -280,67 +285,8 @@ def in_short(times: Times) -> str:
     if times.origin == "assumed":
         return f"**Assumed, not measured**: {calibration.median_seconds:g} s an evaluation."
     seconds = sorted(sample.seconds for sample in calibration.samples)
+    low, middle, high = (f"{own:.3g}" for own in (seconds[0], median(seconds), seconds[-1]))
     return (
-        f"**Measured here:** an evaluation takes {_seconds(median(seconds))} s (median of "
-        f"{len(seconds)}; {_seconds(seconds[0])} to {_seconds(seconds[-1])} s): "
-        f"one device does {3600 / median(seconds):.0f} an hour."
-    )
-
-
-def _basis(times: Times) -> Iterator[str]:
-    """What the calibration measured, and what comes beside evaluations."""
-    if (calibration := times.calibration) is None:
-        return
-    if (measured := noise(calibration)) is not None:
-        yield _work(calibration)
-        yield _spread(measured)
-        yield (
-            f"{measured.failed or 'None'} of {measured.seeds + measured.failed} evaluations of the "
-            f"baseline failed (95% interval {measured.failure_low:.1%} to "
-            f"{measured.failure_high:.1%})."
-        )
-    own, assumed = times.overheads, "" if times.overheads.are_measured else " (assumed)"
-    yield (
-        f"Beside the evaluations: {own.startup_seconds:.1f} s until the first one may begin, "
-        f"{own.gap_seconds:.2g} s of a device for each{assumed}, {own.generation_seconds:.2g} s "
-        "between generations (assumed)."
-    )
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.1f}" if value >= 1 else f"{value:.3g}"
-
-
-def _work(calibration: Calibration) -> str:
-    """What an evaluation does of steps, tokens and FLOPs, as far as its objective tells."""
-    samples = calibration.samples
-    steps, flops, tokens, seconds = (
-        median(getattr(sample, name) for sample in samples)
-        for name in ("steps", "train_flops", "tokens", "train_seconds")
-    )
-    parts = (
-        f"{median(s.startup_seconds for s in samples):.2f} s to start",
-        f"{_seconds(seconds)} s of training",
-        counted(round(steps), "step") if steps else "",
-        f"{tokens / seconds:,.0f} tokens a second" if tokens and seconds else "",
-        f"{flops:.3g} FLOPs" if flops else "",
-        f"{in_bytes(max(s.peak_memory_bytes for s in samples))} at most",
-    )
-    return f"An evaluation: {', '.join(filter(None, parts))}."
-
-
-def _spread(of: Noise) -> str:
-    if of.sd is None or of.sd_low is None or of.sd_high is None:
-        return f"The baseline scores {of.mean:.5g}, on one seed."
-    if of.is_about_zero:
-        return (
-            f"The baseline scores {of.mean:.3g}, sd {of.sd:.3g} over {of.seeds} seeds. That cannot "
-            "be told from 0, and a gain is a share of it: no search of it can end in a verdict."
-        )
-    if of.sd == 0:
-        return f"The baseline scores {of.mean:.5g} on each of {of.seeds} seeds: {ONE_SCORE}."
-    share, low, high = (sd / abs(of.mean) for sd in (of.sd, of.sd_low, of.sd_high))
-    return (
-        f"The baseline scores {of.mean:.5g}, sd {of.sd:.3g} over {of.seeds} seeds ({share:.2%}; "
-        f"95% interval {low:.2%} to {high:.2%}): two scores no further apart may be equally good."
+        f"**Measured here:** an evaluation takes {middle} s (median of {len(seconds)}; {low} to "
+        f"{high} s): one device does {3600 / median(seconds):.0f} an hour."
     )

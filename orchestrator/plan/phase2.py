@@ -10,6 +10,7 @@ from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from budgets.following import objection
 from budgets.formatting import command
 from budgets.plan import Plan, SearchTerms, Source, VariantName
 from budgets.rules import BEFORE_THE_RUN, follows_a_go
@@ -21,8 +22,8 @@ from orchestrator.config import Config, format_value
 from orchestrator.plan.differences import deciding, differing, in_short
 from orchestrator.plan.resolve import SIGMA0, Overrides, Succession, method_of
 from orchestrator.plan.times import Known, known_knobs
-from orchestrator.records.recommended import Point, best_point
-from orchestrator.records.recorded import find_run, load_state, objective_of, space_of
+from orchestrator.records.objective import Point, best_point, objective_of, space_of
+from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:
     from orchestrator.search.landscape import Landscape, Matrix
@@ -109,7 +110,7 @@ def followed(root: Path, config: Config, kind: str) -> Followed | None:
         "unproven_knobs": _check_of(root, objective, kind, source.unproven, known),
     }
     objections = {
-        one.rule: f"{one.evidence}{remedies[one.rule]}, or begin all the same with "
+        one.rule: f"{objection(source, one.rule)}{remedies[one.rule]}, or begin all the same with "
         f'--override {one.rule} --reason "..."'
         for one in follows_a_go(source)
         if one.fires
@@ -181,9 +182,9 @@ def _require_more_knobs(run_id: str, earlier: SearchSpace, space: SearchSpace) -
 def _how_it_ended(state: RunState) -> str:
     if state.decided is not None:
         which = f" ({state.decided.no_go})" if state.decided.no_go else ""
-        return f"{which}: {state.decided.evidence}. Follow a run that says Go"
+        return f"{which}. Follow a run that says Go"
     if state.concluded is not None:
-        return f": {state.concluded.reason}. Follow a run that says Go"
+        return ". Follow a run that says Go"
     return ". Let it come to its end with its own command first"
 
 

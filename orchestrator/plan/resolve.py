@@ -36,18 +36,11 @@ from objectives.api import Variant as ObjectiveVariant
 from objectives.registry import short_name
 from objectives.settings import shown
 from orchestrator.capacity import Pacing
-from orchestrator.config import (
-    RUNG_FACTOR,
-    RUNG_SEEDS,
-    RUNS_DIR,
-    VERDICT_SEEDS,
-    Budget,
-    Config,
-    Verdict,
-)
+from orchestrator.config import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Budget, Config, Verdict
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.plan.known import known_points, read_known
+from orchestrator.records.runs import RUNS_DIR
 
 METHOD: SearchMethod = "guided"
 """How a search proposes its candidates where nobody says how (docs/search.md)."""

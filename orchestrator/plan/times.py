@@ -1,6 +1,5 @@
 """What has been measured here: calibrations, what they say of other lengths, checks of knobs."""
 
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import log
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import Literal, NamedTuple, get_args
 
 from budgets.calibration import measure
@@ -23,14 +22,8 @@ from objectives.api import Objective
 from objectives.registry import kind, short_name
 from orchestrator.config import Config
 from orchestrator.plan.resolve import calibration_name, calibration_plan, family_of
-from orchestrator.records.recorded import (
-    Result,
-    finished_runs,
-    first_plan,
-    ledgers,
-    recorded_runs,
-    spec_of,
-)
+from orchestrator.records.objective import spec_of
+from orchestrator.records.runs import Result, finished_runs, first_plan, ledgers, recorded_runs
 
 CALIBRATION_SEEDS = 8
 
@@ -45,31 +38,23 @@ BUDGET = ("target_flops", "num_batches", "num_epochs")
 
 
 def find_calibration(root: Path, objective: Objective, devices: Devices) -> Result | None:
-    """Return the newest finished calibration of the objective on such devices, if there is one.
+    """Return the newest finished calibration of the objective on such devices, if there is one."""
+    return newest_calibration(root, calibration_name(objective, devices))
 
-    The newest is the one begun last, whenever files were copied or an earlier one was resumed.
+
+def newest_calibration(root: Path, family: str) -> Result | None:
+    """Return the finished calibration that was begun last of those whose names begin like this.
+
+    By the ledger's own clock: a copied file is younger than what is in it.
     """
-    family = calibration_name(objective, devices)
     finished = finished_runs(root, "calibration", family)
-    return max(finished, key=lambda found: _number(found.directory, family), default=None)
+    return max(finished, key=lambda found: found.state.began_ms, default=None)
 
 
 def calibration_here(root: Path, objective: Objective, devices: Devices) -> Calibration | None:
     """Return what was measured of an evaluation on such devices."""
     found = find_calibration(root, objective, devices)
     return None if found is None else measure(found.state)
-
-
-def calibrations_on(root: Path, objective: Objective, kind: str) -> list[Result]:
-    """Return the newest calibration on each set of devices of a kind, the latest first.
-
-    By the ledger's own clock: a copied file is younger than what is in it.
-    """
-    runs = finished_runs(root, "calibration", family_of(objective, kind))
-    placed = [(calibration_name(objective, run.state.plan.devices), run) for run in runs]
-    placed.sort(key=lambda pair: _number(pair[1].directory, pair[0]))
-    newest = dict(placed)
-    return sorted(newest.values(), key=lambda run: last_seen(run.state), reverse=True)
 
 
 def calibration_again(
@@ -80,21 +65,13 @@ def calibration_again(
     It is the same plan as long as the reason is the same: an unfinished run is resumed.
     """
     plan = calibration_plan(config, devices, repeats)
-    family = calibration_name(config.tuned, devices)
     reasons = (f"calibrated again: {reason.strip()}",)
-    newest = 0
-    for directory, state in recorded_runs(root, "calibration", family):
+    earlier = list(recorded_runs(root, "calibration", calibration_name(config.tuned, devices)))
+    for directory, state in earlier:
         if state.planned.reasons == reasons:
             return plan.model_copy(update={"run_id": directory.name, "reasons": reasons})
-        newest = max(newest, _number(directory, family))
-    name = f"{plan.run_id}-{newest + 1}" if newest else plan.run_id
+    name = f"{plan.run_id}-{len(earlier) + 1}" if earlier else plan.run_id
     return plan.model_copy(update={"run_id": name, "reasons": reasons})
-
-
-def _number(directory: Path, family: str) -> int:
-    """Which of a family's calibrations it is; the first one's name has no number."""
-    _, _, number = directory.name.removeprefix(f"{family}-").partition("-")
-    return int(number) if number.isdecimal() else 1
 
 
 def measured_for(root: Path, found: Result, config: Config) -> Calibration:
@@ -329,8 +306,7 @@ def _prior(state: RunState, objective: Objective, devices: Devices) -> Prior | N
 BLOCK = 4096
 EVALUATION_BYTES = 6 * BLOCK  # assumed: its directory, and five files with something in them
 ROW_BYTES = 1_700  # of an evaluation, in ledger and tables
-GENERATION_BYTES = 3_800 + BLOCK  # in the ledger, beside its points; its reports; its directory
-NUMBER_BYTES = 21  # one coordinate as a ledger writes it, with its comma
+GENERATION_BYTES = 10_000  # in the ledger, its reports, its directory
 RUN_BYTES = 5_500  # a plan, a session and a conclusion
 
 
@@ -348,9 +324,8 @@ class Disk(NamedTuple):
 
 def disk_of(plan: Plan, root: Path, evaluation_bytes: int | None) -> Disk:
     """Return what the plan's run would take where the runs live. `root` need not be there yet."""
-    shape, dimension = plan.resolved, 0 if plan.search is None else len(plan.search.start)
-    each = ROW_BYTES + (EVALUATION_BYTES if evaluation_bytes is None else evaluation_bytes)
-    generation = GENERATION_BYTES + shape.population * (BLOCK + dimension * NUMBER_BYTES)
+    shape, each = plan.resolved, ROW_BYTES + (evaluation_bytes or EVALUATION_BYTES)
+    generation = GENERATION_BYTES + shape.population * BLOCK  # a directory for each candidate
     count = shape.evaluations + plan.comparison_evaluations
     needed = RUN_BYTES + count * each + shape.generations * generation + LEAST_FREE_BYTES
     return Disk(needed, evaluation_bytes is not None, free_bytes(root))
@@ -371,17 +346,10 @@ def bytes_of_evaluations(run: Path) -> int | None:
 
     Without those above it: the seeds of a calibration share them, candidates have their own.
     """
-    sizes = [
-        sum(_blocks(Path(place, name)) for place, _, files in os.walk(own) for name in ("", *files))
-        for own in run.glob("eval/*/*/seed_*")
-    ]
-    return round(fmean(sizes)) if sizes else None
-
-
-def _blocks(path: Path) -> int:
-    with suppress(OSError):
-        return path.lstat().st_blocks * 512
-    return 0
+    places = list(run.glob("eval/*/*/seed_*"))
+    files = (path for place in places for path in (place, *place.rglob("*")))
+    taken = sum(path.lstat().st_blocks * 512 for path in files)
+    return taken // len(places) or None if places else None
 
 
 # Checks of knobs

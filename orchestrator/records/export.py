@@ -11,7 +11,7 @@ from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.state import Batch, RunState
 from budgets.storage import document, write_aside
-from orchestrator.records.recorded import knobs_of, space_of
+from orchestrator.records.objective import knobs_of, space_of
 
 Format = Literal["csv", "json", "parquet"]
 Row = dict[str, Any]

@@ -19,7 +19,7 @@ from budgets.matrix import Matrix, matrix_of
 from budgets.plan import CampaignTerms, Condition, Factor
 from budgets.state import RunState
 from budgets.storage import document, read_plain, write_aside
-from orchestrator.records.recorded import attempt_place, is_there
+from orchestrator.records.runs import attempt_place, is_there
 
 MANIFEST = "manifest.json"
 

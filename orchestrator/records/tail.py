@@ -17,7 +17,7 @@ from budgets.ledger import (
 )
 from budgets.state import RunState, apply, begin
 from budgets.storage import plain_file
-from orchestrator.records.recorded import is_there
+from orchestrator.records.runs import is_there
 
 
 @dataclass

@@ -10,7 +10,7 @@ from budgets.plan import Caps, Plan, Window
 from budgets.rules import held_up_by
 from budgets.state import ImpossibleEventError, RunState, apply, fold
 from orchestrator.plan.resolve import Overrides
-from orchestrator.records.recorded import load_state
+from orchestrator.records.runs import load_state
 from orchestrator.run.attempts import Run
 
 

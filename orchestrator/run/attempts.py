@@ -15,7 +15,7 @@ from budgets.accounts import Accounts, Refusal
 from budgets.events import Event, Owner, Reserved, Settled, Status
 from budgets.failures import cause_of, is_lost, is_unexplained, was_given_up
 from budgets.formatting import one_line
-from budgets.ledger import Ledger, Record
+from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
 from budgets.rules import refusal_of
 from budgets.state import Attempt as Tried
 from budgets.state import Batch, Observer, RunState, apply, ticked
@@ -33,7 +33,8 @@ from orchestrator.execution.files import (
     recover,
 )
 from orchestrator.execution.trainer import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
-from orchestrator.records.recorded import attempt_place, knobs_of, space_of, spec_of
+from orchestrator.records.objective import knobs_of, space_of, spec_of
+from orchestrator.records.runs import attempt_place
 
 
 @dataclass
@@ -86,9 +87,9 @@ class Run:
 
     def _excused(self, own: Settled) -> Settled:
         """A failure on a disk that is full says nothing of its candidate: it is owed again."""
-        if own.status is not Status.ERROR or not (why := self.ledger.full_disk()):
+        if own.status is not Status.ERROR or self.ledger.free_bytes() >= LEAST_FREE_BYTES:
             return own
-        cause = one_line(f"{why}. Then: {own.cause}")
+        cause = one_line(f"the run's disk is full: {own.cause}")
         return replace(own, status=Status.LOST, retry=False, cause=cause)
 
     def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:

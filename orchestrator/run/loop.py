@@ -6,6 +6,7 @@ from typing import Protocol
 
 from budgets.accounts import Refusal
 from budgets.events import Concluded, GenerationAsked, GenerationTold
+from budgets.ledger import LEAST_FREE_BYTES
 from budgets.rules import (
     Reading,
     Ruling,
@@ -30,7 +31,7 @@ Pending = tuple[Batch, tuple[int, int]]
 WAIT_SECONDS = 0.5
 """How long one look at the executor takes before signals and budgets are looked at again."""
 
-INTERRUPTED = Ruling("continue", (), "interrupted")
+INTERRUPTED = Ruling("continue")
 """A person stopped the run, which may go on."""
 
 
@@ -149,7 +150,7 @@ class Loop:
                 break
             self._hear()
         if held_up is not None and not run.state.accounts.holds:
-            ruling = Ruling(held_up.decision, (held_up,), held_up.evidence)
+            ruling = Ruling(held_up.decision, (held_up,))
         if only_ends_the_search(run.state, ruling):
             put_on_record(run, ruling)
             return None
@@ -178,8 +179,8 @@ class Loop:
         run, waited_for = self.run, blocking_batches(self.run.state)
         while self.executor.free() and (next_one := self._startable()) is not None:
             batch, key = next_one
-            if no_room := run.ledger.full_disk():
-                return disk_full(place_of(run.state, batch), no_room)
+            if (free_bytes := run.ledger.free_bytes()) < LEAST_FREE_BYTES:
+                return disk_full(place_of(run.state, batch), free_bytes)
             may_start = self.pace.admits(run.state)
             attempt = run.reserve(batch, *key) if may_start else run.refusal(batch, *key)
             if attempt is None:
@@ -239,4 +240,4 @@ def conclude(run: Run, ruling: Ruling) -> None:
     """Put the ruling on record: the rules that fired, or that the run is done."""
     put_on_record(run, ruling)
     if ruling.decision == "done":
-        run.record(Concluded(reason=ruling.reason))
+        run.record(Concluded())

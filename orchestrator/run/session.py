@@ -25,7 +25,8 @@ from orchestrator.execution.processes import this_owner
 from orchestrator.execution.signals import SignalStop
 from orchestrator.plan.resolve import Overrides
 from orchestrator.records import metrics
-from orchestrator.records.recorded import Result, objective_of, recorded_state
+from orchestrator.records.objective import objective_of
+from orchestrator.records.runs import Result, recorded_state
 from orchestrator.run.amend import override, refuse_late_overrides, refuse_override
 from orchestrator.run.attempts import Run, settle_abandoned
 from orchestrator.run.files import check_place, check_same_plan, make_directory, open_run

@@ -13,7 +13,7 @@ import numpy as np
 from budgets.events import GenerationTold, Guided
 from budgets.plan import Configuration, SearchMethod, SearchTerms
 from budgets.state import Batch, fitness
-from orchestrator.records.recorded import ReplayError
+from orchestrator.records.runs import ReplayError
 from orchestrator.search.directions import Chained, Independent, MirroredOrthogonal
 from orchestrator.search.guide import guided
 from orchestrator.search.landscape import Landscape, Point

@@ -28,7 +28,7 @@ from tests.simulation.instant import InstantExecutor, Machine
 from tests.simulation.session import Person, SimulatedClock, SimulatedEngine
 
 DEFAULT_NOISE = 0.005
-"""Standard deviation over seeds of the embedded default, in its score (docs/benchmarks.md)."""
+"""Standard deviation over seeds of the embedded default, in its score (docs/search.md)."""
 
 FALSE_GO, POWER = 0.01, 0.90
 """Shares of runs: with a Go for nothing at most, with one for a convincing gain at least."""

@@ -41,7 +41,7 @@ HERE = (  # what depends on the machine, which the product looks at
 )
 JUST_MADE = (  # all times
     # The report that ends a run: stored runs have the same.
-    (r"\n {20,}\S.*\n\nVerdict\n(?:(?!\$ orchestrator).*\n)*?(?=Every rule )", "\n(the report)\n"),
+    (r"\n {20,}\S.*\n\nVerdict\n(?:(?!\$ orchestrator).*\n)*?(?=Ledger: )", "\n(the report)\n"),
     *HERE,
     (r"(?<=-cpu-)[0-9a-f]{6}(-[0-9a-f]{6})?", "HASH"),
     (r" s left.*", " s left"),
@@ -67,7 +67,6 @@ STORED_PAGES = {
         ("html", "report RUN --html --out -", "go statuses campaign"),
         ("best", "best RUN", ALL),
         ("verify", "verify RUN", "go interrupted phase2 campaign proxy_check"),
-        ("rules", "explain RUN", "statuses"),
     )
     for run in runs.split()
 }
@@ -105,7 +104,7 @@ FIT = "plan --tier target --fit --window"
 NEW_PAGES = PAGES_OF_NEW_RUNS | {
     "templates": [f"init --template {name}" for name in TEMPLATES.split()],
     "configuration": ["init --template command --out search.toml", "explain search.toml"],
-    "space": ["explain", "dry-run --objective sphere"],
+    "space": ["explain --set backend.device=cpu"],
     "plan-uncalibrated": [f"plan {INLINE}"],
     "plan-assumed": [
         f"plan {ASSUMED} --verbose --max-device-hours 2 --set budget.price_per_device_hour=3"
@@ -119,7 +118,6 @@ KEYS = {  # commands with the stored runs of which `--json` is looked at
     "report": ["go", "statuses", "campaign", "space_check", "proxy_check"],
     "best": ["go_at_the_end", "no_go_noise", "smoke"],
     "report go": ["phase2"],
-    "explain": ["statuses"],
     "verify": ["go"],
     f"plan {ASSUMED} --window 8h": ["", "--fit"],
 }

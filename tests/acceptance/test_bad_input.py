@@ -86,7 +86,6 @@ plan --objective sphere --fit                    | --window
 plan --objective ellipsoid --fit --window 1h     | calibrate
 plan good.toml --fit --devices 1,4                      | --devices
 calibrate --objective sphere --again                    | --reason
-dry-run function.toml --knobs lr=7             | lr
 explain good.toml --set thresholds.crash_rate_paus=1    | crash_rate_pause
 init --template surch                                   | surch
 init --template phase1 --out good.toml                  | good.toml
@@ -132,10 +131,11 @@ def test_it_is_refused_in_one_line(user: Product, row: str) -> None:
     assert everything(user.folder) == before
 
 
-def test_a_dry_run_of_what_cannot_start_says_why(user: Product) -> None:
-    words = ("dry-run", "function.toml")
-    assert "no_such" in user(*words, "--objective", "python:train:no_such", code=2).out
-    assert user.json(*words)["missing"] is None
+def test_what_cannot_start_is_said_to_lack_what(user: Product) -> None:
+    wrong = ("--objective", "python:train:no_such")
+    assert "no_such" in user("doctor", "function.toml", "--quick", *wrong, code=2).out
+    assert "no_such" in user("explain", "function.toml", *wrong).out
+    assert user.json("explain", "function.toml")["evaluation"]["missing"] is None
 
 
 def test_with_json_the_error_is_a_document_too(user: Product) -> None:

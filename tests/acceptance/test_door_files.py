@@ -46,7 +46,7 @@ def test_the_first_of_three_training_budgets_wins_and_explain_says_which(product
 def test_a_file_is_run_resumed_and_equal_to_the_same_flags(product: Product) -> None:
     product.write("run.toml", SEARCH)
     product("plan", "run.toml")
-    product("dry-run", "run.toml")
+    product("explain", "run.toml")
     product("doctor", "--quick", "run.toml", code=None)
     written = [path.name for path in product.folder.rglob("*")]
     assert written == ["run.toml"], "commands that only look write nothing"

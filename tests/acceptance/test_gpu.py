@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,11 @@ PYTHON = (
 )  # fmt: skip
 
 
+def kill_amid(product: Product, run: Path, words: tuple[object, ...]) -> None:
+    product.kill_at(lambda: records(run) >= 12 and bool(alive_below(run)), *words)
+    wait_until(lambda: not alive_below(run), 5)
+
+
 @pytest.mark.timeout(300)
 def test_a_killed_search_ends_as_if_nobody_had_killed_it(product: Product) -> None:
     """Locally and through Ray, with the same scores to the last bit."""
@@ -38,8 +44,7 @@ def test_a_killed_search_ends_as_if_nobody_had_killed_it(product: Product) -> No
     for executor in ("local", "ray"):
         words = (*SEARCH, "--executor", executor, "--run-id", executor)
         run = product.folder / f"artifacts/cmaes/phase1/{executor}"
-        product.kill_at(lambda run=run: records(run) >= 12 and bool(alive_below(run)), *words)
-        wait_until(lambda run=run: not alive_below(run), 5)
+        kill_amid(product, run, words)
         product(*words)
         assert Books.of(run).essence == whole.essence
     product.verify()

@@ -53,7 +53,7 @@ def test_a_wrong_setting_is_refused_in_one_line(product: Product) -> None:
 def test_a_check_takes_no_more_memory_for_more_flops(product: Product) -> None:
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30));"
-        "from orchestrator.cli.entry import main; main()"
+        "from orchestrator.cli.app import main; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, "doctor", "--quick", "--set", "target_flops=1e17"],

@@ -403,14 +403,14 @@ def whole_run() -> list[Event]:
             decision="pause",
             observed=0.5,
             limit=0.1,
-            evidence="2 of 4 failed",
+            facts={"failed": 2, "spared": 0},
         ),
         Overridden(rule="crash_rate", generation=0, reason="the region is bad"),
     )
     story.tell()
     story.score(0.75, 0.5, 0.25, 1.0)
     story.tell((0.3, 0.7))
-    story.say(Concluded(reason="all 8 planned evaluations are settled"))
+    story.say(Concluded())
     return [record.event for record in story.records]
 
 

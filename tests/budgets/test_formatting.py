@@ -12,7 +12,6 @@ from budgets.formatting import (
     PROGRAM,
     _program,
     about,
-    against,
     command,
     counted,
     duration,
@@ -171,10 +170,3 @@ def test_a_list_ends_with_how_many_more_there_are(most: int | None, text: str) -
     assert listed([1, 2, 3, 4], most) == text
     assert listed([], most) == ""
     assert listed(["a"], most) == "a"
-
-
-def test_what_is_needed_and_what_is_free_are_told_apart() -> None:
-    assert against(0.04396, 0.004495, "hours") == ("2 min 38 s", "16 s")
-    assert against(0.005, 0.001, "device-hours") == ("18 s of device time", "3.6 s")
-    assert against(0.005, 0.00499, "hours") == ("18 s", "17.964 s")
-    assert against(9.0, 5.0, "of money") == ("9 of money", "5 of money")

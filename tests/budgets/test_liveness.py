@@ -7,7 +7,7 @@ import pytest
 
 from budgets.events import GenerationAsked, Status
 from budgets.liveness import EndEffect, KnobFinding, Liveness, label, liveness
-from budgets.plan import Caps, Envelope, Parent
+from budgets.plan import Caps, Envelope
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakeStory, Outcome, Story
@@ -54,8 +54,6 @@ WORSE = off_by(1.0, 2.0, 3.0, 4.0)
 NOISE = off_by(0.1, -0.1, 0.1, 0.0)
 """Mean 0.025, standard error 0.0479, t 0.52."""
 FAILED = [Status.NAN] * 4
-PARENT = Parent(run_id="searched", head="0" * 32, device_ms=0, open_ms=0)
-"""Of a check around its recommendation."""
 
 
 def found(
@@ -86,34 +84,7 @@ def end_of(finding: KnobFinding, name: str) -> EndEffect:
 # One end
 
 
-def test_an_effect_is_the_mean_paired_difference_in_score_noise_and_standard_errors(
-    make_story: "MakeStory",
-) -> None:
-    effect = end_of(only(make_story, WORSE, SAME), "low")
-    assert effect.difference == pytest.approx(2.5)
-    assert effect.standard_error == pytest.approx(0.645497, abs=1e-6)
-    assert effect.in_noise == pytest.approx(2.5 / 0.0816497, rel=1e-5)
-    assert effect.t == pytest.approx(3.872983, abs=1e-6)
-    assert effect.statuses == {"ok": 4}
-
-
-def test_with_a_calibration_the_unit_is_the_spread_it_measured(make_story: "MakeStory") -> None:
-    calibration = make_story().state.plan.calibration  # scores 0.9, 1.0, 1.1
-    finding = found(make_story, WORSE, SAME, calibration=calibration)
-    assert finding.noise == pytest.approx(0.1)
-    assert finding.noise_from == "calibration"
-    assert end_of(finding.knobs[0], "low").in_noise == pytest.approx(25.0)
-
-
 # The verdict on a knob
-
-
-def test_a_knob_is_alive_when_one_end_moves_the_score_beyond_chance(
-    make_story: "MakeStory",
-) -> None:
-    surely = off_by(2.4, 2.5, 2.5, 2.6)
-    assert only(make_story, NOISE, surely).verdict == "alive"
-    assert only(make_story, surely, NOISE).verdict == "alive"
 
 
 def test_the_level_is_shared_by_all_ends_that_were_tried(make_story: "MakeStory") -> None:
@@ -196,15 +167,6 @@ def test_a_point_that_is_no_end_of_one_knob_is_refused(
         label(state.plan, state.generations[0], 1)
 
 
-def test_around_a_recommendation_a_knob_is_lower_or_higher_than_there(
-    make_story: "MakeStory",
-) -> None:
-    points = ((0.4, 0.5), (0.6, 0.5), (0.5, 0.45), (0.5, 1.0))
-    state = checking(make_story, points, parent=PARENT).state
-    labels = [label(state.plan, state.generations[0], c) for c in range(5)]
-    assert labels == ["recommendation", "a low", "a high", "b low", "b high"]
-
-
 def test_a_knob_is_pending_until_both_its_ends_are_evaluated(make_story: "MakeStory") -> None:
     story = checking(make_story)
     for candidate in range(3):
@@ -213,6 +175,3 @@ def test_a_knob_is_pending_until_both_its_ends_are_evaluated(make_story: "MakeSt
     finding = liveness(story.state)
     assert finding is not None
     assert ([f.knob for f in finding.knobs], finding.pending) == (["a"], ("b",))
-
-
-# The report

@@ -206,9 +206,7 @@ def test_generations_that_a_rule_took_away_are_not_to_come(tell: "Callable[..., 
     story = tell(generations=(4 * (1.0,),))
     before = pace(story.state)
     assert before.progress == pytest.approx(15 / (12 + 11 + 12 + 13 + 4 * 4))
-    story.say(
-        Fired(rule="patience", generation=0, decision="stop", observed=0, limit=0, evidence="so")
-    )
+    story.say(Fired(rule="patience", generation=0, decision="stop", observed=0, limit=0, facts={}))
     after = pace(story.state)
     assert after.progress == pytest.approx(15 / (4 + 11 + 12 + 13 + 4 * 4))
     assert before.remaining_hours is not None

@@ -1,11 +1,10 @@
-"""What each rule observes, on both sides of its limits."""
+"""What each rule observes on both sides of its limits, what follows from it, and in which words."""
 
 from math import sqrt
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any
 
 import pytest
 
-from budgets import verdict as decision
 from budgets.events import ComparisonAsked, Overridden, Reserved, Settled, Status
 from budgets.plan import (
     Calibration,
@@ -16,12 +15,20 @@ from budgets.plan import (
     SearchTerms,
     Thresholds,
 )
-from budgets.rules import RULES, TABLE, Reading, disk_full, judge, readings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.budgets.conftest import MakeStory, Story
+from budgets.rules import (
+    DECISIONS,
+    OVERRIDABLE,
+    Reading,
+    disk_full,
+    judge,
+    readings,
+    refusal_of,
+    refused,
+    ruling_of,
+    unaffordable,
+)
+from orchestrator.look import words
+from tests.budgets.conftest import Story, confirmed_plan, small_plan, told_of
 
 MIDDLE = (0.5, 0.5)
 ERROR, NAN, LOST = Status.ERROR, Status.NAN, Status.LOST
@@ -33,50 +40,50 @@ def plan(population: int = 8, generations: int = 5, seeds: int = 1, **fields: An
     return {"resolved": size, "nominal": size, "caps": Caps(evaluations=999), **fields}
 
 
-def observed(story: "Story", rule: str) -> Reading:
+def observed(story: Story, rule: str) -> Reading:
     (found,) = (one for one in readings(story.state) if one.rule == rule)
     return found
 
 
-def firing(story: "Story") -> list[str]:
-    return [reading.rule for reading in judge(story.state).triggers]
+def firing(story: Story) -> list[str]:
+    """The rules that hold the run up; each has words for what it has seen."""
+    triggers = judge(story.state).triggers
+    assert all(words.seen(story.state, one) for one in triggers)
+    return [one.rule for one in triggers]
 
 
-def ask(story: "Story", *outcomes: Any, at: tuple[float, ...] = MIDDLE, **fields: Any) -> None:
+def make_story(**fields: Any) -> Story:
+    """On the small plan with these fields changed."""
+    return Story(small_plan(**fields))
+
+
+def ask(story: Story, *outcomes: Any, at: tuple[float, ...] = MIDDLE, **fields: Any) -> None:
     """A generation at one point, of which the first candidates end so."""
     story.ask(points=(at,) * story.state.plan.resolved.population, **fields)
     for candidate, outcome in enumerate(outcomes):
         story.evaluate(candidate, outcome)
 
 
-def close(story: "Story") -> None:
+def close(story: Story) -> None:
     for candidate, _ in list(story.current.pending):
         story.evaluate(candidate)
     story.tell()
 
 
-def waive(story: "Story", rule: str, generation: int = 0) -> None:
+def waive(story: Story, rule: str, generation: int = 0) -> None:
     story.say(Overridden(rule=rule, generation=generation, reason="known"))
 
 
-# The table
-
-
-def test_every_threshold_belongs_to_a_rule_and_every_condition_is_in_the_table() -> None:
-    assert {name for rule in TABLE.values() for name in rule.thresholds} == set(
-        Thresholds.model_fields
-    )
-    judged = {*get_args(decision.Rule), "flat", "seed_luck"}
-    assert {name for name, rule in TABLE.items() if rule.decision == "no go"} == judged
-    own = Thresholds(time_drift_pause=3.0)
-    assert TABLE["runaway_time"].limits(own)["time_drift_pause"] == 3.0
+# What they lead to
 
 
 def test_what_cannot_be_overridden_has_another_way_on() -> None:
     """Repeat the command, another cap, or (a check's baseline, which is paid for) another run."""
     final = {"baseline_failed", "setup_failed", "infrastructure", "storage", "budget"}
-    assert {name for name in RULES if not TABLE[name].overridable} == final
-    assert (disk_full(3, "no room").decision, disk_full(3, "no room").generation) == ("pause", 3)
+    assert set(DECISIONS) - set(OVERRIDABLE) == final
+    full = disk_full(3, 0)
+    assert (full.decision, full.generation) == ("pause", 3)
+    assert words.seen(Story(small_plan()).state, full)
 
 
 # crash_rate
@@ -96,7 +103,6 @@ def test_what_cannot_be_overridden_has_another_way_on() -> None:
 )
 @pytest.mark.parametrize("status", [ERROR, Status.OOM, Status.TIMEOUT])
 def test_crash_rate(
-    make_story: "MakeStory",
     population: int,
     failures: int,
     limits: dict[str, Any],
@@ -111,7 +117,7 @@ def test_crash_rate(
 
 
 @pytest.mark.parametrize("status", [LOST, Status.CANCELLED])
-def test_what_was_lost_or_cancelled_is_no_failure(make_story: "MakeStory", status: Status) -> None:
+def test_what_was_lost_or_cancelled_is_no_failure(status: Status) -> None:
     story = make_story(**plan())
     ask(story, *8 * [status])
     assert observed(story, "crash_rate").observed == 0
@@ -128,7 +134,7 @@ def test_what_was_lost_or_cancelled_is_no_failure(make_story: "MakeStory", statu
     ],
 )
 def test_a_nan_is_a_failure_unless_it_is_extreme_or_sustained(
-    make_story: "MakeStory", nans: int, errors: int, place: float, counted: int
+    nans: int, errors: int, place: float, counted: int
 ) -> None:
     story = make_story(**plan())
     ask(story, *nans * [NAN], *errors * [ERROR], at=(place, 0.5))
@@ -152,7 +158,7 @@ def test_a_nan_is_a_failure_unless_it_is_extreme_or_sustained(
     ],
 )
 def test_nans_of_one_generation(
-    make_story: "MakeStory", population: int, nans: int, limits: dict[str, Any], fires: bool
+    population: int, nans: int, limits: dict[str, Any], fires: bool
 ) -> None:
     story = make_story(**plan(population, thresholds=Thresholds(**limits)))
     ask(story, *nans * [NAN])
@@ -160,7 +166,7 @@ def test_nans_of_one_generation(
     assert firing(story) == ["sustained_nan"] * fires
 
 
-def test_on_several_seeds_evaluations_count(make_story: "MakeStory") -> None:
+def test_on_several_seeds_evaluations_count() -> None:
     story = make_story(**plan(8, seeds=3))
     ask(story, seeds=(5, 6, 7))
     for seed, fires in ((5, False), (6, False), (7, True)):  # 1, 2, 3 of 24
@@ -182,7 +188,7 @@ def test_on_several_seeds_evaluations_count(make_story: "MakeStory") -> None:
     ],
 )
 def test_the_end_of_a_range_is_extreme_unless_the_start_is_there(
-    make_story: "MakeStory", at: tuple[float, float], start: tuple[float, float], explained: bool
+    at: tuple[float, float], start: tuple[float, float], explained: bool
 ) -> None:
     story = make_story(**plan(search=SearchTerms(seed=7, sigma0=0.2, start=start)))
     ask(story, NAN, NAN, at=at)
@@ -192,9 +198,7 @@ def test_the_end_of_a_range_is_extreme_unless_the_start_is_there(
 @pytest.mark.parametrize(
     ("distance", "explained"), [(sqrt(2) + 1.5, False), (sqrt(2) + 1.5001, True), (None, False)]
 )
-def test_an_outlier_of_the_distribution_is_extreme(
-    make_story: "MakeStory", distance: float | None, explained: bool
-) -> None:
+def test_an_outlier_of_the_distribution_is_extreme(distance: float | None, explained: bool) -> None:
     story = make_story(**plan())
     ask(story, NAN, NAN, distances=() if distance is None else (distance,) * 8)
     assert observed(story, "sustained_nan").fires == (not explained)
@@ -203,9 +207,7 @@ def test_an_outlier_of_the_distribution_is_extreme(
 @pytest.mark.parametrize(
     ("nans", "fires"), [((1, 1, 1), True), ((1, 1, 0, 1, 1), False), ((1, 0, 1, 1, 1), True)]
 )
-def test_one_nan_in_each_of_three_generations_running(
-    make_story: "MakeStory", nans: tuple[int, ...], fires: bool
-) -> None:
+def test_one_nan_in_each_of_three_generations_running(nans: tuple[int, ...], fires: bool) -> None:
     story = make_story(**plan())
     for number, count in enumerate(nans):
         ask(story, *count * [NAN])
@@ -216,7 +218,7 @@ def test_one_nan_in_each_of_three_generations_running(
     assert (reading.observed, reading.limit) == ((3, 3) if fires else (1 / 8, 0.1))
 
 
-def test_an_override_starts_the_count_of_generations_anew(make_story: "MakeStory") -> None:
+def test_an_override_starts_the_count_of_generations_anew() -> None:
     story = make_story(**plan())
     for number in range(5):
         ask(story, NAN)
@@ -236,7 +238,7 @@ def test_an_override_starts_the_count_of_generations_anew(make_story: "MakeStory
     [(8, 4, False), (8, 3, True), (8, 0, True), (5, 2, False), (5, 1, True)],
 )
 def test_fewer_healthy_candidates_than_the_search_recombines(
-    make_story: "MakeStory", population: int, healthy: int, fires: bool
+    population: int, healthy: int, fires: bool
 ) -> None:
     story = make_story(**plan(population))
     ask(story, *healthy * [1.0], *(population - 1 - healthy) * [ERROR])
@@ -270,7 +272,7 @@ def devices(kind: str) -> Devices:
     ],
 )
 def test_a_cpu_is_judged_by_cpu_seconds_and_a_gpu_by_the_wall_clock(
-    make_story: "MakeStory", kind: str, seconds: float, cpu_seconds: float, drift: float
+    kind: str, seconds: float, cpu_seconds: float, drift: float
 ) -> None:
     story = make_story(devices=devices(kind))
     story.score(1.0, 1.0, 1.0, 1.0, seconds=seconds, cpu_seconds=cpu_seconds)
@@ -279,7 +281,7 @@ def test_a_cpu_is_judged_by_cpu_seconds_and_a_gpu_by_the_wall_clock(
     assert reading.fires == (drift > 2)
 
 
-def test_the_median_of_the_healthy_decides_once_all_are_over(story: "Story") -> None:
+def test_the_median_of_the_healthy_decides_once_all_are_over(story: Story) -> None:
     story.ask()
     for candidate, cpu_seconds in enumerate((2.0, 3.0, 500.0)):
         story.evaluate(candidate, cpu_seconds=cpu_seconds)
@@ -293,7 +295,7 @@ def test_the_median_of_the_healthy_decides_once_all_are_over(story: "Story") -> 
 NO_DATA = "SetupError: cannot read data 'text': No such file or directory."
 
 
-def lose(story: "Story", reservation: Reserved, cause: str, **fields: Any) -> None:
+def lose(story: Story, reservation: Reserved, cause: str, **fields: Any) -> None:
     story.say(
         Settled(
             comparison=reservation.comparison,
@@ -312,7 +314,7 @@ def lose(story: "Story", reservation: Reserved, cause: str, **fields: Any) -> No
 
 
 def test_one_evaluation_lost_three_times_in_a_session_pauses_until_the_next(
-    story: "Story",
+    story: Story,
 ) -> None:
     story.ask()
     abandoned = story.reserve(1)
@@ -337,9 +339,7 @@ def test_one_evaluation_lost_three_times_in_a_session_pauses_until_the_next(
     assert firing(story) == []
 
 
-def test_what_finds_nothing_to_evaluate_pauses_until_the_next_session(
-    make_story: "MakeStory",
-) -> None:
+def test_what_finds_nothing_to_evaluate_pauses_until_the_next_session() -> None:
     story = make_story(thresholds=Thresholds(attempts_per_session=1, crash_count_pause=1))
     story.ask()
     beside = story.reserve(0)
@@ -358,8 +358,8 @@ def test_what_finds_nothing_to_evaluate_pauses_until_the_next_session(
     assert firing(story) == []
 
 
-def test_a_comparison_is_held_up_too(tell: "Callable[..., Story]") -> None:
-    story = tell()
+def test_a_comparison_is_held_up_too() -> None:
+    story = told_of()
     story.say(
         ComparisonAsked(
             comparison="winner",
@@ -386,7 +386,7 @@ def patient(count: int | None = 2, **fields: Any) -> dict[str, Any]:
     return own
 
 
-def told(story: "Story", *means: float, **fields: Any) -> Reading:
+def told(story: Story, *means: float, **fields: Any) -> Reading:
     """Generations with these mean scores."""
     for mean in means:
         story.ask(**fields)
@@ -413,7 +413,7 @@ def told(story: "Story", *means: float, **fields: Any) -> Reading:
     ],
 )
 def test_patience_compares_medians_of_means(
-    make_story: "MakeStory", count: int | None, means: tuple[float, ...], fires: bool
+    count: int | None, means: tuple[float, ...], fires: bool
 ) -> None:
     story = make_story(**patient(count))
     assert told(story, *means).fires == fires
@@ -423,15 +423,13 @@ def test_patience_compares_medians_of_means(
         assert not observed(story, "patience").fires  # it fires between generations
 
 
-def test_patience_is_relative_to_the_baseline_or_else_to_the_first_mean(
-    make_story: "MakeStory",
-) -> None:
+def test_patience_is_relative_to_the_baseline_or_else_to_the_first_mean() -> None:
     assumed = Calibration(assumed_seconds=2.0)
     for fields, expected in (({}, 0.25), ({"calibration": assumed}, 0.125)):
         assert told(make_story(**patient(1, **fields)), 2.0, 1.75).observed == expected
 
 
-def test_after_an_override_patience_waits_as_long_again(make_story: "MakeStory") -> None:
+def test_after_an_override_patience_waits_as_long_again() -> None:
     story, fired = make_story(**patient()), []
     told(story, 2.0)
     for number in range(1, 8):
@@ -447,15 +445,15 @@ def test_after_an_override_patience_waits_as_long_again(make_story: "MakeStory")
 # A check's baseline
 
 
-def check(make_story: "MakeStory", **fields: Any) -> "Story":
+def check(**fields: Any) -> Story:
     """The baseline and four ends of ranges on two seeds."""
     story = make_story(**plan(5, 1, 2, phase="check", tier=None, search=None, **fields))
     story.ask(seeds=(5, 6))
     return story
 
 
-def test_ends_of_ranges_that_fail_or_take_long_are_findings(make_story: "MakeStory") -> None:
-    story = check(make_story)
+def test_ends_of_ranges_that_fail_or_take_long_are_findings() -> None:
+    story = check()
     for candidate in range(5):
         for seed in (5, 6):
             outcome = ERROR if candidate else 1.0
@@ -464,8 +462,8 @@ def test_ends_of_ranges_that_fail_or_take_long_are_findings(make_story: "MakeSto
     assert judge(story.state).decision == "done"
 
 
-def test_a_baseline_that_fails_ends_a_check(make_story: "MakeStory") -> None:
-    story = check(make_story)
+def test_a_baseline_that_fails_ends_a_check() -> None:
+    story = check()
     story.evaluate(0, LOST)
     story.evaluate(0, 1.0)
     assert not firing(story)
@@ -473,3 +471,152 @@ def test_a_baseline_that_fails_ends_a_check(make_story: "MakeStory") -> None:
     waive(story, "baseline_failed")
     (reading,) = judge(story.state).triggers
     assert (reading.rule, reading.observed, reading.limit) == ("baseline_failed", 1, 0)
+
+
+# unaffordable: 4 evaluations of 2 s on two devices, of which the last reserves 12 s
+
+
+def limited(price: float = 0.0, **caps: float) -> Story:
+    return make_story(
+        caps=Caps.model_validate({"evaluations": 8, **caps}), price_per_device_hour=price
+    )
+
+
+@pytest.mark.parametrize(
+    ("cap", "needed", "price"),
+    [
+        ("device_hours", 18 / 3600, 0.0),  # 3 x 2 s, then 12 s reserved
+        ("hours", 14 / 3600, 0.0),  # a round of 2 s, then 12 s reserved
+        ("cost", 9.0, 1800.0),  # half a unit a second
+    ],
+)
+@pytest.mark.parametrize("share", [1.001, 0.999])
+def test_a_generation_that_a_cap_cannot_pay_is_not_begun(
+    cap: str, needed: float, price: float, share: float
+) -> None:
+    story = limited(price, **{cap: share * needed})
+    trigger = unaffordable(story.state)
+    assert (trigger is None) == (share > 1)
+    assert judge(story.state).decision == ("continue" if share > 1 else "stop")
+    if trigger is not None:
+        assert (trigger.rule, trigger.generation) == ("budget", 0)
+        assert trigger.flag == f"--max-{cap.replace('_', '-')}"
+        assert trigger.observed == pytest.approx(needed)
+        assert trigger.limit == pytest.approx(share * needed)
+        assert trigger.observed is not None
+        assert unaffordable(limited(price, **{cap: trigger.observed}).state) is None
+    else:
+        story.score(1.0, 2.0, 3.0, 4.0)  # one after the other, as the cap forces
+        assert story.current.closed
+
+
+@pytest.mark.parametrize(("seconds", "decision"), [(26.01, "continue"), (25.99, "stop")])
+def test_the_second_generation_must_fit_into_what_the_first_left(
+    seconds: float, decision: str
+) -> None:
+    story = limited(device_hours=seconds / 3600)
+    story.score(1.0, 2.0, 3.0, 4.0)
+    story.tell()
+    assert judge(story.state).decision == decision
+
+
+def test_a_budget_all_but_spent_on_the_last_generation_is_done_not_stopped() -> None:
+    story = limited(device_hours=26.01 / 3600)
+    story.finish()
+    assert judge(story.state).decision == "done"
+
+
+# judge
+
+
+def test_a_run_goes_on_until_all_its_generations_are_told(story: Story) -> None:
+    assert judge(story.state).decision == "continue"
+    story.score(1.0, 2.0, 3.0, 4.0)
+    story.tell()
+    story.score(1.0, 2.0, 3.0, 4.0)
+    assert judge(story.state).decision == "continue"  # evaluated, not learned from
+    story.tell()
+    assert judge(story.state).decision == "done"
+
+
+def test_an_override_waives_its_rule_in_its_generation_alone(story: Story) -> None:
+    story.score(1.0, *3 * [Status.OOM], cpu_seconds=99.0)
+    assert judge(story.state).decision == "pause"
+    assert firing(story) == ["crash_rate", "too_few_healthy", "runaway_time"]
+    waive(story, "crash_rate")
+    waive(story, "too_few_healthy")
+    waive(story, "runaway_time", generation=1)
+    assert firing(story) == ["runaway_time"]
+    waive(story, "runaway_time")
+    story.tell()
+    story.ask()
+    assert firing(story) == []  # only the latest generation is judged
+
+
+def test_a_pause_comes_before_a_stop() -> None:
+    story = limited(device_hours=0.01)
+    story.score(1.0, 2.0, Status.ERROR, Status.ERROR, charged_ms=8000)
+    story.tell()  # as with a rule edited later
+    assert unaffordable(story.state) is not None
+    assert judge(story.state).decision == "pause"
+
+
+def test_a_generation_that_no_cap_lets_finish_is_a_stop_nobody_overrides() -> None:
+    story = limited(device_hours=26 / 3600)
+    story.ask()
+    assert judge(story.state).decision == "continue"
+    story.evaluate(0, charged_ms=25_000)
+    (trigger,) = judge(story.state).triggers
+    assert (trigger.rule, trigger.generation, trigger.overridable) == ("budget", 0, False)
+
+
+def test_every_rule_that_applies_says_what_it_observes() -> None:
+    kinds: dict[str, dict[str, Any]] = {
+        "search": {},
+        "calibration": {"phase": "calibration", "tier": None, "search": None},
+        "check": {"phase": "check", "tier": None, "search": None},
+    }
+    always, failures = {"budget", "setup_failed", "infrastructure"}, {"crash_rate", "runaway_time"}
+    failures |= {"sustained_nan", "too_few_healthy"}
+    expected = {
+        "search": always | failures | {"patience"},
+        "calibration": always | failures,
+        "check": always | {"baseline_failed"},
+    }
+    for kind, fields in kinds.items():
+        story = make_story(**fields)
+        story.ask()
+        read = readings(story.state)
+        assert {reading.rule for reading in read} == expected[kind]
+        assert not any(reading.fires for reading in read)
+
+
+def test_what_only_ends_the_search_is_no_end_of_a_run_that_still_compares() -> None:
+    limits = Thresholds(patience_generations=1, patience_improve=0.5)
+    for fields, decision in (({}, "continue"), ({"confirmation": None}, "stop")):
+        story = Story(confirmed_plan(thresholds=limits, **fields))
+        for _ in range(2):
+            story.score(1.0, 1.01, 1.02, 1.03)
+            story.tell()
+        state = story.state
+        assert (judge(state).decision, ruling_of(state).decision) == ("stop", decision)
+
+
+@pytest.mark.parametrize("is_compared", [True, False])
+def test_an_attempt_that_is_refused_ends_the_search(is_compared: bool) -> None:
+    caps = Caps(evaluations=12, device_hours=0.001)
+    fields: dict[str, Any] = {} if is_compared else {"confirmation": None}
+    story = Story(confirmed_plan(caps=caps, **fields))
+    story.ask()
+    refusal = refusal_of(story.state, story.current, 0)
+    assert refusal is not None
+    trigger = refused(story.state, story.current, refusal)
+    assert (trigger.rule, trigger.generation, trigger.decision) == ("budget", 0, "stop")
+    assert (trigger.observed, trigger.limit) == (refusal.needed, refusal.free)
+
+
+def test_what_is_needed_and_what_is_free_is_told_apart() -> None:
+    assert words.against(0.04396, 0.004495, "hours") == ("2 min 38 s", "16 s")
+    assert words.against(0.005, 0.001, "device-hours") == ("18 s of device time", "3.6 s")
+    assert words.against(0.005, 0.00499, "hours") == ("18 s", "17.964 s")
+    assert words.against(9.0, 5.0, "of money") == ("9 of money", "5 of money")

@@ -29,9 +29,7 @@ GAIN = 8 * (0.98,)
 
 def ended(story: "Story", rule: str = "patience") -> None:
     """A rule stops the search."""
-    story.say(
-        Fired(rule=rule, generation=1, decision="stop", observed=0.0, limit=0.0, evidence="enough")
-    )
+    story.say(Fired(rule=rule, generation=1, decision="stop", observed=0.0, limit=0.0, facts={}))
 
 
 # What comes next

@@ -39,7 +39,7 @@ from tests.ledgers import closed_batch
 if TYPE_CHECKING:
     from tests.budgets.conftest import Disk, MakeStory, Story
 
-DONE = Concluded(reason="so")
+DONE = Concluded()
 
 
 def shape(population: int, seeds: int = 1) -> Envelope:
@@ -166,7 +166,7 @@ def test_the_clock_of_a_record_counts_before_its_event(make_story: "MakeStory") 
     story.reserve(0)
     assert story.state.accounts.committed_wall_ms == 15_000
     story.elapsed_ms = 3001
-    with pytest.raises(ImpossibleEventError, match="beyond a cap: wall clock"):
+    with pytest.raises(ImpossibleEventError, match="beyond the cap on wall clock"):
         story.reserve(1)
 
 
@@ -230,7 +230,7 @@ def amended(**caps: float) -> Amended:
         (reservation(candidate=-1), "candidate -1, seed 5 was never asked for"),
         (reservation(seed=6), "candidate 2, seed 6 was never asked for"),
         (reservation(generation=1), "generation 1 is not the one in progress"),
-        (reservation(reserve_ms=10**9), "beyond a cap: device time"),
+        (reservation(reserve_ms=10**9), "beyond the cap on device time"),
         (TOLD, "told before every evaluation is settled"),
         (replace(TOLD, generation=1), "generation 1 is not the one in progress"),
         (ASKED, "generation 0 is not told yet"),

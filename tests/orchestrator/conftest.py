@@ -16,7 +16,7 @@ from objectives.api import Context, Knobs, Measurement, Objective, SetupError
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.local import LocalExecutor
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from tests import ledgers
 from tests.simulation.session import SimulatedEngine
 

@@ -13,8 +13,7 @@ import orjson
 import pytest
 
 from budgets.ledger import LEDGER, Ledger
-from orchestrator.cli.options import names_of, numbers_of
-from orchestrator.cli.set_up import Template, rule_rows, rules_table
+from orchestrator.cli.set_up import Template
 from orchestrator.config import read_document
 from orchestrator.run.session import system_clock
 from tests.conftest import REPOSITORY
@@ -51,7 +50,6 @@ def test_every_command_answers_in_json_and_a_run_has_its_files(
         "status": ("status",),
         "report": ("report",),
         "verify": ("verify", "min-sphere-s1"),
-        "dry-run": ("dry-run", "--objective", "sphere"),
     }
     answers = {name: command(*line, "--json") for name, line in lines.items()}
     assert {name: answer.code for name, answer in answers.items()} == dict.fromkeys(lines, 0)
@@ -119,7 +117,7 @@ BAD = [
     ("init --template phase3", "'phase3'"),
     ("check proxy --objective sphere --fraction 0", "--fraction: expected a number between"),
     ("check knobs --objective idle --knobs x0,y", "--knobs: idle has no 'y', expected some of"),
-    ("check knobs --objective idle --max-evals 9", "--max-evals 9 does not pay for"),
+    ("check knobs --objective idle --set budget.max_evals=9", "does not pay for"),
     ("phase1 --tier min --set target_flops=1e9 --workers 1", "set target_flops to at least"),
 ]
 
@@ -144,12 +142,12 @@ def test_bad_input_is_one_clear_error_and_touches_nothing(
     ("line", "said"),
     [
         ("export table min-sphere-s1 --out=", "--out: . is a directory: name a file in it"),
-        ("report min-sphere-s1 --png wrong", "or all, got 'wrong'\n"),
+        ("report min-sphere-s1 --plot wrong", "or all, got 'wrong'\n"),
         ("amend min-sphere-s1 --max-evals 2 --reason x", "and these caps pay for 1 alone"),
         ("amend min-sphere-s1 --max-hours 3 --reason 'a\nb'", "expected one printable line"),
         ("phase1 --tier min --set evaluation.seed=124", "evaluation_seed: 6 -> 124"),
         ("status nowhere", "no run 'nowhere'"),
-        ("explain nothing", "no run 'nothing'"),
+        ("explain nothing", "nothing cannot be read"),
     ],
 )
 def test_a_mistake_about_a_run_leaves_it_as_it_was(
@@ -229,11 +227,7 @@ def test_a_damaged_ledger_is_refused_with_its_place(run: Path, command: "Command
 def test_a_paused_run_exits_with_3_and_goes_on_when_overridden(command: "Command") -> None:
     fragile = ("--set", "failure_rate=0.22", "--assume-eval-seconds", "1")
     paused = phase1(command, *fragile)
-    rows = orjson.loads(command("explain", "min-sphere-s1", "--json").out)["rules"]
-    seen = {row["rule"]: row["seen"] for row in rows}["crash_rate"]
     assert (paused.code, "crash_rate" in paused.out) == (3, True)
-    assert (seen["fires"], seen["overridden"], seen["limit"]) == (True, False, 0.1)
-    assert "Rules of min-sphere-s1" in command("explain", "min-sphere-s1").out
     overridden = phase1(command, *fragile, "--override", "crash_rate", "--reason", "known")
     assert "Rule crash_rate is overridden: known" in overridden.out
 
@@ -241,15 +235,15 @@ def test_a_paused_run_exits_with_3_and_goes_on_when_overridden(command: "Command
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
-        ("--set failure_rate=1", 3, "the baseline failed on seed"),
-        ("--max-device-hours 0.001", 4, "--max-device-hours"),
-        ("--max-hours 0.001", 4, "--max-hours"),
+        ("failure_rate=1", 3, "the baseline failed on seed"),
+        ("budget.max_device_hours=0.001", 4, "--max-device-hours"),
+        ("budget.max_hours=0.001", 4, "--max-hours"),
     ],
 )
 def test_a_check_that_is_held_up_says_by_what(
     more: str, code: int, said: str, command: "Command"
 ) -> None:
-    answer = command("check", "knobs", *IDLE, "--seeds", "3", *more.split())
+    answer = command("check", "knobs", *IDLE, "--seeds", "3", "--set", more)
     assert answer.code == code
     assert said in " ".join(answer.out.split())
 
@@ -291,11 +285,6 @@ def test_a_check_is_a_run_and_warns_the_search_after_it(command: "Command", tmp_
     assert first.out.endswith(again.out)
     checked = command(*search, "--run-id", "second")
     assert checked.out.startswith("Warning: x1 did not move the score when checked")
-
-
-def test_the_documentation_has_the_table_of_rules() -> None:
-    table = "\n".join(rules_table(rule_rows()))
-    assert table in (REPOSITORY / "docs/rules.md").read_text()
 
 
 # `init`
@@ -378,7 +367,7 @@ def test_looking_imports_neither_torch_nor_ray_nor_cma(
     [("ph", "phase1"), ("plan --max-c", "--max-cost"), ("check kn", "knobs")],
 )
 def test_the_shell_completes_commands_and_options(typed: str, offered: str) -> None:
-    code = "import sys; sys.argv[0] = 'orchestrator'; import orchestrator.cli.entry as e; e.main()"
+    code = "import sys; sys.argv[0] = 'orchestrator'; import orchestrator.cli.app as e; e.main()"
     asked = {
         "_ORCHESTRATOR_COMPLETE": "complete_bash",
         "COMP_WORDS": f"orchestrator {typed}",
@@ -389,11 +378,3 @@ def test_the_shell_completes_commands_and_options(typed: str, offered: str) -> N
         ran, env=os.environ | asked, capture_output=True, text=True, check=True, timeout=60
     )
     assert offered in done.stdout.split()
-
-
-def test_lists_of_numbers_and_names() -> None:
-    assert numbers_of("--devices", "4, 1,8,4") == (1, 4, 8)
-    assert names_of("lr, beta2") == ("lr", "beta2")
-    for text in ("", "0", "1,,2", "1,", "-1", "two", "1.5", "9", "\u0661"):
-        with pytest.raises(ValueError, match=r"^--devices: expected whole numbers from 1 to 8"):
-            numbers_of("--devices", text, 8)

@@ -12,7 +12,7 @@ import pytest
 from budgets.ledger import LEDGER
 from budgets.plan import Devices
 from orchestrator.plan.resolve import limits_for
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 
 Command = Callable[..., Any]
 RunSearch = Callable[..., Result]

@@ -17,7 +17,7 @@ from budgets.events import (
 from budgets.plan import ComparisonName
 from orchestrator.execution.api import Outcome
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.verify import verify
 from tests.ledgers import cut, events_of, state_of
 from tests.simulation.session import SimulatedEngine

@@ -24,7 +24,7 @@ from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Knobs, Measurement, Objective, ObjectiveSpec
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.search import Search
 from orchestrator.verify import verify
 from tests.ledgers import closed_batch
@@ -328,7 +328,7 @@ def test_what_lies_about_in_the_working_directory_is_ignored_and_nothing_is_adde
         (cli.cwd / name).write_text(text)
     code = (  # as the installed command does: the working directory is not on the path
         "import sys; sys.modules['matplotlib'] = None; sys.path.remove('')\n"
-        "from orchestrator.cli.entry import main; main()"
+        "from orchestrator.cli.app import main; main()"
     )
 
     answer = subprocess.run(

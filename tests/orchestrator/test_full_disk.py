@@ -13,7 +13,7 @@ import pytest
 from budgets.events import Reserved, Settled
 from budgets.ledger import LEDGER
 from orchestrator.execution.engine import Engine
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from tests.ledgers import events_of, every, wait_for_records
 
 Found = Callable[[Path], dict[str, Any]]

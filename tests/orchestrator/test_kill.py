@@ -12,7 +12,7 @@ import pytest
 
 from budgets.events import Settled
 from orchestrator.execution.engine import Engine
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from tests.conftest import Cli
 from tests.ledgers import events_of, every, wait_for_records
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.testclient import TestClient
 
-from orchestrator.cli.entry import program
+from orchestrator.cli.app import program
 from orchestrator.look.serve import HOST, Site
 
 if TYPE_CHECKING:
@@ -62,11 +62,10 @@ LOOKS = (
     "report factorial --json",
     f"report {RUN} --json",
     f"report {RUN} --html --out -",
-    "report factorial --md -o -",
+    "report factorial --md --out -",
     f"report {RUN} factorial",
     f"report {RUN} artifacts/cmaes/campaign/factorial --json",
     f"report {RUN} factorial --html --out -",
-    f"explain {RUN}",
     "explain",
     "explain search.toml",
     "explain factorial.toml",
@@ -84,9 +83,6 @@ LOOKS = (
     "export slurm search.toml --out out",
     "doctor --quick",
     "doctor --quick factorial.toml",
-    "explain",
-    "dry-run",
-    "dry-run search.toml --knobs x0=0.5 --json",
     f"verify {RUN}",
     "verify factorial",
     f"verify {RUN}",

@@ -12,7 +12,7 @@ from budgets.events import Reserved, Settled, Status
 from budgets.ledger import HEAD, LEDGER, LedgerRolledBackError, read
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, read_summary
-from orchestrator.records.recorded import Result, attempt_place, load_state
+from orchestrator.records.runs import Result, attempt_place, load_state
 from orchestrator.run.attempts import attempt_id
 from orchestrator.verify import verify
 from tests import ledgers

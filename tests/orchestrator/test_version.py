@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.version import version
 from tests.ledgers import state_of
 

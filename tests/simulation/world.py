@@ -21,7 +21,7 @@ from orchestrator.execution.api import Attempt, EngineError, Slots
 from orchestrator.execution.files import CONFIG, SUMMARY, read, write_model
 from orchestrator.matrix.search import Searching
 from orchestrator.plan.resolve import run_directory
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.run.amend import Amendment, amend
 from orchestrator.run.session import Session
 from tests.simulation.devices import FaultRates, Machines, SimulatedExecutor

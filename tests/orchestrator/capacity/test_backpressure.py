@@ -14,7 +14,7 @@ from objectives.api import Objective
 from orchestrator.capacity import SIGNALS, Backpressure, Pacing
 from orchestrator.matrix.calibrate import calibrate
 from orchestrator.matrix.search import Searching
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.scalability import Law
 from tests.asking import config_for
 

@@ -16,7 +16,7 @@ from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.calibrate import calibrate
 from orchestrator.matrix.workers import Sweep, as_document, evaluations_at, swept, worker_counts
 from orchestrator.plan.times import find_calibration
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.scalability import Law, fit
 from tests.asking import config_for
 from tests.ledgers import cut, state_of

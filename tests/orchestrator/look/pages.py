@@ -19,7 +19,7 @@ HOSTILE = (
 )
 MARKED = plain(HOSTILE)  # the same as a line of Markdown
 SVG = '<svg viewBox="0 0 9 9"><path d="M0 0L9 9" stroke="currentColor"/></svg>'
-FIELDS = ("title", "sentence", "but", "meaning", "chance", "found", "sure", "cost", "next")
+FIELDS = ("title", "sentence", "but", "found", "sure", "cost", "next")
 
 
 def hostile_answer() -> Answer:

@@ -22,7 +22,7 @@ from orchestrator.look.blocks import Figure
 from orchestrator.look.plots import drawings, figures
 from orchestrator.look.run import Run
 from orchestrator.matrix.search import Searching
-from orchestrator.records.recorded import load_state
+from orchestrator.records.runs import load_state
 from orchestrator.run.session import Session
 from tests.asking import config_for
 from tests.imported import imported_by

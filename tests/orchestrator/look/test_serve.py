@@ -19,7 +19,7 @@ from markupsafe import escape
 from starlette.testclient import TestClient
 
 from budgets.ledger import LEDGER
-from orchestrator.cli.serve import listening, served
+from orchestrator.cli.share import listening, served
 from orchestrator.look import page
 from orchestrator.look.blocks import Details, Page, Section, headline
 from orchestrator.look.run import Run

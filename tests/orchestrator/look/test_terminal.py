@@ -30,7 +30,7 @@ from orchestrator.look.run import Run
 from orchestrator.look.terminal import Picture, device_lines, status_lines
 from orchestrator.look.viewer import looks
 from orchestrator.records import standing
-from orchestrator.records.recorded import load_state
+from orchestrator.records.runs import load_state
 from orchestrator.records.tail import Tail
 from tests.conftest import REPOSITORY
 from tests.console import UNSEEN, Shell, Terminal

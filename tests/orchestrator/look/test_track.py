@@ -19,7 +19,7 @@ from budgets.ledger import LEDGER
 from orchestrator.look.document import flat
 from orchestrator.look.run import Run
 from orchestrator.look.track import Trackers, figures, follow
-from orchestrator.records.recorded import load_state
+from orchestrator.records.runs import load_state
 from orchestrator.records.tail import Tail
 from tests.conftest import REPOSITORY
 

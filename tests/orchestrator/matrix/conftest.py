@@ -14,7 +14,7 @@ from orchestrator.execution.signals import SignalStop
 from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.campaign import campaign_matrix, terms_of
 from orchestrator.matrix.matrix import carry_out
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.run.session import Session
 from tests.asking import config_for
 

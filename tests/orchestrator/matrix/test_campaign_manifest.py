@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.look.reports import rebuild
 from orchestrator.records.manifest import Manifest, read_manifest, refresh, source_of
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 
 Train = Callable[..., Result]
 

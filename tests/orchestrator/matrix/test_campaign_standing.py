@@ -14,7 +14,7 @@ from budgets.matrix import Matrix
 from orchestrator.look.campaign import Exported, exported
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines
-from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.runs import Result, load_state
 
 Train = Callable[..., Result]
 Cut = Callable[[Path, int], None]

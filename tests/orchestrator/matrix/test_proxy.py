@@ -12,7 +12,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.matrix.checks import near, proxy_check, proxy_terms
 from orchestrator.matrix.matrix import Matrix
-from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.runs import Result, load_state
 from orchestrator.verify import verify
 from tests import ledgers
 from tests.asking import config_for

@@ -15,7 +15,7 @@ from objectives.api import ObjectiveSpec
 from orchestrator.plan.comparisons import due, panel
 from orchestrator.plan.resolve import search_plan
 from orchestrator.plan.seeds import confirmation_seeds, evaluation_seeds
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from tests.asking import config_for
 
 RunSearch = Callable[..., Result]

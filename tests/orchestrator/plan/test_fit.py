@@ -36,7 +36,7 @@ from orchestrator.plan.fit import (
     too_short,
 )
 from orchestrator.plan.times import Overheads, Times
-from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.runs import Result, load_state
 from orchestrator.run.amend import Amendment, amend
 from orchestrator.run.session import Session
 from tests.asking import config_for

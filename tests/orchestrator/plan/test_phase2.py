@@ -22,7 +22,7 @@ from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.files import locked, write_summary
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP, Followed, landscapes
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.run.files import PlanChangedError
 from orchestrator.run.session import system_clock
 from orchestrator.search.landscape import landscape
@@ -77,8 +77,8 @@ def conclude_with(run: Path, *events: Event) -> RunState:
 
 def decide(run: Path, grade: Grade = "go", **fields: Any) -> RunState:
     point = fields.pop("point", recommendation(state_of(run)))
-    decided = Decided(grade=grade, no_go=None, point=point, evidence="it gains 3 %", **fields)
-    return conclude_with(run, decided, Concluded(reason="it gains 3 %"))
+    decided = Decided(grade=grade, no_go=None, point=point, **fields)
+    return conclude_with(run, decided, Concluded())
 
 
 @pytest.fixture(scope="session")
@@ -215,7 +215,7 @@ def test_verify_finds_a_start_where_the_earlier_run_did_not_stand(
 def test_an_override_is_on_record_once_and_asked_for_until_it_is(
     root: Path, run_search: RunSearch, found: Found, records: int
 ) -> None:
-    conclude_with(root / "phase1" / SOURCE, Concluded(reason="all is settled"))
+    conclude_with(root / "phase1" / SOURCE, Concluded())
     with pytest.raises(ValueError, match="--override go"):
         run_search(root, **PHASE_2)
     assert not (root / "phase2").exists()

@@ -15,16 +15,15 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.plan.times import (
-    BLOCK,
+    EVALUATION_BYTES,
     Overheads,
     Prior,
     Times,
     bytes_of_evaluations,
     disk_of,
     times_here,
-    together,
 )
-from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.runs import Result, load_state
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -123,14 +122,6 @@ def test_other_flops_are_scaled_and_discounted_once(calibrated: Calibrated) -> N
     assert Times().for_work(2.0) is None
 
 
-def test_checks_are_taken_together() -> None:
-    def check(**verdicts: tuple[str, ...]) -> Any:
-        return type("Check", (), {"names": lambda _, verdict: verdicts.get(verdict, ())})()
-
-    found = together(list("abcd"), [check(alive=("a",), dead=("b", "c")), check(alive=("b",))])
-    assert found == (("a", "b"), ("c",), ("d",))
-
-
 # Disk
 
 
@@ -147,7 +138,7 @@ def test_a_run_takes_what_was_foretold(root: Path) -> None:
     assert found._replace(free=None).suffices is None
     assumed = disk_of(plan, run.parent, None)
     assert not assumed.measured
-    assert disk_of(plan, run.parent, 6 * BLOCK).needed == assumed.needed
+    assert disk_of(plan, run.parent, EVALUATION_BYTES).needed == assumed.needed
 
 
 def test_an_evaluations_directory_is_measured_in_whole_blocks(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from budgets.events import Reserved, Settled, Status
 from budgets.ledger import HEAD, LEDGER, read
 from orchestrator.records import metrics
-from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.runs import Result, load_state
 from tests.ledgers import events_of
 
 

@@ -14,7 +14,7 @@ from budgets.rules import judge
 from budgets.state import RunState, fold
 from orchestrator.execution.processes import this_owner
 from orchestrator.look.serve import Site
-from orchestrator.records.recorded import Result, load_state
+from orchestrator.records.runs import Result, load_state
 from orchestrator.records.standing import REPEAT, Standing, standing_of
 from tests.budgets.conftest import OPENED, Story, small_plan
 from tests.orchestrator.conftest import cut_ledger
@@ -120,7 +120,7 @@ def test_a_concluded_one_is_finished_whoever_lives_on() -> None:
     run = Owned()
     run.finish()
     assert stands(run).kind == "running"  # nothing says so yet
-    run.say(Concluded(reason="done"))
+    run.say(Concluded())
     assert (stands(run).kind, stands(run).whose) == ("finished", "finished")
 
 

@@ -15,7 +15,7 @@ from orchestrator.execution.api import Attempt, EngineError
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.processes import this_owner
 from orchestrator.look.reports import rebuild
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.run.files import PlanChangedError, open_run
 from orchestrator.run.session import system_clock
 from tests.executors import Which, ending, failing
@@ -94,7 +94,7 @@ def test_an_event_that_cannot_follow_is_not_written(finished: Path, tmp_path: Pa
     with Ledger(directory, system_clock()) as ledger:
         run = open_run(ledger, plan, this_owner(), lambda state, event: None)
         with pytest.raises(ImpossibleEventError):
-            run.record(Concluded(reason="once more"))
+            run.record(Concluded())
     assert (directory / LEDGER).read_bytes() == before
 
 

@@ -11,7 +11,7 @@ import pytest
 from budgets.events import Reserved
 from budgets.ledger import HEAD, LEDGER, Reader, Record, read
 from budgets.state import fold
-from orchestrator.records.recorded import attempt_place
+from orchestrator.records.runs import attempt_place
 from orchestrator.run.salvage import salvage
 from orchestrator.verify import verify
 

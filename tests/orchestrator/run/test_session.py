@@ -23,7 +23,7 @@ from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.matrix.search import Searching
-from orchestrator.records.recorded import Result
+from orchestrator.records.runs import Result
 from orchestrator.run.files import PlanChangedError
 from orchestrator.run.session import Session
 from orchestrator.verify import verify
@@ -98,7 +98,7 @@ def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
         if len(ts) and ts[-1].settled and ts[-1].settled.status is Status.LOST
     )
     assert tries[-1].settled is not None
-    assert "make room" in tries[-1].settled.cause
+    assert "disk is full" in tries[-1].settled.cause
     tight.full = False
     assert run_search(root, **NOISY, storage=tight).ruling.decision == "done"
     assert found(run)["generations"] == whole["generations"]

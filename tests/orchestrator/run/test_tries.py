@@ -14,7 +14,7 @@ from orchestrator.execution.engine import Engine
 from orchestrator.execution.files import CONFIG
 from orchestrator.execution.files import read as read_file
 from orchestrator.execution.local import LocalExecutor
-from orchestrator.records.recorded import Result, attempt_place
+from orchestrator.records.runs import Result, attempt_place
 from orchestrator.run.attempts import avoided, before
 from orchestrator.verify import verify
 from tests.executors import ending

@@ -12,7 +12,7 @@ import pytest
 
 from budgets.plan import SearchTerms
 from budgets.state import Batch
-from orchestrator.records.recorded import ReplayError
+from orchestrator.records.runs import ReplayError
 from orchestrator.search import Search, landscape_of_noise
 from orchestrator.search.landscape import rows
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from budgets.state import RunState
 from budgets.verdict import stood_for, winner
-from orchestrator.records.recommended import best_point
-from orchestrator.records.recorded import load_state
+from orchestrator.records.objective import best_point
+from orchestrator.records.runs import load_state
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 ELSEWHERE = (0.125, 0.125)

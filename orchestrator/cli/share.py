@@ -1,38 +1,47 @@
-"""`serve`: runs as a page in a browser on this machine."""
+"""`serve` and `track`: runs shown in a browser, or sent to experiment trackers."""
 
 import errno
 import os
 import sys
+import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from socket import create_server, socket
-from threading import Thread
 from typing import Annotated
 
+import typer
 from typer import Argument, Option
 
 from budgets.formatting import printable, shell_word
 from budgets.ledger import LEDGER
-from orchestrator.cli.options import DEFAULT_ROOT, Json, Root
+from orchestrator.cli.errors import EXIT_STORAGE
+from orchestrator.cli.options import ROOT, Json, Root, RunName
 from orchestrator.cli.terminal import print_json, print_line
-from orchestrator.records.recorded import find_run
+from orchestrator.config import Tracker
+from orchestrator.look.track import SINKS, Trackers, follow_as_child, refuse_missing
+from orchestrator.records.runs import find_run, load_state
 
 PORT = 8321
 EXTRA = ("starlette", "uvicorn")
 
-Place = Annotated[
-    str | None,
-    Argument(metavar="RUN|DIR", help="A run, or a directory of runs; default: --runs-dir."),
-]
-Port = Annotated[int, Option("--port", metavar="N", min=0, max=65535, help="0: one that is free.")]
-Open = Annotated[bool, Option("--open", help="Also open a browser on this machine.")]
+VIEWS: Mapping[Tracker, str] = {
+    "tensorboard": "tensorboard --logdir {}",
+    "wandb": "wandb sync {}/offline-run-*",
+    "mlflow": "cd {} && MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri .",
+}
+"""What shows a tracker's files, or sends them off."""
 
 
 def serve(
-    place: Place = None,
-    port: Port = PORT,
-    root: Root = DEFAULT_ROOT,
-    opens: Open = False,
+    place: Annotated[
+        str | None,
+        Argument(metavar="RUN|DIR", help="A run, or a directory of runs; default: --runs-dir."),
+    ] = None,
+    port: Annotated[
+        int, Option("--port", metavar="N", min=0, max=65535, help="0: one that is free.")
+    ] = PORT,
+    root: Root = ROOT,
     as_json: Json = False,
 ) -> None:
     """Show runs as a page in a browser, live ones as they go on. Writes nothing.
@@ -49,8 +58,6 @@ def serve(
         _announce(number, directory, url, as_json=as_json)
         if sys.stdout is not None:
             sys.stdout.flush()  # whoever began it reads where it is from a pipe
-        if opens:
-            Thread(target=_open, args=(url,), daemon=True).start()
         with suppress(KeyboardInterrupt):
             serving.serve(site, listener)
 
@@ -98,8 +105,47 @@ def _announce(port: int, directory: Path, url: str, *, as_json: bool) -> None:
     print_line("Who knows that address can read it. Ctrl-C ends it; no run notices.")
 
 
-def _open(url: str) -> None:
-    import webbrowser
+def track(
+    to: Annotated[
+        list[str],
+        Option(metavar="NAME", help="Send it to tensorboard, wandb or mlflow. Repeatable."),
+    ],
+    run: RunName = None,
+    root: Root = ROOT,
+    watch: Annotated[
+        bool, Option("--watch", help="Of a run that goes on: until it is over.")
+    ] = False,
+    child_of: Annotated[int | None, Option("--child-of", hidden=True)] = None,
+    as_json: Json = False,
+) -> None:
+    """Send a run, finished or running, to experiment trackers.
 
-    if not webbrowser.open(url):
-        print_line("No browser is here to open it with.")
+    Writes below the run's trackers/, what a tracker has there anew.
+    """
+    names = [name for name in SINKS if name in to]
+    if unknown := sorted(set(to).difference(SINKS)):
+        raise ValueError(f"--to: expected {', '.join(SINKS)}, got {unknown[0]!r}")
+    refuse_missing(names, "--to")
+    directory = find_run(run, root)
+    if child_of is not None:  # a child of the command below, or of one that carries out a run
+        follow_as_child(directory, names[0], child_of, watch=watch)
+        return
+    load_state(directory)  # damage is reported as by every command
+
+    def say(line: str) -> None:
+        if not as_json:
+            print_line(printable(line))
+
+    with Trackers(names, say) as trackers:
+        trackers.begin(directory, watch=watch)
+        while trackers.look():
+            time.sleep(0.05)
+    places = {name: directory / "trackers" / name for name in names}
+    views = {name: VIEWS[name].format(shell_word(str(places[name].absolute()))) for name in names}
+    if as_json:
+        found = {name: {"error": trackers.errors.get(name), "view": views[name]} for name in names}
+        print_json({"directory": str(directory), "trackers": found})
+    for name in [name for name in names if name not in trackers.errors]:
+        say(f"{name}: sent. Look: {views[name]}")
+    if trackers.errors:
+        raise typer.Exit(EXIT_STORAGE)

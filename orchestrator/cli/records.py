@@ -1,4 +1,4 @@
-"""`verify`, `amend` and `export`: a run's ledger replayed, salvaged, amended, as a table."""
+"""`amend`, `verify` and `export`: what is made of a run's ledger."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -6,41 +6,27 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Context, Option
+from typer import Argument, Context, Option
 
-from budgets.formatting import counted, move_command, printable
+from budgets.formatting import counted, move_command, printable, shell_word
 from budgets.ledger import damaged
 from objectives.nanochat.config import NanochatConfig
+from orchestrator.cli import flags
 from orchestrator.cli.errors import EXIT_CORRUPT
-from orchestrator.cli.options import (
-    BUDGET,
-    DEFAULT_ROOT,
-    SETTINGS,
-    GivenRun,
-    Json,
-    Root,
-    RunName,
-    for_record,
-    only_of,
-    resolved_of,
-    taking,
-)
-from orchestrator.cli.optuna import as_study
-from orchestrator.cli.program import examples, group
-from orchestrator.cli.slurm import slurm
-from orchestrator.cli.terminal import print_json, print_line, write_bytes
-from orchestrator.look import text
-from orchestrator.look.document import document
+from orchestrator.cli.flags import resolved
+from orchestrator.cli.options import ROOT, Json, Reason, Root, RunName, for_record
+from orchestrator.cli.terminal import print_json, print_line, print_markdown, write_bytes
 from orchestrator.look.page import named_file
 from orchestrator.look.run import Run
-from orchestrator.plan.resolve import window_of
 from orchestrator.records.export import Format, export
-from orchestrator.records.recorded import find_run, load_state
+from orchestrator.records.runs import find_run, load_state
+
+Out = Annotated[Path, Option("--out", metavar="PATH", help="Where to; it must not be there yet.")]
 
 
 def verify(
     run: RunName = None,
-    root: Root = DEFAULT_ROOT,
+    root: Root = ROOT,
     salvage: Annotated[
         Path | None,
         Option("--salvage", metavar="DIR", help="Copy what is whole of a damaged ledger to DIR."),
@@ -75,10 +61,9 @@ def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
     """Copy the whole records of a damaged or rolled back ledger to a new directory."""
     from orchestrator.look.reports import rebuild
     from orchestrator.run.salvage import salvage
-    from orchestrator.run.session import system_clock
 
     saved = salvage(source, out)
-    rebuild(out, system_clock().now())
+    rebuild(out, datetime.now(UTC))
     if as_json:
         print_json({**asdict(saved), "out": str(out)})
         return
@@ -91,24 +76,31 @@ def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
     )
 
 
-@taking(BUDGET, SETTINGS)
 def amend(
     context: Context,
-    run: GivenRun,
-    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; goes on record.")] = "",
-    root: Root = DEFAULT_ROOT,
+    run: Annotated[str, Argument(metavar="RUN", help="Run id or directory.")],
+    reason: Reason = "",
+    runs_dir: flags.RunsDir = None,
+    max_evals: flags.MaxEvals = None,
+    max_device_hours: flags.MaxDeviceHours = None,
+    max_hours: flags.MaxHours = None,
+    max_cost: flags.MaxCost = None,
+    window: flags.Window = None,
     as_json: Json = False,
 ) -> None:
     """Change a run's caps, for the record; its next session keeps them. It must not be running.
 
     Writes one record to the run's ledger.
     """
+    from orchestrator.look import text
+    from orchestrator.look.document import document
+    from orchestrator.plan.resolve import window_of
     from orchestrator.run.amend import Amendment
     from orchestrator.run.amend import amend as amend_run
     from orchestrator.run.session import system_clock
 
-    only_of({"budget"}, context)
-    directory, caps = find_run(run, root), resolved_of(context).budget
+    config = resolved(context)
+    directory, caps = find_run(run, Path(config.runs_dir)), config.budget
     amendment = Amendment(
         reason=for_record(reason),
         evaluations=caps.max_evals,
@@ -131,18 +123,9 @@ def amend(
     print_line("Repeat the command that began it to go on.")
 
 
-exports = group("For other programs.", "export slurm search.toml", "export table --out scores.csv")
-exports.command(
-    "slurm",
-    epilog=examples("export slurm search.toml", "export slurm campaign.toml --out jobs --write"),
-)(slurm)
-exports.command("optuna", epilog=examples("export optuna min-nanochat-s1 --out study.db"))(as_study)
-
-
-@exports.command(epilog=examples("export table", "export table min-nanochat-s1 --format json"))
 def table(
     run: RunName = None,
-    root: Root = DEFAULT_ROOT,
+    root: Root = ROOT,
     kind: Annotated[Format, Option("--format", help="Of the table.")] = "csv",
     out: Annotated[
         Path | None, Option("--out", metavar="FILE", help="Where to; default: print it.")
@@ -163,12 +146,60 @@ def table(
         print_line(f"{out}: {len(data)} bytes")
 
 
-@exports.command(epilog=examples("export shards --out shards --shards 4"))
+def optuna(out: Out, run: RunName = None, root: Root = ROOT, as_json: Json = False) -> None:
+    """A search as an Optuna study: a trial per candidate, for optuna-dashboard.
+
+    Writes the file --out. The best trial there is the luckiest, not what is recommended.
+    """
+    from orchestrator.look.notebook import BEST_TRIAL, as_study
+
+    directory = find_run(run, root)
+    trials = as_study(Run(load_state(directory), datetime.now(UTC), directory), out)
+    look = f"optuna-dashboard sqlite:///{shell_word(str(out.absolute()))}"
+    if as_json:
+        print_json({"file": str(out), "trials": trials, "view": look})
+        return
+    print_line(printable(f"{counted(trials, 'trial')} written to {out}. Look: {look}"))
+    print_line(BEST_TRIAL)
+
+
+def slurm(
+    context: Context,
+    file: Annotated[Path, Argument(metavar="FILE", help="A configuration in TOML.")],
+    out: Annotated[
+        Path | None,
+        Option("--out", metavar="DIR", help="Where to; default: the campaign's name."),
+    ] = None,
+    write: Annotated[bool, Option("--write", help="Create it; without: only show it.")] = False,
+    preset: flags.Preset = None,
+    profile: flags.Profile = None,
+    settings: flags.Settings = None,
+    as_json: Json = False,
+) -> None:
+    """A file's runs as SLURM jobs, and one script that submits them.
+
+    Writes nothing; with --write the directory, which must not be there yet.
+    """
+    from orchestrator import slurm as jobs  # imports numpy
+
+    export = jobs.export_of(resolved(context, file, settings), out)
+    if write:
+        jobs.write(export.directory, jobs.files_of(export))
+    if as_json:
+        print_json(jobs.as_dict(export) | {"written": write})
+        return
+    if not write:
+        print_markdown(jobs.preview(export))
+        print_line(printable(f"{export.directory} was not written: repeat it with --write."))
+        return
+    print_line(printable(f"{export.directory} is written."))
+    print_line(printable(f"Submit it with: {export.directory}/{jobs.SUBMIT}"))
+
+
 def shards(
-    out: Annotated[Path, Option("--out", metavar="DIR", help="Where to; it must not exist.")],
+    out: Out,
     data: Annotated[
-        str,
-        Option("--data", metavar="DATA", help="A file, a folder, hf:NAME, ..."),
+        str, Option("--data", metavar="DATA", help="A file, a folder, hf:NAME, ...")
     ] = str(NanochatConfig.model_fields["data"].default),
     count: Annotated[
         int, Option("--shards", metavar="N", help="Files to train on; one more is held out.")

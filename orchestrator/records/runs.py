@@ -1,4 +1,4 @@
-"""Runs on disk, read without disturbing whoever runs them; what a plan says of its objective."""
+"""Runs on disk: found and read without disturbing whoever carries them out."""
 
 import errno
 import os
@@ -14,11 +14,10 @@ from budgets.formatting import counted
 from budgets.ledger import LEDGER, LedgerCorruptError, Reader, marked, read
 from budgets.plan import Phase, Plan
 from budgets.rules import Ruling, ruling_of
-from budgets.state import Batch, RunState, fold
+from budgets.state import RunState, fold
 from budgets.storage import read_plain
-from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
-from objectives.space import SearchSpace
+
+RUNS_DIR = "artifacts/cmaes"
 
 DEPTHS = ("", "*/", "*/*/", "*/*/*/")
 """Where below its place the run of a cell may lie: there, or in a runs directory."""
@@ -182,37 +181,6 @@ def load_state(directory: Path) -> RunState:
     return state
 
 
-def space_of(plan: Plan) -> SearchSpace:
-    return SearchSpace.model_validate(plan.space)
-
-
-def spec_of(plan: Plan) -> ObjectiveSpec:
-    return ObjectiveSpec.model_validate(plan.objective)
-
-
-def objective_of(plan: Plan) -> Objective:
-    """Loaded anew. Raises ValueError where it is not what it was."""
-    return registry.load(spec_of(plan))
-
-
-def same_objective(plan: Plan) -> Objective:
-    """The objective that was evaluated. Raises ValueError where it would score otherwise now."""
-    objective = objective_of(plan)
-    if objective.fingerprint != plan.objective_fingerprint:
-        raise ValueError(
-            f"{plan.run_id} searched {plan.objective['name']} "
-            f"{plan.objective_fingerprint[:10]}, which is {objective.fingerprint[:10]} here: its "
-            "data or its code has changed since"
-        )
-    return objective
-
-
-def knobs_of(batch: Batch, candidate: int, space: SearchSpace) -> dict[str, float]:
-    """Those of the candidate's point; a campaign's conditions have their own."""
-    own = batch.configurations[candidate]
-    return space.decode(own.point) if own.knobs is None else dict(own.knobs)
-
-
 def attempt_place(reserved: Reserved | Settled) -> str:
     """The attempt's directory under the run's `eval/`."""
     again = "" if reserved.attempt == 1 else f".{reserved.attempt}"
@@ -232,7 +200,3 @@ class ReplayError(Exception):
             "written with another version of this program, of cma or of numpy"
         )
         self.generation = generation
-
-
-class DivergedError(Exception):
-    """A check's own word for what is wrong."""

@@ -1,0 +1,188 @@
+"""`check knobs|proxy|workers|memory`: what to search, how short, on how many workers.
+
+Each evaluates some points on seeds, in a run of its own that the same command takes up again.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Context, Option
+
+from budgets.proxy import LEAST_CANDIDATES
+from budgets.state import RunState
+from orchestrator.cli import flags
+from orchestrator.cli.flags import overrides_of, resolved
+from orchestrator.cli.options import Json, Reason
+from orchestrator.cli.session import conducting, finish
+from orchestrator.cli.terminal import print_json, print_markdown
+from orchestrator.config import MOST_SEEDS, TRAINING
+from orchestrator.matrix import calibrate as measuring
+from orchestrator.matrix import workers as sweeping
+from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, near, proxy_check
+from orchestrator.matrix.matrix import Matrix, carry_out
+from orchestrator.matrix.memory import memory_of, with_micro_batch
+from orchestrator.plan.resolve import slots_of
+from orchestrator.records.objective import objective_of
+from orchestrator.records.runs import find_run, load_state
+from orchestrator.scalability import fit
+
+MOST_SIZE = 4096  # of a micro-batch
+
+
+def _count(flag: str, about: str, least: int = 1) -> Any:
+    return Option(flag, metavar="N", min=least, max=MOST_SEEDS, help=about)
+
+
+def _numbers(flag: str, text: str) -> list[int]:
+    """`1,4` as whole numbers, each once, in order. Raises ValueError, with the flag."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(w.isascii() and w.isdecimal() and 1 <= int(w) <= MOST_SIZE for w in words):
+        raise ValueError(
+            f"{flag}: expected whole numbers from 1 to {MOST_SIZE}, split by commas, got {text!r}"
+        )
+    return sorted({int(word) for word in words})
+
+
+def knobs(
+    context: Context,
+    file: flags.File = None,
+    seeds: Annotated[
+        int, _count("--seeds", "Evaluations of every point.", LEAST_SEEDS)
+    ] = CHECK_SEEDS,
+    names: Annotated[
+        str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
+    ] = None,
+    objective: flags.Objective = None,
+    settings: flags.Settings = None,
+    runs_dir: flags.RunsDir = None,
+    executor: flags.Executor = None,
+    device: flags.Device = None,
+    workers: flags.Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Test whether each knob moves the score, in units of the noise.
+
+    Writes a run, RUNS_DIR/check/ID.
+    """
+    only = () if names is None else tuple(name.strip() for name in names.split(","))
+    _check(knob_check(resolved(context, file, settings), seeds, only), as_json=as_json)
+
+
+def proxy(
+    context: Context,
+    file: flags.File = None,
+    around: Annotated[
+        str | None,
+        Option("--run", metavar="RUN", help="Around what it recommends; default: the baseline."),
+    ] = None,
+    fraction: Annotated[
+        float, Option("--fraction", metavar="SHARE", help="Of an evaluation's FLOPs.")
+    ] = 0.25,
+    candidates: Annotated[
+        int, _count("--candidates", "To compare.", LEAST_CANDIDATES)
+    ] = LEAST_CANDIDATES,
+    seeds: Annotated[int, _count("--seeds", "Evaluations of each, either way.")] = 1,
+    objective: flags.Objective = None,
+    settings: flags.Settings = None,
+    runs_dir: flags.RunsDir = None,
+    executor: flags.Executor = None,
+    device: flags.Device = None,
+    workers: flags.Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Whether a shorter evaluation ranks candidates as the full one does.
+
+    Writes a run, RUNS_DIR/check/ID.
+    """
+    config, centre = resolved(context, file, settings), None
+    if around is not None:
+        tuned = ("objective", "preset", "profile", TRAINING)
+        if any(key.partition(".")[0] in tuned for key in config.sources):
+            raise ValueError(
+                "--run has its own objective: say no other one, and none of its settings"
+            )
+        state = load_state(find_run(around, Path(config.runs_dir)))
+        config, centre = config.with_objective(objective_of(state.plan)), near(state)
+    _check(proxy_check(config, fraction, candidates, seeds, centre), as_json=as_json)
+
+
+def _check(wanted: Matrix, *, as_json: bool) -> None:
+    """Evaluate what the check asks for, or go on with it."""
+    with conducting(wanted.config, as_json=as_json) as (session, live):
+        result = carry_out(wanted, session, slots_of(wanted.config))
+        finish(result, session.stop, live, as_json=as_json)
+
+
+def workers(
+    context: Context,
+    file: flags.File = None,
+    seeds: Annotated[
+        int, _count("--seeds", "Evaluations at each, at least.")
+    ] = sweeping.LEAST_EVALUATIONS,
+    again: flags.Again = False,
+    override: flags.Override = None,
+    reason: Reason = "",
+    objective: flags.Objective = None,
+    settings: flags.Settings = None,
+    runs_dir: flags.RunsDir = None,
+    executor: flags.Executor = None,
+    device: flags.Device = None,
+    most: flags.Workers = None,
+    as_json: Json = False,
+) -> None:
+    """How many workers to use: the throughput of the baseline on 1, 2, 4 ... of them.
+
+    Writes runs, RUNS_DIR/calibration/ID.
+    """
+    config = resolved(context, file, settings).without_caps()
+    overrides = overrides_of(override, reason, again=again)
+    slots = slots_of(config)
+    levels = sweeping.worker_counts(min(slots.count, config.backend.max_concurrent or slots.count))
+    why = reason if again else ""
+    sweep = sweeping.Sweep(config, slots, levels, seeds, why, overrides)
+    found = []
+    with conducting(config, as_json=as_json) as (session, live):
+        for result in sweep.carry_out(session):
+            if result.ruling.decision != "done":
+                finish(result, session.stop, live, as_json=as_json)
+            found.append(sweeping.swept(result.state, result.directory))
+    fitted = fit([one.level for one in found])
+    document = sweeping.as_document(found, fitted, slots.count)
+    if as_json:
+        print_json(document)
+    else:
+        name = f"{config.objective} on {slots.device_name}"
+        print_markdown(sweeping.to_markdown(name, document))
+
+
+def memory(
+    context: Context,
+    file: flags.File = None,
+    sizes: Annotated[str, Option("--sizes", metavar="1,4", help="Micro-batches to try.")] = "1,4",
+    seeds: Annotated[int, _count("--seeds", "Evaluations at each.")] = 2,
+    objective: flags.Objective = None,
+    settings: flags.Settings = None,
+    runs_dir: flags.RunsDir = None,
+    executor: flags.Executor = None,
+    device: flags.Device = None,
+    workers: flags.Workers = None,
+    as_json: Json = False,
+) -> None:
+    """The peak of memory by micro-batch, and the largest one that is safe.
+
+    Writes runs, RUNS_DIR/calibration/memory-ID.
+    """
+    config = resolved(context, file, settings).without_caps()
+    slots, states = slots_of(config), dict[int, RunState]()
+    with conducting(config, as_json=as_json) as (session, live):
+        for size in _numbers("--sizes", sizes):
+            own = config.with_objective(with_micro_batch(config.tuned, size))
+            result = measuring.calibrate(session, own, slots, seeds, prefix="memory-")
+            if result.ruling.decision != "done":
+                finish(result, session.stop, live, as_json=as_json)
+            states[size] = result.state
+    found = memory_of(config.tuned, states)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        print_markdown(found.to_markdown())

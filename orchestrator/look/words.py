@@ -1,0 +1,337 @@
+"""Rules and verdicts in words: what each has seen, made of its numbers. No sentence has its end."""
+
+from collections.abc import Callable
+
+from budgets.events import Decided, Fired, Status
+from budgets.following import objection
+from budgets.formatting import counted, in_bytes, listed, percent, precise_duration
+from budgets.rules import Reading, Ruling, unexplained
+from budgets.state import Batch, RunState
+from budgets.stats import Gain, better
+from budgets.verdict import (
+    AVERAGE,
+    LUCKIEST,
+    MEAN,
+    Condition,
+    average_gain,
+    baseline_scores,
+    conditions,
+    is_sick,
+    judged_for_stability,
+    noise,
+    rung_gain,
+    spread,
+    winner_gain,
+    winner_results,
+    winner_seeds,
+)
+
+FINALISTS = {
+    AVERAGE: "the mean of the search distribution, averaged over its last third of generations",
+    MEAN: "the mean of the search distribution at the end",
+    LUCKIEST: "one of the luckiest candidates of the search",
+}
+
+
+# What holds a run up
+
+
+def held_up(state: RunState, ruling: Ruling) -> str:
+    """What the rules that hold the run up have seen."""
+    return "; ".join(seen(state, trigger) for trigger in ruling.triggers)
+
+
+def seen(state: RunState, one: Reading | Fired) -> str:
+    """What a rule that fires has seen."""
+    if one.rule in ("go", "unproven_knobs"):
+        assert state.plan.source is not None, "it speaks of the run that is followed"
+        return objection(state.plan.source, one.rule)
+    return _SEEN[one.rule](state, one)
+
+
+Seen = Reading | Fired
+
+
+def _crash_rate(state: RunState, one: Seen) -> str:
+    limits, generation = state.plan.thresholds, state.generation(one.generation)
+    spared, kinds = one.facts["spared"], [*Status]
+    if spared:
+        kinds.remove(Status.NAN)
+    causes = sorted({f"{r.status} ({r.cause})" for r in generation.failed if r.status in kinds})
+    more = f"; {spared} more that are NaN do not count here" if spared else ""
+    return (
+        f"{_share(state, one, 'failed')} failed ({one.observed:.1%}; limit "
+        f"{limits.crash_rate_pause:.0%} and {limits.crash_count_pause} evaluations): "
+        f"{'; '.join(causes[:3])}{more}"
+    )
+
+
+def _share(state: RunState, one: Seen, fact: str) -> str:
+    """`2 of 8 evaluations of generation 3`."""
+    generation = state.generation(one.generation)
+    count = one.facts[fact]
+    return f"{count} of {generation.planned} evaluations of generation {generation.number}"
+
+
+def _sustained_nan(state: RunState, one: Seen) -> str:
+    limits, said = state.plan.thresholds, _share(state, one, "nans")
+    if state.plan.search is None:
+        return f"{said} are NaN: the baseline has no score to compare with"
+    nans = unexplained(state, state.generation(one.generation))
+    candidates = listed(dict.fromkeys(str(end.candidate) for end in nans), 4)
+    return (
+        f"{said} are NaN where no extreme point explains it (limit {limits.nan_rate_pause:.0%} and "
+        f"{limits.nan_count_pause} evaluations), in {one.facts['running']} generations running "
+        f"(limit {limits.nan_generations_pause}); NaN by now: candidates {candidates}"
+    )
+
+
+def _too_few_healthy(state: RunState, one: Seen) -> str:
+    count = len(state.generation(one.generation).points)
+    return (
+        f"{one.observed:.0f} of {count} candidates of generation {one.generation} are healthy, the "
+        f"search needs {one.limit:.0f}"
+    )
+
+
+def _baseline_failed(state: RunState, one: Seen) -> str:
+    failed = next(r for r in state.generation(one.generation).failed if r.candidate == 0)
+    return (
+        f"the baseline failed on seed {failed.seed}: {failed.status} ({failed.cause}). Mend it, "
+        "then check on other seeds (evaluation.seed)"
+    )
+
+
+def _setup_failed(state: RunState, one: Seen) -> str:
+    where, cause = _lost(state, one)
+    return (
+        f"nothing can be evaluated, as {where} found: {cause.rstrip('.')}. Mend it and repeat the "
+        "command: the evaluation is pending again"
+    )
+
+
+def _infrastructure(state: RunState, one: Seen) -> str:
+    where, cause = _lost(state, one)
+    return (
+        f"{where} was lost {one.observed:.0f} times ({cause}). See to the machines, then resume: "
+        "lost again it counts as its candidate's failure"
+    )
+
+
+def _lost(state: RunState, one: Seen) -> tuple[str, str]:
+    """Which evaluation is meant, and what it was lost by at last."""
+    candidate, seed = int(one.facts["candidate"]), int(one.facts["seed"])
+    batch = _batch(state, one)
+    ends = (own.settled for own in batch.attempts[candidate, seed])
+    causes = [end.cause for end in ends if end is not None and end.status is Status.LOST]
+    return f"candidate {candidate}, seed {seed} of {name_of(batch)}", causes[-1]
+
+
+def _batch(state: RunState, one: Seen) -> Batch:
+    name = one.facts["comparison"]
+    return next((b for b in state.comparisons.values() if b.comparison == name), None) or (
+        state.generation(one.generation)
+    )
+
+
+def name_of(batch: Batch) -> str:
+    """`generation 3`, `the winner`."""
+    return f"generation {batch.number}" if batch.comparison is None else f"the {batch.comparison}"
+
+
+def _storage(_: RunState, one: Seen) -> str:
+    free, needed = in_bytes(one.observed or 0), in_bytes(one.limit or 0)
+    return (
+        f"the run's disk is full ({free} free, {needed} needed to start an evaluation); make room "
+        "and repeat the command"
+    )
+
+
+def _runaway_time(_: RunState, one: Seen) -> str:
+    cpu = "CPU " * (one.facts["of"] == "CPU")
+    return (
+        f"the median evaluation of generation {one.generation} took {one.facts['seconds']:.1f} "
+        f"{cpu}seconds, {one.observed:.1f} times the expected {one.facts['expected']:.1f} (limit "
+        f"{one.limit:g})"
+    )
+
+
+def _patience(_: RunState, one: Seen) -> str:
+    count = counted(int(one.facts["generations"]), "generation")
+    return (
+        f"the mean score got {one.observed:.3%} better over {count}, to {one.facts['after']:.5g} "
+        f"from {one.facts['before']:.5g} (medians over generations; limit {one.limit:.3%})"
+    )
+
+
+def _budget(state: RunState, one: Seen) -> str:
+    needed, free = against(one.observed or 0.0, max(one.limit or 0.0, 0.0), str(one.facts["unit"]))
+    flag = f" ({one.facts['flag']})" if one.facts["flag"] else ""
+    if "currency" not in one.facts:
+        count = state.plan.resolved.per_generation
+        beside = f" and the verdict's {one.facts['verdict']}" if one.facts["verdict"] else ""
+        return (
+            f"generation {one.generation} is expected to need {needed} (its {count} "
+            f"evaluations{beside}, the last with its whole limit), {free} are free{flag}"
+        )
+    left = ""
+    if hours := one.facts.get("verdict_device_hours"):
+        due = precise_duration(3600 * float(hours))
+        left = f", when {due} of device time are left to the verdict"
+    return (
+        f"{name_of(_batch(state, one))} cannot be finished: {one.facts['currency']}: an attempt "
+        f"must be able to use {needed}, {free} are free{flag}{left}"
+    )
+
+
+def against(need: float, free: float, unit: str) -> tuple[str, str]:
+    """What is needed and what is free, told apart: `18 s of device time`, `3.6 s`."""
+    if unit not in ("hours", "device-hours"):
+        return f"{need:.4g} {unit}", f"{free:.4g} {unit}"
+    words = [precise_duration(3600 * hours) for hours in (need, free)]
+    if words[0] == words[1]:
+        words = [f"{3600 * hours:.6g} s" for hours in (need, free)]
+    return words[0] + " of device time" * (unit == "device-hours"), words[1]
+
+
+def _flat(_: RunState, one: Seen) -> str:
+    return (
+        f"after {one.facts['evaluations']} evaluations nothing is shown to be better than the "
+        f"baseline: on fresh seeds the winner is {better(one.observed or 0.0)}"
+    )
+
+
+def _seed_luck(_: RunState, one: Seen) -> str:
+    gain, upper = (better(float(one.facts[name])) for name in ("gain", "upper"))
+    return (
+        f"the search's best score seemed {better(one.observed or 0.0)} than the baseline; on fresh "
+        f"seeds the winner is {gain}, or {upper} at most: what seemed more was luck of the seed"
+    )
+
+
+_SEEN: dict[str, Callable[[RunState, Seen], str]] = {
+    "crash_rate": _crash_rate,
+    "sustained_nan": _sustained_nan,
+    "too_few_healthy": _too_few_healthy,
+    "runaway_time": _runaway_time,
+    "baseline_failed": _baseline_failed,
+    "setup_failed": _setup_failed,
+    "infrastructure": _infrastructure,
+    "storage": _storage,
+    "patience": _patience,
+    "budget": _budget,
+    "flat": _flat,
+    "seed_luck": _seed_luck,
+}
+
+
+# What a Go needs, and the decision
+
+
+def decision(state: RunState, own: Decided) -> str:
+    """What speaks for the decision."""
+    found = {one.rule: one for one in conditions(state)}
+    if not found:
+        return "every finalist failed on every fresh seed, so nothing was found"
+    if found["signal"].met:
+        missing = [one for one in found.values() if not one.met and one.rule != "rung"]
+        said = missing or [found[name] for name in ("signal", "rung") if name in found]
+        return "; ".join(condition(state, one) for one in said)
+    parts = [condition(state, found["signal"])]
+    if own.no_go == "dead_space":
+        parts.append(
+            f"candidates of one generation differ by no more than chance (sd {spread(state):.3g}, "
+            f"by chance alone {noise(state):.3g}): the knobs hardly move the score"
+        )
+    elif own.no_go == "pathological":
+        parts.append(condition(state, found["sanity"]))
+    elif own.no_go == "unstable":
+        seeds, healthy = winner_seeds(state), baseline_scores(state)
+        failed = sum(seed not in healthy for seed in seeds)
+        parts.append(f"the baseline failed on {failed} of {len(seeds)}")
+    return "; ".join(parts)
+
+
+def condition(state: RunState, one: Condition) -> str:
+    """What is observed of something that a Go needs."""
+    limits = state.plan.thresholds
+    match one.rule:
+        case "signal":
+            return (
+                f"{gain_in_words(state, winner_gain(state))} (a Go needs {percent(limits.go_gain)} "
+                f"or more, that bound above 0, and {limits.go_seeds} seeds or more)"
+            )
+        case "stability":
+            last = judged_for_stability(state)
+            count, failed = sum(g.settled for g in last), sum(len(g.failed) for g in last)
+            where = "generation" if len(last) == 1 else f"{len(last)} generations"
+            return (
+                f"{failed} of {count} evaluations of the last {where} failed ({one.observed:.1%}; "
+                f"a Go needs less than {percent(limits.go_crash_rate)})"
+            )
+        case "persistence":
+            return _persistence(state, one.observed)
+        case "sanity":
+            results = winner_results(state)
+            sick = sum(map(is_sick, results))
+            return (
+                f"{sick} of the winner's {len(results)} runs on fresh seeds failed, exploded or "
+                f"were unstable (a Go allows {percent(limits.go_pathological)})"
+            )
+        case "rung":
+            return _rung(state, one)
+
+
+def _persistence(state: RunState, gain: float | None) -> str:
+    if len(state.completed) < 2:
+        return "fewer than two generations say nothing of what persists"
+    if gain is None or (found := average_gain(state)) is None:
+        return "the mean of the search's distribution could not be compared with the baseline"
+    return (
+        f"the mean of the search's distribution over its last third of generations is "
+        f"{better(gain)} than the baseline on {found.pairs} fresh seeds (a Go needs more than 0: "
+        "the gain is the search's, not one lucky candidate's)"
+    )
+
+
+def _rung(state: RunState, one: Condition) -> str:
+    found, confirmation = rung_gain(state), state.plan.confirmation
+    assert found is not None and confirmation is not None and confirmation.rung is not None  # noqa: PT018
+    if one.observed is None:
+        said = "the gain could not be measured: the baseline has no score there"
+    elif found.mean is None:
+        said = "the winner fails on every seed"
+    else:
+        kept = percent(one.observed, 3) if one.observed > 0 else "nothing"
+        said = (
+            f"the winner is {better(found.mean)} than the baseline on "
+            f"{counted(found.pairs, 'seed')}: {kept} of the gain is kept"
+        )
+    if one.met and found.lower is not None:
+        sure = percent(1 - found.level)
+        said += f", with {sure} confidence a gain of {100 * found.lower:+.3g}% or more"
+    return (
+        f"with {confirmation.rung.variant.label} {said} (to persist, {percent(one.limit)} or more "
+        "must be, above chance)"
+    )
+
+
+def gain_in_words(state: RunState, found: Gain | None) -> str:
+    """What the winner is shown to gain, or why that is not known: without what a Go needs."""
+    if found is None:
+        return "the winner has not been compared with the baseline on fresh seeds"
+    if found.mean is None and found.pairs:
+        return "a gain is a share of the baseline's score, and that is 0"
+    if found.mean is None:
+        return "there is no fresh seed on which both the winner and the baseline have a score"
+    planned = 0 if state.plan.confirmation is None else state.plan.confirmation.seeds
+    seeds = f"{found.pairs} fresh seeds"
+    if found.pairs != planned:
+        seeds = f"{found.pairs} of {planned} fresh seeds"
+    said = f"on {seeds} the search's winner is {better(found.mean)} than the baseline"
+    if found.sd == 0:
+        return f"{said} on each of them"
+    if found.lower is None:
+        return said
+    sure = "at least" if found.lower >= 0 else "at worst"
+    return f"{said}, with {percent(1 - found.level)} confidence {sure} {better(found.lower)}"
