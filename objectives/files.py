@@ -59,8 +59,8 @@ def read_toml(file: Path, place: str) -> dict[str, Any]:
         raise ValueError(f"{place} is no TOML file: {error}") from error
 
 
-def read_regular(path: Path, most_bytes: int) -> tuple[bytes, int]:
-    """A program's file, and when it was last modified (ns); no link is followed.
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """A program's file; no link is followed.
 
     Raises OSError where it cannot be opened, ValueError where it is no file or too long.
     """
@@ -72,7 +72,7 @@ def read_regular(path: Path, most_bytes: int) -> tuple[bytes, int]:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise ValueError(f"expected {most_bytes} bytes at most, got {status.st_size}")
-    return data, status.st_mtime_ns
+    return data
 
 
 def parse_json(data: bytes) -> Any:
