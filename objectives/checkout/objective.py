@@ -205,14 +205,12 @@ def declared_flags(source: Path) -> frozenset[str]:
         tree = ast.parse(source.read_bytes())
     except (OSError, ValueError, SyntaxError) as error:  # ValueError: a NUL
         raise SetupError(f"cannot read the flags of {source}: {error}") from error
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return frozenset(
-        word.value.removeprefix("--")
-        for call in calls
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"
-        for word in call.args
-        if isinstance(word, ast.Constant) and str(word.value).startswith("--")
-    )
+    found = set[str]()
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
+            words = (str(word.value) for word in call.args if isinstance(word, ast.Constant))
+            found.update(word.removeprefix("--") for word in words if word.startswith("--"))
+    return frozenset(found)
 
 
 def _require_flags(names: Iterable[str], config: CheckoutConfig) -> None:

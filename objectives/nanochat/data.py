@@ -276,8 +276,10 @@ class Source:
         if self.form == "jsonl":
             return _split(_json_lines(Path(self.place), self.part), self.name)
         if self.form in {"hub", "saved"}:
-            train, *val = (partial(_rows, rows, self.name) for rows in self._splits.values())
-            return Documents(train, *val) if val else _split(train(), self.name)
+            rows = {name: partial(_rows, part, self.name) for name, part in self._splits.items()}
+            if "validation" in rows:
+                return Documents(rows["train"], rows["validation"])
+            return _split(rows["train"](), self.name)
         files = self._files()
         if not isdir(self.place):
             return _split(_paragraphs(files[0]), self.name)
