@@ -6,25 +6,18 @@ from budgets.events import Status
 from budgets.plan import CampaignTerms, Frozen
 from budgets.state import Batch, RunState
 
-PENDING, RUNNING, PAUSED = "pending", "running", "paused"
-"""Of a cell that has not ended; others have the `Status` that they ended with, and a run of its own
-that ended before all was done is `stopped`."""
+PENDING, RUNNING = "pending", "running"
+"""Of a cell that has not ended; others have the `Status` that they ended with."""
 
 
 class Cell(Frozen):
-    """One condition on one seed: an evaluation, or a run of its own."""
+    """One condition on one seed: an evaluation."""
 
     status: str
     score: float | None = None
     seconds: float | None = None  # that it took
     since: str | None = None  # the moment at which one in flight began, ISO 8601
-    settled: int = 0  # evaluations, of `planned`
-    planned: int = 1
-    note: str = ""  # why it failed, where it runs, what was found
-
-    @property
-    def is_over(self) -> bool:
-        return self.status not in {PENDING, RUNNING, PAUSED}
+    note: str = ""  # why it failed, where it runs, which attempt
 
 
 class Matrix(Frozen):
@@ -41,13 +34,13 @@ class Matrix(Frozen):
     def counts(self) -> dict[str, int]:
         """How many cells have each status, the healthy first and the pending last."""
         found = Counter(cell.status for cell in self.cells)
-        order = (Status.OK, *Status, RUNNING, PAUSED, PENDING)
-        known = {str(status): found[status] for status in order if found[status]}
-        return {**known, **{status: n for status, n in found.items() if status not in known}}
+        others = sorted(found.keys() - {*Status, RUNNING, PENDING})
+        order = (*map(str, Status), *others, RUNNING, PENDING)
+        return {status: found[status] for status in order if found[status]}
 
     @property
     def unsettled(self) -> int:
-        return sum(not cell.is_over for cell in self.cells)
+        return sum(cell.status in {PENDING, RUNNING} for cell in self.cells)
 
     def scores(self, condition: int) -> dict[int, float]:
         """Healthy scores by seed."""
@@ -61,28 +54,21 @@ def matrix_of(state: RunState) -> Matrix:
     if terms is None:
         raise ValueError(f"{state.plan.run_id} is no campaign: it is a {state.plan.phase}")
     generation = state.generations[0] if state.generations else None
-    return Matrix(
-        terms=terms,
-        rows=tuple(
-            tuple(_cell(generation, candidate, seed) for seed in terms.seeds)
-            for candidate in range(len(terms.conditions))
-        ),
+    rows = (
+        tuple(_cell(generation, candidate, seed) for seed in terms.seeds)
+        for candidate in range(len(terms.conditions))
     )
+    return Matrix(terms=terms, rows=tuple(rows))
 
 
 def _cell(generation: Batch | None, candidate: int, seed: int) -> Cell:
     if generation is None:
         return Cell(status=PENDING)
-    attempts = generation.attempts.get((candidate, seed), ())
     result = generation.result(candidate, seed)
-    if result is None:
-        is_running = bool(attempts) and attempts[-1].settled is None
-        again = "" if len(attempts) <= is_running else f"attempt {len(attempts) + (not is_running)}"
-        return Cell(status=RUNNING if is_running else PENDING, note=again)
-    return Cell(
-        status=str(result.status),
-        score=result.score,
-        seconds=result.seconds,
-        settled=1,
-        note=result.cause,
-    )
+    if result is not None:
+        status, score, seconds = str(result.status), result.score, result.seconds
+        return Cell(status=status, score=score, seconds=seconds, note=result.cause)
+    attempts = generation.attempts.get((candidate, seed), ())
+    is_running = bool(attempts) and attempts[-1].settled is None
+    again = "" if len(attempts) <= is_running else f"attempt {len(attempts) + (not is_running)}"
+    return Cell(status=RUNNING if is_running else PENDING, note=again)

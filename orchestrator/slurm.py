@@ -1,7 +1,7 @@
 """The runs of a file as SLURM jobs: a directory for each, and one script that submits them.
 
 A value reaches the shell code of `slurm_templates/` only in a quoted assignment, or in a directive
-whose pattern leaves no room for another one.
+whose pattern leaves no room for another one. What `setup` says is shell code, the user's own.
 """
 
 import os
@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,7 +22,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     StringConstraints,
     ValidationError,
 )
@@ -34,11 +33,11 @@ from budgets.storage import document
 from objectives.settings import unknown
 from orchestrator.config import Budget, Config, invalid, resolve, to_toml
 from orchestrator.matrix.campaign import campaign_name, runs_of, terms_of
+from orchestrator.matrix.manifest import MANIFEST, ManifestRun, manifest_of
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import family_of, parse_hours, run_name, search_plan, window_of
 from orchestrator.plan.times import Times, newest_calibration
-from orchestrator.records.manifest import MANIFEST, ManifestRun, manifest_of_runs
 from orchestrator.records.runs import find_run
 
 TEMPLATES = Path(__file__).parent / "slurm_templates"
@@ -55,20 +54,6 @@ RESERVED = {SUBMIT, MANIFEST, "readme.md", "submitted.tsv"}
 """Names of files beside the directories of the runs."""
 
 CLOCK = re.compile(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)")
-DIRECTIVE = re.compile(r"--([a-z][a-z0-9-]{1,40})(?:=[A-Za-z0-9_.,:/@%+*&|()\[\]=-]{1,200})?")
-SETUP_WORD = re.compile(
-    r"(?:[A-Za-z0-9_./+@=:,%^~-]|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})+"
-)
-
-OWN_DIRECTIVES = re.compile(
-    "account|array|begin|chdir|constraint|cpus-per-task|dependency|error|exclusive|export|"
-    "export-file|gpus|gpus-per-node|gpus-per-task|gres|input|job-name|mem|no-requeue|nodes|ntasks|"
-    "ntasks-per-node|open-mode|output|parsable|partition|qos|requeue|signal|test-only|time|wait|"
-    "wrap"
-)
-"""Those that the export sets, or that would make a run another one than was exported."""
-
-DeviceKind = Literal["cpu", "cuda"]
 
 
 def seconds_of(value: Any) -> int:
@@ -92,31 +77,20 @@ def clock_text(seconds: int) -> str:
     return f"{days}-{clock}" if days else clock
 
 
-def _setup(line: str) -> str:
-    words = line.split(" ")
-    if not line or not all(map(SETUP_WORD.fullmatch, words)) or line[0] in "-=$~":
-        raise ValueError(
-            "expected one plain command such as 'source .venv/bin/activate', 'module load cuda/12' "
-            "or 'export DATA=$HOME/data'; put more than that into a script and source it"
-        )
-    return line
-
-
-def _directive(line: str) -> str:
-    found = DIRECTIVE.fullmatch(line)
-    if found is None:
-        raise ValueError("expected a long option without spaces, such as --mail-type=FAIL")
-    if OWN_DIRECTIVES.fullmatch(found[1]):
-        raise ValueError(
-            f"--{found[1]} is set by the export: use the key of [slurm] for it, if any"
-        )
-    return line
+def _one_line(text: str) -> str:
+    if not text or not text.isprintable():
+        raise ValueError("expected one printable line of shell code")
+    return text
 
 
 Word = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9_\[(][A-Za-z0-9_.,:+@&|*()\[\]-]{0,199}$")
 ]
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[KMGT]?$")]
+Directive = Annotated[
+    str,
+    StringConstraints(pattern=r"^--[a-z][a-z0-9-]{1,40}(=[A-Za-z0-9_.,:/@%+*&|()\[\]=-]{1,200})?$"),
+]
 
 
 class SlurmOptions(BaseModel):
@@ -129,36 +103,23 @@ class SlurmOptions(BaseModel):
     qos: Word | None = None
     constraint: Word | None = None
     time: Annotated[int, BeforeValidator(seconds_of)] | None = None  # s; None: by the estimate
-    gpus: Literal[0, 1] | None = None  # per evaluation at once; None: 1 where device is cuda
     gpu_type: Word | None = None
-    cpus_per_task: Annotated[int, Field(ge=1, le=4096)] | None = None  # None: slots x threads
     mem: Memory | None = None
-    setup: list[Annotated[str, AfterValidator(_setup)]] = []
-    extra: list[Annotated[str, AfterValidator(_directive)]] = []
+    setup: list[Annotated[str, AfterValidator(_one_line)]] = []
+    extra: list[Directive] = []  # they stand before those of the export, which SLURM then believes
     python: str | None = None  # the interpreter; None: the one that exports
-    lead_seconds: Annotated[int, Field(ge=30, le=MOST_LEAD_SECONDS)] | None = None
-    max_requeues: Annotated[int, Field(ge=0, le=1000)] | None = None
 
 
 def slurm_options(config: Config) -> SlurmOptions:
-    """`[slurm]`, with GPUs where the device says so. Raises ValueError, naming the key."""
+    """`[slurm]`. Raises ValueError, naming the key."""
     for name in config.slurm:
         if name not in SlurmOptions.model_fields:
             place = f"key in [slurm] ({config.source(f'slurm.{name}')})"
             raise unknown(place, name, SlurmOptions.model_fields)
     try:
-        options = SlurmOptions.model_validate(dict(config.slurm))
+        return SlurmOptions.model_validate(dict(config.slurm))
     except ValidationError as error:
         raise invalid("slurm", error, config.sources) from error
-    device = config.backend.device
-    if options.gpus is None:
-        return options.model_copy(update={"gpus": int(device == "cuda")})
-    if device != "auto" and (device == "cuda") != bool(options.gpus):
-        raise ValueError(
-            f"slurm.gpus = {options.gpus} and backend.device = {device!r} contradict each other: "
-            "an evaluation runs on one GPU (1, cuda) or on none (0, cpu)"
-        )
-    return options
 
 
 @dataclass(frozen=True)
@@ -194,13 +155,6 @@ class Job:
     def clock(self) -> str:
         """The time limit as SLURM reads it."""
         return clock_text(self.limit_seconds)
-
-    @property
-    def starts(self) -> int:
-        """In how many parts the time limit cuts the run; 1 without an estimate."""
-        if self.estimate is None:
-            return 1
-        return ceil(self.estimate.seconds / (self.limit_seconds - self.lead_seconds))
 
 
 @dataclass(frozen=True)
@@ -275,7 +229,6 @@ def _jobs(config: Config, options: SlurmOptions, directory: Path) -> Iterator[Jo
             condition=cell.name,
             seed=seed,
             control=cell.control,
-            levels=dict(cell.levels),
         )
         yield _job(own_config, options, directory, run, own)
 
@@ -304,19 +257,13 @@ def _job(
 ) -> Job:
     """The job with its share of the cluster, time limit and configuration, `own` values in it."""
     backend, is_search, name = config.backend, config.campaign is None, run.name
-    kind: DeviceKind = "cuda" if options.gpus else "cpu"
+    kind: Literal["cpu", "cuda"] = "cuda" if backend.device == "cuda" else "cpu"
     slots, threads = (backend.workers or 1) if is_search else 1, backend.threads or 1
-    cpus = options.cpus_per_task or slots * threads
-    if cpus < slots * threads:
-        raise ValueError(
-            f"{name}: slurm.cpus_per_task: {slots} evaluations of {threads} threads need "
-            f"{slots * threads} CPUs, got {cpus}"
-        )
     devices = Devices(
         count=slots, kind=kind, name="a device of the cluster", threads=threads, memory_bytes=1
     )
     estimate = _estimate(config, devices)
-    lead = _lead_seconds(options, estimate if is_search else None)
+    lead = _lead_seconds(estimate if is_search else None)
     values = {
         key: value
         for key, value in config.all_values().items()
@@ -324,51 +271,38 @@ def _job(
         and not (is_search and table_name == "campaign")
     }
     is_chosen = config.source("backend.executor") != "default"
+    drain = (lead,) if backend.drain_seconds is None else (backend.drain_seconds,)
     values |= {
         "runs_dir": str(directory / name),
         "backend.executor": backend.executor if is_chosen else "local",
         "backend.device": kind,
         "backend.workers": slots,
         "backend.threads": threads,
-        "backend.drain_seconds": _drain_seconds(backend.drain_seconds, lead),
+        "backend.drain_seconds": min(lead - DRAIN_RESERVE, *drain),
         "backend.allow_network_fs": True,  # SLURM runs one job of a name at a time
         **own,
     }
     window = window_of(config.budget)
     if window is not None and window.until is not None:  # a node may be in another zone
         values["budget.window"] = window.until.isoformat()
-    requeues = REQUEUES if is_search else 0
+    comment = f"Run {name}: every value that decides it, as exported from {config.file}."
     return Job(
         run=run,
-        config_text=to_toml(
-            values, f"Run {name}: every value that decides it, as exported from {config.file}."
-        ),
+        config_text=to_toml(values, comment),
         slots=slots,
-        cpus=cpus,
-        gpus=(options.gpus or 0) * slots,
+        cpus=slots * threads,
+        gpus=slots if kind == "cuda" else 0,
         lead_seconds=lead,
         limit_seconds=_limit_seconds(name, options, estimate, lead),
-        max_requeues=requeues if options.max_requeues is None else options.max_requeues,
+        max_requeues=REQUEUES if is_search else 0,
         estimate=estimate,
     )
 
 
-def _lead_seconds(options: SlurmOptions, estimate: Estimate | None) -> int:
+def _lead_seconds(estimate: Estimate | None) -> int:
     """Time for one evaluation of a search, so that none is cut short and paid twice."""
-    if options.lead_seconds is not None:
-        return options.lead_seconds
     wanted = 0 if estimate is None else ceil(estimate.eval_seconds * MARGIN / 60) * 60 + 60
     return min(max(LEAD_SECONDS, wanted), MOST_LEAD_SECONDS)
-
-
-def _drain_seconds(given: float | None, lead: int) -> float:
-    most = max(lead - DRAIN_RESERVE, lead / 2)
-    if given is not None and given > most:
-        raise ValueError(
-            f"backend.drain_seconds: expected {most:g} at most, as the job is told to end {lead} s "
-            f"before its limit (slurm.lead_seconds), got {given:g}"
-        )
-    return most if given is None else given
 
 
 def _limit_seconds(name: str, options: SlurmOptions, estimate: Estimate | None, lead: int) -> int:
@@ -384,7 +318,7 @@ def _limit_seconds(name: str, options: SlurmOptions, estimate: Estimate | None, 
     if options.time <= lead + 60:  # SLURM may send the signal a minute early
         raise ValueError(
             f"slurm.time: {clock_text(options.time)} leaves no time to run: {lead} s before the "
-            "limit (slurm.lead_seconds, and a minute that SLURM may be early) no evaluation starts"
+            "limit (and a minute that SLURM may be early) no evaluation starts"
         )
     if estimate is not None and estimate.eval_seconds > options.time - 60:
         raise ValueError(
@@ -435,14 +369,10 @@ def files_of(export: Export) -> dict[str, str]:
         autoescape=False,  # noqa: S701 - shell code: every value goes through `quoted`
     )
     environment.filters["quoted"] = lambda value: shlex.quote(str(value))
-    setup = [
-        " ".join(f'"{word}"' if "$" in word else word for word in line.split(" "))
-        for line in export.options.setup
-    ]
 
     def rendered(name: str, **more: Any) -> str:
         return environment.get_template(f"{name}.j2").render(
-            export=export, slurm=export.options, jobs=export.jobs, setup=setup, **more
+            export=export, slurm=export.options, jobs=export.jobs, **more
         )
 
     readme = rendered("README.md", title=plain(export.name), table="\n".join(_table(export)))
@@ -450,9 +380,9 @@ def files_of(export: Export) -> dict[str, str]:
     for job in export.jobs:
         files[f"{job.name}/config.toml"] = job.config_text
         files[f"{job.name}/run.slurm"] = rendered("run.slurm", job=job)
-    manifest = manifest_of_runs(
-        export.name, "slurm", export.config.objective, [job.run for job in export.jobs]
-    )
+    terms = None if export.config.campaign is None else terms_of(export.config)
+    runs = [job.run for job in export.jobs]
+    manifest = manifest_of(export.name, "slurm", export.config.objective, terms, runs)
     text = document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()
     return files | {MANIFEST: text}
 
@@ -477,18 +407,15 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
 
 def _notes(export: Export) -> Iterator[str]:
     """What is to be known before the jobs are submitted."""
-    if shutil.which(export.python) is None:
-        yield f"{export.python} cannot be run here: slurm.python names the cluster's interpreter"
-    if not export.options.gpus and export.config.backend.device == "auto":
-        yield "backend.device is auto: the jobs run on CPUs. For one GPU each: slurm.gpus = 1"
     for job in export.jobs:
-        if job.starts > 1:
+        if job.estimate is None:
+            continue
+        starts = ceil(job.estimate.seconds / (job.limit_seconds - job.lead_seconds))
+        if starts > 1:
             yield (
-                f"{job.name} needs some {job.starts} starts: its time limit is shorter than it, "
-                "and SLURM waits 2 min before it starts a requeued job"
+                f"{job.name} needs some {starts} starts, with {job.max_requeues} requeues allowed: "
+                "its time limit is shorter than it"
             )
-        if job.starts > 1 + job.max_requeues:
-            yield f"{job.name} is requeued {job.max_requeues} times at most: raise slurm.time"
 
 
 def _table(export: Export) -> list[str]:
@@ -511,7 +438,7 @@ def _table(export: Export) -> list[str]:
 
 def preview(export: Export) -> str:
     """What a person looks at before `--write`, as Markdown."""
-    jobs, unit = export.jobs, "GPU-hours" if export.options.gpus else "Device-hours"
+    jobs = export.jobs
     known = [job.estimate.device_seconds for job in jobs if job.estimate]
     expected = "no estimate"
     if known:
@@ -524,7 +451,7 @@ def preview(export: Export) -> str:
         "",
         *_table(export),
         "",
-        f"{unit}: {expected}, {limits:.3g} until the time limits.",
+        f"Device-hours: {expected}, {limits:.3g} until the time limits.",
         "",
         *(f"- Time: {plain(source)}" for source in sources),
         *(f"- note: {plain(note)}" for note in _notes(export)),
@@ -534,17 +461,19 @@ def preview(export: Export) -> str:
 
 def as_dict(export: Export) -> dict[str, Any]:
     """The same as JSON."""
+    shown = [name for name in Job.__dataclass_fields__ if name not in ("run", "config_text")]
     return {
         "name": export.name,
         "directory": str(export.directory),
         "total_runs": len(export.jobs),
-        "runs": [_row(job) for job in export.jobs],
+        "runs": [
+            {
+                **job.run.model_dump(exclude={"directory", "status"}),
+                **{name: getattr(job, name) for name in shown},
+                "estimate": job.estimate and vars(job.estimate),
+            }
+            for job in export.jobs
+        ],
         "files": sorted(files_of(export)),
         "notes": list(_notes(export)),
     }
-
-
-def _row(job: Job) -> dict[str, Any]:
-    row = asdict(job)
-    del row["run"], row["config_text"]
-    return {**job.run.model_dump(exclude={"directory", "status"}), **row}

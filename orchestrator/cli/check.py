@@ -11,8 +11,8 @@ from typer import Context, Option
 from budgets.proxy import LEAST_CANDIDATES
 from budgets.state import RunState
 from orchestrator.cli import flags
-from orchestrator.cli.flags import overrides_of, resolved
-from orchestrator.cli.options import Json, Reason
+from orchestrator.cli.flags import resolved
+from orchestrator.cli.options import Json
 from orchestrator.cli.session import conducting, finish
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config import MOST_SEEDS, TRAINING
@@ -119,9 +119,6 @@ def workers(
     seeds: Annotated[
         int, _count("--seeds", "Evaluations at each, at least.")
     ] = sweeping.LEAST_EVALUATIONS,
-    again: flags.Again = False,
-    override: flags.Override = None,
-    reason: Reason = "",
     objective: flags.Objective = None,
     settings: flags.Settings = None,
     runs_dir: flags.RunsDir = None,
@@ -135,17 +132,13 @@ def workers(
     Writes runs, RUNS_DIR/calibration/ID.
     """
     config = resolved(context, file, settings).without_caps()
-    overrides = overrides_of(override, reason, again=again)
-    slots = slots_of(config)
+    slots, found = slots_of(config), []
     levels = sweeping.worker_counts(min(slots.count, config.backend.max_concurrent or slots.count))
-    why = reason if again else ""
-    sweep = sweeping.Sweep(config, slots, levels, seeds, why, overrides)
-    found = []
     with conducting(config, as_json=as_json) as (session, live):
-        for result in sweep.carry_out(session):
+        for result in sweeping.sweep(session, config, slots, levels, seeds):
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, as_json=as_json)
-            found.append(sweeping.swept(result.state, result.directory))
+            found.append(sweeping.swept(result.state))
     fitted = fit([one.level for one in found])
     document = sweeping.as_document(found, fitted, slots.count)
     if as_json:

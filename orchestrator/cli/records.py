@@ -16,6 +16,7 @@ from orchestrator.cli.errors import EXIT_CORRUPT
 from orchestrator.cli.flags import resolved
 from orchestrator.cli.options import ROOT, Json, Reason, Root, RunName, for_record
 from orchestrator.cli.terminal import print_json, print_line, print_markdown, write_bytes
+from orchestrator.look.answer import in_short
 from orchestrator.look.page import named_file
 from orchestrator.look.run import Run
 from orchestrator.records.export import Format, export
@@ -119,7 +120,7 @@ def amend(
         print_line(f"{named}.")
     planned = counted(state.plan.resolved.generations, "generation")
     print_line(f"{directory}: amended. Planned: {planned}.")
-    print_line(text.sentence(found))
+    print_line(in_short(found))
     print_line("Repeat the command that began it to go on.")
 
 

@@ -24,7 +24,6 @@ from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import Searching
 from orchestrator.plan.resolve import slots_of
 from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
-from orchestrator.records.manifest import source_of
 
 
 def search(
@@ -96,7 +95,6 @@ def _campaign(config: Config, overrides: Overrides, *, as_json: bool) -> None:
     assumed = config.evaluation.assume_eval_seconds
     word = None if assumed is None else Calibration(assumed_seconds=assumed)
     with conducting(config, as_json=as_json) as (session, live):
-        session.source = None if config.file is None else source_of(config.file)
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
         result = carry_out(campaign_matrix(config, campaign), session, slots, pace, word)
         finish(result, session.stop, live, as_json=as_json)

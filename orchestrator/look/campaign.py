@@ -20,8 +20,7 @@ from budgets.matrix import RUNNING, Cell, Matrix
 from budgets.plan import Thresholds
 from budgets.storage import document, write_aside
 from orchestrator.look.blocks import Block, Figure, Page, Section, headline, items, table
-from orchestrator.matrix.campaign_status import matrix_of_runs
-from orchestrator.records import manifest as manifests
+from orchestrator.matrix import manifest as manifests
 
 MOST_INTERACTIONS = 20  # all that are found are shown; of the rest the least likely by chance
 MOST_CLAUSES, MOST_NOTES = 3, 8  # of the sentence; cells of which is said what is wrong
@@ -195,12 +194,9 @@ def matrix_lines(matrix: Matrix, width: int = WIDTH) -> list[str]:
 
 
 def _counts(row: Sequence[Cell]) -> str:
-    """`7 ok, 1 oom`; of a cell of many evaluations how many of them are settled."""
+    """`7 ok, 1 oom`."""
     found = Counter(cell.status for cell in row)
-    said = ", ".join(f"{count} {status}" for status, count in found.most_common())
-    planned = sum(cell.planned for cell in row)
-    is_long = planned > len(row) and RUNNING in found
-    return f"{said} ({sum(cell.settled for cell in row)}/{planned})" if is_long else said
+    return ", ".join(f"{count} {status}" for status, count in found.most_common())
 
 
 def _mean(row: Sequence[Cell]) -> str:
@@ -268,7 +264,7 @@ def exported(run: str | None, root: Path, now: datetime) -> Exported | None:
     """
     if run is None or (found := manifests.campaign_of_runs(run, root)) is None:
         return None
-    matrix = matrix_of_runs(*found, now)
+    matrix = manifests.matrix_of_runs(*found, now)
     level, is_over = Thresholds().alive_level, not matrix.unsettled
     return Exported(found[0], matrix, campaign_report(matrix, level, is_over=is_over))
 
@@ -277,6 +273,6 @@ def collect(own: Exported) -> None:
     """Write what the runs of a campaign came to into its `effects.json` and its manifest."""
     manifest = manifests.read_manifest(own.directory)
     assert manifest is not None, "it was read before"
-    manifests.write_manifest(own.directory, manifests.with_statuses(manifest, own.matrix))
+    manifests.write_manifest(own.directory, manifest, own.matrix)
     effects = {"sentence": own.sentence, "campaign": own.report.model_dump()}
     write_aside(own.directory / "effects.json", document(effects))

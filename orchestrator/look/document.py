@@ -15,7 +15,7 @@ from budgets.formatting import one_line
 from budgets.verdict import Point, recommendation, winner
 from objectives.secrets import redacted
 from orchestrator.look import text
-from orchestrator.look.answer import answer
+from orchestrator.look.answer import answer, in_short
 from orchestrator.look.files import measured_in
 from orchestrator.look.run import Run
 
@@ -46,7 +46,6 @@ def document(run: Run) -> dict[str, Any]:
         "tier": plan.tier,
         "standing": run.standing.kind,
         "whose": run.standing.whose,
-        "way_on": run.standing.way_on,
         "answer": plain_values(answer(run)),
         "score": measured_in(state),
         "devices": text.devices(run),
@@ -66,7 +65,7 @@ def result(run: Run, *facts: str) -> dict[str, Any]:
     """Those facts of the run, in words where it stands, and the record that they are as of."""
     found = {name: plain_values(getattr(run, name)) for name in facts}
     ledger = {"records": run.state.records, "head": run.state.head}
-    return {"sentence": text.sentence(run), **found, "ledger": ledger}
+    return {"sentence": in_short(run), **found, "ledger": ledger}
 
 
 def best_document(run: Run) -> dict[str, Any]:

@@ -4,7 +4,6 @@ While a run goes on a budget report is written once a generation, and the files 
 every few seconds at most; `metrics.jsonl` grows by a line an evaluation (`records.metrics`).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
@@ -23,7 +22,8 @@ from orchestrator.look.document import SCHEMA, best_document, plain_values, resu
 from orchestrator.look.page import about
 from orchestrator.look.run import Run
 from orchestrator.look.sections import balances, summary
-from orchestrator.records import manifest, metrics
+from orchestrator.matrix import manifest
+from orchestrator.records import metrics
 from orchestrator.records.export import COLUMNS, progress_rows, to_csv
 from orchestrator.run.session import Reports, system_clock
 
@@ -51,13 +51,11 @@ class ReportFiles(Reports):
         write_run(Run(state, self.clock.now(), directory), directory)
         self._due = -inf
 
-    def taken_up(
-        self, directory: Path, state: RunState, source: Mapping[str, str] | None = None
-    ) -> None:
-        """What a process died before writing; and the file that describes a campaign."""
+    def taken_up(self, directory: Path, state: RunState) -> None:
+        """What a process died before writing."""
         metrics.complete(directory, state)
         if state.plan.campaign is not None:
-            manifest.refresh(directory, state, source)
+            manifest.refresh(directory, state)
         last = directory / f"reports/gen_{state.finished - 1:04d}.json"
         if state.plan.search is not None and state.finished and not last.exists():
             rebuild(directory, self.clock.now())

@@ -31,7 +31,7 @@ from objectives.space import SearchSpace
 from orchestrator.look import rows
 from orchestrator.look.cautions import RangeEnd, cautions, range_ends
 from orchestrator.look.usage import slots, usage
-from orchestrator.matrix.campaign_status import in_flight
+from orchestrator.matrix.manifest import in_flight
 from orchestrator.records.export import arm_of
 from orchestrator.records.objective import space_of
 from orchestrator.records.runs import ReplayError, attempt_place

@@ -117,7 +117,7 @@ def _conditions(run: Run, found: Findings) -> list[str]:
 def _check(found: Liveness | None) -> Iterator[Block]:
     """What each knob does to the score; `found` is None before the baseline is measured."""
     if found is None:
-        yield text.checked(found)
+        yield "The baseline is not measured, so nothing can be compared with it."
         return
     unit = f"units of the noise, sd {found.noise:.4g}" if found.noise else "the score's unit"
     yield (

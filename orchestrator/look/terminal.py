@@ -33,11 +33,8 @@ from orchestrator.look.sections import summary
 STRONG, BAD, ODD, FAINT = "bold", "bold red", "yellow", "dim"
 """Colours repeat what words say: nothing is said by them alone."""
 
-WIDEST = (16, 24, 40, 40)
-"""Columns at most of a device's name, how long it has been busy, with what, how far it is."""
-
-MOST_NOTES, MOST_SLOTS = 3, 16
-"""Lines of rules and overrides; of devices in `status`."""
+WIDEST = 40  # characters of a column about devices
+MOST_NOTES, MOST_SLOTS = 3, 16  # lines of rules and overrides; of devices in `status`
 
 
 class Picture:
@@ -90,52 +87,40 @@ def harmless(said: str, style: str = "") -> Text:
 
 def _rows(run: Run) -> Iterator[tuple[str, str, str]]:
     """What it is about, what is said and in which style: the most important first."""
-    plan, state, standing, counts = run.plan, run.state, run.standing, run.counts
+    plan, state, counts, known = run.plan, run.state, run.counts, answer(run)
     tier = "" if plan.tier is None else f", tier {plan.tier}"
-    name = f"{plan.phase} {plan.run_id}{tier}, {run.objective}: {standing.whose}"
+    name = f"{plan.phase} {plan.run_id}{tier}, {run.objective}: {run.standing.whose}"
     yield "run", name, STRONG
-    yield "now", text.sentence(run), ""
-    if standing.way_on:
-        yield "", standing.way_on, ODD
-    if not run.is_over:
-        yield "time", text.pace_line(run), ""
-    notes = [
-        *(("overridden", f"{one.rule}: {one.reason}", "") for one in state.overridden),
-        *(("rule", f"{fired.rule}: {words.seen(state, fired)}", BAD) for fired in state.fired),
-    ]
+    yield "now", f"{known.title}: {known.sentence}", ""
+    if known.mood == "trouble":
+        yield "next", f"{known.next} {' '.join(known.commands[:1])}", ODD
+    notes = [("overridden", f"{one.rule}: {one.reason}", "") for one in state.overridden]
+    notes += [("rule", f"{one.rule}: {words.seen(state, one)}", BAD) for one in state.fired]
     yield from notes[-MOST_NOTES:]
     failed = "".join(f", {number} {status}" for status, number in counts.failed.items())
     left = f"{counts.lost} lost, {counts.in_flight} in flight, {counts.to_come} left"
     yield "evaluations", f"{counts.ok} ok{failed}, {left}", ODD if failed else ""
-    for place, said in enumerate(_scores(run)):
-        yield "" if place else "score", said, ""
-    for place, own in enumerate(balance for balance in run.balances if balance.counts):
+    if scores := ", ".join(_scores(run)):
+        yield "score", scores, ""
+    for place, own in enumerate(one for one in run.balances if one.counts):
         yield "" if place else "budget", text.balance(own), ""
     for arm in (one for one in run.arms if one.settled < len(one.scores)):
-        mean = "" if arm.mean is None else f", mean {arm.mean:.5g}"
-        yield "comparison", f"{arm.name}: {arm.settled} of {len(arm.scores)}{mean}", ""
+        yield "comparison", f"{arm.name}: {arm.settled} of {len(arm.scores)} seeds", ""
 
 
 def _scores(run: Run) -> Iterator[str]:
-    """The last mean beside the baseline and its noise; the best beside what chance gives."""
-    baseline, band, parts = run.baseline, run.noise_band, []
-    last = next((one for one in reversed(run.generations) if one.mean is not None), None)
-    if last is not None and last.mean is not None and run.is_search:
-        beside = ""
-        if band is not None:
-            low, high = band
-            beside = ", better than noise" if last.mean < low else ", within noise"
-            beside = ", worse than noise" if last.mean > high else beside
-        parts.append(f"mean{'' if last.is_told else ' so far'} {last.mean:.5g}{beside}")
-    if baseline is not None:
+    """The last mean and the best, beside the baseline with its noise and what chance gives."""
+    means = [one.mean for one in run.generations if one.mean is not None]
+    if run.is_search and means:
+        yield f"mean {means[-1]:.5g}"
+    if run.baseline is not None:
+        band = run.noise_band
         noise = "" if band is None else f" ± {(band[1] - band[0]) / 2:.2g}"
-        parts.append(f"baseline {baseline.mean:.5g}{noise}")
-    if parts:
-        yield "; ".join(parts)
-    if run.best_so_far is not None and run.is_search:
-        chance = run.best_by_chance
-        beside = "" if chance is None else f"; by chance the best would be {chance:.5g}"
-        yield f"best {run.best_so_far:.5g}{beside}"
+        yield f"baseline {run.baseline.mean:.5g}{noise}"
+    if run.is_search and run.best_so_far is not None:
+        yield f"best {run.best_so_far:.5g}"
+        if run.best_by_chance is not None:
+            yield f"by chance the best would be {run.best_by_chance:.5g}"
 
 
 # Devices
@@ -145,22 +130,17 @@ def device_lines(slots: tuple[Slot, ...], most: int) -> list[Text]:
     """In so many lines: if there are more, overdue ones first, and the last counts the others."""
     shown, more = slots, list[Text]()
     if len(slots) > most:
-        ranked = sorted(slots, key=_rank)
+        rank = lambda one: (not one.is_overdue, one.doing == "idle", -(one.seconds or 0))  # noqa: E731
+        ranked = sorted(slots, key=rank)
         shown, others = tuple(ranked[: most - 1]), ranked[most - 1 :]
         kinds = Counter("overdue" if slot.is_overdue else slot.doing for slot in others)
         counts = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
         more = [harmless(f"{len(others)} more: {counts}", FAINT)]
     rows = [[printable(cell) for cell in _cells(slot)] for slot in shown]
-    longest = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    widths = [min(most, length) for most, length in zip(WIDEST, longest, strict=False)]
+    widths = [min(WIDEST, max(map(cell_len, column))) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]
     styles = [BAD if one.is_overdue else FAINT if one.doing == "idle" else "" for one in shown]
     return [*map(harmless, lines, styles), *more]
-
-
-def _rank(slot: Slot) -> tuple[bool, bool, float]:
-    """Overdue ones first, then those that have been at it for the longest; idle ones last."""
-    return (not slot.is_overdue, slot.doing == "idle", -(slot.seconds or 0.0))
 
 
 def _cells(slot: Slot) -> tuple[str, str, str, str]:
@@ -172,16 +152,13 @@ def _cells(slot: Slot) -> tuple[str, str, str, str]:
     if took and slot.expected_seconds is not None:
         took += f" of ~{precise_duration(slot.expected_seconds)}"
     limit = f", killed after {duration(slot.limit_seconds)}" if slot.limit_seconds else ""
-    parts = {
-        slot.doing: slot.doing != "running",
-        f"overdue{limit}": slot.is_overdue,
-        f"attempt {slot.attempt}": slot.attempt > 1,
-        f"step {slot.step or 0:.0f}": slot.step is not None,
-        f"{slot.progress or 0:.0%}": slot.progress is not None,
-        f"loss {slot.loss or 0:.4g}": slot.loss is not None,
-    }
-    notes = ", ".join(part for part, is_said in parts.items() if is_said)
-    return f"{device}{on}{host}", took, slot.what, notes
+    notes: list[str] = [slot.doing] if slot.doing != "running" else []
+    notes += [f"overdue{limit}"] if slot.is_overdue else []
+    notes += [f"attempt {slot.attempt}"] if slot.attempt > 1 else []
+    notes += [f"step {slot.step:.0f}"] if slot.step is not None else []
+    notes += [f"{slot.progress:.0%}"] if slot.progress is not None else []
+    notes += [f"loss {slot.loss:.4g}"] if slot.loss is not None else []
+    return f"{device}{on}{host}", took, slot.what, ", ".join(notes)
 
 
 # A line for each record
@@ -220,33 +197,27 @@ def line_of(run: Run, event: Event, *, brief: bool = False) -> str | None:
 
 
 def _evaluation(run: Run, event: Settled) -> str:
-    plan, accounts, pace = run.plan, run.state.accounts, run.pace
+    plan, accounts, remaining = run.plan, run.state.accounts, run.pace.remaining_hours
     done, planned = accounts.evaluations, plan.resolved.evaluations
     if event.comparison is not None:
         done, planned = accounts.comparisons, plan.comparison_evaluations
+    which = "baseline" if plan.phase == "calibration" else run.which(event)
     seed = "" if run.is_search and event.comparison is None else f", seed {event.seed}"
-    off = text.on_track(pace).removeprefix("on track")
-    left = 3600 * (pace.remaining_hours or 0.0)
-    parts = {
-        f"[{done:{len(str(planned))}d}/{planned}]": True,
-        f"{'baseline' if plan.phase == 'calibration' else run.which(event)}{seed}": True,
-        event.status if event.score is None else f"{event.status} {event.score:.5g}": True,
-        f"in {precise_duration(event.seconds)}": True,
-        "recovered": event.recovered and event.final,
-        f"({event.cause})": bool(event.cause),
-        "to be retried elsewhere": event.retry,
-        f"{duration(left)} left{', ' * bool(off)}{off}": pace.remaining_hours is not None,
-    }
-    return "  ".join(part for part, is_said in parts.items() if is_said)
+    score = "" if event.score is None else f" {event.score:.5g}"
+    parts = [f"[{done:{len(str(planned))}d}/{planned}]", f"{which}{seed}", f"{event.status}{score}"]
+    parts.append(f"in {precise_duration(event.seconds)}")
+    parts += ["recovered"] if event.recovered and event.final else []
+    parts += [f"({event.cause})"] if event.cause else []
+    parts += ["to be retried elsewhere"] if event.retry else []
+    parts += [] if remaining is None else [f"{duration(3600 * remaining)} left"]
+    return "  ".join(parts)
 
 
 def _generation(run: Run, event: GenerationTold) -> str:
-    generation = run.state.generations[event.generation]
-    scores, baseline = run.healthy(generation), run.baseline
-    against = "" if baseline is None else f", baseline {baseline.mean:.5g}"
-    count = f"{event.generation + 1} of {run.plan.resolved.generations}"
-    best, mean = (min(scores), sum(scores) / len(scores)) if scores else (None, None)
+    own = next(one for one in run.generations if one.number == event.generation)
+    against = "" if run.baseline is None else f", baseline {run.baseline.mean:.5g}"
     return (
-        f"Generation {event.generation} ({count}): best {number(best)}, mean "
-        f"{number(mean)}{against}, {len(generation.failed)} failed, step size {event.sigma:.3g}."
+        f"Generation {own.number} ({own.number + 1} of {run.plan.resolved.generations}): best "
+        f"{number(own.best)}, mean {number(own.mean)}{against}, {own.failed} failed, step size "
+        f"{event.sigma:.3g}."
     )

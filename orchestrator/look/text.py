@@ -2,31 +2,23 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from statistics import fmean
 
-from budgets.events import Amended, Decided, Fired, Overridden
+from budgets.events import Amended, Fired, Overridden
 from budgets.formatting import (
     counted,
     duration,
     listed,
-    one_line,
     percent,
     precise_duration,
     sentence_case,
 )
-from budgets.liveness import Liveness
 from budgets.pace import GOOD_ACCURACY, Pace, Timing
 from budgets.plan import Caps
-from budgets.proxy import LEAST_CANDIDATES, Certificate
 from budgets.schedule import next_action
 from budgets.state import RunState
 from budgets.stats import Gain, better, sd_interval
-from budgets.verdict import Findings, title
+from budgets.verdict import Findings
 from orchestrator.look import words
-from orchestrator.look.campaign import campaign_sentence
-from orchestrator.look.cautions import kept
-from orchestrator.look.files import measured_in
-from orchestrator.look.next_step import way_on
 from orchestrator.look.rows import Balance, Knob
 from orchestrator.look.run import Run
 
@@ -206,15 +198,6 @@ def _share_moved(knob: Knob) -> float:
     return abs(unit - knob.baseline_unit)
 
 
-def same_scores(run: Run) -> str:
-    """That the knobs change nothing, where all scores of a search are one number; else nothing."""
-    results = [end for generation in run.state.generations for end in generation.results()]
-    scores = [end.score for end in results if end.score is not None]
-    if len(scores) < 2 or len(set(scores)) > 1:
-        return ""
-    return f"All scores are {scores[0]:.5g}: the knobs do not seem to reach the score."
-
-
 def interval(gain: Gain) -> str:
     """`+1.59% (+0.42% to +2.76%, 8 seeds)`."""
     seeds = counted(gain.pairs, "seed")
@@ -265,27 +248,6 @@ def best_by_chance(found: Findings) -> str:
 # Where it stands
 
 
-def sentence(run: Run) -> str:
-    """Where the run stands, claiming no more than was measured; of one that goes on, how far it is.
-
-    No process is asked whether somebody has it: the standing says that.
-    """
-    decided = run.state.decided
-    if run.decision == "continue":
-        return progress(run)
-    if run.decision != "done":
-        called = "Paused" if run.decision == "pause" else "Stopped"
-        way = way_on(run)
-        return f"{called}: {held_up(run)} {way.said} {way.commands[0]}"
-    called = "" if decided is None else f"{title(decided.grade, decided.no_go)}: "
-    return f"{called}{outcome(run)}"
-
-
-def held_up(run: Run) -> str:
-    """What the rules that hold it up have seen."""
-    return f"{sentence_case(one_line(words.held_up(run.state, run.ruling), 600))}."
-
-
 def progress(run: Run) -> str:
     """`4 of 15 generations finished, comparing the finalists on fresh seeds.`"""
     state, resolved = run.state, run.plan.resolved
@@ -297,85 +259,3 @@ def progress(run: Run) -> str:
         return f"{said}."
     ended = "" if state.ended is None else f" ({state.ended.rule} ended the search)"
     return f"{said}{ended}, {comparing}."
-
-
-def outcome(run: Run) -> str:
-    """What a run that is over comes to."""
-    if run.campaign is not None:
-        return campaign_sentence(run.campaign)
-    if run.plan.proxy is not None:
-        return _short_evaluations(run.plan.proxy.variant.label, run.proxy)
-    if run.plan.phase == "check":
-        return checked(run.check)
-    if run.plan.phase == "calibration":
-        return _calibrated(run)
-    decided, found = run.state.decided, run.findings
-    return _settled(run) if decided is None or found is None else _verdict(run, found, decided)
-
-
-def _calibrated(run: Run) -> str:
-    if not run.scores:
-        return f"Not calibrated: all {run.counts.settled} evaluations of the baseline failed."
-    mean, seeds, what = fmean(run.scores), counted(len(run.scores), "seed"), measured_in(run.state)
-    return f"Calibrated: {what} of the baseline {mean:.5g} (lower is better), mean of {seeds}."
-
-
-def _settled(run: Run) -> str:
-    state, works = run.state, same_scores(run)
-    failed = sum(len(generation.failed) for generation in state.generations)
-    said = f"All {state.accounts.evaluations} evaluations are settled, {failed} of them failed."
-    if state.ended is not None:
-        why = one_line(words.seen(state, state.ended))
-        said = f"{said} Rule {state.ended.rule} ended the search: {why}."
-    no_go = "Nothing was compared with the baseline on fresh seeds, so this is no Go yet."
-    if run.plan.tier == "min":
-        no_go = "Tier min only tests whether everything works: it cannot end in a Go."
-    return " ".join(filter(None, [said, works, no_go]))
-
-
-def _verdict(run: Run, found: Findings, own: Decided) -> str:
-    """The gain with its bound, and what is left of it with more training; or what spoke against."""
-    gain, share = found.gain, kept(found)
-    if gain is None or own.no_go not in (None, "too_small", "below_noise"):
-        return f"{sentence_case(words.decision(run.state, own))}."
-    said = words.gain_in_words(run.state, gain)
-    if own.no_go == "below_noise":
-        chance = "" if gain.is_loss else ", and the difference may be chance"
-        said = f"no gain is shown{chance}: {said}"
-    parts = [f"{sentence_case(said)}."]
-    if own.grade == "go_persists" and found.rung is not None and share is not None:
-        seeds = counted(found.rung.pairs, "seed")
-        parts.append(f"With {found.rung_label} {percent(share, 3)} of the gain is kept ({seeds}).")
-    if found.incumbent is not None:
-        survives = "survives" if found.incumbent.is_shown else "does not survive"
-        gained = interval(found.incumbent)
-        parts.append(f"The winner of phase 1 {survives}: {gained} over the baseline.")
-    return " ".join(parts)
-
-
-def checked(found: Liveness | None) -> str:
-    """`3 of 4 knobs move the score; dead: x3.`"""
-    if found is None:
-        return "The baseline is not measured, so nothing can be compared with it."
-    parts = {
-        "dead": found.names("dead"),
-        "unproven": found.names("unproven"),
-        "unstable": found.unstable_ends,
-    }
-    named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts.items() if names)
-    return f"{len(found.names('alive'))} of {len(found.knobs)} knobs move the score{named}."
-
-
-def _short_evaluations(label: str, own: Certificate | None) -> str:
-    """Whether the short evaluation of that label may stand in for the full one."""
-    if own is None:
-        return f"{label}: nothing was compared."
-    tau = "none: one of the two tells no candidates apart"
-    if own.tau is not None and own.lower is not None and own.upper is not None:
-        sure = f"{own.lower:.2f} to {own.upper:.2f} with {1 - own.level:.0%} confidence"
-        tau = f"{own.tau:.2f}, {sure}"
-    return (
-        f"{label} is {'' if own.holds else 'not '}good enough to stand in for the full evaluation: "
-        f"over {own.compared} candidates on the same seeds Kendall's tau-b is {tau} (asked of the "
-        f"lower bound: {own.asked:g}, over {LEAST_CANDIDATES} or more)."
-    )

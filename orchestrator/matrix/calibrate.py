@@ -68,16 +68,16 @@ def calibrated_for(
     session: Session, config: Config, slots: Slots, overrides: Overrides
 ) -> Calibration | Result:
     """The calibration to plan a search with, made if nobody has; or how making it ended instead."""
-    objective, known = config.tuned, None
-    if (assumed := config.evaluation.assume_eval_seconds) is not None:
+    known, assumed = None, config.evaluation.assume_eval_seconds
+    if assumed is not None:
         known = Calibration(assumed_seconds=assumed)
-    elif found := find_calibration(session.root, objective, devices_of(slots)):
+    elif found := find_calibration(session.root, config.tuned, devices_of(slots)):
         known = measured_for(session.root, found, config)
     if known is not None:
         if overrides:
             raise ValueError("--override: there is no such run yet, so no rule holds it up")
         return known
-    kind, where = registry.kind(objective.spec), f"{slots.count} x {slots.device_name}"
+    kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.device_name}"
     why = (
         f"No calibration of {kind} on {where} yet: evaluating the baseline on "
         f"{CALIBRATION_SEEDS} seeds first."

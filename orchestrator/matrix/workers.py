@@ -5,46 +5,26 @@ Each is a calibration run in all but name, so it resumes and is not paid twice. 
 loaded on purpose. All levels are measured in one go, under like conditions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil, isinf, sqrt
-from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
 from budgets.events import Status
 from budgets.formatting import figure, table
-from budgets.plan import Plan
 from budgets.state import Attempt, RunState
 from orchestrator.capacity import AtMost
 from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.matrix import evaluate
-from orchestrator.plan.resolve import Overrides, calibration_plan, run_directory, short_hash
-from orchestrator.records.runs import Result, recorded_state
+from orchestrator.plan.resolve import calibration_plan
+from orchestrator.records.runs import Result
 from orchestrator.run.session import Session
 from orchestrator.scalability import Fit, Level
 
 LEAST_EVALUATIONS, LEAST_ROUNDS = 4, 2
-
-
-@dataclass(frozen=True)
-class Swept:
-    """What a number of workers did, as a sweep's ledger has it."""
-
-    workers: int
-    evaluations: int  # healthy ones that count
-    left_out: int  # failed, or taken up from a process that died
-    evaluations_per_hour: float
-    median_seconds: float  # of one evaluation
-    noise: float  # relative standard error of the throughput; 0 of one evaluation
-    directory: Path
-
-    @property
-    def level(self) -> Level:
-        """As the law is fitted to it."""
-        return Level(self.workers, self.evaluations_per_hour, self.noise)
 
 
 def worker_counts(devices: int) -> tuple[int, ...]:
@@ -58,47 +38,44 @@ def evaluations_at(workers: int, least: int = LEAST_EVALUATIONS) -> int:
     return workers * max(LEAST_ROUNDS, ceil(least / workers))
 
 
+def sweep(
+    session: Session,
+    config: Config,
+    slots: Slots,
+    counts: Sequence[int],
+    least: int = LEAST_EVALUATIONS,
+) -> Iterator[Result]:
+    """Measure each number of workers, the fewest first; what was begun is resumed.
+
+    Every level has the threads that all `slots` together have, because they decide the score.
+    """
+    for workers in counts:
+        devices = devices_of(replace(slots, count=workers))
+        plan = calibration_plan(config, devices, evaluations_at(workers, least))
+        plan = plan.model_copy(update={"run_id": f"sweep-{plan.run_id}"})
+        session.say(f"Throughput of {workers} at once: {plan.resolved.evaluations} seeds.")
+        points = (config.tuned.space.baseline,)
+        yield evaluate(session, plan, slots, points, pace=AtMost(workers))
+
+
 @dataclass(frozen=True)
-class Sweep:
-    """What is to be measured; `slots` are all there are."""
+class Swept:
+    """What a number of workers did, as a sweep's ledger has it."""
 
-    config: Config
-    slots: Slots
-    counts: tuple[int, ...]
-    least: int = LEAST_EVALUATIONS  # at each number of workers
-    reason: str = ""  # to sweep again, although that was done
-    overrides: Overrides = ()  # of the level that a rule holds up
+    workers: int
+    evaluations: int  # healthy ones that count
+    left_out: int  # failed, or taken up from a process that died
+    evaluations_per_hour: float
+    median_seconds: float  # of one evaluation
+    noise: float  # relative standard error of the throughput; 0 of one evaluation
 
-    def carry_out(self, session: Session) -> Iterator[Result]:
-        """Measure each level, fewest workers first; one that was begun is resumed.
-
-        Every level has the threads that all slots together have, because they decide the score.
-        """
-        baseline = (self.config.tuned.space.baseline,)
-        for workers in self.counts:
-            plan = self.plan(workers)
-            recorded = recorded_state(run_directory(session.root, "calibration", plan.run_id))
-            is_held_up = recorded is not None and recorded.concluded is None
-            session.say(f"Throughput of {workers} at once: {plan.resolved.evaluations} seeds.")
-            overrides = self.overrides if is_held_up else ()
-            pace = AtMost(workers)
-            yield evaluate(session, plan, self.slots, baseline, overrides, pace=pace)
-
-    def plan(self, workers: int) -> Plan:
-        """The plan of a level: the baseline on some seeds, `workers` of them at once.
-
-        For each reason to sweep again it is another run.
-        """
-        devices = devices_of(replace(self.slots, count=workers))
-        evaluations = evaluations_at(workers, self.least)
-        plan = calibration_plan(self.config, devices, evaluations)
-        name, reasons = f"sweep-{plan.run_id}", tuple[str, ...]()
-        if reason := self.reason.strip():
-            name, reasons = f"{name}-{short_hash(reason)}", (f"swept again: {reason}",)
-        return plan.model_copy(update={"run_id": name, "reasons": reasons})
+    @property
+    def level(self) -> Level:
+        """As the law is fitted to it."""
+        return Level(self.workers, self.evaluations_per_hour, self.noise)
 
 
-def swept(state: RunState, directory: Path) -> Swept:
+def swept(state: RunState) -> Swept:
     """What a finished level measured: its healthy evaluations, over the time of its sessions.
 
     Raises ValueError where no evaluation was healthy and seen to its end by the session that
@@ -111,9 +88,9 @@ def swept(state: RunState, directory: Path) -> Swept:
     if not healthy or span_ms <= 0:
         cause = ends[-1].cause if ends else "nothing was evaluated"
         raise ValueError(
-            f"{directory} measured no throughput ({len(healthy)} healthy evaluations in "
-            f"{span_ms / 1000:g} s; {cause or 'too quick to measure'}). Sweep again with: "
-            "check workers --again --reason WHY"
+            f"{state.plan.run_id} measured no throughput ({len(healthy)} healthy evaluations in "
+            f"{span_ms / 1000:g} s; {cause or 'too quick to measure'}). Sweep again on other seeds "
+            "with --set evaluation.seed=N"
         )
     seconds = [end.seconds for end in healthy]
     mean = fmean(seconds)
@@ -125,11 +102,10 @@ def swept(state: RunState, directory: Path) -> Swept:
         evaluations_per_hour=3.6e6 * len(healthy) / span_ms,
         median_seconds=median(seconds),
         noise=spread / sqrt(len(healthy)),
-        directory=directory,
     )
 
 
-def _span_ms(tries: list[Attempt], session: int) -> int:
+def _span_ms(tries: Sequence[Attempt], session: int) -> int:
     """From a session's first reservation to the last settlement of an attempt that it watched."""
     own = [one for one in tries if one.session == session]
     ends = [
@@ -140,7 +116,7 @@ def _span_ms(tries: list[Attempt], session: int) -> int:
     return max(ends) - min(one.reserved_ms for one in own) if ends else 0
 
 
-def as_document(levels: list[Swept], fit: Fit, devices: int) -> dict[str, Any]:
+def as_document(levels: Sequence[Swept], fit: Fit, devices: int) -> dict[str, Any]:
     """The levels, the fitted law and the recommendation as JSON; what cannot be told is null."""
     law, optimum = fit.law, fit.optimum
     one = levels[0].evaluations_per_hour if levels[0].workers == 1 else law.one
@@ -150,7 +126,6 @@ def as_document(levels: list[Swept], fit: Fit, devices: int) -> dict[str, Any]:
             "efficiency": level.evaluations_per_hour / level.workers / one,
             "fitted_per_hour": law.throughput(level.workers),
             "regime": fit.regime(level.workers),
-            "directory": str(level.directory),
         }
         for level in levels
     ]
@@ -163,7 +138,6 @@ def as_document(levels: list[Swept], fit: Fit, devices: int) -> dict[str, Any]:
         "untold": list(fit.untold),
         "noise": fit.noise,
         "recommended_workers": fit.recommended(devices),
-        "retrograde": [row["workers"] for row in rows if row["regime"] == "retrograde"],
     }
 
 
@@ -197,8 +171,6 @@ def to_markdown(name: str, found: dict[str, Any]) -> str:
         lines.append(f"Optimum N* = {peak}.")
     lines += [f"Unknown: {what}." for what in found["untold"]]
     lines += ["", f"Recommended: `--workers {found['recommended_workers']}`."]
-    if worse := found["retrograde"]:
-        lines.append(f"\nRetrograde from {worse[0]} workers on: fewer would do more together.")
     if left_out := sum(level["left_out"] for level in found["levels"]):
         lines.append(f"\n{left_out} evaluations failed or were interrupted: they do not count.")
     return "\n".join([*lines, ""])

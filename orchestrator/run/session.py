@@ -1,7 +1,7 @@
 """One process's work on runs: devices and executor on one side, ledger and reports on the other."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -39,9 +39,7 @@ MEASURES = ("calibration",)
 class Reports:
     """Who writes the files that people read beside a ledger. This one writes none."""
 
-    def taken_up(
-        self, directory: Path, state: RunState, source: Mapping[str, str] | None = None
-    ) -> None:
+    def taken_up(self, directory: Path, state: RunState) -> None:
         """A session begins: what an earlier one died before writing."""
 
     def closed(self, directory: Path, state: RunState, *, is_generation: bool) -> None:
@@ -75,7 +73,6 @@ class Session:
     storage: Storage = DISK
     owner: Callable[[], Owner] = this_owner
     allow_network_fs: bool = False
-    source: Mapping[str, str] | None = None  # the file that describes a campaign
     pacing: Pacing = field(default_factory=Pacing)
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - whenever a run waits
     track: Callable[[Path], None] = lambda run: None  # noqa: ARG005 - once a run is open
@@ -185,7 +182,7 @@ class Session:
         run.record(opened(run.owner, slots, self.command))
         self._track(directory, run.state)
         settle_abandoned(run)
-        self.reports.taken_up(directory, run.state, self.source)
+        self.reports.taken_up(directory, run.state)
         for rule, reason in overrides:
             override(run, rule, reason)
 

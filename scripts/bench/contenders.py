@@ -1,12 +1,11 @@
 """Who races: the product's search, and its peers in the loop that their users would write."""
 
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
-from math import ceil
 from pathlib import Path
 from typing import Any, cast
 
@@ -130,21 +129,12 @@ def nearby(start: Start) -> Sampled:
     return Sampled(start, draw)
 
 
-def sobol(start: Start) -> Sampled:
-    """A scrambled Sobol sequence."""
-    from scipy.stats import qmc
-
-    sequence = qmc.Sobol(start.dimension, rng=keyed("sobol", start.seed))
-    left = iter(sequence.random(2 ** int(np.ceil(np.log2(4 * start.budget.evaluations)))))
-    return Sampled(start, lambda count: np.array([next(left) for _ in range(count)]))
-
-
 SIGMA0 = 0.2
 """Its documentation: about a quarter of the range, or less, where the optimum is expected."""
 
 
-def strategy(start: Start, sigma0: float, population: int | None) -> Any:
-    """A `CMAEvolutionStrategy` in the unit box; without a population, of its own default size."""
+def strategy(start: Start, sigma0: float) -> Any:
+    """A `CMAEvolutionStrategy` in the unit box, with the tier's population."""
     with warnings.catch_warnings(action="ignore"):  # it misses matplotlib
         import cma
     options = {
@@ -155,17 +145,16 @@ def strategy(start: Start, sigma0: float, population: int | None) -> Any:
         "verb_log": 0,
         "verb_disp": 0,
         "signals_filename": "",
+        "popsize": start.budget.population,
     }
-    if population is not None:
-        options["popsize"] = population
     return cma.CMAEvolutionStrategy(list(start.default), sigma0, options)
 
 
 class Pycma:
     """Batch by generation; NaN for a failure, which it takes as the median."""
 
-    def __init__(self, start: Start, sigma0: float, population: int | None, best: bool) -> None:
-        self._es = strategy(start, sigma0, population)
+    def __init__(self, start: Start, sigma0: float, best: bool) -> None:
+        self._es = strategy(start, sigma0)
         self._default = start.default
         self._asked: list[Any] = []
         self._best = BestSeen(start.default) if best else None
@@ -190,120 +179,9 @@ class Pycma:
         return tuple(float(u) for u in self._es.result.xfavorite)
 
 
-def pycma(
-    *, sigma0: float = SIGMA0, best: bool = False, own_size: bool = False
-) -> Callable[[Start], Contender]:
-    """Recommends the mean, or the best seen; the tier's population, or its own default size."""
-
-    def make(start: Start) -> Contender:
-        population = None if own_size else start.budget.population
-        return Pycma(start, sigma0, population, best)
-
-    return make
-
-
-Asking = Generator[list[Any], list[float], Any]
-"""Gives points, is sent their scores."""
-
-
-class _Pool:
-    """A generation's points, some of them evaluated, all of them in the model's eyes."""
-
-    def __init__(self, points: list[Any], surrogate: Any) -> None:
-        self._points, self._surrogate = points, surrogate
-        self._scores: dict[int, float] = {}
-
-    def evaluate(self, count: int, in_blocks: bool) -> Asking:
-        """Until `count` are, those first that the model thinks best."""
-        model = self._surrogate.model
-        order = list(range(len(self._points)))
-        if model.size > 1:
-            order = np.argsort([model.eval(x) for x in self._points]).tolist()
-        places = [p for p in order if p not in self._scores][: count - len(self._scores)]
-        blocks = [places] if in_blocks else [[place] for place in places]
-        for block in blocks:
-            scores = yield [self._points[place] for place in block]
-            for place, score in zip(block, scores, strict=True):
-                self._scores[place] = score
-                model.add_data_row(self._points[place], score)
-
-    @property
-    def evaluated(self) -> int:
-        return len(self._scores)
-
-    @property
-    def is_complete(self) -> bool:
-        return len(self._scores) == len(self._points)
-
-    def values(self) -> list[float]:
-        """True ones if all are known; otherwise the model's, its best raised to the best true."""
-        if self.is_complete:
-            return [self._scores[place] for place in range(len(self._points))]
-        modelled = np.array([self._surrogate.model.eval(x) for x in self._points])
-        return list(modelled - np.nanmin(modelled) + np.nanmin(list(self._scores.values())))
-
-
-def generation(points: list[Any], surrogate: Any, in_blocks: bool) -> Asking:
-    """The values of one generation, with as few evaluations as the model's ranking allows."""
-    model, settings = surrogate.model, surrogate.settings
-    room = settings.model_max_size_factor * len(points)
-    model.settings.max_absolute_size = max(room, model.settings.max_absolute_size)
-    pool = _Pool(points, surrogate)
-    enough = 3 / model.settings.truncation_ratio - model.size
-    count = int(1 + max(len(points) * settings.min_evals_percent / 100, enough))
-    tau = 0.0
-    while not pool.is_complete:
-        yield from pool.evaluate(count, in_blocks)
-        model.sort(count)
-        tau = model.kendall(settings.n_for_tau(len(points), pool.evaluated))
-        share = pool.evaluated / len(points)
-        if tau >= settings.tau_truth_threshold - settings.tau_truth_threshold_correction * share:
-            break
-        count += ceil(count / 2)
-    model.sort(settings.model_sort_globally or pool.evaluated)
-    model.adapt_max_relative_size(tau)
-    return pool.values()
-
-
-class Surrogate:
-    """The search, turned inside out so that it can be asked."""
-
-    def __init__(self, start: Start, in_blocks: bool) -> None:
-        from cma.fitness_models import SurrogatePopulation
-
-        self._es = strategy(start, SIGMA0, None)
-        self._best = BestSeen(start.default)
-        self._worst = 0.0
-        self._asking = self._search(SurrogatePopulation(None), in_blocks)
-        self._asked = next(self._asking)
-
-    def _search(self, surrogate: Any, in_blocks: bool) -> Generator[list[Any], list[float], None]:
-        while not self._es.stop():
-            points = self._es.ask()
-            values = yield from generation(points, surrogate, in_blocks)
-            self._es.tell(points, values)
-            self._es.inject([surrogate.model.xopt])
-
-    def ask(self) -> Sequence[Trial]:
-        return [Trial(tuple(float(u) for u in x)) for x in self._asked]
-
-    def tell(self, trials: Sequence[Trial], scores: Sequence[float | None]) -> None:
-        """A failure counts as the worst score so far: a regression takes neither NaN nor 1e9."""
-        self._best.see(trials, scores)
-        self._worst = max([self._worst, *(score for score in scores if score is not None)])
-        told = [self._worst if score is None else score for score in scores]
-        try:
-            self._asked = self._asking.send(told)
-        except StopIteration:
-            self._asked = []
-
-    def recommend(self) -> Point:
-        return self._best.point
-
-
-def surrogate(*, in_blocks: bool) -> Callable[[Start], Contender]:
-    """With evaluations one at a time as the library's loop has it, or in blocks."""
-    return lambda start: Surrogate(start, in_blocks)
+def pycma(*, sigma0: float = SIGMA0, best: bool = False) -> Callable[[Start], Contender]:
+    """Recommends the mean, or the best seen."""
+    return lambda start: Pycma(start, sigma0, best)
 
 
 class Cmaes:
@@ -408,44 +286,6 @@ def _sampler(name: str, start: Start) -> Any:
         return samplers.CmaEsSampler(x0=x0, sigma0=SIGMA0, seed=start.seed)
 
 
-class Nevergrad:
-    """W candidates a round; a failure is infinitely bad. Takes what it recommends.
-
-    Version 1.0.12 raises a TypeError on NumPy 2.4 when it fits its model: 2.2 will do.
-    """
-
-    def __init__(self, start: Start) -> None:
-        with warnings.catch_warnings(action="ignore"):
-            import nevergrad
-
-            space = nevergrad.p.Array(init=np.array(start.default)).set_bounds(0.0, 1.0)
-            space.random_state.seed(start.seed)
-            self._optimizer: Any = nevergrad.optimizers.NGOpt(
-                parametrization=space,
-                budget=start.budget.evaluations,
-                num_workers=start.budget.workers,
-            )
-        self._start, self._told = start, False
-        self._running: list[Any] = []
-
-    def ask(self) -> Sequence[Trial]:
-        with warnings.catch_warnings(action="ignore"):
-            self._running = [self._optimizer.ask() for _ in range(self._start.budget.workers)]
-        return [Trial(tuple(candidate.value.tolist())) for candidate in self._running]
-
-    def tell(self, _: Sequence[Trial], scores: Sequence[float | None], /) -> None:
-        with warnings.catch_warnings(action="ignore"):
-            for candidate, score in zip(self._running, scores, strict=True):
-                self._optimizer.tell(candidate, np.inf if score is None else score)
-        self._told = True
-
-    def recommend(self) -> Point:
-        if not self._told:
-            return self._start.default
-        with warnings.catch_warnings(action="ignore"):
-            return tuple(self._optimizer.recommend().value.tolist())
-
-
 REFERENCE = "pycma"
 """The plain search that the others are measured against: pycma's mean."""
 
@@ -457,8 +297,6 @@ class Entry:
     make: Callable[[Start], Contender]
     needs: str = "cma"  # the module
     goes_on: bool = False  # beyond its budget, so that its price for a result can be told
-    alone: bool = False  # on one worker, where the same evaluations take W times as long
-
     sources: tuple[str, ...] = ()  # modules and packages of ours that it consists of
 
     @property
@@ -494,18 +332,12 @@ ENTRIES: dict[str, Entry] = {
     "pycma": Entry(pycma(), goes_on=True),
     "pycma best": Entry(pycma(best=True), goes_on=True),
     "pycma 0.1": Entry(pycma(sigma0=0.1), goes_on=True),
-    "pycma own size": Entry(pycma(own_size=True), goes_on=True),
-    "pycma lq": Entry(surrogate(in_blocks=True)),
-    "pycma lq serial": Entry(surrogate(in_blocks=False)),
-    "pycma lq alone": Entry(surrogate(in_blocks=False), alone=True),
     "cmaes": Entry(cmaes(lr_adapt=False), "cmaes"),
     "cmaes lr_adapt": Entry(cmaes(lr_adapt=True), "cmaes"),
     "optuna cmaes": Entry(optuna("cmaes"), "optuna"),
     "optuna tpe": Entry(optuna("tpe"), "optuna"),
     "optuna gp": Entry(optuna("gp"), "optuna"),
-    "nevergrad": Entry(Nevergrad, "nevergrad"),
     "random": Entry(anywhere, "numpy"),
     "nearby": Entry(nearby, "numpy"),
-    "sobol": Entry(sobol, "scipy"),
     "default": Entry(Untouched, "numpy"),
 }

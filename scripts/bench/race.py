@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import Any, NamedTuple, Protocol
 
@@ -30,10 +30,6 @@ class Budget:
     @property
     def rounds(self) -> int:
         return self.evaluations // self.workers
-
-    def alone(self) -> "Budget":
-        """The same evaluations one after another."""
-        return replace(self, workers=1)
 
     @property
     def generations(self) -> int:

@@ -115,7 +115,6 @@ def run(task: Task) -> Result:
     """Deterministic: the contender's seed is the problem's."""
     entry, budget = ENTRIES[task.contender], BUDGETS[task.tier]
     problem = suites.load(suites.Key.parse(task.problem))
-    budget = budget.alone() if entry.alone else budget
     spends: tuple[float, ...] = DEAR_CHECKPOINTS if problem.is_dear else CHECKPOINTS
     if entry.goes_on:
         spends += DEAR_BEYOND if problem.is_dear else BEYOND

@@ -14,7 +14,7 @@ from scripts.bench.problems import (
     noise,
     reflected,
 )
-from scripts.bench.suites import SUITES, CocoProblem, Key, TrainingProblem, keys, load, optimum_of
+from scripts.bench.suites import SUITES, Key, TrainingProblem, keys, load
 
 CENTRE = (0.5,) * 10
 
@@ -108,15 +108,3 @@ def test_a_training_scores_the_same_again_and_its_default_has_regret_one() -> No
     assert 2 < score < 5
     assert problem.score(problem.default, 3) == score
     assert problem.regret(problem.default) == 1
-
-
-@pytest.mark.parametrize(
-    ("suite", "function"), [("bbob", 8), ("bbob", 21), ("bbob-noisy", 104), ("bbob-noisy", 117)]
-)
-def test_coco_s_truth_is_zero_at_the_optimum_and_has_no_noise(suite: str, function: int) -> None:
-    pytest.importorskip("cocoex")
-    problem = CocoProblem(suite, function, 2)
-    optimum = tuple(((optimum_of(problem._clean) + 5) / 10).tolist())
-    assert problem.regret(problem.default) == 1
-    assert problem.regret(optimum) == pytest.approx(0, abs=1e-6)
-    assert (len({problem.score(CENTRE, 1) for _ in range(60)}) > 1) == (suite == "bbob-noisy")

@@ -90,23 +90,16 @@ def test_no_value_brings_a_second_directive_or_command(key: str) -> None:
             SlurmOptions.model_validate({key: value})
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *(h for h in HOSTILE if h not in ("a b", "${HOME}")),
-        *("source a; rm b", "source a && rm b", "source a | sh", "echo a > b", "export A=$(id)"),
-        *("eval $((1))", "source a  b", "$HOME/x", "export A='b c'", "ls *", "a & b", "{ a"),
-    ],
-)
-def test_a_setup_line_is_one_plain_command(line: str) -> None:
+@pytest.mark.parametrize("line", ["", "a\nb", "a\x00b", "a\u202eb"])
+def test_a_setup_line_is_one_line(line: str) -> None:
     with pytest.raises(ValidationError, match="setup"):
         SlurmOptions.model_validate({"setup": [line]})
 
 
 @pytest.mark.parametrize(
-    "line", [*HOSTILE, "--comment=a b", "--mail-user=$(id)", "mail", "--time=1", "--wrap=x"]
+    "line", [*(h for h in HOSTILE if h != "--wrap=x"), "--comment=a b", "--mail-user=$(id)", "mail"]
 )
-def test_a_directive_is_one_option_that_the_export_does_not_set(line: str) -> None:
+def test_a_directive_is_one_option(line: str) -> None:
     with pytest.raises(ValidationError, match="extra"):
         SlurmOptions.model_validate({"extra": [line]})
 
@@ -147,13 +140,7 @@ def test_a_hostile_path_stays_one_quoted_value(
         (assuming(SEARCH, 3590.0), "slurm.time"),  # shorter than an evaluation
         (SEARCH.replace("search.tier", "search.run_id = 'readme.md'\nsearch.tier"), "readme.md"),
         (SEARCH + "nodes = 2\n", "nodes"),
-        (SEARCH + "gpus = 2\n", "slurm.gpus"),
-        (SEARCH + "lead_seconds = 70000\n", "slurm.lead_seconds"),
-        (SEARCH + "max_requeues = -1\n", "slurm.max_requeues"),
-        (SEARCH + "cpus_per_task = 3\n", "slurm.cpus_per_task"),
         (SEARCH + "[backend]\naddress = 'a:1'\n", "backend.address"),
-        (SEARCH + "gpus = 1\n[backend]\ndevice = 'cpu'\n", "slurm.gpus"),
-        (SEARCH + "[backend]\ndrain_seconds = 299\n", "backend.drain_seconds"),
         (SEARCH.replace("min", "none"), "search.tier"),
         (SEARCH.replace('search.tier = "min"', ""), "search.tier"),
         (FACTORIAL.replace("[slurm]", "[budget]\nmax_evals = 9\n[slurm]"), "max_evals"),
@@ -214,13 +201,11 @@ def test_a_search_is_told_to_end_an_evaluation_before_its_limit(written: Written
     assert config["backend"]["drain_seconds"] == 1530
 
 
-@pytest.mark.parametrize(("requeues", "notes"), [(10, 1), (1, 2)])
-def test_a_search_that_its_limit_cuts_is_foretold(
-    export: Export, requeues: int, notes: int
-) -> None:
-    text = SEARCH + f"max_requeues = {requeues}\n"
-    cut = [n for n in shown(export, assuming(text, 1500.0))["notes"] if n.startswith(RUN)]
-    assert len(cut) == notes
+def test_a_search_that_its_limit_cuts_is_foretold(export: Export) -> None:
+    notes = shown(export, assuming(SEARCH, 1500.0))["notes"]
+    assert [note.startswith(f"{RUN} needs some 4 starts, with 10 requeues") for note in notes] == [
+        True
+    ]
 
 
 def test_a_limit_follows_from_the_estimate(export: Export) -> None:

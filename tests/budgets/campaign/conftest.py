@@ -14,9 +14,9 @@ def cell(score: object) -> Cell:
     if score is None:
         return Cell(status="pending")
     if isinstance(score, Status):
-        return Cell(status=str(score), settled=1, note=f"it was {score}")
+        return Cell(status=str(score), note=f"it was {score}")
     assert isinstance(score, float)
-    return Cell(status="ok", score=score, settled=1, seconds=2.0)
+    return Cell(status="ok", score=score, seconds=2.0)
 
 
 class Campaigns:

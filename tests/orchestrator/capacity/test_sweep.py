@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.events import Event, Reserved, Settled
+from budgets.events import Event, Settled
 from budgets.ledger import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
@@ -14,7 +14,7 @@ from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.calibrate import calibrate
-from orchestrator.matrix.workers import Sweep, as_document, evaluations_at, swept, worker_counts
+from orchestrator.matrix.workers import as_document, evaluations_at, sweep, swept, worker_counts
 from orchestrator.plan.times import find_calibration
 from orchestrator.records.runs import Result
 from orchestrator.scalability import Law, fit
@@ -38,13 +38,15 @@ def of(sphere: Objective) -> Config:
     return config_for("phase1", "min", sphere)
 
 
-def measure(world: "World", wanted: Sweep, **options: Any) -> list[Result]:
+def measure(
+    world: "World", sphere: Objective, counts: tuple[int, ...] = COUNTS, **options: Any
+) -> list[Result]:
     with world.session(**options) as session:
-        return list(wanted.carry_out(session))
+        return list(sweep(session, of(sphere), world.slots, counts))
 
 
 def document(results: list[Result]) -> Any:
-    levels = [swept(result.state, result.directory) for result in results]
+    levels = [swept(result.state) for result in results]
     return as_document(levels, fit([level.level for level in levels]), 8)
 
 
@@ -62,12 +64,11 @@ def test_a_sweep_finds_the_law_though_it_was_killed_and_pays_once(
             if len(settled) == at:
                 raise KilledError
 
-    wanted = Sweep(of(sphere), world.slots, COUNTS)
     if at is not None:
         with pytest.raises(KilledError):
-            measure(world, wanted, observe=watch)
+            measure(world, sphere, observe=watch)
         world.clock.advance_to(world.clock.seconds + 5000)  # nobody's throughput
-    results = measure(world, wanted, observe=watch)
+    results = measure(world, sphere, observe=watch)
     events = [e.event for r in results for e in read(r.directory / LEDGER).records]
     final = [event for event in events if isinstance(event, Settled) and event.final]
     assert len(final) == sum(evaluations_at(workers) for workers in COUNTS)
@@ -81,20 +82,15 @@ def test_a_sweep_finds_the_law_though_it_was_killed_and_pays_once(
         devices = devices_of(Slots(workers, "cpu", "simulated", 1))
         assert find_calibration(world.root, sphere, devices) is None
 
-    again = measure(world, wanted)
+    again = measure(world, sphere)
     assert [result.state.head for result in again] == [result.state.head for result in results]
-    reason = measure(
-        world,
-        Sweep(of(sphere), world.slots, (1,), reason="another driver"),
-    )
-    assert sum(isinstance(e.event, Reserved) for e in read(reason[0].directory / LEDGER).records)
 
 
 def test_a_calibration_stays_what_it_was(make_world: MakeWorld, sphere: Objective) -> None:
     world = make_world(LAW)
     with world.session() as session:
         calibration = calibrate(session, of(sphere), world.slots)
-    measure(world, Sweep(of(sphere), world.slots, COUNTS))
+    measure(world, sphere)
     found = find_calibration(world.root, sphere, devices_of(world.slots))
     assert found is not None
     assert found.state.head == calibration.state.head
@@ -102,8 +98,8 @@ def test_a_calibration_stays_what_it_was(make_world: MakeWorld, sphere: Objectiv
 
 def test_a_document_says_where_more_do_less(make_world: MakeWorld, sphere: Objective) -> None:
     world = make_world(Law(3600.0, 0.1, 0.3))
-    found = document(measure(world, Sweep(of(sphere), world.slots, COUNTS)))
-    assert found["retrograde"] == [4, 8]
+    found = document(measure(world, sphere))
+    assert [level["regime"] for level in found["levels"]][2:] == 2 * ["retrograde"]
     assert orjson.loads(orjson.dumps(found)) == found
     efficiency = [level["efficiency"] for level in found["levels"]]
     assert efficiency == pytest.approx([1, 1 / 1.7, 1 / 4.9, 1 / 18.5], rel=0.02)
@@ -113,10 +109,10 @@ def test_a_level_measured_on_failures_alone_is_refused(
     make_world: MakeWorld, sphere: Objective
 ) -> None:
     world = make_world(LAW)
-    [result] = measure(world, Sweep(of(sphere), world.slots, (1,)))
+    [result] = measure(world, sphere, (1,))
     cut(result.directory, 4, keep_head=True)
     with pytest.raises(ValueError, match="measured no throughput"):
-        swept(state_of(result.directory), result.directory)
+        swept(state_of(result.directory))
 
 
 def test_levels_are_powers_of_two_and_all_devices_in_whole_rounds() -> None:

@@ -5,15 +5,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import fmean
 
-import orjson
 import pytest
 
 from budgets.events import Owner
 from budgets.ledger import LEDGER, read
 from budgets.matrix import Matrix
+from budgets.plan import CampaignTerms, Condition
 from orchestrator.look.campaign import Exported, exported
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines
+from orchestrator.matrix.manifest import ManifestRun, manifest_of, read_manifest
 from orchestrator.records.runs import Result, load_state
 
 Train = Callable[..., Result]
@@ -23,6 +24,17 @@ DEAD = Owner(boot_id="another boot", pid=1, start_ticks=1)
 
 
 # In one ledger
+
+
+def test_a_campaign_leaves_a_manifest_of_all_its_runs(train: Train, tmp_path: Path) -> None:
+    result = train(tmp_path)
+    found = read_manifest(result.directory)
+    assert found is not None
+    assert (found.name, found.kind, found.total_runs) == ("toy", "training", 15)
+    assert found.terms == result.state.plan.campaign
+    assert [run.control for run in found.runs].count(True) == 3
+    assert found.statuses == {"ok": 15}
+    assert all((result.directory / run.directory).is_dir() for run in found.runs)
 
 
 def run_at(directory: Path, seconds: float) -> Run:
@@ -87,32 +99,26 @@ def test_one_whose_process_is_gone_has_nothing_in_flight(
 
 # Each cell a run of its own
 
-RUNS = [
-    {
-        "name": f"{name}_s{seed}",
-        "directory": f"{name}_s{seed}",
-        "condition": name,
-        "seed": seed,
-        "control": name.endswith("_base"),
-        "levels": {} if name.endswith("_base") else {"rank": name[4:]},
-    }
-    for name in ("rank4", "rank64", "default_base")
-    for seed in (1, 2)
-]
+TERMS = CampaignTerms(
+    name="ranks",
+    conditions=tuple(
+        Condition(name=name, settings={}, knobs={}, levels=levels, control=not levels)
+        for name, levels in {"rank4": {"rank": "4"}, "rank64": {"rank": "64"}, "base": {}}.items()
+    ),
+    seeds=(1, 2),
+)
 
 
 @pytest.fixture
 def ranks(tmp_path: Path) -> Path:
-    """A directory with the manifest of an export, as another program may write it."""
+    """A directory with the manifest of an export."""
+    names = [(one.name, seed, f"{one.name}_s{seed}") for one in TERMS.conditions for seed in (1, 2)]
+    runs = [
+        ManifestRun(name=run, directory=run, condition=name, seed=seed) for name, seed, run in names
+    ]
+    manifest = manifest_of("ranks", "slurm", "sphere", TERMS, runs)
     (tmp_path / "ranks").mkdir()
-    document = {
-        "name": "ranks",
-        "kind": "slurm",
-        "total_runs": len(RUNS),
-        "runs": RUNS,
-        "more": {"submit_all.sh": "0" * 64},
-    }
-    (tmp_path / "ranks/manifest.json").write_bytes(orjson.dumps(document))
+    (tmp_path / "ranks/manifest.json").write_text(manifest.model_dump_json(exclude_defaults=True))
     return tmp_path / "ranks"
 
 
@@ -125,10 +131,7 @@ def now_of(ranks: Path) -> Exported:
 def test_runs_that_nobody_has_begun_are_pending(ranks: Path) -> None:
     board = now_of(ranks)
     assert board.matrix.counts == {"pending": 6}
-    terms = board.matrix.terms
-    assert [(f.name, f.levels) for f in terms.factors] == [("rank", ("4", "64"))]
-    assert [c.name for c in terms.conditions if c.control] == ["default_base"]
-    assert terms.seeds == (1, 2)
+    assert board.matrix.terms == TERMS
 
 
 def test_a_training_in_its_own_runs_directory_is_a_cell_with_its_score(
@@ -152,3 +155,9 @@ def test_a_damaged_run_is_said_and_hides_no_other(train: Train, ranks: Path) -> 
     board = now_of(ranks)
     assert [cell.status for cell in board.matrix.rows[0]] == ["ok", "damaged"]
     assert board.matrix.rows[0][1].note
+
+
+def test_a_manifest_that_makes_no_sense_is_refused_by_name(ranks: Path) -> None:
+    (ranks / "manifest.json").write_text('{"name": "odd"}')
+    with pytest.raises(ValueError, match=r"manifest.json is no campaign's manifest: .*required"):
+        now_of(ranks)
