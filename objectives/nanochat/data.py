@@ -273,21 +273,23 @@ class Source:
         """Raises SetupError, saying how to mend it, when they are not there or not text."""
         if self.form == "builtin":
             return _last_tenth_held_out(_builtin(self.place))  # two of kjv-v1 are copies
-        if self.form == "jsonl":
-            return _split(_json_lines(Path(self.place), self.part), self.name)
+        found: Iterable[bytes]
         if self.form in {"hub", "saved"}:
             rows = {name: partial(_rows, part, self.name) for name, part in self._splits.items()}
             if "validation" in rows:
                 return Documents(rows["train"], rows["validation"])
-            return _split(rows["train"](), self.name)
-        files = self._files()
-        if not isdir(self.place):
-            return _split(_paragraphs(files[0]), self.name)
-        if not _is_shard(files[0]):
-            return _split((_clean(_text(file)) for file in files), self.name)
-        if len(files) < 2:
-            raise SetupError(f"{self.name!r} needs two *.parquet files: the last is held out")
-        return Documents(partial(_shards, files[:-1]), partial(_shards, files[-1:]))
+            found = rows["train"]()
+        elif self.form == "jsonl":
+            found = _json_lines(Path(self.place), self.part)
+        elif not isdir(self.place):
+            found = _paragraphs(Path(self.place))
+        elif _is_shard((files := self._files())[0]):
+            if len(files) < 2:
+                raise SetupError(f"{self.name!r} needs two *.parquet files: the last is held out")
+            return Documents(partial(_shards, files[:-1]), partial(_shards, files[-1:]))
+        else:
+            found = (_clean(_text(file)) for file in files)
+        return _split(found, self.name)
 
     def _files(self) -> list[Path]:
         """The files that are read. Raises SetupError for a folder of both kinds or of neither."""
