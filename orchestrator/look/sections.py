@@ -166,16 +166,9 @@ def _proxy(label: str, own: Certificate | None) -> Iterator[Block]:
         "candidates on the same seeds. Scores of the two are never ranked together."
     )
     if own is not None:
-        shares = (own.top_half, own.top_quarter, own.seconds_ratio)
-        half, quarter, time = ("-" if share is None else f"{share:.0%}" for share in shares)
-        cells = {
-            ">top half": half,
-            ">top quarter": quarter,
-            ">mean error": number(own.error, 3),
-            ">healthy": f"{own.healthy} of {own.candidates}",
-            ">time": time,
-        }
-        yield from table("Short and full evaluations of the same candidates", [cells])
+        time = "" if own.seconds_ratio is None else f"; a short one takes {own.seconds_ratio:.0%}"
+        healthy = f"{own.healthy} of {own.candidates} candidates are healthy at both lengths"
+        yield f"{healthy}{time and f'{time} of the time'}."
 
 
 def _scores(run: Run, figures: Figures) -> Iterator[Block]:
