@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from tests.acceptance import warm_start
 from tests.acceptance.books import LEDGER, Books
 
 REPOSITORY = Path(__file__).parents[2]
@@ -26,13 +27,14 @@ PATIENCE = 120.0
 
 USUAL = {"COLUMNS": "100", "NO_COLOR": "1", "CMAES_PROGRAM": PROGRAM}
 USUAL["PYTHONPATH"] = str(REPOSITORY)
+READ_AT_START = ("PYTHONPATH", "OPENBLAS_CORETYPE")
 
 
 @dataclass(frozen=True)
 class Done:
     """A command that has ended."""
 
-    words: tuple[str, ...]
+    words: list[str]
     code: int
     out: str
     err: str
@@ -46,72 +48,36 @@ class Done:
         return f"orchestrator {' '.join(self.words)} -> {self.code}\n{self.out}\n{self.err}"
 
 
-class WarmStart:
-    """One process that starts commands quickly; see warm_start.py."""
-
-    def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("warm_start.py"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **USUAL},
-        )
-
-    def run(
-        self, arguments: list[str], folder: Path, environment: dict[str, str], timeout: float
-    ) -> Done:
-        streams = [str(folder.parent / name) for name in ("stdout.txt", "stderr.txt")]
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        request = (arguments, str(folder), environment, streams, timeout)
-        try:
-            print(json.dumps(request), file=self._process.stdin, flush=True)
-            code = int(self._process.stdout.readline())
-        except BaseException:  # a test that ran out of time: the next one begins anew
-            self.close()
-            self._begin()
-            raise
-        out, err = (Path(stream).read_text(errors="replace") for stream in streams)
-        return Done(tuple(arguments), code, out, err)
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-
 @dataclass
 class Product:
-    """A user in a folder of their own. Call it with a command's words."""
+    """A user in a folder of their own. Call it with a command: a line, and more words."""
 
     folder: Path
-    warm: WarmStart
     variables: dict[str, str] = field(default_factory=dict)
     started: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+
     def __call__(
         self,
-        *words: object,
+        line: str,
+        *more: object,
         code: int | None = 0,
-        fresh: bool = False,
         timeout: float = PATIENCE,
         **variables: str,
     ) -> Done:
-        """Run a command to its end and check its exit code (None: any).
-
-        `fresh` starts a new interpreter, which variables such as PYTHONPATH need; so do those of
-        OpenBLAS, which are read when numpy is imported.
-        """
-        if fresh or any(name.startswith("OPENBLAS_") for name in self.variables | variables):
-            process = self.start(*words, stderr=subprocess.PIPE, **variables)
+        """Run a command to its end and check its exit code (None: any)."""
+        words = [*shlex.split(line), *map(str, more)]
+        if any(name in READ_AT_START for name in variables):
+            process = self.start(line, *more, stderr=subprocess.PIPE, **variables)
             out, err = process.communicate(timeout=timeout)
-            done = Done(tuple(map(str, words)), process.returncode, out, err)
+            done = Done(words, process.returncode, out, err)
         else:
+            streams = [self.folder.parent / name for name in ("stdout.txt", "stderr.txt")]
             environment = self.environment(variables)
-            done = self.warm.run([*map(str, words)], self.folder, environment, timeout)
+            ended = warm_start.run(words, self.folder, environment, streams, timeout)
+            done = Done(words, ended, *(one.read_text(errors="replace") for one in streams))
         assert code is None or done.code == code, f"expected exit code {code}: {done}"
         return done
 
@@ -119,16 +85,16 @@ class Product:
         """What a command finds in its environment."""
         return {**os.environ, **USUAL, **self.variables, **(variables or {})}
 
-    def json(self, *words: object, code: int | None = 0) -> Any:
+    def json(self, line: str, *more: object, code: int | None = 0) -> Any:
         """What a command prints with `--json`."""
-        return json.loads(self(*words, "--json", code=code).out)
+        return json.loads(self(line, *more, "--json", code=code).out)
 
     def start(
-        self, *words: object, stderr: int = subprocess.STDOUT, **variables: str
+        self, line: str, *more: object, stderr: int = subprocess.STDOUT, **variables: str
     ) -> "subprocess.Popen[str]":
         """Begin a command in a process group of its own; it is killed with the test's end."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "orchestrator", *map(str, words)],
+            [sys.executable, "-m", "orchestrator", *shlex.split(line), *map(str, more)],
             cwd=self.folder,
             env=self.environment(variables),
             text=True,
@@ -141,23 +107,26 @@ class Product:
         self.started.append(process)
         return process
 
-    def kill_at(self, ready: Callable[[], bool], *words: object) -> None:
+    def kill_at(self, ready: Callable[[], bool], line: str) -> None:
         """Begin a command and kill -9 its process as soon as `ready()` holds."""
-        process = self.start(*words)
+        process = self.start(line)
         wait_until(lambda: ready() or process.poll() is not None)
         process.kill()
         out, _ = process.communicate()
         assert process.returncode == -signal.SIGKILL, f"it ended before it was killed:\n{out}"
 
     def run_directory(self, run: str = "*") -> Path:
-        """The directory of the one search (or matrix of evaluations) with that id."""
+        """The directory of the one run with that id; without an id, no calibration's."""
         found = [
             path.parent
-            for path in self.folder.glob(f"**/{run}/ledger.jsonl")
+            for path in self.folder.glob(f"**/{run}/{LEDGER}")
             if path.parent.parent.name != "calibration" or run != "*"
         ]
         assert len(found) == 1, found
         return found[0]
+
+    def books(self, run: str = "*") -> Books:
+        return Books.of(self.run_directory(run))
 
     def stored(self, name: str) -> Path:
         """The directory of a golden run, copied to where this user's runs are: only its ledger."""
@@ -194,10 +163,9 @@ def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None
         time.sleep(0.01)
 
 
-def commands_in(text: str) -> list[list[str]]:
-    """Whole lines that are commands of the product, as a shell splits them."""
-    lines = re.findall(rf"^\s*{PROGRAM} (.+)$", text, re.MULTILINE)
-    return [shlex.split(line) for line in lines]
+def commands_in(text: str) -> list[str]:
+    """Whole lines that are commands of the product, without its name."""
+    return re.findall(rf"^\s*{PROGRAM} (.+)$", text, re.MULTILINE)
 
 
 def alive_below(directory: Path) -> list[int]:

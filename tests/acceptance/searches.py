@@ -1,5 +1,7 @@
 """Searches of functions whose truth is known, with inline evaluations."""
 
+import json
+
 from tests.acceptance.books import Books
 from tests.acceptance.product import Done, Product
 
@@ -48,26 +50,22 @@ def working(knobs, seed, budget, later=0.02, idle=0.0):  # in generation 1 longe
     return flat(knobs, seed, budget)
 """
 KNOBS = ",".join(f'"{name}": {{"min": -1.0, "max": 1.0, "baseline": 0.0}}' for name in "ab")
-TWO = ("--workers", 2, "--executor", "inline")
-SMALL = ("--set", "search.population=8", *TWO)
+TWO = "--workers 2 --executor inline"
+SMALL = f"--set search.population=8 {TWO}"
 
 
-def phase1(user: Product, name: str, objective: str, *words: object, code: int = 0) -> Done:
-    """A verified search: of a function of LAWS, or of an analytic objective."""
+def phase1(user: Product, objective: str, line: str = "", code: int = 0, **fixed: object) -> Done:
+    """A verified search called `run`: of a function of LAWS, or of an analytic objective."""
     what = ["--objective", objective]
     if f"def {objective}(" in LAWS:
         user.write("laws.py", LAWS)
         what = ["--objective", f"python:laws:{objective}", "--set", f"knobs={{{KNOBS}}}"]
-        what += ["--set", "budget=1"]
-    small = TWO if any("search.population=" in str(word) for word in words) else SMALL
-    done = user("phase1", *what, "--tier", "target", *small, "--run-id", name, *words, code=code)
+        what += ["--set", "budget=1", "--set", f"fixed={json.dumps(fixed)}"]
+    size = TWO if "search.population=" in line else SMALL
+    done = user(f"phase1 --tier target --run-id run {size} {line}", *what, code=code)
     if code != 2:
-        user.verify(name)
+        user.verify("run")
     return done
-
-
-def books_of(user: Product, name: str) -> Books:
-    return Books.of(user.run_directory(name))
 
 
 def scores(books: Books, generation: int | None = None) -> list[float]:

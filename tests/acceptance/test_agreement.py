@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import statistics
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -77,8 +78,8 @@ def test_documents_show_what_the_ledger_adds_up_to(product: Product, name: str) 
         document["pace"].pop("eta", None)  # of a run that goes on it depends on the moment
     assert documents["status"] == documents["report"]
     if books.plan["phase"] in {"phase1", "phase2"} and books.candidate_means:
-        documents["best"] = product.json("best", "--anyway", run)
-    product("report", run, "--rebuild")
+        documents["best"] = product.json("best --anyway", run)
+    product("report --rebuild", run)
     if (run / "best.json").exists():
         documents["best.json"] = json.loads((run / "best.json").read_text())
 
@@ -93,18 +94,20 @@ def test_documents_show_what_the_ledger_adds_up_to(product: Product, name: str) 
 
 
 @pytest.mark.parametrize("name", [name for name in SEARCHES if Books.of(GOLDEN / name).verdict])
-def test_every_surface_shows_the_numbers_of_the_verdict(product: Product, name: str) -> None:
-    run, books = product.stored(name), Books.of(GOLDEN / name)
+def test_every_surface_shows_the_numbers_of_the_verdict(
+    looker: Product, page_of: Callable[[str], str], name: str
+) -> None:
+    books = looker.books(name)
     assert books.verdict is not None
     shares = [books.verdict.gain, books.verdict.lower]
     gains = [100 * share for share in shares if share is not None]
     result = [*gains, statistics.fmean(books.baseline), min(books.candidate_means.values())]
     surfaces = {
-        "terminal": (product("report", run).out, result),
-        "Markdown": (product("report", run, "--md", "--out", "-").out, result),
-        "page": (as_text(product("report", run, "--html", "--out", "-").out), result),
-        "status": (product("status", run).out, gains),
-        "best": (product("best", run, "--anyway").out, gains),
+        "terminal": (looker("report", name).out, result),
+        "Markdown": (looker("report --md --out -", name).out, result),
+        "page": (as_text(page_of(name)), result),
+        "status": (looker("status", name).out, gains),
+        "best": (looker("best --anyway", name).out, gains),
     }
     for surface, (text, values) in surfaces.items():
         assert not [value for value in values if not shows(text, value)], surface

@@ -64,7 +64,6 @@ STORED_PAGES = {
         ("status", "status RUN", ALL),
         ("report", "report RUN", "go statuses campaign calibration interrupted"),
         ("markdown", "report RUN --md --out -", ALL),
-        ("html", "report RUN --html --out -", "go statuses campaign"),
         ("best", "best RUN", ALL),
         ("verify", "verify RUN", "go interrupted phase2 campaign proxy_check"),
     )
@@ -101,6 +100,7 @@ PAGES_OF_NEW_RUNS = {
     "campaign": ["run rates.toml"],
 }
 FIT = "plan --tier target --fit --window"
+HTML_PAGES = ["go", "statuses", "campaign"]
 NEW_PAGES = PAGES_OF_NEW_RUNS | {
     "templates": [f"init --template {name}" for name in TEMPLATES.split()],
     "configuration": ["init --template command --out search.toml", "explain search.toml"],
@@ -169,16 +169,19 @@ def approved(request: pytest.FixtureRequest) -> Approve:
 
 @pytest.mark.parametrize("name", STORED_PAGES)
 def test_a_page_of_stored_runs(looker: Product, approved: Approve, name: str) -> None:
-    dones = [looker(*command.split(), code=None) for command in STORED_PAGES[name]]
-    is_html = name.startswith("html/")
-    text = html.unescape(masked(dones[0].out, HTML)) if is_html else screen(*dones)
+    text = screen(*(looker(command, code=None) for command in STORED_PAGES[name]))
     approved(name, masked(text, STORED))
+
+
+@pytest.mark.parametrize("run", HTML_PAGES)
+def test_a_page_in_a_browser(page_of: Callable[[str], str], approved: Approve, run: str) -> None:
+    approved(f"html/{run}", masked(html.unescape(masked(page_of(run), HTML)), STORED))
 
 
 @pytest.mark.parametrize("name", NEW_PAGES)
 def test_a_page_without_a_stored_run(product: Product, approved: Approve, name: str) -> None:
     product.write("rates.toml", CAMPAIGN)
-    text = screen(*(product(*it.split(), code=None, TZ="UTC") for it in NEW_PAGES[name]))
+    text = screen(*(product(line, code=None, TZ="UTC") for line in NEW_PAGES[name]))
     for file in sorted([*product.folder.glob("jobs/*.*"), *product.folder.glob("jobs/two_s1/*.*")]):
         text += f"\n=== {file.relative_to(product.folder)}\n{file.read_text()}"
     approved(name, masked(text, JUST_MADE if name in PAGES_OF_NEW_RUNS else HERE))
@@ -187,12 +190,12 @@ def test_a_page_without_a_stored_run(product: Product, approved: Approve, name: 
 def test_the_help_of_every_command(looker: Product, approved: Approve) -> None:
     """Of a command, then of every command below it."""
     dones: list[Done] = []
-    commands: list[list[str]] = [[]]
+    commands = [""]
     while commands:
-        words = commands.pop(0)
-        dones.append(looker(*words, "--help"))
+        above = commands.pop(0)
+        dones.append(looker(f"{above} --help"))
         below = re.findall(r"^│ ([a-z][a-z0-9-]*) ", dones[-1].out, re.MULTILINE)
-        commands = [[*words, command] for command in below] + commands
+        commands = [f"{above} {command}" for command in below] + commands
     approved("help", masked(screen(*dones), STORED))
 
 
@@ -209,13 +212,14 @@ def keys_of(value: Any, place: str = "") -> set[str]:
 def test_the_keys_of_every_json(looker: Product, approved: Approve) -> None:
     lines = []
     for command, runs in KEYS.items():
-        keys = [keys_of(looker.json(*command.split(), *run.split(), code=None)) for run in runs]
+        keys = [keys_of(looker.json(f"{command} {run}", code=None)) for run in runs]
         lines += [f"$ orchestrator {command} --json", *sorted(set().union(*keys)), ""]
     approved("keys", "\n".join(lines))
 
 
 def test_every_approved_file_has_its_page(request: pytest.FixtureRequest) -> None:
     pages = {APPROVED / f"{name}.txt" for name in [*STORED_PAGES, *NEW_PAGES, "help", "keys"]}
+    pages |= {APPROVED / f"html/{run}.txt" for run in HTML_PAGES}
     others = sorted(set(APPROVED.rglob("*.txt")) - pages)
     for file in others if request.config.getoption("--approve") else []:
         file.unlink()

@@ -1,13 +1,12 @@
 """Bad input is refused: its exit code, one line that names what is wrong, nothing written."""
 
 import re
-import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.product import Product, WarmStart
+from tests.acceptance.product import Product
 
 FILES = {
     "good.toml": 'objective = "sphere"\nsearch.tier = "min"\nbackend.executor = "inline"\n',
@@ -100,17 +99,16 @@ check proxy --objective sphere --fraction 2             | 2
 
 
 @pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart) -> Product:
+def user(shared: Product) -> Product:
     """Somebody with two runs of one name, another run, and files most of which are wrong."""
-    user = Product(tmp_path_factory.mktemp("bad") / "user", warm_start)
-    (user.folder / "folder").mkdir(parents=True)
+    (shared.folder / "folder").mkdir()
     for name, text in FILES.items():
-        (user.folder / name).write_text(text, encoding="latin-1")
-    user(*shlex.split(FIRST))
-    runs = user.folder / "artifacts/cmaes"
+        (shared.folder / name).write_text(text, encoding="latin-1")
+    shared(FIRST)
+    runs = shared.folder / "artifacts/cmaes"
     for phase in ("phase1", "phase2"):
         shutil.copytree(runs / "phase1/first", runs / phase / "twin")
-    return user
+    return shared
 
 
 def everything(folder: Path) -> dict[Path, bytes]:
@@ -123,7 +121,7 @@ def everything(folder: Path) -> dict[Path, bytes]:
 def test_it_is_refused_in_one_line(user: Product, row: str) -> None:
     line, word, code = [*re.split(r" +\| ", row), "2"][:3]
     before = everything(user.folder)
-    done = user(*shlex.split(line), code=int(code))
+    done = user(line, code=int(code))
     assert word in done.err
     assert "Traceback" not in done.text
     assert not any(secret.split("'")[1] in done.text for secret in SECRETS.values())
@@ -132,12 +130,12 @@ def test_it_is_refused_in_one_line(user: Product, row: str) -> None:
 
 
 def test_what_cannot_start_is_said_to_lack_what(user: Product) -> None:
-    wrong = ("--objective", "python:train:no_such")
-    assert "no_such" in user("doctor", "function.toml", "--quick", *wrong, code=2).out
-    assert "no_such" in user("explain", "function.toml", *wrong).out
-    assert user.json("explain", "function.toml")["evaluation"]["missing"] is None
+    wrong = "--objective python:train:no_such"
+    assert "no_such" in user(f"doctor function.toml --quick {wrong}", code=2).out
+    assert "no_such" in user(f"explain function.toml {wrong}").out
+    assert user.json("explain function.toml")["evaluation"]["missing"] is None
 
 
 def test_with_json_the_error_is_a_document_too(user: Product) -> None:
-    error = user.json("status", "absent", code=2)
+    error = user.json("status absent", code=2)
     assert (error["exit_code"], "absent" in error["error"]) == (2, True)

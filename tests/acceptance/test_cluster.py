@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.acceptance.books import Books, records
+from tests.acceptance.books import records
 from tests.acceptance.product import Product, wait_until
 
 NODES = """
@@ -41,13 +41,13 @@ def test_the_cluster_that_is_joined_is_judged_and_a_node_that_it_loses_is_named(
         assert nodes.stdin is not None
         assert nodes.stdout is not None
         address = nodes.stdout.readline().strip()
-        judged = product.json("doctor", "--quick", "--objective", "sphere", "--address", address)
+        judged = product.json(f"doctor --quick --objective sphere --address {address}")
         found = {one["item"]: one for part in judged["sections"] for one in part["findings"]}
         for item in ("CPUs", "evaluations at once"):
             assert found[item]["seen"].startswith("6 ")
         assert not [one for one in found.values() if "kill" in one["mend"] or "stop" in one["mend"]]
 
-        run = product.start(*SEARCH.split(), "--workers", 6, "--address", address)
+        run = product.start(f"{SEARCH} --workers 6 --address {address}")
         ledgers = product.folder.glob
         wait_until(lambda: any(records(path.parent) >= 6 for path in ledgers("**/ledger.jsonl")))
         nodes.stdin.write("\n")
@@ -55,5 +55,5 @@ def test_the_cluster_that_is_joined_is_judged_and_a_node_that_it_loses_is_named(
         said, _ = run.communicate(timeout=200)
     host = os.uname().nodename
     assert [line for line in said.splitlines() if line.startswith("Warning") and host in line], said
-    assert len(Books.of(product.run_directory()).results) == 16
+    assert len(product.books().results) == 16
     product.verify()

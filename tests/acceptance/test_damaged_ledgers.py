@@ -8,26 +8,22 @@ from typing import Any
 import pytest
 
 from tests.acceptance.books import HEAD, LEDGER, Books, cut, records, sealed
-from tests.acceptance.product import Product, WarmStart
+from tests.acceptance.product import Product
 
-SEARCH = "phase1 --tier min --objective sphere --set noise=0.01 --executor inline --run-id mine"
-COMMAND = (*SEARCH.split(), "--assume-eval-seconds", "1")
+COMMAND = (
+    "phase1 --tier min --objective sphere --set noise=0.01 --executor inline --run-id mine"
+    " --assume-eval-seconds 1"
+)
 Lines = list[bytes]
 Events = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart) -> Path:
-    """The folder of a user whose search is done."""
-    user = Product(tmp_path_factory.mktemp("finished"), warm_start)
-    user(*COMMAND)
-    return user.folder
-
-
 @pytest.fixture
-def run(product: Product, finished: Path) -> Path:
-    """A copy of that search, in the folder of a user of this test's own."""
-    shutil.copytree(finished, product.folder, dirs_exist_ok=True)
+def run(product: Product, shared: Product) -> Path:
+    """A copy of a search that is done, in the folder of a user of this test's own."""
+    if not any(shared.folder.iterdir()):
+        shared(COMMAND)
+    shutil.copytree(shared.folder, product.folder, dirs_exist_ok=True)
     return product.run_directory("mine")
 
 
@@ -54,8 +50,8 @@ def test_damage_is_refused_with_its_place_and_nothing_is_changed(
     ledger = run / LEDGER
     found = b"".join(DAMAGE[damage](ledger.read_bytes().splitlines(keepends=True)))
     ledger.write_bytes(found)
-    for words in (("verify", "mine"), ("status", "mine"), COMMAND):
-        said = product(*words, code=6).text
+    for words in ("verify mine", "status mine", COMMAND):
+        said = product(words, code=6).text
         assert str(ledger.relative_to(product.folder)) in said.replace("\n", "")
         assert "Traceback" not in said
     assert ledger.read_bytes() == found
@@ -100,7 +96,7 @@ def test_a_lie_that_is_sealed_as_it_should_be_is_found(
     tell(run, lambda events: events)
     product.verify("mine")  # it is the lie that is found, not who sealed it
     tell(run, LIES[lie])
-    assert "Traceback" not in product("verify", "mine", code=6).text
+    assert "Traceback" not in product("verify mine", code=6).text
     for command in ("status", "report"):
         assert "Traceback" not in product(command, "mine", code=None).text
 
@@ -110,7 +106,7 @@ def test_a_search_that_does_not_come_back_to_where_it_stood_is_not_continued(
 ) -> None:
     cut(run, 30)
     tell(run, LIES["another digest"])
-    product(*COMMAND, code=6)
+    product(COMMAND, code=6)
     assert records(run) == 30
 
 
@@ -121,19 +117,19 @@ def test_what_is_whole_of_a_damaged_ledger_is_salvaged_and_the_search_ends_as_it
     lines = ledger.read_bytes().splitlines(keepends=True)
 
     ledger.write_bytes(b"")
-    product(*COMMAND, code=6)  # it does not begin anew beside what was paid
+    product(COMMAND, code=6)  # it does not begin anew beside what was paid
     older = b"".join(lines[:-1])  # the record that it lacks was paid for
     for damaged in (older, b"".join([*lines[:29], flipped(lines[29]), *lines[30:]])):
         ledger.write_bytes(damaged)
-        for words in (("verify", "mine"), COMMAND):
-            assert "salvage" in product(*words, code=6).text
+        for words in ("verify mine", COMMAND):
+            assert "salvage" in product(words, code=6).text
         assert ledger.read_bytes() == damaged
 
-    product("verify", "mine", "--salvage", run.with_name("saved"))
+    product("verify mine --salvage", run.with_name("saved"))
     assert ledger.read_bytes() == damaged
     run.rename(run.with_name("damaged"))
     run.with_name("saved").rename(run)
-    product(*COMMAND)
+    product(COMMAND)
     books = Books.of(run)
     assert books.essence == whole
     assert [attempt.number for attempt in books.results.values()] == [1] * 16
@@ -152,14 +148,14 @@ def test_an_attempt_costs_nothing_until_it_is_asked_for_and_may_then_cost_its_wo
     shutil.rmtree(run / "eval")
     if moment == "unreserved":
         (run / "eval").write_text("in the way")
-        product(*COMMAND, code=8)
+        product(COMMAND, code=8)
         assert Books.of(run).attempts == []
         (run / "eval").unlink()
 
     config.parent.mkdir(parents=True)
     for path, data in left.items() if moment == "started" else [(config, left[config][:100])]:
         path.write_bytes(data)
-    product(*COMMAND)
+    product(COMMAND)
     attempts = Books.of(run).attempts
     charge = attempts[0].reserved_ms if moment == "started" else 0
     assert [one.charged_ms for one in attempts if one.status == "lost"] == [charge] * lost

@@ -2,14 +2,12 @@
 
 import json
 from math import sqrt
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 import pytest
 from scipy import stats
 
-from tests.acceptance.books import Books
 from tests.acceptance.product import Product
 
 COMMON = """
@@ -36,11 +34,6 @@ WEIGHTS = {
 """Of the cells in each effect, and in what a cell is compared with."""
 
 
-def report_of(campaign: Path) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads((campaign / "effects.json").read_bytes())["campaign"]
-    return report
-
-
 def assert_difference(found: dict[str, Any], by_seed: list[float], reference: float) -> None:
     mean, seeds = fmean(by_seed), len(by_seed)
     half = stats.t.ppf(0.975, seeds - 1) * stdev(by_seed) / sqrt(seeds)
@@ -53,15 +46,16 @@ def test_a_preview_names_every_run_and_table_and_effects_follow_from_the_raw_sco
     product: Product,
 ) -> None:
     product.write("grid.toml", GRID)
-    exported = product.json("export", "slurm", "grid.toml")["runs"]
+    exported = product.json("export slurm grid.toml")["runs"]
     runs = {f"{name}_s{seed}" for name in ("broken", *CELLS) for seed in (1, 2, 3)}
     assert {one["name"] for one in exported} == runs
     assert [path.name for path in product.folder.rglob("*")] == ["grid.toml"]
-    product("run", "grid.toml")
+    product("run grid.toml")
     product.verify()
 
-    run = product.run_directory()
-    books, report = Books.of(run), report_of(run)
+    books = product.books()
+    effects = (product.run_directory() / "effects.json").read_bytes()
+    report = json.loads(effects)["campaign"]
     scores: dict[str, list[float]] = {name: [] for name in books.conditions}
     for one in books.searched:  # seed after seed
         scores[books.conditions[one.key[2]]].append(one.score or 0.0)
@@ -93,5 +87,5 @@ def test_what_would_collide_is_refused_before_anything_is_written(product: Produ
         "noise": "factors = { noise = [0.1], other = { a = { noise = 0.3 } } }",
     }.items():
         product.write("c.toml", f"{COMMON}campaign.seeds = [1]\n{described}\n")
-        assert word in product("run", "c.toml", code=2).err
+        assert word in product("run c.toml", code=2).err
     assert [path.name for path in product.folder.iterdir()] == ["c.toml"]

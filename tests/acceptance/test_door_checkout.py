@@ -11,7 +11,6 @@ import sys
 
 import pytest
 
-from tests.acceptance.books import Books
 from tests.acceptance.product import REPOSITORY, Product
 
 SEARCH = """
@@ -29,8 +28,8 @@ knobs.matrix-lr = {{ kind = "log10", min = 0.002, max = 2.0, baseline = 0.02 }}
 knobs.warmup-steps = {{ kind = "int", min = 0, max = 4, baseline = 2 }}
 """
 SHARDS = [f"base_data_climbmix/shard_0000{number}.parquet" for number in (0, 1)]
-MIN = ("phase1", "--tier", "min", "search.toml", "--assume-eval-seconds", "1")
-INLINE = (*MIN, "--set", "search.population=8", "--executor", "inline")
+MIN = "phase1 --tier min search.toml --assume-eval-seconds 1 --set search.population=8"
+INLINE = f"{MIN} --executor inline"
 REAL = [os.environ.get(f"NANOCHAT_{name}") for name in ("BASE_DIR", "CHECKOUT", "PYTHON")]
 
 
@@ -48,7 +47,7 @@ def user(product: Product) -> Product:
 
 def test_flags_arrive_and_the_held_out_score_comes_back(user: Product) -> None:
     user.write("known.json", '[{"matrix-lr": 1.0, "warmup-steps": 4}]')  # it diverges
-    user(*INLINE, "--set", "search.known=known.json")
+    user(f"{INLINE} --set search.known=known.json")
     run, expected = user.run_directory(), []
     for place in (file.parent for file in run.glob("eval/**/program.json")):
         knobs = json.loads((place / "config.json").read_text())["knobs"]
@@ -60,7 +59,7 @@ def test_flags_arrive_and_the_held_out_score_comes_back(user: Product) -> None:
         if knobs["matrix-lr"] <= 0.25:  # above it diverges
             said = re.findall(r"Validation bpb: (\S+)", (place / "stdout.txt").read_text())
             expected.append(float(said[-1]))
-    results = Books.of(run).results.values()
+    results = user.books().results.values()
     measured = [one.score or 0.0 for one in results if one.status == "ok"]
     assert sorted(measured) == pytest.approx(sorted(expected), abs=1e-6)
     assert "nan" in {one.status for one in results}
@@ -72,13 +71,13 @@ def test_a_training_that_crashes_is_its_configurations_failure_and_sources_are_p
 ) -> None:
     search = (user.folder / "search.toml").read_text()
     user.write("search.toml", f'{search}environment = {{ FAKE_TRAP = "crash" }}')
-    user(*INLINE, code=3)
-    books = Books.of(user.run_directory())
+    user(INLINE, code=3)
+    books = user.books()
     assert {one.status for one in books.attempts} == {"error"}
     assert all("the loss is a tensor of another shape" in one.cause for one in books.attempts)
     with open(user.folder / "nanochat/scripts/base_train.py", "a") as source:
         source.write("# edited\n")
-    assert "objective.settings.code" in user(*INLINE, code=2).err
+    assert "objective.settings.code" in user(INLINE, code=2).err
     user.verify()
 
 
@@ -86,7 +85,7 @@ def test_what_is_missing_is_named_before_anything_is_spent(user: Product) -> Non
     for name in ("nanochat/scripts/base_train", "base/tokenizer/tokenizer"):
         (file,) = user.folder.glob(f"{name}.*")
         file.unlink()
-        assert file.stem in user(*INLINE, code=2).err
+        assert file.stem in user(INLINE, code=2).err
         file.write_text("")
     assert not list(user.folder.glob("**/ledger.jsonl"))
 
@@ -96,7 +95,7 @@ if all(REAL):
     @pytest.mark.slow
     def test_the_real_checkout_is_searched(product: Product) -> None:
         product.write("search.toml", SEARCH.format(*REAL))
-        product(*MIN, "--set", "search.population=8", "--executor", "local", timeout=3600)
-        books = Books.of(product.run_directory())
-        assert all(1 < one.score < 4 for one in books.attempts if one.score is not None)
+        product(f"{MIN} --executor local", timeout=3600)
+        attempts = product.books().attempts
+        assert all(1 < one.score < 4 for one in attempts if one.score is not None)
         product.verify()

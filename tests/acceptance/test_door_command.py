@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from tests.acceptance.books import Books
 from tests.acceptance.product import Product
 
 SEARCH = """
@@ -22,8 +21,10 @@ knobs.lr = {{ kind = "log10", min = 1e-4, max = 0.1, baseline = 0.003 }}
 knobs.depth = {{ kind = "int", min = 1, max = 8, baseline = 2 }}
 fixed = {{ mode = "a b;$HOME" }}
 """
-MIN = ("phase1", "--tier", "min", "search.toml", "--assume-eval-seconds", "1")
-INLINE = (*MIN, "--executor", "inline", "--set", "search.population=8")
+INLINE = (
+    "phase1 --tier min search.toml --assume-eval-seconds 1 --executor inline"
+    " --set search.population=8"
+)
 ARGV = '["sh", "train.sh", "{budget}"]'
 PLACED = '["sh", "train.sh", "{budget}", "{lr}", "{depth}", "{seed}", "{mode}"]'
 LINES = 'for word in "$@"; do echo "$word"; done'
@@ -55,9 +56,8 @@ def test_knobs_seed_and_budget_arrive_as_was_asked_and_the_score_comes_back(
     product: Product, send: str, program: str, form: str, score: str
 ) -> None:
     user(product, program, PLACED if send == "argv" else ARGV, score=score, send=send)
-    product(*INLINE)
-    run = product.run_directory()
-    books = Books.of(run)
+    product(INLINE)
+    run, books = product.run_directory(), product.books()
     assert {attempt.score for attempt in books.attempts} == {0.25}
     places = [file.parent for file in run.glob("eval/**/config.json")]
     assert len(places) == len(books.attempts)
@@ -80,8 +80,8 @@ def test_programs_that_fail_are_their_configurations_failures(product: Product) 
     ]
     cases = (f"*/gen_0000/cand_000{n}/*) {words};;\n" for n, (words, *_) in enumerate(endings))
     user(product, f'case "$OUT" in\n{"".join(cases)}*) echo score: 1;;\nesac\n')
-    product(*INLINE, code=3)  # too few that are healthy
-    failed = [one for one in Books.of(product.run_directory()).searched if one.status != "ok"]
+    product(INLINE, code=3)  # too few that are healthy
+    failed = [one for one in product.books().searched if one.status != "ok"]
     for one, (_, status, cause) in zip(failed, endings, strict=True):
         assert one.status == status
         assert cause in one.cause
@@ -100,5 +100,5 @@ def test_a_search_is_of_the_sources_that_it_was_planned_with(
     product: Product, line: str, code: int
 ) -> None:
     user(product, f"mkdir -p runs\n{line}\necho score: 1\n")
-    product(*INLINE, code=code)
+    product(INLINE, code=code)
     product.verify()

@@ -4,7 +4,6 @@ import json
 import tomllib
 
 from orchestrator import load
-from tests.acceptance.books import Books
 from tests.acceptance.product import Product
 
 SEARCH = """
@@ -27,8 +26,8 @@ def evaluate(knobs, seed, budget, batch_size):
         open(__file__, "a").write("# edited")
     return {"score": score, "steps": 7, "metrics": {"threads": int(os.environ["OMP_NUM_THREADS"])}}
 """
-MIN = ("phase1", "--tier", "min", "search.toml", "--assume-eval-seconds", "1")
-INLINE = (*MIN, "--executor", "inline", "--set", "search.population=8")
+MIN = "phase1 --tier min --assume-eval-seconds 1"
+INLINE = f"{MIN} search.toml --executor inline --set search.population=8"
 
 
 def user(product: Product, train: str = TRAIN, search: str = SEARCH) -> None:
@@ -41,10 +40,10 @@ def test_a_function_gets_what_was_promised_and_its_score_comes_back(product: Pro
     user(product)
     product.write("known.json", '[{"share": 0.1234567890123456}]')
     more = "--set backend.threads=1 --set search.known=known.json"
-    product(*INLINE, *more.split(), OMP_NUM_THREADS="2")
+    product(f"{INLINE} {more}", OMP_NUM_THREADS="2")
     product.verify()
-    run = product.run_directory()
-    books, shown = Books.of(run), load(run)
+    run, books = product.run_directory(), product.books()
+    shown = load(run)
     given = [json.loads(file.read_text()) for file in run.glob("eval/**/handed.json")]
     for knobs, _, budget, batch_size, _ in given:
         assert [type(value) for value in knobs.values()] == [float, int, float]
@@ -57,21 +56,21 @@ def test_a_function_gets_what_was_promised_and_its_score_comes_back(product: Pro
     assert {(one.steps, one.metrics["threads"]) for one in shown.evaluations} == {(7, 1)}
 
     assert shown.recommendation is not None
-    depth, best = shown.recommendation["depth"], product.json("best", run)
+    depth, best = shown.recommendation["depth"], product.json("best")
     (knob,) = (knob for knob in best["recommended"]["knobs"] if knob["name"] == "depth")
-    settings = tomllib.loads(product("best", run, "--toml").out)["training"]["knobs"]["depth"]
+    settings = tomllib.loads(product("best --toml").out)["training"]["knobs"]["depth"]
     values = [depth, knob["value"], knob["baseline"], settings["min"], settings["baseline"]]
     for document in (best, json.loads((run / "best.json").read_text())):
         values.append(document["recommendation"]["knobs"]["depth"])
     assert {type(value) for value in values} == {int}
-    assert f"depth={depth}" in product("best", run, "--flags").out.split()
+    assert f"depth={depth}" in product("best --flags").out.split()
 
 
 def test_the_template_fits_the_function_that_it_describes(product: Product) -> None:
-    product("init", "--template", "function", "--out", "search.toml")
+    product("init --template function --out search.toml")
     steps = "len(range(budget)) + len(range(knobs['depth']))"
     product.write("train.py", f"def evaluate(knobs, seed, budget): return knobs['lr'] + {steps}")
-    product(*INLINE)
+    product(INLINE)
     product.verify()
 
 
@@ -85,16 +84,16 @@ def test_two_functions_of_one_name_and_two_commands_have_runs_of_their_own(
         for kind, more in ((f"python:{name}:evaluate", ""), ("command", program)):
             search = SEARCH.replace("python:train:evaluate", kind)
             product.write("search.toml", search.replace("[training]", f"[training]\n{more}"))
-            planned = product.json("plan", *MIN[1:4])
+            planned = product.json("plan --tier min search.toml")
             names.add(planned["tiers"][0]["plan"]["run_id"])
     assert len(names) == 4
 
 
 def test_an_edit_stops_a_search_until_it_is_taken_back(product: Product) -> None:
     user(product)
-    assert "changed" in product(*INLINE, code=3, EDIT="").text
+    assert "changed" in product(INLINE, code=3, EDIT="").text
     user(product)
-    product(*INLINE)
+    product(INLINE)
     product.verify()
 
 
@@ -114,12 +113,13 @@ def test_without_torch_and_ray_what_needs_neither_runs_and_the_rest_says_so(
     for package in ("torch", "ray"):
         product.write(f"absent/{package}.py", ABSENT)
     path = f"{product.folder / 'absent'}:{product.environment()['PYTHONPATH']}"
-    product(*MIN, "--executor", "local", fresh=True, PYTHONPATH=path)
+    product(f"{MIN} search.toml --executor local", PYTHONPATH=path)
     product.verify()
-    core = (*MIN[:3], *MIN[-2:], "--set", "target_flops=3e9", "--executor", "local")
-    ray = (*MIN, "--run-id", "other", "--executor", "ray")
-    extra = "'cmaes-orchestrator[nanochat]'"
-    check = ("check", "knobs", *core[-4:])
-    for words, needed in ((core, extra), (check, extra), (ray, "ray")):
-        refused = product(*words, fresh=True, code=2, PYTHONPATH=path).err
+    core, extra = "--set target_flops=3e9 --executor local", "'cmaes-orchestrator[nanochat]'"
+    for words, needed in {
+        f"{MIN} {core}": extra,
+        f"check knobs {core}": extra,
+        f"{MIN} search.toml --run-id other --executor ray": "ray",
+    }.items():
+        refused = product(words, code=2, PYTHONPATH=path).err
         assert f"pip install {needed}" in refused.strip().splitlines()[-1]

@@ -74,9 +74,9 @@ def asked(cluster: Product, program: str) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
-def exported(product: Product, text: str, *more: object) -> Path:
+def exported(product: Product, text: str, more: str = "") -> Path:
     product.write("file.toml", text)
-    product("export", "slurm", "file.toml", "--out", "jobs", "--write", *more)
+    product(f"export slurm file.toml --out jobs --write {more}")
     return product.folder / "jobs"
 
 
@@ -89,7 +89,7 @@ def test_every_script_is_shell_without_a_complaint(product: Product) -> None:
     product.folder /= "it's, $(a) path"
     product.folder.mkdir()
     exported(product, CAMPAIGN)
-    exported(product, SEARCH, "--out", "more")
+    exported(product, SEARCH, "--out more")
     scripts = [*product.folder.rglob("submit_all.sh"), *product.folder.rglob("run.slurm")]
     assert len(scripts) == 7
     for script in scripts:
@@ -101,7 +101,7 @@ def test_every_script_is_shell_without_a_complaint(product: Product) -> None:
 def test_a_job_asks_for_what_the_file_says_and_no_export_is_written_over_another(
     product: Product,
 ) -> None:
-    jobs = exported(product, CAMPAIGN, "--out", f"../{product.folder.name}/jobs")
+    jobs = exported(product, CAMPAIGN, f"--out ../{product.folder.name}/jobs")
     text = (jobs / RUNS[0] / "run.slurm").read_text()
     assert {line.split()[1] for line in text.splitlines() if line.startswith("#SBATCH")} >= {
         f"--job-name=camp-{RUNS[0]}", "--time=00:10:00", "--nodes=1", "--gres=gpu:1",
@@ -109,7 +109,7 @@ def test_a_job_asks_for_what_the_file_says_and_no_export_is_written_over_another
     }  # fmt: skip
     before = {path: path.read_bytes() for path in jobs.rglob("*") if path.is_file()}
     assert not [path for path, text in before.items() if b"/../" in text]
-    product("export", "slurm", "file.toml", "--out", "jobs", "--write", code=2)
+    product("export slurm file.toml --out jobs --write", code=2)
     assert {path: path.read_bytes() for path in jobs.rglob("*") if path.is_file()} == before
 
 
@@ -160,7 +160,7 @@ def test_how_a_run_ends_decides_what_becomes_of_its_job(
 def test_a_job_runs_its_search_to_the_end_beside_its_script(cluster: Product) -> None:
     job = exported(cluster, SEARCH) / "run"
     shell(cluster, BASH, job / "run.slurm")
-    cluster("run", "file.toml")
+    cluster("run file.toml")
     whole = Books.of(cluster.folder / "artifacts/cmaes/phase1/run")
     assert Books.of(job / "phase1/run").essence == whole.essence
     cluster.verify(job / "phase1/run")

@@ -35,20 +35,19 @@ knobs.a = { min = 0.0, max = 1.0, baseline = 0.5 }
 knobs.b = { min = 0.0, max = 1.0, baseline = 0.5 }
 """
 CAMPAIGN = "campaign = {{ seeds = [1], controls = false, conditions = [{}] }}"
-SEARCH = ("phase1", "--tier", "min", "--assume-eval-seconds", "1", "--run-id", "mine")
+SEARCH = "phase1 --tier min --assume-eval-seconds 1 --run-id mine"
 SCORE = "1 + knobs['a'] ** 2 + knobs['b'] ** 2"
-LOCAL = ("--executor", "local", "--workers", "2")
-INLINE = ("--executor", "inline")
+LOCAL, INLINE = "--executor local --workers 2", "--executor inline"
 
 
-def search(product: Product, deed: str) -> list[str]:
+def search(product: Product, deed: str) -> str:
     """The command of a search whose evaluations all do this."""
     product.write("rude.py", RUDE)
     product.write("rude.toml", f"{KNOBS}fixed.do = {json.dumps(deed)}\n")
-    return [*SEARCH, "rude.toml", *INLINE]
+    return f"{SEARCH} rude.toml {INLINE}"
 
 
-def campaign(product: Product, executor: tuple[str, ...], *deeds: str, code: int = 0) -> list[Any]:
+def campaign(product: Product, executor: str, *deeds: str, code: int = 0) -> list[Any]:
     """Run one in which each condition does one of these. How the attempts of each ended."""
     conditions = ", ".join(
         f'{{ name = "c{n}", training."fixed.do" = {json.dumps(deed)} }}'
@@ -56,10 +55,10 @@ def campaign(product: Product, executor: tuple[str, ...], *deeds: str, code: int
     )
     product.write("rude.py", RUDE)
     product.write("rude.toml", CAMPAIGN.format(conditions) + KNOBS)
-    priced = ("--assume-eval-seconds", "1", "--set", "evaluation.limit_seconds=4")
-    product("run", "rude.toml", *priced, *executor, code=code)
+    priced = "--assume-eval-seconds 1 --set evaluation.limit_seconds=4"
+    product(f"run rude.toml {priced} {executor}", code=code)
     product.verify("rude")
-    attempts = Books.of(product.run_directory("rude")).attempts
+    attempts = product.books("rude").attempts
     return [[one.status for one in attempts if one.key[2] == n] for n in range(len(deeds))]
 
 
@@ -86,11 +85,11 @@ IN_ITS_OWN_PROCESS = {
 
 @pytest.mark.parametrize("executor", [INLINE, LOCAL])
 def test_an_evaluation_ends_as_what_it_did_and_nothing_outlives_it(
-    product: Product, executor: tuple[str, ...]
+    product: Product, executor: str
 ) -> None:
     deeds = ANYWHERE | (IN_ITS_OWN_PROCESS if executor is LOCAL else {})
     assert dict(zip(deeds, campaign(product, executor, *deeds), strict=True)) == deeds
-    attempts = Books.of(product.run_directory("rude")).attempts
+    attempts = product.books("rude").attempts
     assert all(one.charged_ms <= one.reserved_ms for one in attempts)
     wait_until(lambda: not alive_below(product.folder), seconds=5)
 
@@ -100,7 +99,7 @@ def test_what_is_lost_each_time_pauses_once_and_is_then_its_own_failure(product:
     losing = [f"send(signal.{name}, os.getppid())" for name in ("SIGTERM", "SIGKILL")]
     losing.append("throw(AcceleratorError('CUDA error: device lost'))")
     *paused, _ = campaign(product, LOCAL, *losing, "1.0", code=3)
-    fired = Books.of(product.run_directory("rude")).fired
+    fired = product.books("rude").fired
     assert [one.rule for one in fired] == ["infrastructure"]
     assert max(map(len, paused)) == 3
     assert {status for own in paused for status in own} == {"lost"}
@@ -122,13 +121,13 @@ def test_a_second_orchestrator_is_turned_away_and_a_second_interrupt_kills_what_
     product: Product,
 ) -> None:
     long = "--objective sphere --set seconds=1000 --set evaluation.limit_seconds=2000"
-    command = [*SEARCH, *LOCAL, *long.split()]
-    first = product.start(*command)
+    command = f"{SEARCH} {LOCAL} {long}"
+    first = product.start(command)
     run = product.folder / "artifacts/cmaes/phase1/mine"
     wait_until(lambda: len([*run.glob("eval/*/*/*/started.json")]) == 2)
     before = records(run)
-    assert str(first.pid) in product(*command, code=5).err
-    assert product.json("status", "mine")
+    assert str(first.pid) in product(command, code=5).err
+    assert product.json("status mine")
     product.verify("mine")
     assert (records(run), first.poll()) == (before, None)
 
@@ -161,30 +160,30 @@ def test_a_full_disk_ends_a_search_and_loses_nothing(product: Product) -> None:
     command = search(
         product, f"subprocess.run({FILL!r}, shell=True, cwd=HERE, stderr=-3) and {SCORE}"
     )
-    script = SMALL_DISK.format(python=sys.executable, words=" ".join(command))
+    script = SMALL_DISK.format(python=sys.executable, words=command)
     code, said = apart(product, "--mount", script)
     assert (code, "room" in said) == (8, True), said
     (product.folder / "artifacts").rmdir()
     (product.folder / "kept").rename(product.folder / "artifacts")
 
-    product(*command)
-    books = Books.of(product.run_directory("mine"))
+    product(command)
+    books = product.books("mine")
     assert books.statuses == {"lost": 1, "ok": len(books.results)}
     product.verify("mine")
 
 
-RAY = (*SEARCH, "--objective", "sphere", "--executor", "ray")
+RAY = f"{SEARCH} --objective sphere --executor ray"
 
 
 @pytest.mark.slow
 def test_without_a_loopback_ray_is_not_waited_for(product: Product) -> None:
-    code, said = apart(product, "--net", f"{sys.executable} -m orchestrator {' '.join(RAY)}")
+    code, said = apart(product, "--net", f"{sys.executable} -m orchestrator {RAY}")
     assert (code, "--executor local" in said) == (7, True), said
 
 
 @pytest.mark.xdist_group("ray")
 def test_a_signal_while_ray_starts_ends_the_command_with_its_number(product: Product) -> None:
-    process = product.start(*RAY)
+    process = product.start(RAY)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
 
     def is_ray_starting() -> bool:
@@ -197,7 +196,7 @@ def test_a_signal_while_ray_starts_ends_the_command_with_its_number(product: Pro
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM, out
-    assert Books.of(product.run_directory("mine")).attempts == []
+    assert product.books("mine").attempts == []
     product.verify("mine")
 
 
@@ -205,7 +204,7 @@ def test_a_signal_while_ray_starts_ends_the_command_with_its_number(product: Pro
 def test_late_evaluations_of_a_long_run_write_no_more_than_early_ones(product: Product) -> None:
     written = "int(open('/proc/self/io').read().split()[3])"  # all bytes until now
     words = "--tier max --max-evals 480 --set search.population=8 --set verdict.confirm_seeds=0"
-    plain = ("--set", "search.method=plain")  # quick, and what is written is the same
-    product(*search(product, f"1e9 - {written}"), *words.split(), *plain)
-    scores = [one.score or 0.0 for one in Books.of(product.run_directory("mine")).attempts]
+    words += " --set search.method=plain"  # quick, and what is written is the same
+    product(f"{search(product, f'1e9 - {written}')} {words}")
+    scores = [one.score or 0.0 for one in product.books("mine").attempts]
     assert (scores[160] - scores[479]) / 319 < 1.25 * (scores[40] - scores[160]) / 120

@@ -6,16 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.books import Books
 from tests.acceptance.product import Product
 
-MINUTE = ("--objective", "sphere", "--executor", "inline", "--assume-eval-seconds", 60)
-TINY = ("n_layer=1", "n_embd=16", "sequence_len=64", "target_flops=6e8", "val_windows=8")
+MINUTE = "--objective sphere --executor inline --assume-eval-seconds 60"
+TINY = "--set n_layer=1 --set n_embd=16 --set sequence_len=64 --set val_windows=8"
 Shape = tuple[int, ...]
-
-
-def sets(*settings: str) -> list[str]:
-    return [word for setting in settings for word in ("--set", setting)]
 
 
 def shape(plan: dict[str, Any], which: str) -> Shape:
@@ -44,8 +39,8 @@ def test_tiers_and_their_hours_at_60_seconds(
     product: Product, words: str, devices: tuple[int, int]
 ) -> None:
     product.stored("go")
-    at = ("plan", *words.split(), *MINUTE, "--devices")
-    tiers = [(count, one) for count in devices for one in product.json(*at, count)["tiers"]]
+    at = f"plan {words} {MINUTE} --devices"
+    tiers = [(count, one) for count in devices for one in product.json(at, count)["tiers"]]
     assert len(tiers) == 6
     phase = "phase2" if "--from" in words else "phase1"
     for count, one in tiers:
@@ -61,20 +56,20 @@ def test_tiers_and_their_hours_at_60_seconds(
 @pytest.mark.parametrize(
     ("devices", "population", "generations", "words"),
     [
-        (1, 8, 15, ()),  # 2 x devices, and 8 at least
-        (3, 12, 10, ()),  # a multiple of the devices, and even
-        (7, 14, 8, ()),  # whole generations only
-        (9, 16, 7, ()),  # 16 at most
-        (12, 12, 10, ()),  # and still a multiple of the devices, where one is left
-        (8, 8, 2, ("--tier", "min")),  # 16 a generation would leave one of them
-        (1, 30, 4, ("--set", "search.population=30")),
+        (1, 8, 15, ""),  # 2 x devices, and 8 at least
+        (3, 12, 10, ""),  # a multiple of the devices, and even
+        (7, 14, 8, ""),  # whole generations only
+        (9, 16, 7, ""),  # 16 at most
+        (12, 12, 10, ""),  # and still a multiple of the devices, where one is left
+        (8, 8, 2, "--tier min"),  # 16 a generation would leave one of them
+        (1, 30, 4, "--set search.population=30"),
     ],
 )
 def test_the_population_is_twice_the_devices_within_its_limits(
-    product: Product, devices: int, population: int, generations: int, words: tuple[object, ...]
+    product: Product, devices: int, population: int, generations: int, words: str
 ) -> None:
-    at = ("--tier", "target", *words, "--devices", devices)
-    (one,) = product.json("plan", *MINUTE, *at)["tiers"]
+    at = f"plan {MINUTE} --tier target {words} --devices {devices}"
+    (one,) = product.json(at)["tiers"]
     assert shape(one, "resolved") == (population, generations, 1)
     rounds = generations * ceil(population / devices)
     assert one["search"]["barrier_hours"] == pytest.approx(rounds / 60)
@@ -97,7 +92,7 @@ def test_a_campaign_takes_its_runs_by_the_effective_parallelism_and_the_stagger(
     factors = "noise = [0.0, 0.01]\nsize.A = {dimension = 4}\nsize.B = {dimension = 6}"
     head = f'objective = "sphere"\n[evaluation]\nassume_eval_seconds = 60\n[factors]\n{factors}'
     product.write("c.toml", f"{head}\n[campaign]\ncontrols = false\nseeds = [1, 2, 3]\n{campaign}")
-    plan = product.json("plan", "c.toml", "--set", "backend.executor=inline")
+    plan = product.json("plan c.toml --set backend.executor=inline")
     assert plan["effective_parallelism"] == at_once
     assert plan["rule_of_thumb_hours"] == pytest.approx(seconds / 3600)
     cells = ("noise0_sizeA", "noise0_sizeB", "noise0.01_sizeA", "noise0.01_sizeB")
@@ -106,7 +101,7 @@ def test_a_campaign_takes_its_runs_by_the_effective_parallelism_and_the_stagger(
 
 def test_controls_end_in_base(product: Product) -> None:
     product.write("f.toml", "factors.n_layer = [1, 3]\ncampaign.seeds = [7]\n")
-    plan = product.json("plan", "f.toml", *sets("evaluation.assume_eval_seconds=60"))
+    plan = product.json("plan f.toml --set evaluation.assume_eval_seconds=60")
     names = {one["name"] for one in plan["conditions"]}
     assert names == {"n_layer1", "n_layer3", "default_base", "synapses-off_base"}
 
@@ -118,11 +113,19 @@ def test_8x1_4x2_and_2x4_are_the_same_training(product: Product) -> None:
         for micro, steps in ((8, 1), (4, 2), (2, 4), (4, 1))
     )
     product.write("batch.toml", f"[campaign]\nseeds = [1]\ncontrols = false\n{conditions}")
-    product("run", "batch.toml", *sets(*TINY, "backend.executor=inline"))
+    product(f"run batch.toml {TINY} --set target_flops=6e8 --executor inline")
     product.verify()
-    scores = [one.score or 0.0 for one in Books.of(product.run_directory()).searched]
+    scores = [one.score or 0.0 for one in product.books().searched]
     assert scores[:3] == pytest.approx([scores[0]] * 3, rel=1e-3)
     assert scores[3] != pytest.approx(scores[0], rel=1e-2), "another batch, another training"
+
+
+def test_the_hours_of_a_training_are_its_tokens_by_their_throughput(product: Product) -> None:
+    words = "plan --tier min --assume-eval-seconds 60 --set target_flops=1e14"
+    for profile, length in {"fast": 1024, "balanced": 2048, "quality": 4096}.items():
+        one = product.json(f"{words} --set profile={profile}")["evaluation"]
+        assert one["tokens"] == one["steps"] * 32 * length
+        assert one["seconds"] == pytest.approx(one["tokens"] / one["tokens_per_second"])
 
 
 @pytest.mark.parametrize(("sizes", "share"), [((2, 8), 0.7), ((4,), 0.6)])
@@ -130,8 +133,10 @@ def test_the_largest_micro_batch_is_a_power_of_two_that_memory_is_safe_for(
     product: Product, sizes: tuple[int, ...], share: float
 ) -> None:
     """By the line through the measured peaks; of one size, through the origin."""
-    words = ("--executor", "inline", "--seeds", 1, "--sizes", ",".join(map(str, sizes)))
-    found = product.json("check", "memory", *sets(*TINY, "micro_batch_size=8"), *words)
+    words = f"--executor inline --seeds 1 --sizes {','.join(map(str, sizes))}"
+    found = product.json(
+        f"check memory {TINY} --set target_flops=6e8 --set micro_batch_size=8 {words}"
+    )
     peaks = [found["peak_bytes"][str(size)] for size in sizes]
     line = ((0, *sizes), (0, *peaks)) if len(sizes) == 1 else (sizes, peaks)
     each, base = linear_regression(*line)

@@ -6,13 +6,14 @@ Most kills are made by cutting the ledger of an undisturbed run; a sample kills 
 import os
 import shutil
 import signal
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.acceptance.books import LEDGER, Books, cut, records
-from tests.acceptance.product import Product, WarmStart, alive_below, wait_until
+from tests.acceptance.product import Product, alive_below, wait_until
 
 SEARCH = (
     "phase1 --tier target --objective sphere --set noise=0.01 --workers 2 --run-id run "
@@ -40,27 +41,22 @@ FILES = ("kept", "emptied", "gone")
 SLOW = pytest.mark.slow
 
 
-@dataclass(frozen=True)
-class Story:
+class Story(NamedTuple):
     """A run that nobody disturbed, in the folder of its user."""
 
-    words: list[str]
+    command: str
     folder: Path
     run: Path  # below that folder
     books: Books
 
 
-@pytest.fixture(scope="module")
-def stories(tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart) -> dict[str, Story]:
-    told = {}
-    for kind, command in COMMANDS.items():
-        user = Product(tmp_path_factory.mktemp(kind), warm_start)
-        user.write("campaign.toml", CAMPAIGN)
-        user(*command.split())
-        (run,) = (ledger.parent for ledger in user.folder.glob(f"**/{LEDGER}"))
-        place = user.folder, run.relative_to(user.folder)
-        told[kind] = Story(command.split(), *place, Books.of(run))
-    return told
+@cache
+def story(kind: str, folder: Path) -> Story:
+    user = Product(folder / kind)
+    user.write("campaign.toml", CAMPAIGN)
+    user(COMMANDS[kind])
+    (run,) = (ledger.parent for ledger in user.folder.glob(f"**/{LEDGER}"))
+    return Story(COMMANDS[kind], user.folder, run.relative_to(user.folder), Books.of(run))
 
 
 def check_resumed(product: Product, story: Story, keep: int, *, torn: bool, files: str) -> None:
@@ -74,7 +70,7 @@ def check_resumed(product: Product, story: Story, keep: int, *, torn: bool, file
     for path in (run / "eval").rglob("*.*") if files == "emptied" else ():
         path.unlink()
 
-    attempts = repeated(product, story.words, run, story).attempts
+    attempts = repeated(product, story.command, run, story).attempts
     if files == "kept":  # every result is adopted: nothing is evaluated or charged again
         assert sorted(attempts) == sorted(story.books.attempts), when
         return
@@ -87,9 +83,9 @@ def check_resumed(product: Product, story: Story, keep: int, *, torn: bool, file
     assert len(attempts) == len(story.books.attempts) + len(left_open), when
 
 
-def repeated(product: Product, words: list[str], run: Path, story: Story) -> Books:
+def repeated(product: Product, command: str, run: Path, story: Story) -> Books:
     """Repeat a run's command: it finds what the story did, and its accounts are right."""
-    document, books = product.json(*words), Books.of(run)
+    document, books = product.json(command), Books.of(run)
     assert books.essence == story.books.essence
     assert not books.open_attempts
     if "balances" in document:  # not of a calibration
@@ -114,17 +110,17 @@ def sample(books: Books) -> list[int]:
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=SLOW)])
 @pytest.mark.parametrize("kind", COMMANDS)
 def test_a_run_killed_after_a_record_ends_as_if_nobody_had_killed_it(
-    product: Product, stories: dict[str, Story], kind: str, every: bool
+    product: Product, shared: Product, kind: str, every: bool
 ) -> None:
     """Between two records, and with the next one half written."""
-    books = stories[kind].books
-    cuts = [(keep, n % 2 == 1, FILES[n % 3]) for n, keep in enumerate(sample(books))]
+    whole = story(kind, shared.folder)
+    cuts = [(keep, n % 2 == 1, FILES[n % 3]) for n, keep in enumerate(sample(whole.books))]
     if every:
-        number = range(1, len(books.lines) + 1)
+        number = range(1, len(whole.books.lines) + 1)
         cuts = [(keep, torn, left) for keep in number for torn in (False, True) for left in FILES]
     for keep, torn, left in [(0, True, "gone"), *cuts]:
-        is_torn = torn and keep < len(books.lines)
-        check_resumed(product, stories[kind], keep, torn=is_torn, files=left)
+        is_torn = torn and keep < len(whole.books.lines)
+        check_resumed(product, whole, keep, torn=is_torn, files=left)
 
 
 def parent(pid: int) -> int:
@@ -145,7 +141,6 @@ def family(run: Path) -> dict[str, int]:
     return dict(zip(names, pids, strict=True)) if pids[2] > 1 else {}
 
 
-RAY = pytest.mark.xdist_group("ray")
 RARELY = [("local", "driver", 50), ("local", "supervisor", 20), ("local", "trainer", 40)]
 RARELY += [("ray", "driver", 14), ("ray", "raylet", 60), ("ray", "supervisor", 25)]
 
@@ -155,16 +150,16 @@ RARELY += [("ray", "driver", 14), ("ray", "raylet", 60), ("ray", "supervisor", 2
     [
         ("local", "driver", 8),
         ("local", "fork server", 12),
-        *(pytest.param(*kill, marks=[SLOW, RAY]) for kill in RARELY),
+        *(pytest.param(*kill, marks=[SLOW, pytest.mark.xdist_group("ray")]) for kill in RARELY),
     ],
 )
 def test_a_killed_process_changes_nothing_that_the_run_finds(
-    product: Product, stories: dict[str, Story], executor: str, victim: str, at: int
+    product: Product, shared: Product, executor: str, victim: str, at: int
 ) -> None:
     """Without its driver a run waits for the command; without any other process it goes on."""
     run = product.folder / "artifacts/cmaes/phase1/run"
-    command = [*SEARCH.split(), executor, "--set", "seconds=0.1"]
-    process = product.start(*command)
+    command = f"{SEARCH} {executor} --set seconds=0.1"
+    process = product.start(command)
     found: dict[str, int] = {}
 
     def is_killed() -> bool:
@@ -179,18 +174,16 @@ def test_a_killed_process_changes_nothing_that_the_run_finds(
     ours = [found[name] for name in ("trainer", "supervisor", "fork server")]
     wait_until(lambda: not alive_below(run) and not any(map(parent, ours)), 5)
     assert process.returncode == (-signal.SIGKILL if victim == "driver" else 0)
-    books = repeated(product, command, run, stories["search"])
+    books = repeated(product, command, run, story("search", shared.folder))
     assert victim != "supervisor" or books.statuses["lost"] == 1
 
 
 def test_a_run_resumes_bit_for_bit_on_any_x86_64_processor(product: Product) -> None:
     """Which kernels the libraries of linear algebra choose makes no difference: a model too."""
-    command = GUIDED.split()
-    product(*command, OPENBLAS_CORETYPE="Nehalem")
-    run = product.run_directory()
-    whole = Books.of(run)
+    product(GUIDED, OPENBLAS_CORETYPE="Nehalem")
+    run, whole = product.run_directory(), product.books()
     assert whole.events("generation_told")[-1]["guided"]
     cut(run, len(whole.lines) // 2)
-    product(*command, OPENBLAS_CORETYPE="SkylakeX")
+    product(GUIDED, OPENBLAS_CORETYPE="SkylakeX")
     assert Books.of(run).essence == whole.essence
     product("verify", run, OPENBLAS_CORETYPE="Haswell")

@@ -5,7 +5,7 @@ from statistics import fmean, stdev
 import pytest
 from scipy import stats
 
-from tests.acceptance.books import SEARCH, Books
+from tests.acceptance.books import SEARCH
 from tests.acceptance.product import Product
 
 LAW = """
@@ -32,12 +32,12 @@ def test_a_check_finds_which_knobs_are_alive_by_paired_seeds(product: Product) -
     """Another one pays for nothing again, and a plan knows what it found."""
     product.write("knobs.py", LAW)
     product.write("knobs.toml", f'objective = "python:knobs:law"\n[training]\n{RANGES}')
-    words = ("knobs.toml", "--executor", "inline")
-    product("check", "knobs", *words, "--seeds", 6)
-    books = Books.of(product.run_directory())
-    check = product.json("check", "knobs", *words, "--seeds", 6)["check"]
+    words = "knobs.toml --executor inline"
+    product(f"check knobs {words} --seeds 6")
+    books = product.books()
+    check = product.json(f"check knobs {words} --seeds 6")["check"]
     product.verify()
-    assert Books.of(product.run_directory()).results == books.results
+    assert product.books().results == books.results
     found = {one["knob"]: one for one in check["knobs"]}
     assert {name: one["verdict"] for name, one in found.items()} == TRUTH
     assert (found["steep"]["better"], found["bent"]["better"]) == ("low", "neither")
@@ -61,7 +61,7 @@ def test_a_check_finds_which_knobs_are_alive_by_paired_seeds(product: Product) -
             assert shown == pytest.approx(numbers, rel=1e-6, abs=1e-6)
         assert end["same"] == (paired == [0.0] * 6)
 
-    plan = product.json("plan", *words)
+    plan = product.json(f"plan {words}")
     (answer,) = (one for one in plan["tiers"][0]["checklist"] if "alive" in one["question"])
     assert answer["verdict"] == "fail"
     assert "idle" in answer["why"]

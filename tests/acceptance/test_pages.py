@@ -1,11 +1,12 @@
-"""The report and the served pages, as a browser shows them, and what a server lets out."""
+"""What people are shown of a run: in a browser, on every surface alike, and nothing held back."""
 
+import html
 import json
 import os
 import re
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from urllib.parse import urljoin, urlsplit
@@ -14,13 +15,29 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.acceptance.books import records, renamed
-from tests.acceptance.product import Product, wait_until
+from tests.acceptance.books import cut, records, renamed
+from tests.acceptance.product import Done, Product, commands_in, wait_until
 
 SCRIPT = "<script>window.owned = 1</script>"
 HOSTILE = f"'\">{SCRIPT}<img onerror='a()'>\u202e\u2066\x1b[31m\x07\x9b|`"
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-SLOW = "phase1 --tier min --objective sphere --set seconds=0.1 --assume-eval-seconds 1 --workers 1"
+SMALL = "phase1 --tier min --objective sphere --executor inline --assume-eval-seconds 1"
+SLOPE = """
+import math, random
+
+def evaluate(knobs, seed, budget):
+    luck = random.Random(f"{seed} {knobs['lr']}").gauss(0, 0.001)
+    gain = 0.1 * math.log10(knobs["lr"] / 1e-3) + 0.02 * knobs["width"]
+    return 1 - gain + (knobs["mid"] - 0.2) ** 2 + luck / budget**0.5
+"""
+SETTINGS = """
+objective = "python:slope:evaluate"
+[training]
+budget = 4
+knobs.lr = { kind = "log10", min = 1e-4, max = 1e-1, baseline = 1e-3 }
+knobs.width = { kind = "int", min = 1, max = 4, baseline = 4 }
+knobs.mid = { min = -1.0, max = 1.0, baseline = 0.3 }
+"""
 
 
 @pytest.fixture(scope="module")
@@ -66,30 +83,41 @@ def ask(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
         return answer.status, answer.read().decode()
 
 
-def serve(user: Product) -> tuple[str, str, int]:
-    """Where a user's runs are listed, and the first one is shown, and by which process."""
-    process = user.start("serve", "--port", "0", "--json")
+def serve(user: Product, run: str = ".*?") -> tuple[str, str, int]:
+    """Where a user's runs are listed, and one is shown, and by which process."""
+    process = user.start("serve --port 0 --json")
     assert process.stdout is not None
     announced = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
     site: str = announced["url"]
-    first = re.findall(r'<a href="(/[^"]+)"', ask(site)[1])[0]
-    return site, urljoin(site, first), announced["pid"]
+    page = re.findall(rf'<a href="(/[^"]+)"><bdi>{run}</bdi>', ask(site)[1])[0]
+    return site, urljoin(site, page), announced["pid"]
+
+
+def plain(page: str) -> str:
+    """A page's text."""
+    return html.unescape(re.sub(r"<[^>]+>", "", page))
+
+
+def commands_on(page: str) -> list[str]:
+    found = re.findall(r'<pre class="command">(.*?)</pre>', page, re.DOTALL)
+    return commands_in("\n".join(map(plain, found)))
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("run", ["go_fades", "no_go_noise", "statuses", "campaign", "space_check"])
 def test_a_report_answers_four_questions_on_its_first_screen_and_asks_nobody(
-    looker: Product, browser: Browser, run: str
+    looker: Product, page_of: Callable[[str], str], browser: Browser, run: str
 ) -> None:
-    looker("report", run, "--html", "--out", "run.html")
-    with opened(browser, (looker.folder / "run.html").as_uri()) as page:
+    file = looker.write("run.html", page_of(run))
+    with opened(browser, file.as_uri()) as page:
         assert_answered(page)
         assert page.locator("script").count() == 0
+    file.unlink()
 
 
 @pytest.mark.browser
 def test_a_run_that_goes_on_is_followed_to_its_end(product: Product, browser: Browser) -> None:
-    running = product.start(*SLOW.split(), "--executor", "inline", "--run-id", "live")
+    running = product.start(f"{SMALL} --set seconds=0.1 --workers 1 --run-id live")
     wait_until(lambda: records(product.folder / "artifacts/cmaes/phase1/live") > 3)
     running.send_signal(signal.SIGSTOP)
     with opened(browser, serve(product)[1]) as page:
@@ -106,9 +134,9 @@ def test_text_of_others_is_shown_as_text(product: Product, browser: Browser) -> 
     renamed(product.stored("statuses"), names)
     knobs = json.dumps({HOSTILE: {"min": 0, "max": 1, "baseline": 0.5}})
     texts = [product("plan", "--objective=python:a:f", f"--set=knobs={knobs}", code=2)]
-    commands = ["status", "best", "explain", "verify", "report", "report --html --out run.html"]
-    texts += [product(*command.split(), "statuses", code=None) for command in commands]
-    texts.append(product("report", "statuses", "--md", "--out", "-"))
+    commands = ["status", "best", "verify", "report", "report --html --out run.html"]
+    texts += [product(command, "statuses", code=None) for command in commands]
+    texts.append(product("report statuses --md --out -"))
     assert [done for done in texts if done.code == 1 or STEERING.search(done.text)] == []
     outside = re.sub(r"```.*?```", "", texts[-1].out, flags=re.DOTALL)  # code is shown as it is
     assert "<script" not in outside.replace("\\<", "")
@@ -119,13 +147,89 @@ def test_text_of_others_is_shown_as_text(product: Product, browser: Browser) -> 
 
 
 def test_a_server_is_for_its_own_machine_and_changes_nothing(looker: Product) -> None:
+    """A verdict has one colour wherever it stands."""
     files = {p: p.read_bytes() for p in looker.folder.rglob("*") if p.is_file()}
-    site, run, pid = serve(looker)
+    name = "beaten_by_a_control"
+    site, run, pid = serve(looker, name)
     listening = psutil.Process(pid).net_connections(kind="inet")
     assert {connection.laddr.ip for connection in listening} == {"127.0.0.1"}
-    assert ask(run)[0] == 200
+    (code, page), runs = ask(run), ask(site)[1]
+    assert code == 200
     paths = ("../ledger.jsonl", "go/ledger.jsonl", "/evil.example")
     refused = [ask(run, Host="evil.example"), *(ask(site + path) for path in paths)]
     refused += [ask(run, method) for method in ("POST", "PUT", "DELETE")]
     assert all(status >= 400 for status, _ in refused)
     assert {p: p.read_bytes() for p in looker.folder.rglob("*") if p.is_file()} == files
+
+    (listed,) = re.findall(rf'<tr class="mood-(\w+)(?:(?!</tr>).)*<bdi>{name}<', runs, re.DOTALL)
+    moods = re.findall(r'class="(?:live |answer )mood-(\w+)', page)
+    assert [listed, *moods] == ["caution"] * 3
+
+
+@pytest.fixture(scope="module")
+def ended(shared: Product) -> tuple[Product, Done]:
+    """A user whose search has ended, its best `lr` at the upper end of the range."""
+    shared.write("slope.py", SLOPE)
+    shared.write("slope.toml", SETTINGS)
+    words = "phase1 slope.toml --tier target --run-id slope --executor inline --workers 2"
+    return shared, shared(f"{words} --set backend.threads=1")
+
+
+def test_a_winner_at_the_end_of_a_range_is_said_on_every_surface(
+    ended: tuple[Product, Done],
+) -> None:
+    """And every command on its page can be pasted."""
+    user, printed = ended
+    report, best = user.json("report slope"), user.json("best slope")
+    page = user("report slope --html --out -").out
+    surfaces = {
+        "end of the run": printed.out,
+        "report": user("report slope").out,
+        "markdown": user("report slope --md --out -").out,
+        "page": plain(page),
+        "served page": plain(ask(serve(user)[1])[1]),
+        "report --json": report["answer"]["but"],
+        "best": user("best slope").out,
+        "best --json": " ".join(best["cautions"]),
+    }
+    for name, text in surfaces.items():
+        said = " ".join(text.split())
+        assert "lr = 0.1 (upper end" in said, name
+        assert "width = 4 (upper end" in said, name  # where its baseline is too
+        assert "widen lr upwards" in said, name
+        assert "mid =" not in said, name
+    kept = json.loads((user.run_directory("slope") / "best.json").read_text())
+    for document in (kept, best):
+        ends = {one["knob"]: one["end"] for one in document["at_range_ends"]}
+        assert ends == {"lr": "upper", "width": "upper"}
+    assert {knob["name"]: knob["at_end"] for knob in report["knobs"]}["lr"] == "upper"
+
+    assert " FILE " not in plain(page)
+    for command in commands_on(page):
+        is_search = command.startswith(("phase1 ", "phase2 "))
+        if "--train" not in command:  # what it would do
+            user(f"plan {command.partition(' ')[2]}" if is_search else command)
+    user.verify()
+
+
+def test_verdict_cautions_next_step_and_file_are_the_last_lines(
+    ended: tuple[Product, Done],
+) -> None:
+    user, printed = ended
+    own = user.json("report slope")["answer"]
+    last = "\n".join(printed.out.splitlines()[-15:]).lower()
+    for part in (own["title"], own["sentence"], own["but"], own["next"], own["commands"][0]):
+        assert part.lower() in last
+    assert "next: " in last
+    assert str(user.run_directory("slope").relative_to(user.folder)) in last
+
+
+def test_the_page_of_an_interrupted_run_says_how_to_take_it_up(product: Product) -> None:
+    product(f"{SMALL} --run-id run")
+    cut(product.run_directory("run"), 20)
+    page = ask(serve(product)[1])[1]
+    assert re.search(r"<h1[^>]*>.*Interrupted", page, re.DOTALL)
+    assert "In progress" not in page
+    (command,) = [one for one in commands_on(page.partition("<nav")[0]) if "phase1" in one]
+    product(f"{command} --executor inline")
+    product.verify()

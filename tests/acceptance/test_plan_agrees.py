@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.books import Books
 from tests.acceptance.product import Product
 
 # They decide what must be free, not how fast the machine is.
@@ -29,15 +28,15 @@ CASES = {
 """What is run, the cap, and what it must hold; where that is time, `plan --fit` says it."""
 
 
-def page(product: Product, *words: str) -> Any:
+def page(product: Product, words: str) -> Any:
     """The one tier of a plan's page."""
-    (tier,) = product.json("plan", *words)["tiers"]
+    (tier,) = product.json(f"plan {words}")["tiers"]
     return tier
 
 
-def fit(product: Product, *words: str) -> Any:
+def fit(product: Product, words: str) -> Any:
     """What is asked for, as `plan --fit` judges it."""
-    return product.json("plan", "--fit", *words)["choices"][0]
+    return product.json(f"plan --fit {words}")["choices"][0]
 
 
 @pytest.mark.parametrize("suffices", [True, False])
@@ -46,16 +45,16 @@ def test_page_fit_and_run_agree(
     product: Product, shape: str, cap: str, needed: float | None, suffices: bool
 ) -> None:
     asked = f"{COMMON} {shape} {cap}"
-    hours = needed or fit(product, *asked.format(1).split())["needed_hours"]
-    words = asked.format(hours * (1.4 if suffices else 0.8)).split()
+    hours = needed or fit(product, asked.format(1))["needed_hours"]
+    words = asked.format(hours * (1.4 if suffices else 0.8))
     if needed is None:
-        assert fit(product, *words)["fits"] is suffices
+        assert fit(product, words)["fits"] is suffices
     about = "caps" if needed else "wall clock"
-    checklist = page(product, *words)["checklist"]
+    checklist = page(product, words)["checklist"]
     answers = {item["verdict"] for item in checklist if about in item["question"]}
     assert answers == {"pass" if suffices else "fail"}
-    done = product("phase1", *words, code=None)
-    books = Books.of(product.run_directory())
+    done = product(f"phase1 {words}", code=None)
+    books = product.books()
     assert (books.is_concluded and books.shape[1] == len(books.generations)) is suffices
     if not suffices:
         assert done.code in {0, 4}, done  # 0: what it found was shown to be better
@@ -65,23 +64,20 @@ def test_page_fit_and_run_agree(
 
 
 def test_one_run_has_one_forecast(product: Product) -> None:
-    words = f"{COMMON} {VERDICT} --window 9h".split()
-    forecast = page(product, *words)["forecast"]
-    assert forecast["hours_p50"] == pytest.approx(fit(product, *words)["hours"])
+    """What must be free holds the longer run that may follow."""
+    words = f"{COMMON} {VERDICT} --window 9h"
+    forecast = page(product, words)["forecast"]
+    assert forecast["hours_p50"] == pytest.approx(fit(product, words)["hours"])
 
-
-def test_what_must_be_free_holds_the_longer_run_that_may_follow(product: Product) -> None:
-    """Winner and baseline on two seeds each, for four times as long, two at a time."""
-    words = f"--objective sphere --assume-eval-seconds 60 {VERDICT} --window 9h".split()
-    with_it, without = (
-        fit(product, *words, "--set", f"verdict.rung={factor}")["needed_hours"] for factor in (4, 0)
-    )
+    # Winner and baseline on two seeds each, for four times as long, two at a time.
+    words = f"--objective sphere --assume-eval-seconds 60 {VERDICT} --window 9h --set verdict.rung="
+    with_it, without = (fit(product, f"{words}{factor}")["needed_hours"] for factor in (4, 0))
     assert with_it - without == pytest.approx(2 * 2 * 4 * 60 / 2 / 3600, rel=0.01)
 
 
 def test_fit_offers_each_way_to_spend_a_window_once(product: Product) -> None:
-    words = ("--objective", "sphere", "--workers", "2", "--assume-eval-seconds", "60")
-    found = product.json("plan", "--tier", "max", "--fit", "--window", "1h", *words)
+    words = "--objective sphere --workers 2 --assume-eval-seconds 60"
+    found = product.json(f"plan --tier max --fit --window 1h {words}")
     sizes = ("population", "generations", "seeds_per_candidate", "settings", "needed_hours")
     offered = [[choice[size] for size in sizes] for choice in found["choices"]]
     assert len(offered) > 2

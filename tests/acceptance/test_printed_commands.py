@@ -65,10 +65,10 @@ def test_a_python_without_the_product_says_so_in_one_line(product: Product) -> N
 
 
 def test_what_a_session_prints_can_be_pasted(product: Product) -> None:
-    printed = "".join(product(*shlex.split(line), code=None).text for line in SESSION)
+    printed = "".join(product(line, code=None).text for line in SESSION)
     printed += (product.folder / "my file.toml").read_text()
     found = {line for line in COMMAND.findall(printed) if not TO_FILL_IN.search(line)}
     assert len(found) > 10, found
     for line in sorted(found):
-        product(*shlex.split(line), *([] if READS.match(line) else ["--help"]))
+        product(line if READS.match(line) else f"{line} --help")
     product.verify("one")

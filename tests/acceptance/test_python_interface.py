@@ -25,7 +25,7 @@ def of_range(books: Books, point: list[float]) -> dict[str, float]:
 @pytest.mark.parametrize("name", ["go_fades", "statuses", "all_failed", "interrupted"])
 def test_the_tables_are_those_of_the_ledger(looker: Product, name: str) -> None:
     pytest.importorskip("pandas")
-    books, run = Books.of(looker.run_directory(name)), load(looker.run_directory(name))
+    books, run = looker.books(name), load(looker.run_directory(name))
     settled = {(*one.key, one.number): one for one in books.attempts if one.status is not None}
     frame, generations = run.evaluations_frame(), run.generations_frame().dropna(subset="best")
     assert len(frame) == len(settled) == len(run.evaluations)
@@ -44,7 +44,7 @@ def test_the_tables_are_those_of_the_ledger(looker: Product, name: str) -> None:
 
 
 def test_a_recommendation_is_what_won_and_none_after_a_no_go(looker: Product) -> None:
-    books, go = Books.of(looker.run_directory("go")), load(looker.run_directory("go"))
+    books, go = looker.books("go"), load(looker.run_directory("go"))
     no_go = load(looker.run_directory("no_go_noise"))
     assert go.recommendation == pytest.approx(of_range(books, books.essence["verdict"]["point"]))
     assert no_go.recommendation is None

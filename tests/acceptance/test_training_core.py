@@ -13,8 +13,10 @@ from orchestrator import load
 from tests.acceptance.books import records
 from tests.acceptance.product import PATIENCE, REPOSITORY, Product, wait_until
 
-MIN = ("phase1", "--tier", "min", "--assume-eval-seconds", "1", "--executor", "local")
-TINY = ("--set", "target_flops=3e9", "--set", "val_windows=8")
+TINY = (
+    "phase1 --tier min --assume-eval-seconds 1 --executor local --workers 1"
+    " --set target_flops=3e9 --set val_windows=8"
+)
 
 
 def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
@@ -22,7 +24,7 @@ def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
     paragraphs = (f"paragraph {n}: " + "it is never the same " * 9 for n in range(200))
     text = product.write("text.txt", "\n\n".join(paragraphs))
     run = product.folder / "artifacts/cmaes/phase1/min-nanochat-s1"
-    running = product.start(*MIN, *TINY, "--workers", "1", "--set", "data=text.txt")
+    running = product.start(f"{TINY} --set data=text.txt")
     wait_until(lambda: records(run) > 6)
     product.write("new.txt", text.read_text().upper()).rename(text)
     out, _ = running.communicate(timeout=PATIENCE)
@@ -34,19 +36,19 @@ def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
 
 
 def test_recomputation_trains_as_many_steps(product: Product) -> None:
-    words = ("train", "--dry-run", "--set", "target_flops=3e10", "--set")
-    said = [product(*words, f"gradient_checkpointing={on}").out for on in ("false", "true")]
+    words = "train --dry-run --set target_flops=3e10 --set gradient_checkpointing="
+    said = [product(f"{words}{on}").out for on in ("false", "true")]
     assert len({json.loads(one)["steps"] for one in said}) == 1
 
 
 def test_a_wrong_setting_is_refused_in_one_line(product: Product) -> None:
     for setting in ("micro_batch_size=true", "checkpoint_dir=", "target_flop=1e9", "seed=true"):
-        said = product("train", "--set", "num_batches=1", "--set", setting, code=2).text
+        said = product(f"train --set num_batches=1 --set {setting}", code=2).text
         assert setting.partition("=")[0] in said
         assert len(said.strip().splitlines()) == 1
     file = product.write("t.toml", "[training]\nmicro_batch_size = true\n")
     for command in ("explain", "train"):
-        assert "expected a number" in product(command, file, code=2).err
+        assert "expected a number" in product(f"{command} t.toml", code=2).err
     assert list(product.folder.iterdir()) == [file]
 
 
@@ -70,7 +72,7 @@ def test_no_held_out_document_of_a_folder_of_shards_is_trained_on(product: Produ
     for number, rows in enumerate((documents[:30], documents[20:])):
         table = pyarrow.table({"text": rows})
         parquet.write_table(table, product.folder / f"shards/{number}.parquet")
-    planned = product.json("plan", *MIN[1:3], "--set", "data=shards")
+    planned = product.json("plan --tier min --set data=shards")
     assert planned["tiers"][0]["plan"]["provenance"]["documents"] == 40
 
 
@@ -103,22 +105,21 @@ def test_the_fingerprint_is_that_of_what_computes_and_not_of_its_prose(product: 
 
 @pytest.mark.slow
 def test_the_default_training_scores_what_it_always_did(product: Product) -> None:
-    product("train", "--set", "seed=123", "--set", "target_flops=3e10")
+    product("train --set seed=123 --set target_flops=3e10")
     assert found(product.folder / "checkpoints/ckpts")["bpb"] == pytest.approx(3.1775, abs=5e-3)
 
 
 @pytest.mark.slow
 def test_a_training_that_is_killed_goes_on_bit_for_bit(product: Product) -> None:
-    words = ("train", "--set", "num_batches=60", "--set", "save_interval_steps=5", "--set")
-    product(*words, "checkpoint_dir=whole")
-    cut = (*words, "checkpoint_dir=cut")
-    product.kill_at(lambda: len(list(product.folder.glob("cut/step*.pt"))) > 1, *cut)
-    process = product.start(*cut)
+    words = "train --set num_batches=60 --set save_interval_steps=5 --set checkpoint_dir="
+    product(f"{words}whole")
+    product.kill_at(lambda: len(list(product.folder.glob("cut/step*.pt"))) > 1, f"{words}cut")
+    process = product.start(f"{words}cut")
     wait_until(lambda: len(list(product.folder.glob("cut/step*.pt"))) > 2)
     process.terminate()
     out, _ = process.communicate(timeout=PATIENCE)
     assert (process.returncode, "Stopped. Repeat the command" in out) == (143, True), out
-    product(*cut)
+    product(f"{words}cut")
     assert found(product.folder / "cut") == found(product.folder / "whole")
 
 

@@ -3,6 +3,7 @@
 Every number is computed here again, from the raw scores of the ledger.
 """
 
+import shutil
 from collections.abc import Mapping
 from math import ceil
 from statistics import fmean, stdev
@@ -13,8 +14,8 @@ import pytest
 from scipy import optimize, stats
 
 from tests.acceptance.books import FAILED, Books
-from tests.acceptance.product import Product, WarmStart, commands_in
-from tests.acceptance.searches import SMALL, books_of, phase1, scores
+from tests.acceptance.product import Product, commands_in
+from tests.acceptance.searches import SMALL, phase1, scores
 
 pytestmark = pytest.mark.xdist_group("verdicts")
 
@@ -24,19 +25,19 @@ LARGE = (
 )
 EARLY = "--set search.population=12 --set search.generations=4 --set verdict.rung=0"
 """Enough candidates in the first third of generations to call knobs dead."""
+SLIGHT = "--set search.generations=6 --set available=0.006 --set noise=0.0003"
 SEARCHES = [  # what is searched, how, and what must be said: the grade, or why it is a No-Go
-    ("hill", '--set search.generations=4 --set fixed={"uneven":true}', "go"),
-    ("sphere", LARGE, "go_persists"),
-    ("sphere", f"{LARGE} --set persists=-1", "does_not_persist"),
-    ("needle", "--set search.generations=2", "does_not_persist"),
-    ("flat", EARLY + ' --set fixed={"lucky":"gen_0003/cand_0003"}', "dead_space"),
-    ("peak", EARLY, "below_noise"),
-    ("doubtful", "--set search.generations=2", "below_noise"),
-    ("sphere", "--set search.generations=6 --set available=0.006 --set noise=0.0003", "too_small"),
-    ("hill", HILL + ' --set fixed={"explodes":true}', "pathological"),
-    ("hill", HILL + ' --set fixed={"crash":"gen_000[012]/cand_0000"}', "unstable"),
+    ("hill", "--set search.generations=4", {"uneven": True}, "go"),
+    ("sphere", LARGE, {}, "go_persists"),
+    ("sphere", f"{LARGE} --set persists=-1", {}, "does_not_persist"),
+    ("needle", "--set search.generations=2", {}, "does_not_persist"),
+    ("flat", EARLY, {"lucky": "gen_0003/cand_0003"}, "dead_space"),
+    ("peak", EARLY, {}, "below_noise"),
+    ("doubtful", "--set search.generations=2", {}, "below_noise"),
+    ("sphere", SLIGHT, {}, "too_small"),
+    ("hill", HILL, {"explodes": True}, "pathological"),
+    ("hill", HILL, {"crash": "gen_000[012]/cand_0000"}, "unstable"),
 ]
-LEVEL_0 = '--set fixed={"level":0}'
 Gain = dict[str, float]
 
 
@@ -74,15 +75,13 @@ class Search(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=SEARCHES, ids=[said for *_, said in SEARCHES])
-def search(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, warm_start: WarmStart
-) -> Search:
-    user = Product(tmp_path_factory.mktemp("user"), warm_start)
-    objective, words, said = request.param
-    phase1(user, "run", objective, *words.split(), code=0 if said.startswith("go") else 4)
-    (calibration,) = user.folder.glob("**/calibration/*/ledger.jsonl")
-    books = books_of(user, "run"), Books.of(calibration.parent)
-    return Search(said, *books, user.json("report"), user.json("best"))
+def search(request: pytest.FixtureRequest, shared: Product) -> Search:
+    shutil.rmtree(shared.folder / "artifacts", ignore_errors=True)
+    objective, words, fixed, said = request.param
+    phase1(shared, objective, words, 0 if said.startswith("go") else 4, **fixed)
+    (calibration,) = shared.folder.glob("**/calibration/*/ledger.jsonl")
+    books = shared.books("run"), Books.of(calibration.parent)
+    return Search(said, *books, shared.json("report"), shared.json("best"))
 
 
 def agrees(shown: dict[str, Any], own: Gain) -> None:
@@ -178,39 +177,39 @@ def test_what_luck_alone_would_seem_stands_beside_what_seemed(search: Search) ->
 
 
 @pytest.mark.parametrize(
-    ("objective", "words", "code", "said"),
+    ("objective", "words", "fixed", "said"),
     [
-        ("sphere", "--tier min", 0, None),  # it says that the plumbing works
-        ("flat", f"{LEVEL_0} --set verdict.confirm_seeds=0", 0, None),  # gains are shares of 0
-        ("hill", '--set fixed={"crash":"reference"}', 4, "unstable"),
+        ("sphere", "--tier min", {}, None),  # it says that the plumbing works
+        ("flat", "--set verdict.confirm_seeds=0", {"level": 0}, None),  # gains are shares of 0
+        ("hill", "", {"crash": "reference"}, "unstable"),
     ],
 )
 def test_tier_min_and_what_has_no_baseline_never_get_a_go(
-    product: Product, objective: str, words: str, code: int, said: str | None
+    product: Product, objective: str, words: str, fixed: dict[str, object], said: str | None
 ) -> None:
-    phase1(product, "run", objective, "--set", "search.generations=2", *words.split(), code=code)
-    verdict = books_of(product, "run").verdict
+    phase1(product, objective, f"--set search.generations=2 {words}", 4 if said else 0, **fixed)
+    verdict = product.books("run").verdict
     assert (verdict and verdict.reason) == said
     assert (product.json("best")["verdict"] or {}).get("no_go") == said
 
 
 def test_without_a_baseline_away_from_zero_no_verdict_is_promised(product: Product) -> None:
-    done = phase1(product, "run", "flat", *LEVEL_0.split(), code=2)
+    done = phase1(product, "flat", code=2, level=0)
     assert "--set verdict.confirm_seeds=0" in done.err
     assert not list(product.folder.glob("**/phase1/run"))
 
 
-PHASE_2 = ("--tier", "min", *SMALL, "--set", "search.generations=2", "--run-id", "second")
+PHASE_2 = f"--tier min {SMALL} --set search.generations=2 --run-id second"
 
 
 def test_a_phase_2_compares_with_what_its_phase_1_found(product: Product) -> None:
     """And the command that is printed after a Go starts it, without a file of settings."""
-    phase1(product, "run", "hill", "--set", "search.generations=4")
-    found = books_of(product, "run").verdict
-    (words,) = commands_in(product.json("report", "run")["answer"]["commands"][0])
-    product(*words, "--set", "verdict.rung=0", *PHASE_2)
+    phase1(product, "hill", "--set search.generations=4")
+    found = product.books("run").verdict
+    (command,) = commands_in(product.json("report run")["answer"]["commands"][0])
+    product(f"{command} --set verdict.rung=0 {PHASE_2}")
     product.verify("second")
-    books, findings = books_of(product, "second"), product.json("report", "second")["findings"]
+    books, findings = product.books("second"), product.json("report second")["findings"]
     point = books.comparisons["reference 0"]["incumbent"]["point"]
     assert found is not None
     assert found.point == tuple(point)
@@ -221,21 +220,11 @@ def test_a_phase_2_compares_with_what_its_phase_1_found(product: Product) -> Non
 
 
 def test_a_phase_2_follows_a_no_go_on_the_record_only(product: Product) -> None:
-    phase1(
-        product,
-        "run",
-        "peak",
-        *["--set", "search.generations=2", "--set", "verdict.rung=0"],
-        code=4,
-    )
-    words = (
-        "phase2",
-        *["--variant", "robust", "--from", "run", "--set", "verdict.confirm_seeds=0"],
-        *PHASE_2,
-    )
-    assert "--override go" in product(*words, code=2).err
-    product(*words, "--override", "go", code=2)  # without a reason
+    phase1(product, "peak", "--set search.generations=2 --set verdict.rung=0", code=4)
+    words = f"phase2 --variant robust --from run --set verdict.confirm_seeds=0 {PHASE_2}"
+    assert "--override go" in product(words, code=2).err
+    product(f"{words} --override go", code=2)  # without a reason
     assert not list(product.folder.glob("**/second"))
-    product(*words, "--override", "go", "--reason", "curious")
+    product(f"{words} --override go --reason curious")
     product.verify("second")
-    assert books_of(product, "second").overridden == [("go", 0, "curious")]
+    assert product.books("second").overridden == [("go", 0, "curious")]

@@ -1,50 +1,68 @@
-"""Start commands of the product quickly: by forking an interpreter that has already imported it.
-
-This process runs `--help` and imports what takes longest of what commands depend on, then forks for
-every request that it reads: a line of JSON with the arguments, the directory, the environment, the
-files for stdout and stderr, and the seconds that it may take. It answers with the exit code.
-"""
+"""Commands of the product in processes forked from one that has imported what commands need."""
 
 import atexit
 import gc
-import importlib
-import json
 import os
 import runpy
 import signal
 import sys
 import threading
-from contextlib import redirect_stdout, suppress
-from typing import Any
+from multiprocessing import get_context
+from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
+
+FORKS = get_context("forkserver")
+MODULES = Path(__file__).parents[2].glob("orchestrator/[cl]*/*.py")
+FORKS.set_forkserver_preload(
+    [__name__, "cma", "jinja2", "scipy.optimize", "scipy.stats", "starlette.applications"]
+    + [f"orchestrator.{file.parent.name}.{file.stem}" for file in MODULES]
+)
 
 
-def run_command(arguments: list[str]) -> None:
-    sys.argv = ["orchestrator", *arguments]
-    runpy.run_module("orchestrator", run_name="__main__", alter_sys=True)
+def run(
+    arguments: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    streams: list[Path],
+    most: float,
+) -> int:
+    """Run a command to its end, for so many seconds at most. Returns its exit code."""
+    nothing = ModuleType("__main__")  # otherwise the child imports what runs the tests
+    with patch.dict(os.environ, environment), patch.dict(sys.modules, __main__=nothing):
+        process = FORKS.Process(target=_become, args=(arguments, folder, environment, streams))
+        process.start()
+    process.join(most)
+    process.kill()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
 
 
-def become(request: list[Any]) -> None:
-    """Turn this forked process into the requested command. Does not return normally."""
-    arguments, directory, environment, streams, patience = request
+def _become(
+    arguments: list[str], folder: Path, environment: dict[str, str], streams: list[Path]
+) -> None:
+    """Turn this process into the command. Does not return."""
     os.setsid()
-    signal.setitimer(signal.ITIMER_REAL, patience)  # ends it
+    gc.freeze()  # garbage is not looked for among what all of them share
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.chdir(directory)
+    os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.path[0] = directory
-    for number, path in enumerate([os.devnull, *streams]):
+    sys.path.insert(0, str(folder))
+    for number, path in enumerate([Path(os.devnull), *streams]):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), number)
     os.closerange(3, 256)
+    sys.argv = ["orchestrator", *arguments]
     try:
-        run_command(arguments)
+        runpy.run_module("orchestrator", run_name="__main__", alter_sys=True)
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
-            leave(end.code or 0)
+            _leave(end.code or 0)
         raise
 
 
-def leave(code: int) -> None:
+def _leave(code: int) -> None:
     """End as an interpreter does, but for freeing every object: that takes half a second."""
     for thread in threading.enumerate():
         if not thread.daemon and thread is not threading.current_thread():
@@ -53,21 +71,3 @@ def leave(code: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)
-
-
-def serve() -> None:
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), suppress(SystemExit):
-        run_command(["--help"])
-    for name in ("cma", "jinja2", "numpy"):  # a second, where a command needs them
-        with suppress(ImportError):
-            importlib.import_module(name)
-    gc.freeze()  # no child looks for garbage among what all of them share
-    for line in sys.stdin:
-        if (pid := os.fork()) == 0:
-            become(json.loads(line))
-            return
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-
-
-if __name__ == "__main__":
-    serve()

@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 
 from tests.acceptance.books import HEAD, LEDGER, Books, cut, records, sealed
-from tests.acceptance.product import Product, WarmStart, wait_until
+from tests.acceptance.product import Product, wait_until
 
 RUNS = Path(__file__).with_name("runs")
 
@@ -80,123 +80,99 @@ executor = "inline"
 """
 LOWERED = {("reference", 0): 1.0, ("reference", 1): 0.96, ("winner", 0): 0.98, ("winner", 1): 0.92}
 LOWERED |= {("finalists", 0): 0.98, ("finalists", 1): 0.98}
-SMALL = ("--set", "dimension=4", "--executor", "inline", "--workers", "2")
-NOISY = (*SMALL, "--set", "noise=0.01")
+SMALL = "--set dimension=4 --executor inline --workers 2"
+NOISY = f"{SMALL} --set noise=0.01"
 
 
-def phase1(product: Product, name: str, *words: str, code: int = 0) -> Path:
-    product("phase1", "--run-id", name, *words, code=code)
+def phase1(product: Product, name: str, words: str, code: int = 0) -> Path:
+    product(f"phase1 --run-id {name} {words}", code=code)
     return product.run_directory(name)
 
 
-def own_function(product: Product, function: str, knobs: str) -> tuple[str, ...]:
+def own_function(product: Product, function: str, knobs: str) -> str:
     product.write("rude.py", RUDE)
     product.write("run.toml", CONFIG.format(function=function, knobs=knobs))
-    return ("run.toml", "--executor", "local", "--workers", "2")
+    return "run.toml --executor local --workers 2"
+
+
+def target(product: Product, name: str, objective: str, words: str, code: int = 0) -> Path:
+    return phase1(product, name, f"--tier target --objective {objective} {words}", code)
 
 
 def smoke(product: Product) -> Path:
-    return phase1(product, "smoke", "--tier", "min", "--objective", "sphere", *NOISY)
+    return phase1(product, "smoke", f"--tier min --objective sphere {NOISY}")
 
 
 def go(product: Product) -> Path:
-    words = ("--tier", "target", "--objective", "sphere", *NOISY, "--set", "verdict.rung_seeds=5")
-    return phase1(product, "go", *words, "--set", "persists=1.0")
+    words = f"{NOISY} --set verdict.rung_seeds=5 --set persists=1.0"
+    return target(product, "go", "sphere", words)
 
 
 def go_at_the_end(product: Product) -> Path:
     words = own_function(product, "at_the_end", TYPED)
-    return phase1(product, "go_at_the_end", "--tier", "target", *words)
+    return phase1(product, "go_at_the_end", f"--tier target {words}")
 
 
 def go_fades(product: Product) -> Path:
-    words = ("--tier", "target", "--objective", "sphere", *NOISY, "--set", "verdict.rung_seeds=5")
-    return phase1(product, "go_fades", *words, "--set", "persists=0.2")
+    words = f"{NOISY} --set verdict.rung_seeds=5 --set persists=0.2"
+    return target(product, "go_fades", "sphere", words)
 
 
 def no_go_noise(product: Product) -> Path:
-    words = (
-        "--tier",
-        "target",
-        "--objective",
-        "noise",
-        *NOISY,
-        "--set",
-        "search.seeds_per_candidate=3",
-    )
-    return phase1(product, "no_go_noise", *words, code=4)
+    words = f"{NOISY} --set search.seeds_per_candidate=3"
+    return target(product, "no_go_noise", "noise", words, code=4)
 
 
 def no_go_small(product: Product) -> Path:
-    words = ("--tier", "target", "--objective", "sphere", *SMALL, "--set", "noise=0.002")
-    return phase1(product, "no_go_small", *words, "--set", "available=0.006", code=4)
+    words = f"{SMALL} --set noise=0.002 --set available=0.006"
+    return target(product, "no_go_small", "sphere", words, code=4)
 
 
 def statuses(product: Product) -> Path:
     """Every way to end, retries, a rule that pauses, an override."""
     words = own_function(product, "evaluate", PLAIN)
     words = (
-        "--tier",
-        "target",
-        *words,
-        "--assume-eval-seconds",
-        "1",
-        "--set",
-        "evaluation.limit_seconds=3",
+        f"phase1 --run-id statuses --tier target {words} --assume-eval-seconds 1"
+        " --set evaluation.limit_seconds=3 --set search.population=20"
+        " --set search.generations=3 --set verdict.confirm_seeds=0"
     )
-    words = ("phase1", "--run-id", "statuses", *words, "--set", "search.population=20")
-    words = (*words, "--set", "search.generations=3", "--set", "verdict.confirm_seeds=0")
-    process = product.start(*words)
+    process = product.start(words)
     wait_until(lambda: any(product.folder.glob("**/statuses/eval/**/started.json")))
     for _ in range(2):  # the second signal kills what runs
         process.send_signal(signal.SIGTERM)
         time.sleep(0.15)
     process.wait()
     for session in range(6):
-        if product(*words, code=None).code != 3:
+        if product(words, code=None).code != 3:
             break
-        rule = Books.of(product.run_directory("statuses")).fired[-1].rule
-        override = ("--override", rule, "--reason", f"the rude part is known ({session})")
-        product(*words, *override, code=None)
+        rule = product.books("statuses").fired[-1].rule
+        reason = f"'the rude part is known ({session})'"
+        product(f"{words} --override {rule} --reason {reason}", code=None)
     return product.run_directory("statuses")
 
 
 def all_failed(product: Product) -> Path:
     words = own_function(product, "always_fails", PLAIN)
-    words = (
-        "--tier",
-        "min",
-        *words,
-        "--assume-eval-seconds",
-        "1",
-        "--set",
-        "evaluation.limit_seconds=3",
-    )
-    return phase1(product, "all_failed", *words, code=3)
+    words += " --assume-eval-seconds 1 --set evaluation.limit_seconds=3"
+    return phase1(product, "all_failed", f"--tier min {words}", code=3)
 
 
 def capped(product: Product) -> Path:
     """Stopped by a cap, which was raised, and stopped by it again."""
-    costs = (
-        "--set",
-        "seconds=0.02",
-        "--assume-eval-seconds",
-        "0.02",
-        "--set",
-        "evaluation.limit_seconds=5",
+    words = (
+        f"phase1 --run-id capped --tier target --objective sphere {NOISY} --set seconds=0.02"
+        " --assume-eval-seconds 0.02 --set evaluation.limit_seconds=5"
+        " --set verdict.confirm_seeds=0 --max-device-hours"
     )
-    words: tuple[str, ...]
-    words = ("phase1", "--run-id", "capped", "--tier", "target", "--objective", "sphere", *NOISY)
-    words = (*words, *costs, "--set", "verdict.confirm_seeds=0")
-    product(*words, "--max-device-hours", "0.0045", code=4)
-    product("amend", "capped", "--max-device-hours", "0.0048", "--reason", "the trend is good")
-    product(*words, "--max-device-hours", "0.0048", code=None)
+    product(f"{words} 0.0045", code=4)
+    product("amend capped --max-device-hours 0.0048 --reason 'the trend is good'")
+    product(f"{words} 0.0048", code=None)
     return product.run_directory("capped")
 
 
 def interrupted(product: Product) -> Path:
     """As a kill in the middle leaves it: two evaluations are open."""
-    run = phase1(product, "interrupted", "--tier", "target", "--objective", "sphere", *NOISY)
+    run = target(product, "interrupted", "sphere", NOISY)
     events = [line["event"] for line in Books.of(run).lines]
     generation = next(
         i for i, e in enumerate(events) if e["kind"] == "generation_told" and e["generation"] == 3
@@ -207,25 +183,25 @@ def interrupted(product: Product) -> Path:
 
 def phase2(product: Product) -> Path:
     go(product)
-    words = ("--tier", "min", "--from", "go", "--variant", "robust", "--run-id", "phase2")
-    product("phase2", *words, "--executor", "inline", "--workers", "2", code=None)
+    words = "--tier min --from go --variant robust --run-id phase2"
+    product(f"phase2 {words} --executor inline --workers 2", code=None)
     return product.run_directory("phase2")
 
 
 def proxy_check(product: Product) -> Path:
-    product("check", "proxy", "--objective", "sphere", *NOISY)
+    product(f"check proxy --objective sphere {NOISY}")
     (ledger,) = (p for p in product.folder.glob("**/ledger.jsonl") if "check" in p.parts[-3])
     return ledger.parent
 
 
 def space_check(product: Product) -> Path:
-    product("check", "knobs", "--objective", "idle", *NOISY, "--seeds", "4")
+    product(f"check knobs --objective idle {NOISY} --seeds 4")
     (ledger,) = product.folder.glob("**/check/*/ledger.jsonl")
     return ledger.parent
 
 
 def calibration(product: Product) -> Path:
-    product("calibrate", "--objective", "sphere", *NOISY)
+    product(f"calibrate --objective sphere {NOISY}")
     (ledger,) = product.folder.glob("**/calibration/*/ledger.jsonl")
     return ledger.parent
 
@@ -237,7 +213,7 @@ def campaign(product: Product) -> Path:
         "factorial.toml",
         CONFIG.format(function="at_the_end", knobs=TYPED) + FACTORS,
     )
-    product("run", "factorial.toml")
+    product("run factorial.toml")
     (ledger,) = product.folder.glob("**/campaign/*/ledger.jsonl")
     return ledger.parent
 
@@ -246,12 +222,11 @@ def beaten_by_a_control(product: Product) -> Path:
     """A small training with scores lowered on the way: its winner is a Go, its controls better."""
     sizes = "n_layer=1 n_head=1 n_kv_head=1 n_embd=16 sequence_len=128 micro_batch_size=3"
     sizes += " gradient_accumulation_steps=1 target_flops=6e8 val_windows=512"
-    words = ["--tier", "target", "--executor", "local", "--workers", "1"]
-    words += ["--set", "evaluation.limit_seconds=60"]
-    words += ["--set", "search.population=4", "--set", "search.generations=2"]
-    words += [word for size in sizes.split() for word in ("--set", f"training.{size}")]
-    words += ["--set", "verdict.rung=0", "--set", "verdict.confirm_seeds=5"]
-    run = phase1(product, "beaten_by_a_control", *words, code=4)
+    words = "--tier target --executor local --workers 1 --set evaluation.limit_seconds=60"
+    words += " --set search.population=4 --set search.generations=2"
+    words += "".join(f" --set training.{size}" for size in sizes.split())
+    words += " --set verdict.rung=0 --set verdict.confirm_seeds=5"
+    run = phase1(product, "beaten_by_a_control", words, code=4)
     end = ("fired", "decided", "concluded")
     lines = [one for one in Books.of(run).lines if one["event"]["kind"] not in end]
     for event in (line["event"] for line in lines):
@@ -259,7 +234,7 @@ def beaten_by_a_control(product: Product) -> Path:
             event["score"] *= LOWERED[event["comparison"], min(event["candidate"], 1)]
     (run / LEDGER).write_bytes(sealed(lines))  # it decides again
     (run / HEAD).unlink()
-    return phase1(product, "beaten_by_a_control", *words)
+    return phase1(product, "beaten_by_a_control", words)
 
 
 RECORDED: tuple[Callable[[Product], Path], ...] = (
@@ -270,15 +245,12 @@ RECORDED: tuple[Callable[[Product], Path], ...] = (
 
 
 def main() -> None:
-    warm = WarmStart()
     for make in RECORDED:
         if sys.argv[1:] and make.__name__ not in sys.argv[1:]:
             continue
         with tempfile.TemporaryDirectory() as place:
-            folder = Path(place) / "user"
-            folder.mkdir()
             began = time.monotonic()
-            run = make(Product(folder, warm))
+            run = make(Product(Path(place) / "user"))
             kept = RUNS / make.__name__
             shutil.rmtree(kept, ignore_errors=True)
             kept.mkdir(parents=True)
@@ -290,7 +262,6 @@ def main() -> None:
             took = time.monotonic() - began
             print(f"{make.__name__:14}{records(kept):5} records {took:5.1f} s", end=" ")
             print(run.parent.name, books.statuses, verdict, [f.rule for f in books.fired])
-    warm.close()
 
 
 if __name__ == "__main__":
