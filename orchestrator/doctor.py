@@ -4,7 +4,6 @@ Packages are imported by processes of their own: an import that crashes or hangs
 """
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from budgets.formatting import PROGRAM, counted, in_bytes, plain, shell_word, table
+from budgets.formatting import command, counted, in_bytes, plain, shell_word, table
 from budgets.ledger import LedgerCorruptError
 from budgets.plan import Devices, Tier
 from objectives.api import SetupError
@@ -33,7 +32,6 @@ PACKAGES = ("torch", "ray", "cma", "numpy")
 EXTRAS = {"torch": '"cmaes-orchestrator[nanochat]"'}
 """How a package is installed that an extra brings."""
 IMPORT_SECONDS = 120.0
-_INSTALL = re.compile(r"pip install ((?:--[\w-]+ )*(?:[\"'][^\"']+[\"']|[\w\[\]-]+))")
 
 State = Literal["ok", "absent", "missing", "unknown"]
 """`absent`: nothing needs it. `missing`: something does. `unknown`: it could not be found out."""
@@ -193,14 +191,7 @@ def _tracker(name: str) -> Finding:
 
 
 def _pip(arguments: str) -> str:
-    """The command that installs into the environment of this very interpreter.
-
-    In a checkout the project's extras are installed from there.
-    """
-    checkout = Path(__file__).parents[1]
-    if (checkout / "pyproject.toml").exists():
-        pattern = r"[\"']?cmaes-orchestrator(\[[\w,-]+\])[\"']?"
-        arguments = re.sub(pattern, lambda found: f'-e "{checkout}{found[1]}"', arguments)
+    """The command that installs into the environment of this very interpreter."""
     return f"{shlex.quote(sys.executable)} -m pip install {arguments}"
 
 
@@ -227,9 +218,8 @@ def _data(condition: str, config: Config) -> Iterator[Finding]:
     try:
         warnings, provenance = objective.preflight(), dict(objective.provenance)
     except (SetupError, ValueError, OSError) as error:
-        options = "".join(f" {shell_word(word)}" for word in config.layers.words())
-        mend = _mend(str(error), config.objective, options)
-        yield Finding(f"objective{of}", "missing", str(error), mend)
+        again = command("doctor", *config.layers.words())
+        yield Finding(f"objective{of}", "missing", str(error), f"mend that, then: {again}")
         return
     if not condition:
         identity = f"{len(objective.space.knobs)} knobs, sha256 {objective.fingerprint[:16]}"
@@ -238,15 +228,6 @@ def _data(condition: str, config: Config) -> Iterator[Finding]:
         yield Finding("data", "ok", seen or f"{config.objective} needs none")
     for warning in warnings:
         yield Finding(f"warning{of}", "ok", warning)
-
-
-def _mend(complaint: str, name: str, options: str) -> str:
-    """The command in an objective's own words, or how to name something else."""
-    if install := _INSTALL.search(complaint):
-        return _pip(install[1])
-    if name == "nanochat":
-        return f"{PROGRAM} doctor --set data=PATH, with a PATH that is there"
-    return f"mend that, then {PROGRAM} doctor{options}"
 
 
 def _disk(config: Config, slots: Slots | None) -> Iterator[Finding]:

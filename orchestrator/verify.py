@@ -22,9 +22,8 @@ from budgets.formatting import PROGRAM
 from budgets.ledger import LEDGER, LedgerCorruptError, Record, check_mark, read, read_mark
 from budgets.liveness import moved
 from budgets.schedule import next_action
-from budgets.state import Batch, ImpossibleEventError, RunState, apply, begin
+from budgets.state import ImpossibleEventError, RunState, apply, begin
 from budgets.verdict import decide, title
-from objectives import registry
 from orchestrator.execution.api import Outcome
 from orchestrator.execution.files import SUMMARY
 from orchestrator.execution.files import read as read_file
@@ -32,7 +31,7 @@ from orchestrator.matrix.campaign import points_of
 from orchestrator.plan.comparisons import due
 from orchestrator.plan.phase2 import carried
 from orchestrator.plan.seeds import evaluation_seeds
-from orchestrator.records.objective import space_of, spec_of
+from orchestrator.records.objective import space_of
 from orchestrator.records.runs import ReplayError, as_of, attempt_place, is_there
 from orchestrator.run.attempts import attempt_id, judged, settled, settles
 from orchestrator.search import Search
@@ -229,73 +228,47 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
 
 
 def _points(state: RunState) -> Iterator[str]:
-    """Of what searches nothing: the points are those that the plan gives."""
+    """Of a matrix: its points are those that the plan gives."""
     plan = state.plan
-    if plan.proxy is not None:
-        yield "proxy: the candidates and seeds are those of the full evaluations"
-    elif plan.phase == "check":
-        for generation in state.generations:
-            _one_knob_each(state, generation)
-        yield f"check: {plan.resolved.population - 1} points move one knob each"
-    elif plan.campaign is not None:
-        for one in plan.campaign.conditions:
-            try:
-                space = registry.load(registry.varied(spec_of(plan), one.settings)).space
-                knobs = space.decode(space.baseline if one.point is None else one.point)
-            except ValueError as error:
-                raise DivergedError(f"condition {one.name}: {error}") from error
-            if one.knobs != knobs:
-                raise DivergedError(
-                    f"condition {one.name} is evaluated with other knobs than its settings give"
-                )
+    if plan.campaign is not None:
         points = points_of(plan.campaign, space_of(plan).baseline)
         if any(batch.points != points for batch in state.generations):
             raise DivergedError("a condition stands at another point than the plan's")
-        count = len(plan.campaign.conditions)
-        yield f"conditions: {count} have the knobs that their settings give"
-
-
-def _one_knob_each(state: RunState, generation: Batch) -> None:
-    """The first point is the baseline; each other moves one knob from there."""
-    if generation.points[0] != space_of(state.plan).baseline:
-        raise DivergedError("candidate 0 is not the baseline")
-    for candidate in range(1, len(generation.points)):
-        try:
-            if moved(generation, candidate) is None:
-                raise DivergedError(f"candidate {candidate} is candidate 0 once more")
-        except ValueError as error:
-            raise DivergedError(str(error)) from error
-
-
-def _runs_beside(directory: Path) -> Path:
-    """The runs directory that the run is in."""
-    return directory.absolute().parent.parent
+        yield f"conditions: {len(points)} stand where the plan says"
+    elif plan.phase == "check" and plan.proxy is None:
+        for batch in state.generations:
+            if batch.points[0] != space_of(plan).baseline:
+                raise DivergedError("candidate 0 is not the baseline")
+            for candidate in range(1, len(batch.points)):
+                try:
+                    is_same = moved(batch, candidate) is None
+                except ValueError as error:
+                    raise DivergedError(str(error)) from error
+                if is_same:
+                    raise DivergedError(f"candidate {candidate} is candidate 0 once more")
+        yield f"check: {plan.resolved.population - 1} points move one knob each"
 
 
 def _elsewhere(directory: Path, state: RunState) -> Iterator[str]:
     """What other runs' ledgers say of the calibration and of the run that is followed."""
-    root, plan = _runs_beside(directory), state.plan
+    root, plan = directory.absolute().parent.parent, state.plan
     calibration, source = plan.calibration, plan.source
-    if calibration is None or not calibration.ledger:
-        yield "calibration: none was measured for this run"
-    elif (found := as_of(root, calibration.ledger, "calibration")) is None:
-        yield "calibration: its own ledger is not beside this run"
-    elif measure(found[1]).samples != calibration.samples:
-        raise DivergedError(f"the plan's calibration is not the one in {found[0]}")
-    else:
-        samples = len(calibration.samples)
-        yield f"calibration: {samples} samples agree with {found[0].parent.name}"
-    if source is None:
-        return
-    if (found := as_of(root, source.head, "phase1", source.run_id)) is None:
-        yield f"source: the ledger of {source.run_id} is not beside this run, or another one"
-        return
-    path, then = found
-    point, _ = carried(source.run_id, then, space_of(plan))
-    grade = "" if then.decided is None else then.decided.grade
-    if (point, grade) != (source.point, source.grade):
-        raise DivergedError(f"the plan's source is not what {path} says")
-    yield f"source: {source.run_id} recommends the point that the search begins at"
+    if calibration is not None and calibration.ledger:
+        found = as_of(root, calibration.ledger, "calibration")
+        if found is not None and measure(found[1]).samples != calibration.samples:
+            raise DivergedError(f"the plan's calibration is not the one in {found[0]}")
+        own = "its own ledger is not beside this run" if found is None else "as its ledger says"
+        yield f"calibration: {own}"
+    if source is not None:
+        found = as_of(root, source.head, "phase1", source.run_id)
+        if found is not None:
+            path, then = found
+            point, _ = carried(source.run_id, then, space_of(plan))
+            grade = "" if then.decided is None else then.decided.grade
+            if (point, grade) != (source.point, source.grade):
+                raise DivergedError(f"the plan's source is not what {path} says")
+        own = "its ledger is not beside this run" if found is None else "its point and grade agree"
+        yield f"source {source.run_id}: {own}"
 
 
 def _reports(directory: Path, records: Sequence[Record]) -> str:

@@ -18,7 +18,7 @@ from orchestrator.config import read_document
 from orchestrator.run.session import system_clock
 from tests.conftest import REPOSITORY
 from tests.imported import MAIN, imported_by
-from tests.ledgers import cut, sealed
+from tests.ledgers import sealed
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -31,11 +31,6 @@ RUN = "artifacts/cmaes/phase1/min-sphere-s1"
 
 def phase1(command: "Command", *more: str) -> "Answer":
     return command("phase1", "--tier", "min", *SPHERE, *more)
-
-
-def everything(place: Path) -> dict[Path, bytes]:
-    files = (path for path in place.rglob("*") if path.name != "ledger.lock")
-    return {path: path.read_bytes() if path.is_file() else b"" for path in files}
 
 
 def test_every_command_answers_in_json_and_a_run_has_its_files(
@@ -79,87 +74,6 @@ def test_what_is_finished_runs_nothing_again_also_while_somebody_holds_it(
     assert "Nothing was measured now" in command("calibrate", *SPHERE).out
 
 
-def test_plan_touches_nothing(command: "Command", tmp_path: Path) -> None:
-    answer = command("plan", "--objective", "sphere", "--workers", "1")
-    assert answer.code == 0
-    assert "orchestrator calibrate" in answer.out
-    assert not list(tmp_path.iterdir())
-
-
-FIT = "plan --objective sphere --executor inline --workers 1 --assume-eval-seconds 5 --fit"
-
-BAD = [
-    ("--tier huge", "huge"),
-    ("--seed 0", "seed: Input should be greater than or equal to 1, got 0"),
-    ("--seed true", "--seed"),
-    ("--run-id ../x", "'../x'"),
-    ("--run-id -x", "-x"),
-    ("--set search.population=7", "search.population must be even, at least 4 and at most 16"),
-    ("--max-cost 5", "price_per_device_hour"),
-    ("--max-hours nan", "hours"),
-    ("--max-evals 3", "--max-evals 3 does not pay for one generation"),
-    ("--workers 1000", "1000 CPUs asked for"),
-    ("--set noyse=1", "noise"),
-    ("--override crash_rate", "--override needs --reason"),
-    ("--reason why", "--reason goes on record with --override"),
-    ("--override crash --reason x", "--override crash: expected one of"),
-    ("--colour red", "--colour"),
-    ("--address localhost:6379", "--executor inline has none"),
-    ("--window 0h", "--window: expected more than no time, got '0h'"),
-    ("--window 99999999d", "--window: expected at most 100000h, got '99999999d'"),
-    ("--set backend.max_concurrent=2 --set backend.slots_dir=file", "slots_dir: cannot use"),
-    ("--preset quick", "--preset: 'sphere' has no presets, got 'quick'"),
-    ("plan --address head", "--address: expected HOST:PORT such as"),
-    (f"{FIT} --window 2020-01-01T00:00", "--window: expected a moment more than 1800 s"),
-    ("init --template smoke --out nowhere/x.toml", "--out: nowhere is no directory: make it"),
-    ("init --template smoke --out=a\x1b[31m", "--out"),
-    ("init --template smoke --out file", "file: there is something already; name another"),
-    ("init --template phase3", "'phase3'"),
-    ("check proxy --objective sphere --fraction 0", "--fraction: expected a number between"),
-    ("check knobs --objective idle --knobs x0,y", "--knobs: idle has no 'y', expected some of"),
-    ("check knobs --objective idle --set budget.max_evals=9", "does not pay for"),
-    ("phase1 --tier min --set target_flops=1e9 --workers 1", "set target_flops to at least"),
-]
-
-
-@pytest.mark.parametrize(("line", "said"), BAD, ids=[line for line, _ in BAD])
-def test_bad_input_is_one_clear_error_and_touches_nothing(
-    line: str, said: str, command: "Command", tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("in the way")
-    words = line.split()
-    search = ("phase1", "--tier", "min", *SPHERE, "--assume-eval-seconds", "1")
-    answer = command(*(search if line.startswith("--") else ()), *words)
-    assert answer.code == 2
-    assert said in answer.err
-    assert answer.err.startswith("error: ")
-    assert answer.err.count("\n") == 1
-    assert answer.err.removesuffix("\n").isprintable()
-    assert list(everything(tmp_path)) == [tmp_path / "file"]
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("export table min-sphere-s1 --out=", "--out: . is a directory: name a file in it"),
-        ("report min-sphere-s1 --plot wrong", "or all, got 'wrong'\n"),
-        ("amend min-sphere-s1 --max-evals 2 --reason x", "and these caps pay for 1 alone"),
-        ("amend min-sphere-s1 --max-hours 3 --reason 'a\nb'", "expected one printable line"),
-        ("phase1 --tier min --set evaluation.seed=124", "evaluation_seed: 6 -> 124"),
-        ("status nowhere", "no run 'nowhere'"),
-        ("explain nothing", "nothing cannot be read"),
-    ],
-)
-def test_a_mistake_about_a_run_leaves_it_as_it_was(
-    line: str, said: str, run: Path, command: "Command", tmp_path: Path
-) -> None:
-    before = everything(tmp_path)
-    answer = command(*shlex.split(line), *(SPHERE if line.startswith("phase1") else ()))
-    assert answer.code == 2
-    assert said in answer.err
-    assert everything(tmp_path) == before
-
-
 def test_a_phase_needs_a_tier(command: "Command", tmp_path: Path) -> None:
     answer = command("phase1", *SPHERE)
     assert answer.code == 2
@@ -197,14 +111,6 @@ def test_a_directory_that_cannot_be_used_is_a_storage_error(
     assert (answer.code, "Permission denied" in answer.err) == (8, True)
 
 
-def test_a_second_orchestrator_is_told_who_is_first(command: "Command", tmp_path: Path) -> None:
-    fragile = ("--set", "failure_rate=1", "--assume-eval-seconds", "1")
-    assert phase1(command, *fragile).code == 3
-    with Ledger(tmp_path / RUN, system_clock()):
-        answer = phase1(command, *fragile)
-    assert (answer.code, "pid" in answer.err) == (5, True)
-
-
 def test_a_newer_schema_is_refused_with_the_way_out(command: "Command", tmp_path: Path) -> None:
     (tmp_path / RUN).mkdir(parents=True)
     event = {"kind": "planned", "schema_version": 99}
@@ -213,23 +119,6 @@ def test_a_newer_schema_is_refused_with_the_way_out(command: "Command", tmp_path
     answer = phase1(command)
     assert answer.code == 2
     assert "pip install --upgrade" in answer.err
-
-
-def test_a_damaged_ledger_is_refused_with_its_place(run: Path, command: "Command") -> None:
-    data = bytearray((run / LEDGER).read_bytes())
-    data[len(data) // 2] ^= 1
-    (run / LEDGER).write_bytes(data)
-    lines = (("status", run.name), ("verify", run.name), ("best", run.name))
-    assert [command(*line).code for line in lines] == [6, 6, 6]
-    assert (run / LEDGER).read_bytes() == data
-
-
-def test_a_paused_run_exits_with_3_and_goes_on_when_overridden(command: "Command") -> None:
-    fragile = ("--set", "failure_rate=0.22", "--assume-eval-seconds", "1")
-    paused = phase1(command, *fragile)
-    assert (paused.code, "crash_rate" in paused.out) == (3, True)
-    overridden = phase1(command, *fragile, "--override", "crash_rate", "--reason", "known")
-    assert "Rule crash_rate is overridden: known" in overridden.out
 
 
 @pytest.mark.parametrize(
@@ -249,25 +138,6 @@ def test_a_check_that_is_held_up_says_by_what(
 
 
 # What is said of runs
-
-
-def test_status_finds_runs_by_id_by_path_and_the_latest(command: "Command") -> None:
-    phase1(command)
-    phase1(command, "--run-id", "second")
-    assert "second" in command("status").out
-    assert command("status", "min-sphere-s1").out == command("status", RUN).out
-
-
-@pytest.mark.parametrize(("gone", "ends"), [(True, False), (False, True)])
-def test_status_says_when_a_run_will_be_over_only_while_somebody_carries_it_out(
-    gone: bool, ends: bool, run: Path, command: "Command", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cut(run, 12)
-    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: gone)
-    said = command("status", run.name).out
-    assert (": running (pid" in said) is ends
-    assert ("ends at" in said) is ends
-    assert ("Repeat the command" in said) is gone
 
 
 def test_a_check_is_a_run_and_warns_the_search_after_it(command: "Command", tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from budgets.events import (
     ComparisonAsked,
-    Decided,
     GenerationTold,
     Reserved,
     Settled,
@@ -55,14 +54,6 @@ def last_reserved(run: Path, panel: ComparisonName) -> int:
     )
 
 
-def test_a_search_of_two_generations_is_compared_in_four_panels(finished: Path) -> None:
-    state = state_of(finished)
-    assert state.records == RECORDS
-    assert state.decided is not None
-    assert state.decided.grade == "go"  # one seed on the rung shows nothing
-    assert tuple(state.comparisons) == PANELS
-
-
 def test_the_reference_fills_slots_that_a_generation_leaves_idle(finished: Path) -> None:
     told = next(n for n, e in enumerate(events_of(finished)) if isinstance(e, GenerationTold))
     before = [e for e in events_of(finished)[:told] if isinstance(e, Reserved)]
@@ -101,24 +92,6 @@ def test_an_attempt_of_a_panel_that_a_lost_record_reserved_is_adopted_beside_one
     reference = state.comparison("reference")
     assert reference is not None
     assert all(result.recovered for result in reference.results())
-
-
-def test_a_process_that_died_between_a_stop_rule_and_its_decision_says_neither_twice(
-    place: Path, search: Search, found: Found
-) -> None:
-    nothing = {"objective": "noise", "settings": {"dimension": 2, "noise": 0.0}}  # all is alike
-    result = search(place, **nothing)
-    decided = result.state.decided
-    assert decided is not None
-    assert decided.grade == "no_go"
-    assert [fired.rule for fired in result.state.fired] == ["flat"]
-    whole = found(result.directory)
-    number = next(n for n, e in enumerate(events_of(result.directory)) if isinstance(e, Decided))
-    cut(result.directory, number)
-
-    search(place, **nothing)
-
-    assert found(result.directory) == whole
 
 
 class Dawdling(InlineExecutor):

@@ -150,17 +150,6 @@ def test_an_answer_that_is_no_score_is_told_as_the_worst_and_never_as_it_came(
     assert verify(result.directory).divergence is None
 
 
-@pytest.mark.parametrize("largest", [1e100, -1e100])
-def test_a_score_at_the_end_of_what_can_be_compared_stays_one(
-    search_with: SearchWith, largest: float
-) -> None:
-    result = search_with(score(largest))
-
-    assert result.ruling.decision == "done"
-    assert result.state.generations[0].score(3) == largest
-    assert verify(result.directory).divergence is None
-
-
 def test_ties_are_told_in_the_order_of_candidates_whichever_ended_first() -> None:
     terms = SearchTerms(seed=7, sigma0=0.2, start=(0.4,) * 10)
 
@@ -270,23 +259,6 @@ def test_what_an_objective_does_to_this_process_changes_no_search_and_is_undone(
     assert verify(result.directory).divergence is None
 
 
-def test_a_fork_that_comes_back_is_no_second_orchestrator(
-    undisturbed: list[dict[str, Any]], search_with: SearchWith
-) -> None:
-    copies = []
-
-    def fork(number: int, measured: Measurement) -> Measurement:
-        copies.append(os.fork())
-        return measured
-
-    result = search_with(fork)
-
-    assert len(copies) == 2
-    assert [os.waitpid(pid, 0)[1] for pid in copies] == [0, 0]
-    assert generations(result) == undisturbed
-    assert verify(result.directory).divergence is None
-
-
 @pytest.mark.parametrize("entry", ["main", "fork_and_linger"])
 def test_what_an_evaluation_does_to_its_own_process_changes_no_search(
     entry: str,
@@ -299,17 +271,6 @@ def test_what_an_evaluation_does_to_its_own_process_changes_no_search(
 
     assert generations(result) == undisturbed
     assert verify(result.directory).divergence is None
-
-
-def test_an_evaluation_that_leaves_its_process_without_a_word_is_an_error(
-    run_search: RunSearch, rude: Rude, tmp_path: Path
-) -> None:
-    result = run_search(tmp_path, engine=rude("leave"), assumed_seconds=1.0)
-
-    failed = result.state.generations[0].failed
-    assert {(r.status, r.cause) for r in failed} == {
-        (Status.ERROR, "exited with 0, but no measurement.json was written")
-    }
 
 
 # Working directories

@@ -117,17 +117,6 @@ def test_an_edit_of_the_sources_is_another_plan(
         assert command(*look).code == 0
 
 
-def test_doctor_speaks_of_no_text(door: str, write: Write, command: "Command") -> None:
-    write(door, KNOBS, REST)
-
-    answer = command("doctor", "--quick", "my.toml", "--json")
-
-    (found,) = (s["findings"] for s in orjson.loads(answer.out)["sections"] if s["title"] == "Data")
-    seen = {one["item"]: one for one in found}
-    assert {one["state"] for one in found} == {"ok"}
-    assert "program_python 3." in seen["data"]["seen"]
-
-
 def test_what_is_exported_is_the_same_run_held_fast(
     door: str, write: Write, command: "Command", tmp_path: Path
 ) -> None:
@@ -195,34 +184,6 @@ def test_the_same_knobs_follow_the_same_code_alone(followed: Followed, function:
 
     assert answer.code == 2
     assert ": code" in answer.err
-
-
-def test_what_the_followed_run_tuned_need_not_be_said_again(
-    followed: Followed, command: "Command", function: Path
-) -> None:
-    del followed  # its phase 1 is there
-    how = ("--executor", "inline", "--workers", "1", "--assume-eval-seconds", "1")
-    follow = (
-        "plan",
-        "--tier",
-        "min",
-        "--from",
-        "min-train-evaluate-s1",
-        *how,
-        "--variant",
-    )
-
-    same, fixed, robust = (
-        command(*follow, *more, "--json")
-        for more in (("robust",), ("robust", "--set", "budget=7"), ("expanded",))
-    )
-    function.write_text(f"{FUNCTION}# edited")
-    edited = command(*follow, "robust")
-
-    assert same.code == 0, same.err
-    assert ": budget: " in fixed.err
-    assert "the same knobs" in robust.err
-    assert ": code" in edited.err
 
 
 CAMPAIGN = """

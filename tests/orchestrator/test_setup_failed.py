@@ -11,7 +11,6 @@ import pytest
 
 from budgets.events import Fired, Reserved, Settled, Status
 from orchestrator.execution.engine import Engine
-from orchestrator.plan.times import CALIBRATION_SEEDS
 from orchestrator.records.runs import Result
 from orchestrator.verify import verify
 from tests.ledgers import events_of
@@ -60,40 +59,6 @@ def test_a_search_held_up_goes_on_as_if_it_had_never_been(
     assert found(resumed.directory) == found(undisturbed.directory)
     assert resumed.state.accounts.evaluations == 16
     assert verify(resumed.directory).divergence is None
-
-
-@pytest.mark.parametrize("place", ["finalists_0000/cand_0002", "rung_0000/cand_0001"])
-def test_a_panel_is_held_up_too(
-    place: str,
-    tmp_path: Path,
-    search_confirmed: Run,
-    confirmed_run: Path,
-    lack: Lack,
-    found: Found,
-) -> None:
-    lack(place)
-
-    end = assert_held_up(search_confirmed(tmp_path))
-    assert end.comparison == place.partition("_")[0]
-    resumed = search_confirmed(tmp_path)
-
-    assert found(resumed.directory) == found(confirmed_run)
-    assert verify(resumed.directory).divergence is None
-
-
-def test_a_calibration_is_held_up_before_its_search_is_planned(
-    tmp_path: Path, run_search: Run, lack: Lack
-) -> None:
-    lack("gen_0000/cand_0000")
-
-    held_up = run_search(tmp_path)
-    assert_held_up(held_up)
-    assert held_up.state.plan.phase == "calibration"
-    resumed = run_search(tmp_path)
-
-    assert (resumed.state.plan.phase, resumed.ruling.decision) == ("phase1", "done")
-    assert resumed.state.plan.calibration is not None
-    assert len(resumed.state.plan.calibration.samples) == CALIBRATION_SEEDS
 
 
 def test_evaluations_in_processes_of_their_own_hold_a_run_up_once(

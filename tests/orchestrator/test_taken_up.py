@@ -32,22 +32,6 @@ def first_place(run: Path) -> Path:
     return run / "eval" / attempt_place(reserved)
 
 
-def test_no_result_is_taken_for_that_of_another_point(run: Path) -> None:
-    """A rerun whose ranks differ asks for others in the places where results lie."""
-    state = load_state(run)
-    generation = state.generations[1]
-    reserved = generation.attempts[0, generation.seeds[0][0]][0].reserved
-    directory = run / "eval" / attempt_place(reserved)
-    assert read_summary(directory, attempt_id(state, reserved)) is not None
-
-    generation.configurations = tuple(
-        one.model_copy(update={"point": tuple(1.0 - u for u in one.point)})
-        for one in generation.configurations
-    )
-
-    assert read_summary(directory, attempt_id(state, reserved)) is None
-
-
 def test_attempts_that_a_lost_record_reserved_are_charged_or_adopted_and_never_deleted(
     run: Path, run_search: RunSearch, found: Found, cut: Cut
 ) -> None:
@@ -117,32 +101,6 @@ def test_a_result_without_its_config_is_adopted_all_the_same(
     assert (adopted.attempt, adopted.recovered) == (1, True)
 
 
-def test_a_link_to_nowhere_in_an_attempts_place_is_moved_beside(
-    run: Path, run_search: RunSearch, found: Found, cut: Cut
-) -> None:
-    whole, place = found(run), first_place(run)
-    shutil.rmtree(place)
-    place.symlink_to("nowhere")
-    cut(run, 3)
-    run_search(run.parent.parent, **NOISY)
-    assert found(run) == whole
-    assert place.with_name(f"{place.name}.other").is_symlink()
-
-
-def test_what_was_reserved_and_never_started_costs_nothing(
-    run: Path, run_search: RunSearch, found: Found, cut: Cut
-) -> None:
-    whole, place = found(run), first_place(run)
-    shutil.rmtree(run / "eval")
-    cut(run, 4)
-    place.mkdir(parents=True)
-    run_search(run.parent.parent, **NOISY)
-    assert found(run) == whole
-    unstarted = every(Settled, run)[0]
-    assert (unstarted.status, unstarted.charged_ms) == (Status.LOST, 0)
-    assert unstarted.cause == "it was never started"
-
-
 @pytest.mark.parametrize("part", ["gen_0000", "gen_0000/cand_0000"])
 def test_no_attempt_is_made_through_a_link(
     run: Path, run_search: RunSearch, cut: Cut, tmp_path: Path, part: str
@@ -183,16 +141,6 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(
     assert name == HEAD or (answer.code == 2 and "no plain file" in answer.err)
 
 
-def test_a_search_that_vouches_for_its_time_needs_no_calibration_that_is_damaged(
-    run: Path, run_search: RunSearch
-) -> None:
-    (calibration,) = (run.parent.parent / "calibration").iterdir()
-    (calibration / LEDGER).write_bytes(b"junk\n")
-    result = run_search(run.parent.parent, **NOISY, run_id="other", assumed_seconds=1.0)
-    assert result.ruling.decision == "done"
-    assert verify(run).divergence is None  # its own calibration is not readable any more
-
-
 def test_what_a_process_died_before_writing_is_written_when_the_command_is_repeated(
     run: Path, run_search: RunSearch
 ) -> None:
@@ -214,14 +162,3 @@ def test_a_report_that_a_process_died_before_writing_is_written_when_the_run_goe
     shutil.rmtree(run / "reports", ignore_errors=True)
     run_search(run.parent.parent, **NOISY)
     assert len(list((run / "reports").iterdir())) == 4
-
-
-def test_a_torn_end_of_a_concluded_run_is_mended_too(
-    run: Path, run_search: RunSearch, found: Found
-) -> None:
-    whole = found(run)
-    with (run / LEDGER).open("ab") as file:
-        file.write(b'{"seq":')
-    run_search(run.parent.parent, **NOISY)
-    assert found(run) == whole
-    assert verify(run).divergence is None
