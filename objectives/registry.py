@@ -7,6 +7,7 @@ and `python:module:function`.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -168,7 +169,7 @@ def _program(argv: Sequence[str]) -> str:
     rest = argv[first + 1 :]
     fixed = [
         word.lstrip("-")
-        for word, value in zip(rest, [*rest[1:], ""], strict=True)
+        for word, value in pairwise([*rest, ""])
         if "{" not in word and not (word.startswith("-") and "{" in value)
     ]
     return "-".join([name, *fixed])
