@@ -41,7 +41,6 @@ from objectives.settings import (
     shown,
     unknown,
 )
-from orchestrator.capacity import Backpressure as Controller
 from orchestrator.records.runs import RUNS_DIR
 
 Values = dict[str, Any]
@@ -177,10 +176,12 @@ class Backend(Table):
         return self
 
 
-class Backpressure(Controller, Table):
+class Backpressure(Table):
     """Fewer evaluations at once where more do less together."""
 
     enabled: bool = key(False, "Run fewer at once while more would lower the throughput.")
+    window: int = key(4, "Evaluations, and one a worker, before each decision.", ge=2)
+    tolerance: float = key(0.05, "Of the throughput: less is no difference.", gt=0, lt=1)
 
 
 class Campaign(Table):
