@@ -15,6 +15,7 @@ from objectives.api import Objective, SetupError, Variant
 from objectives.space import Knob
 from orchestrator.config import RUNG_FACTOR, Config, to_toml
 from orchestrator.look.answer import answer
+from orchestrator.look.cautions import cautions
 from orchestrator.look.document import best_document, plain_values
 from orchestrator.look.run import Run
 from orchestrator.matrix.campaign import CONTROL, DEFAULT
@@ -175,7 +176,7 @@ def as_dict(best: Best, recommended: Configuration, candidate: Configuration) ->
         },
         "candidate": candidate.as_dict(),
         "why_not": recommended.why,
-        "cautions": run.cautions,
+        "cautions": cautions(run),
         **best_document(run),
     }
 

@@ -30,7 +30,7 @@ from orchestrator.config import VERDICT_SEEDS
 from orchestrator.look import text, words
 from orchestrator.look.blocks import Answer, Mood
 from orchestrator.look.campaign import campaign_sentence, differences
-from orchestrator.look.cautions import kept
+from orchestrator.look.cautions import cautions, kept
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import (
     AGAIN,
@@ -110,7 +110,7 @@ def _held_up(run: Run) -> Answer:
 
 
 def _decided(run: Run, found: Findings, own: Decided) -> Answer:
-    is_go, but = own.grade != "no_go", uncapitalized(" ".join(run.cautions))
+    is_go, but = own.grade != "no_go", uncapitalized(" ".join(cautions(run)))
     return _answer(
         run,
         title(own.grade, own.no_go),
@@ -183,7 +183,7 @@ def _over(run: Run) -> Answer:
     mood: Mood = "open" if run.counts.ok else "trouble"
     no_go = "Nothing was compared with the baseline on fresh seeds, so this is no Go yet."
     if run.counts.ok:
-        said["but"] = uncapitalized(" ".join(run.cautions))
+        said["but"] = uncapitalized(" ".join(cautions(run)))
         said["found"] = f"Not compared with the baseline yet. {text.moves(run.knobs)}".rstrip()
     if run.plan.tier == "min":
         no_go = "Tier min only tests whether everything works: it cannot end in a Go."

@@ -30,7 +30,7 @@ FACTS = (
     *("usage", "pace", "timing", "eval_seconds"),
     *("generations", "attempts", "slots", "failures"),
     *("baseline", "noise_band", "best_so_far", "best_by_chance", "knobs"),
-    *("findings", "cautions", "arms", "gains", "check", "proxy", "campaign", "matrix"),
+    *("findings", "arms", "gains", "check", "proxy", "campaign", "matrix"),
 )
 """Properties of `Run` under their own names."""
 
@@ -52,7 +52,7 @@ def document(run: Run) -> dict[str, Any]:
         "generations_finished": state.finished,
         "generations_planned": plan.resolved.generations,
         "recommendation": point and _place(run, point),
-        "at_range_ends": [end._asdict() for end in run.range_ends],
+        "at_range_ends": _range_ends(run),
         "triggers": text.rules(state, state.fired),
         "overrides": text.rules(state, state.overridden),
         "amendments": [text.amended(one) for one in state.amended],
@@ -81,11 +81,15 @@ def best_document(run: Run) -> dict[str, Any]:
     return {
         "recommendation": point and {**_place(run, point), "is_confirmed": is_confirmed},
         "winner": compared,
-        "at_range_ends": [end._asdict() for end in run.range_ends],
+        "at_range_ends": _range_ends(run),
         "verdict": found and {"grade": found.grade, "no_go": found.no_go},
         "baseline": {**_place(run, run.space.baseline), "score": measured},
         **result(run),
     }
+
+
+def _range_ends(run: Run) -> list[dict[str, Any]]:
+    return [{"knob": one.name, "end": one.at_end} for one in run.knobs if one.at_end]
 
 
 def _place(run: Run, point: Point) -> dict[str, Any]:

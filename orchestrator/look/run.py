@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from budgets import calibration as calibrations
 from budgets import pace as paces
@@ -27,13 +27,13 @@ from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
 from budgets.state import Attempt, Batch, Moment, RunState
 from budgets.verdict import BASELINE, Findings, findings, recommendation
+from objectives.space import Knob as Scale
 from objectives.space import SearchSpace
 from orchestrator.look import rows
-from orchestrator.look.cautions import RangeEnd, cautions, range_ends
 from orchestrator.look.usage import slots, usage
 from orchestrator.matrix.manifest import in_flight
 from orchestrator.records.export import arm_of
-from orchestrator.records.objective import space_of
+from orchestrator.records.objective import best_point, space_of
 from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from orchestrator.search.landscape import Landscape
 
 MOST_PLACES = 5  # directories that are named of attempts that failed alike
+NEAR = 0.01  # of a knob's range: no further from an end counts as there
 NOISE_SEARCHES = 19  # one search in twenty exceeds all of them by chance
 
 _NAMES: dict[ComparisonName, str] = {"rung": "long run", "proxy": "short evaluations"}
@@ -334,8 +335,8 @@ class Run:
     @cached_property
     def knobs(self) -> tuple[rows.Knob, ...]:
         point = recommendation(self.state)
-        units = [None] * self.space.dimension if point is None else point
-        ends = {end.knob: end.end for end in self.range_ends}
+        best = best_point(self.state, compared=True) if self.is_search else None
+        nothing = [None] * self.space.dimension
         return tuple(
             rows.Knob(
                 name=knob.name,
@@ -347,15 +348,12 @@ class Run:
                 recommended=None if unit is None else knob.decode(unit),
                 baseline_unit=knob.encode(knob.baseline),
                 recommended_unit=unit,
-                at_end=ends.get(knob.name),
+                at_end=None if at is None else _at_end(knob, at),
             )
-            for knob, unit in zip(self.space.knobs, units, strict=True)
+            for knob, unit, at in zip(
+                self.space.knobs, point or nothing, best or nothing, strict=True
+            )
         )
-
-    @cached_property
-    def range_ends(self) -> tuple[RangeEnd, ...]:
-        """Knobs of which the search's best lies at an end of their range."""
-        return range_ends(self.state) if self.is_search else ()
 
     @cached_property
     def landscapes(self) -> tuple[tuple["Landscape", ...], str]:
@@ -383,11 +381,6 @@ class Run:
     def findings(self) -> Findings | None:
         """Of a search that is compared with the baseline."""
         return findings(self.state)
-
-    @cached_property
-    def cautions(self) -> tuple[str, ...]:
-        """What speaks against relying on it, the weightiest first."""
-        return cautions(self.state)
 
     @cached_property
     def arms(self) -> tuple[rows.Arm, ...]:
@@ -453,6 +446,15 @@ def comparison_name(kind: ComparisonName | None) -> str | None:
 
 def _moment(ms: float) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _at_end(knob: Scale, unit: float) -> Literal["lower", "upper"] | None:
+    """The end of its range that it is at: an int knob exactly, another one nearly."""
+    if knob.kind == "int":
+        ends = knob.decode(unit) == knob.decode(0.0), knob.decode(unit) == knob.decode(1.0)
+    else:
+        ends = unit <= NEAR, unit >= 1 - NEAR
+    return "lower" if ends[0] else "upper" if ends[1] else None
 
 
 def _seeds_each(plan: Plan) -> int:

@@ -19,8 +19,7 @@ from budgets.formatting import (
     precise_duration,
     sentence_case,
 )
-from budgets.liveness import MOST_SEEDS, EndEffect, KnobFinding, Liveness
-from budgets.proxy import Certificate
+from budgets.liveness import EndEffect, Liveness
 from budgets.verdict import Findings
 from orchestrator.look import text, words
 from orchestrator.look.blocks import Block, Details, Figure, Section, commands, items, ruler, table
@@ -71,7 +70,11 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     if run.campaign is not None:
         yield from campaign_blocks(run.campaign)
     elif run.plan.proxy is not None:
-        yield from _proxy(run.plan.proxy.variant.label, run.proxy)
+        yield (
+            f"{run.plan.proxy.variant.label}, a run of its own with its own schedule, beside the "
+            "full evaluation of the same candidates on the same seeds. Scores of the two are never "
+            "ranked together."
+        )
     elif run.plan.phase == "check":
         yield from _check(run.check)
     elif run.findings is not None:
@@ -121,61 +124,27 @@ def _check(found: Liveness | None) -> Iterator[Block]:
         return
     unit = f"units of the noise, sd {found.noise:.4g}" if found.noise else "the score's unit"
     yield (
-        f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; lower is better."
-        f" Each knob was moved alone, down and up, on the same seeds. Effects are in {unit}; t is "
-        f"an effect in standard errors, and beyond {found.t_limit:.1f} it moves the score."
+        f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; lower is better. Each "
+        f"knob was moved alone, down and up, on the same seeds. Effects are in {unit}; t is an "
+        f"effect in standard errors, and beyond {found.t_limit:.1f} it moves the score."
     )
-    rows = (_checked(one) for one in found.knobs)
+    rows = []
+    for one in found.knobs:
+        ends = {end.end: _end(end) for end in one.ends}
+        row = {"knob": one.knob, "verdict": one.verdict, ">low (t)": ends.get("low", "baseline")}
+        rows.append({**row, ">high (t)": ends.get("high", "baseline"), "better": one.better or ""})
     yield from table("What each knob does to the score", rows)
-    notes = []
-    for one in (one for one in found.knobs if one.verdict == "unproven"):
-        needed = one.seeds_needed
-        more = f"over {MOST_SEEDS} seeds" if needed is None else f"--seeds {needed}"
-        notes.append(f"Unproven: {one.knob}. An effect as large as seen would take {more} to show.")
     if found.pending:
-        notes.append(f"Not evaluated to the end: {', '.join(found.pending)}.")
-    if notes:
-        yield items(notes)
-
-
-def _checked(one: KnobFinding) -> dict[str, object]:
-    ends = {end.end: _end(end) for end in one.ends}
-    return {
-        "knob": one.knob,
-        "verdict": one.verdict,
-        ">low (t)": ends.get("low", "baseline"),
-        ">high (t)": ends.get("high", "baseline"),
-        "better end": one.better or "",
-    }
+        yield f"Not evaluated to the end: {', '.join(found.pending)}."
 
 
 def _end(end: EndEffect) -> str:
     """The effect and its t; how its evaluations failed, where it has none."""
     if end.difference is None:
-        failed = {status: n for status, n in end.statuses.items() if status != "ok"}
-        return ", ".join(f"{n} {status}" for status, n in failed.items())
+        return ", ".join(f"{n} {status}" for status, n in end.statuses.items() if status != "ok")
     size = end.difference if end.in_noise is None else end.in_noise
     is_exact = end.t is None or abs(end.t) >= 1e6  # beyond it, the spread is rounding
     return f"{size:+.3g} ({'exact' if is_exact else f'{end.t:+.1f}'})"
-
-
-def _proxy(label: str, own: Certificate | None) -> Iterator[Block]:
-    """What was compared, and how far it agrees."""
-    yield (
-        f"{label}, a run of its own with its own schedule, beside the full evaluation of the same "
-        "candidates on the same seeds. Scores of the two are never ranked together."
-    )
-    if own is not None:
-        shares = (own.top_half, own.top_quarter, own.seconds_ratio)
-        half, quarter, time = ("-" if share is None else f"{share:.0%}" for share in shares)
-        cells = {
-            ">top half": half,
-            ">top quarter": quarter,
-            ">mean error": number(own.error, 3),
-            ">healthy": f"{own.healthy} of {own.candidates}",
-            ">time": time,
-        }
-        yield from table("Short and full evaluations of the same candidates", [cells])
 
 
 def _scores(run: Run, figures: Figures) -> Iterator[Block]:
@@ -320,8 +289,7 @@ def _provenance(run: Run, _: Figures) -> Iterator[Block]:
 
 def facts(run: Run) -> dict[str, str]:
     """What decides the scores and the search, by its dotted name, without secrets."""
-    plan, opened, search = run.plan, run.state.opened, run.plan.search
-    versions = dict.fromkeys(name for one in opened for name in one.versions)
+    plan, session, search = run.plan, run.state.opened[-1:], run.plan.search
     found = flat(
         {
             "objective": plan.objective,
@@ -343,10 +311,7 @@ def facts(run: Run) -> dict[str, str]:
                 "memory": in_bytes(plan.devices.memory_bytes),
                 "calibration": plan.calibration and plan.calibration.ledger,
             },
-            "versions": {
-                name: ", ".join(dict.fromkeys(one.versions.get(name, "none") for one in opened))
-                for name in versions
-            },
+            "versions": session[0].versions if session else {},
         }
     )
     return {

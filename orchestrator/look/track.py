@@ -31,7 +31,7 @@ from typing import Any, Protocol, Self
 from budgets.events import Decided, GenerationTold, Settled
 from budgets.formatting import command, one_line
 from budgets.ledger import Record
-from budgets.state import Batch, RunState
+from budgets.state import RunState
 from objectives.process import die_with_parent
 from objectives.secrets import redacted
 from orchestrator.config import Tracker, is_installed
@@ -67,10 +67,13 @@ def figures(state: RunState, record: Record) -> dict[str, float]:
     run, found = Run(state, datetime.fromisoformat(record.at)), dict[str, Any]()
     match record.event:
         case Settled(final=True) as event:
-            kind, own = _kind(state.batch(event), event), measured(state, event)
+            arm = plain_name(arm_of(state.batch(event), event.candidate))
+            kind = plain_name(comparison_name(event.comparison) or "condition")
+            before = f"{kind}/{arm}/" if arm else ""  # a curve has scores of one kind only
+            own = measured(state, event)
             found = {name: own.pop(name) for name in ("evaluations", "elapsed_seconds", *IN_TIME)}
             own |= {f"objective/{plain_name(name)}": one for name, one in event.metrics.items()}
-            found |= {f"{kind}{name}": one for name, one in own.items() if name != "seed"}
+            found |= {f"{before}{name}": one for name, one in own.items() if name != "seed"}
             ended = {"ok": run.counts.ok, **run.counts.failed, "lost": run.counts.lost}
             found |= {f"status/{status}": number for status, number in ended.items()}
             found |= {f"spent/{plain_name(one.currency)}": one.spent for one in run.balances}
@@ -80,13 +83,6 @@ def figures(state: RunState, record: Record) -> dict[str, float]:
         case Decided() as event:
             found = {"verdict/gain": event.gain, "verdict/lower": event.lower}
     return {k: float(v) for k, v in found.items() if type(v) in (int, float) and math.isfinite(v)}
-
-
-def _kind(batch: Batch, event: Settled) -> str:
-    """Return what its names begin with: a curve has scores of one kind and length only."""
-    if arm := arm_of(batch, event.candidate):
-        return f"{plain_name(comparison_name(event.comparison) or 'condition')}/{plain_name(arm)}/"
-    return ""
 
 
 # Where it is sent: files below one directory, without an account or a network. Only a child imports
@@ -209,7 +205,7 @@ def follow_as_child(run: Path, name: Tracker, parent: int, *, watch: bool) -> No
         follow(run, name, SINKS[name], pipe, watch=watch)
     except (Exception, SystemExit) as error:
         sys.stderr.write(redacted(traceback.format_exc(), os.environ))  # its log
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        said = f"{type(error).__name__}: {error}"
         raise TrackerError(one_line(redacted(said, os.environ))) from None
 
 
@@ -271,7 +267,10 @@ class Trackers:
             child.communicate()  # closes the pipe
             run, name = self._children.pop(child)
             if child.returncode:
-                self._failed(run, name, _why(run, name, child.returncode))
+                log = read_end(run, f"trackers/{name}.log", 4096).decode(errors="replace")
+                said = re.findall("^error: (.*)", log, re.MULTILINE)[-1:]
+                code = f"it ended with exit code {child.returncode}: see trackers/{name}.log"
+                self._failed(run, name, one_line(said[0]) if said else code)
         return bool(self._children)
 
     def __enter__(self) -> Self:
@@ -314,13 +313,3 @@ def _started(run: Path, name: Tracker, *, watch: bool) -> Popen[bytes]:
         words = ("track", str(run.absolute()), "--to", name, "--child-of", str(os.getpid()))
         args = [sys.executable, "-P", "-m", "orchestrator", *words, *["--watch"] * watch]
         return Popen(args, 0, stdin=PIPE, stdout=log, stderr=log, start_new_session=True)
-
-
-def _why(run: Path, name: Tracker, code: int) -> str:
-    """Say why a child failed: the error that its command wrote last, or how it ended."""
-    place = f"trackers/{name}.log"
-    with suppress(OSError):
-        log = read_end(run, place, 4096).decode(errors="replace")
-        if said := re.findall("^error: (.*)", log, re.MULTILINE):
-            return one_line(said[-1])
-    return f"it ended with exit code {code}; see {run / place}"

@@ -13,17 +13,10 @@ from budgets.verdict import (
     LUCKIEST,
     MEAN,
     Condition,
-    average_gain,
-    baseline_scores,
     conditions,
-    is_sick,
-    judged_for_stability,
     noise,
-    rung_gain,
     spread,
     winner_gain,
-    winner_results,
-    winner_seeds,
 )
 
 FINALISTS = {
@@ -227,93 +220,46 @@ _SEEN: dict[str, Callable[[RunState, Seen], str]] = {
 
 # What a Go needs, and the decision
 
+_CONDITIONS = {
+    "stability": ("failed evaluations of the last generations", "less than"),
+    "persistence": (
+        "the gain of the search's mean over its last third, on fresh seeds",
+        "more than",
+    ),
+    "sanity": ("runs of the winner that failed, exploded or were unstable", "at most"),
+    "rung": ("the share of the gain that is kept with more training", "beyond chance, at least"),
+}
+"""What is observed, and how it is compared with its limit."""
+
+
+def condition(state: RunState, one: Condition) -> str:
+    """What is observed of something that a Go needs."""
+    if one.rule == "signal":
+        limits = state.plan.thresholds
+        return (
+            f"{gain_in_words(state, winner_gain(state))} (a Go needs {percent(limits.go_gain)} "
+            f"or more, that bound above 0, and {limits.go_seeds} seeds or more)"
+        )
+    what, needed = _CONDITIONS[one.rule]
+    seen = "not measured" if one.observed is None else percent(one.observed, 3)
+    return f"{what}: {seen} (needed: {needed} {percent(one.limit)})"
+
 
 def decision(state: RunState, own: Decided) -> str:
-    """What speaks for the decision."""
-    found = {one.rule: one for one in conditions(state)}
+    """What speaks for the decision: the gain, and what a Go needs that is not met."""
+    found = conditions(state)
     if not found:
         return "every finalist failed on every fresh seed, so nothing was found"
-    if found["signal"].met:
-        missing = [one for one in found.values() if not one.met and one.rule != "rung"]
-        said = missing or [found[name] for name in ("signal", "rung") if name in found]
-        return "; ".join(condition(state, one) for one in said)
-    parts = [condition(state, found["signal"])]
+    is_go = own.grade != "no_go"
+    shown = (one for one in found if (one.rule == "rung" if is_go else not one.met))
+    signal = next(one for one in found if one.rule == "signal")
+    parts = [condition(state, one) for one in dict.fromkeys((signal, *shown))]
     if own.no_go == "dead_space":
         parts.append(
             f"candidates of one generation differ by no more than chance (sd {spread(state):.3g}, "
             f"by chance alone {noise(state):.3g}): the knobs hardly move the score"
         )
-    elif own.no_go == "pathological":
-        parts.append(condition(state, found["sanity"]))
-    elif own.no_go == "unstable":
-        seeds, healthy = winner_seeds(state), baseline_scores(state)
-        failed = sum(seed not in healthy for seed in seeds)
-        parts.append(f"the baseline failed on {failed} of {len(seeds)}")
     return "; ".join(parts)
-
-
-def condition(state: RunState, one: Condition) -> str:
-    """What is observed of something that a Go needs."""
-    limits = state.plan.thresholds
-    match one.rule:
-        case "signal":
-            return (
-                f"{gain_in_words(state, winner_gain(state))} (a Go needs {percent(limits.go_gain)} "
-                f"or more, that bound above 0, and {limits.go_seeds} seeds or more)"
-            )
-        case "stability":
-            last = judged_for_stability(state)
-            count, failed = sum(g.settled for g in last), sum(len(g.failed) for g in last)
-            where = "generation" if len(last) == 1 else f"{len(last)} generations"
-            return (
-                f"{failed} of {count} evaluations of the last {where} failed ({one.observed:.1%}; "
-                f"a Go needs less than {percent(limits.go_crash_rate)})"
-            )
-        case "persistence":
-            return _persistence(state, one.observed)
-        case "sanity":
-            results = winner_results(state)
-            sick = sum(map(is_sick, results))
-            return (
-                f"{sick} of the winner's {len(results)} runs on fresh seeds failed, exploded or "
-                f"were unstable (a Go allows {percent(limits.go_pathological)})"
-            )
-        case "rung":
-            return _rung(state, one)
-
-
-def _persistence(state: RunState, gain: float | None) -> str:
-    if len(state.completed) < 2:
-        return "fewer than two generations say nothing of what persists"
-    if gain is None or (found := average_gain(state)) is None:
-        return "the mean of the search's distribution could not be compared with the baseline"
-    return (
-        f"the mean of the search's distribution over its last third of generations is "
-        f"{better(gain)} than the baseline on {found.pairs} fresh seeds (a Go needs more than 0: "
-        "the gain is the search's, not one lucky candidate's)"
-    )
-
-
-def _rung(state: RunState, one: Condition) -> str:
-    found, confirmation = rung_gain(state), state.plan.confirmation
-    assert found is not None and confirmation is not None and confirmation.rung is not None  # noqa: PT018
-    if one.observed is None:
-        said = "the gain could not be measured: the baseline has no score there"
-    elif found.mean is None:
-        said = "the winner fails on every seed"
-    else:
-        kept = percent(one.observed, 3) if one.observed > 0 else "nothing"
-        said = (
-            f"the winner is {better(found.mean)} than the baseline on "
-            f"{counted(found.pairs, 'seed')}: {kept} of the gain is kept"
-        )
-    if one.met and found.lower is not None:
-        sure = percent(1 - found.level)
-        said += f", with {sure} confidence a gain of {100 * found.lower:+.3g}% or more"
-    return (
-        f"with {confirmation.rung.variant.label} {said} (to persist, {percent(one.limit)} or more "
-        "must be, above chance)"
-    )
 
 
 def gain_in_words(state: RunState, found: Gain | None) -> str:
