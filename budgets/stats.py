@@ -324,31 +324,6 @@ def _taus(
     return found
 
 
-def top_overlap(a: Sequence[float], b: Sequence[float], k: int) -> float:
-    """The share of the best k of `a` that are among the best k of `b`; lower scores are better.
-
-    Of equal scores the earlier is the better. Raises ValueError unless 1 <= k <= both lengths.
-    """
-    _check_lengths(a, b)
-    if not 1 <= k <= len(a):
-        raise ValueError(f"expected a k from 1 to {len(a)}, got {k}")
-    best = [set(sorted(range(len(a)), key=scores.__getitem__)[:k]) for scores in (a, b)]
-    return len(best[0] & best[1]) / k
-
-
-def centred_error(a: Sequence[float], b: Sequence[float]) -> float:
-    """Mean |difference| in the scores' unit, after the mean (not median) difference is removed.
-
-    Raises ValueError unless the lists are equally long and not empty.
-    """
-    _check_lengths(a, b)
-    if not a:
-        raise ValueError("expected at least one pair of scores, got none")
-    differences = [x - y for x, y in zip(a, b, strict=True)]
-    mean = fmean(differences)
-    return fmean(abs(d - mean) for d in differences)
-
-
 def _check_lengths(a: Sequence[float], b: Sequence[float]) -> None:
     if len(a) != len(b):
         raise ValueError(f"expected two scores of every thing, got {len(a)} and {len(b)}")

@@ -22,6 +22,19 @@ def cache_directory() -> Path:
     return Path(root) / "cmaes-orchestrator"
 
 
+def absolute(path: Any) -> str:
+    """The same path from anywhere; links stay: a virtual environment's interpreter is one.
+
+    Raises ValueError on what is no path.
+    """
+    if not isinstance(path, str | Path) or not str(path).strip() or "\0" in str(path):
+        raise ValueError(f"expected a path, got {path!r}")
+    try:
+        return str(Path(path).expanduser().absolute())
+    except RuntimeError as error:  # ~somebody
+        raise ValueError(str(error)) from error
+
+
 def read_text(file: Path, place: str) -> str:
     """What a file says that a person named. Raises ValueError, which begins with `place`."""
     try:
@@ -46,8 +59,8 @@ def read_toml(file: Path, place: str) -> dict[str, Any]:
         raise ValueError(f"{place} is no TOML file: {error}") from error
 
 
-def read_regular(path: Path, most_bytes: int) -> tuple[bytes, int]:
-    """A program's file, and when it was last modified (ns); no link is followed.
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """A program's file; no link is followed.
 
     Raises OSError where it cannot be opened, ValueError where it is no file or too long.
     """
@@ -59,7 +72,7 @@ def read_regular(path: Path, most_bytes: int) -> tuple[bytes, int]:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise ValueError(f"expected {most_bytes} bytes at most, got {status.st_size}")
-    return data, status.st_mtime_ns
+    return data
 
 
 def parse_json(data: bytes) -> Any:
@@ -73,11 +86,14 @@ def parse_json(data: bytes) -> Any:
 def replace(path: Path, data: bytes) -> None:
     """The file at `path` becomes `data`, whole or not at all. Raises OSError."""
     aside = path.with_name(f"{path.name}.partial")
-    with aside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    try:
+        with aside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)  # of a full disk
     handle = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(handle)  # so that the new name outlives a power cut

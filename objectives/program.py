@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -175,19 +175,6 @@ class ProgramObjective(Objective, Generic[Config]):
         """Run the program to its end, with `program.json` in the evaluation's directory."""
         record(line, context, {"code": self.code, **facts})
         return process.run(line, listener, context.heartbeat)
-
-
-def absolute(path: Any) -> str:
-    """The same path from anywhere; links stay: a virtual environment's interpreter is one.
-
-    Raises ValueError on what is no path.
-    """
-    if not isinstance(path, str | Path) or not str(path).strip() or "\0" in str(path):
-        raise ValueError("expected a path")
-    try:
-        return str(Path(path).expanduser().absolute())
-    except RuntimeError as error:  # ~somebody
-        raise ValueError(str(error)) from error
 
 
 def is_there(directory: Path) -> None:

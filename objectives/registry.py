@@ -39,7 +39,7 @@ _KINDS = {
     "nanochat": ("nanochat.objective:NanochatObjective", "nanochat.config:NanochatConfig"),
     "nanochat checkout": ("checkout.objective:CheckoutObjective", "checkout.config:CheckoutConfig"),
     "command": ("command.objective:CommandObjective", "command.config:CommandConfig"),
-    FUNCTION: ("function.objective:FunctionObjective", "function.objective:FunctionConfig"),
+    FUNCTION: ("function:FunctionObjective", "function:FunctionConfig"),
     **dict.fromkeys(ANALYTIC, ("analytic:AnalyticObjective", "analytic:AnalyticSettings")),
 }
 """The class of each kind and the model of its settings; imported when one is asked for."""

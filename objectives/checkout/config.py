@@ -4,13 +4,13 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from objectives.environment import ONE_PROCESS, check_variables
-from objectives.program import ProgramConfig, absolute
-from objectives.settings import unknown
+from objectives.files import absolute
+from objectives.program import ProgramConfig
 from objectives.space import DeclaredKnob, Kind, SearchSpace
 
 Flag = bool | int | float | str
@@ -29,12 +29,6 @@ BASE = "NANOCHAT_BASE_DIR"
 
 _FLAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
-
-def hyphened(flag: str) -> str:
-    """A flag's name as today's nanochat spells it: others had underscores."""
-    return flag.replace("_", "-")
-
-
 Place = Annotated[str, BeforeValidator(absolute)]
 
 
@@ -46,13 +40,9 @@ class CheckoutConfig(ProgramConfig):
     module: str = Field(default="scripts.base_train", pattern=r"\A[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\z")
     target_flops: float = Field(gt=0)  # of one evaluation, forward and backward
     flags: dict[str, Flag] = Field(default={})  # without the hyphens in front
-    space: str = ""  # of the default knobs those to search, joined by "+"; "" is all of them
     data: Place  # a directory of *.parquet, the last of them held out
     tokenizer: Place  # a directory with tokenizer.pkl and token_bytes.pt
     eager: bool = False  # torch.compile does nothing
-    seeds: bool = True  # False: nanochat's own seed, the same for every evaluation
-    dtype: Literal["bfloat16", "float16", "float32"] | None = None  # None: what the device has
-    keep: Literal["none", "all"] = "none"  # which checkpoints
     environment: dict[str, str] = Field(default={})
     pass_environment: tuple[str, ...] = ()  # names of variables of ours that it may see
     sources: tuple[str, ...] = ("nanochat/*.py", "scripts/*.py", "tasks/*.py")
@@ -74,19 +64,20 @@ class CheckoutConfig(ProgramConfig):
         for name in flags:
             if not _FLAG.fullmatch(name):
                 raise ValueError(f"{name!r}: expected a flag's name without the hyphens in front")
-            if why := OURS.get(hyphened(name)):
+            if why := OURS.get(name.replace("_", "-")):
                 raise ValueError(f"{name} cannot be set here: {why}")
         return flags
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        _check_environment(self.environment)
-        if self.knobs and self.space:
-            raise ValueError(
-                "space picks of the default knobs, which knobs replaces: give only one"
-            )
+        check_variables(self.environment)  # here: pydantic would repeat a field's values
+        for name in self.environment:
+            if name == BASE:
+                raise ValueError(f"{BASE}: every evaluation has its own; say data and tokenizer")
+            if name in ONE_PROCESS:
+                raise ValueError(f"{name}: an evaluation is one process on one device")
         for name, knob in self.knobs.items():
-            if not _FLAG.fullmatch(name) or hyphened(name) in OURS:
+            if not _FLAG.fullmatch(name) or name.replace("_", "-") in OURS:
                 raise ValueError(f"knobs: {name!r} is no flag that can be searched")
             if name in self.flags and self.flags[name] != knob.baseline:
                 raise ValueError(
@@ -100,15 +91,10 @@ class CheckoutConfig(ProgramConfig):
         """The file that is run."""
         return Path(self.checkout).joinpath(*self.module.split(".")).with_suffix(".py")
 
-
-def _check_environment(given: Mapping[str, str]) -> None:
-    """Of the whole model, not of its field: pydantic would repeat the values."""
-    check_variables(given)
-    if BASE in given:
-        raise ValueError(f"{BASE}: every evaluation has its own; say data and tokenizer")
-    for name in ONE_PROCESS:
-        if name in given:
-            raise ValueError(f"{name}: an evaluation is one process on one device")
+    def space(self) -> SearchSpace:
+        """The declared knobs, else the default ones. Raises ValueError on an impossible range."""
+        around = {name: _around(name, self.flags) for name in DEFAULT_KNOBS}
+        return SearchSpace.declared(self.knobs or around)
 
 
 class _Default(NamedTuple):
@@ -137,32 +123,16 @@ DEFAULT_KNOBS: Mapping[str, _Default] = {
 }
 
 
-def space(config: CheckoutConfig) -> SearchSpace:
-    """The declared knobs, else the default ones that `space` picks.
-
-    Raises ValueError on one that is no default knob, and where it is set to what it cannot be.
-    """
-    if config.knobs:
-        return SearchSpace.declared(config.knobs)
-    names = [name.strip() for name in config.space.split("+")] if config.space else DEFAULT_KNOBS
-    for name in names:
-        if name not in DEFAULT_KNOBS:
-            raise unknown("default knob", name, DEFAULT_KNOBS)
-    if len(set(names)) < len(names):
-        raise ValueError(f"space {config.space}: expected each knob once")
-    return SearchSpace.declared({name: _around(name, config.flags) for name in names})
-
-
 def _around(name: str, flags: Mapping[str, Flag]) -> DeclaredKnob:
     default = DEFAULT_KNOBS[name]
     value = flags.get(name, default.value)
-    if isinstance(value, str | bool) or value < 0:
-        raise ValueError(f"flags.{name}: expected a number that a search can begin at, got {value}")
     try:
+        if isinstance(value, str | bool) or value < 0:
+            raise ValueError("expected a number")
         low, high = default.ends(float(value))
         return DeclaredKnob(kind=default.kind, min=low, max=high, baseline=float(value))
     except ValueError:
         raise ValueError(
-            f"flags.{name}: a search cannot begin at {value}: leave it out of space, or declare "
-            f"its bounds as [training.knobs.{name}]"
+            f"flags.{name}: a search cannot begin at {value}: declare its bounds as "
+            f"[training.knobs.{name}], and those of the other knobs"
         ) from None

@@ -1,23 +1,15 @@
-"""What nanochat prints and saves, read as a measurement or as the reason for none."""
+"""What nanochat prints, read as a measurement or as the reason for none."""
 
 import math
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from objectives.api import DivergedError, Measurement, ProgramFailedError, SetupError
-from objectives.files import parse_json, read_regular
 from objectives.process import Exit
 
 NAN_LOSSES = 3
 """In a row: nanochat itself would go on to its end."""
-
-MOST_META_BYTES = 1 << 20
-CLOSE = 0.51e-4
-"""Bits per byte: a score is printed with four decimals or more, and saved with all of them."""
-
 
 METRICS = ("flops_per_token", "parameters", "tokens_per_second", "peak_mib", "epochs")
 
@@ -51,7 +43,6 @@ _OF_A_STEP: Mapping[str, re.Pattern[str]] = {
     "epochs": re.compile(r"\| epoch: (\d{1,9})"),
 }
 _STEP_MS = re.compile(rf"\| dt: ({_DECIMAL})ms")
-_OTHER_DATA = "DATASET UPGRADE REQUIRED"
 
 
 @dataclass
@@ -71,7 +62,7 @@ class Output:
         """
         if text.startswith("step "):
             return self._progress(text)
-        if _OTHER_DATA in text:
+        if "DATASET UPGRADE REQUIRED" in text:
             raise SetupError(
                 "nanochat does not find the data and falls back to another data set "
                 f"({text.strip()}): see the setting data"
@@ -80,7 +71,9 @@ class Output:
             if (found := pattern.match(text)) and math.isfinite(value := _number(found[1])):
                 self.facts[name] = value
         if self.facts.get("steps") == 0:
-            raise SetupError(f"target_flops pays for no step{self._step_flops()}: raise it")
+            tokens, each = self.facts.get("batch_tokens"), self.facts.get("flops_per_token")
+            one = f" (one takes {tokens * each:.3g})" if tokens and each else ""
+            raise SetupError(f"target_flops pays for no step{one}: raise it")
         if found := _SCORE.fullmatch(text):
             step, bpb = int(_number(found[1])), _number(found[2])
             self.scores.append((step, bpb))
@@ -106,14 +99,8 @@ class Output:
             raise DivergedError(f"the loss is nan at step {step}, {NAN_LOSSES} times in a row")
         return {"step": step, "loss": loss} if math.isfinite(loss) else {"step": step}
 
-    def _step_flops(self) -> str:
-        tokens, each = self.facts.get("batch_tokens"), self.facts.get("flops_per_token")
-        if tokens is None or each is None:
-            return ""
-        return f" (one, of {tokens:,.0f} tokens, takes {tokens * each:.3g} FLOPs)"
-
-    def measurement(self, exit_: Exit, base: Path, eval_tokens: float | None) -> Measurement:
-        """What the evaluation measured.
+    def measurement(self, exit_: Exit, eval_tokens: float) -> Measurement:
+        """What the evaluation measured, every scoring being of `eval_tokens` (0: not known).
 
         The score is that of the last step, if that is the step that was planned: what nanochat
         calls its minimum may be the untrained model's. Raises the reason where there is none.
@@ -123,20 +110,18 @@ class Output:
             raise SetupError(said.strip())
         exit_.require_success()
         steps, score = self._final(f". Its last line: {exit_.last_line}")
-        require_agreement(score, steps, base)
         facts = self.facts
         micro_batch = facts.get("micro_batch_tokens", 0.0)
-        whole = (eval_tokens or 0.0) // micro_batch * micro_batch if micro_batch > 0 else 0.0
+        scored = eval_tokens // micro_batch * micro_batch if micro_batch else 0.0
         metrics = {name: facts[name] for name in METRICS if name in facts}
-        metrics |= {"initial_bpb": self.scores[0][1], "checkpoint_bytes": held_bytes(base)}
         return Measurement(
             score=score,
             train_seconds=self.train_seconds,
             steps=steps,
             tokens=int(facts.get("tokens", 0)),
             train_flops=facts.get("train_flops", 0.0),
-            eval_flops=whole * len(self.scores) * facts.get("flops_per_token", 0.0) / 3,
-            metrics={n: v for n, v in metrics.items() if math.isfinite(v)},
+            eval_flops=scored * len(self.scores) * facts.get("flops_per_token", 0.0) / 3,
+            metrics=metrics | {"initial_bpb": self.scores[0][1]},
         )
 
     def _final(self, last: str) -> tuple[int, float]:
@@ -162,35 +147,3 @@ class Output:
 
 def _number(text: str) -> float:
     return float(text.replace(",", ""))
-
-
-def require_agreement(score: float, steps: int, base: Path) -> None:
-    """Raises ProgramFailedError unless what was saved beside the model is the score.
-
-    A checkout that saves nothing is believed.
-    """
-    for path in saved(base, steps):
-        try:
-            value = parse_json(read_regular(path, MOST_META_BYTES)[0])["val_bpb"]
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise TypeError(f"val_bpb is {type(value).__name__}, expected a number")
-        except OSError as error:
-            raise ProgramFailedError(f"{path.name} cannot be read: {error.strerror}") from error
-        except (ValueError, TypeError, LookupError) as error:
-            raise ProgramFailedError(f"{path.name} is not what nanochat saves: {error}") from error
-        if not abs(value - score) <= CLOSE:
-            raise ProgramFailedError(
-                f"{path.name} has val_bpb {value}, and what was printed after {steps} steps is "
-                f"{score}: expected one score"
-            )
-
-
-def saved(base: Path, steps: int) -> list[Path]:
-    """`meta_*.json` of the last step: one, as every evaluation has a base directory of its own."""
-    return sorted((base / "base_checkpoints").glob(f"*/meta_{steps:06d}.json"))
-
-
-def held_bytes(base: Path) -> float:
-    """Of the files among the checkpoints, links not followed."""
-    every = (path.lstat() for path in (base / "base_checkpoints").rglob("*"))
-    return float(sum(status.st_size for status in every if stat.S_ISREG(status.st_mode)))

@@ -3,38 +3,25 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
-from pathlib import PurePosixPath
 from string import Formatter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from objectives.command.result import Failure, Locator, compiled
 from objectives.environment import check_variables, is_allowed
-from objectives.program import BUDGET, ProgramConfig, absolute
+from objectives.files import absolute
+from objectives.program import BUDGET, ProgramConfig
 from objectives.settings import cut
 from objectives.space import NAME, DeclaredKnob, SearchSpace
 
 Scalar = bool | int | float | str
 Send = Literal["argv", "key=value", "flags", "json", "environment"]
-Failure = Literal["nan", "oom", "error"]
 
 OF_AN_EVALUATION = ("seed", "directory", "device", "threads", "attempt_id")
 """Placeholders that every evaluation has."""
 
 KNOBS_FILE = "knobs_file"
-KNOBS = "knobs.json"
-"""The file that the placeholder names."""
-
-_DIRECTORY = "{directory}/"
 
 
 def placeholders(text: str) -> tuple[str, ...]:
@@ -55,82 +42,6 @@ def parts(text: str) -> list[tuple[str, str | None]]:
         said = (f"!{how}" if how else "") + (f":{more}" if more else "")
         pieces.append((literal, None if name is None else name + said))
     return pieces
-
-
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Raises ValueError on what is no regular expression."""
-    try:
-        return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
-
-
-class Locator(BaseModel):
-    """Where a number is: a `key: value` line, a key of a JSON file, or a pattern with one group."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    line: str | None = Field(default=None, min_length=1)  # a setting that is text alone
-    file: str | None = Field(default=None, min_length=1)
-    key: str | None = Field(default=None, min_length=1)  # of the file: "a.b" is b in a
-    pattern: str | None = Field(default=None, min_length=1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _text_is_a_line(cls, value: Any) -> Any:
-        return {"line": value.strip()} if isinstance(value, str) else value
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        ways = {name for name in ("line", "file", "key", "pattern") if getattr(self, name)}
-        if ways not in ({"line"}, {"file", "key"}, {"pattern"}):
-            raise ValueError(
-                'expected one of "val_loss" (a line `val_loss: 0.5`), '
-                '{ file = "result.json", key = "a.b" } and { pattern = "loss is (.*)" }'
-            )
-        if self.line is not None and re.search("[:=]", self.line):
-            raise ValueError("expected a key without : or =, which come after it")
-        if self.pattern is not None and compiled(self.pattern).groups != 1:
-            raise ValueError("expected a pattern with one group, around the number")
-        if self.file is not None:
-            self._check_file(self.file)
-        return self
-
-    def _check_file(self, file: str) -> None:
-        path = self.path
-        if path.is_absolute() or ".." in path.parts or "\0" in file or "{" in str(path):
-            raise ValueError(
-                "a result lies in the evaluation's own directory: expected a name in it such as "
-                f"result.json, which the program knows as {_DIRECTORY}result.json"
-            )
-        if str(path) in (".", KNOBS):
-            raise ValueError(f"{path} is no program's to write: expected another name")
-
-    @property
-    def path(self) -> PurePosixPath:
-        """Of the file, below the evaluation's directory."""
-        assert self.file is not None
-        return PurePosixPath(self.file.removeprefix(_DIRECTORY))
-
-    @model_serializer
-    def _as_set(self) -> str | dict[str, str]:
-        if self.line is not None:
-            return self.line
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-    def __str__(self) -> str:
-        if self.line is not None:
-            return f"a line `{self.line}: NUMBER`"
-        return f"{self.key} in {self.path}" if self.file else f"a line like {self.pattern!r}"
-
-
-class Resources(BaseModel):
-    """What one evaluation needs; what is not said is not checked."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    gpu: bool = Field(default=False, exclude_if=lambda gpu: not gpu)
-    threads: int | None = Field(default=None, ge=1)
 
 
 def _program_at_home(argv: tuple[str, ...]) -> tuple[str, ...]:
@@ -158,8 +69,6 @@ class CommandConfig(ProgramConfig):
     score: Locator
     measures: dict[str, Locator] = Field(default={})
     failures: dict[str, Failure] = Field(default={})  # by pattern: what a line that it matches says
-
-    needs: Resources = Resources()
 
     @field_validator("failures")
     @classmethod
@@ -208,10 +117,6 @@ class CommandConfig(ProgramConfig):
             yield f"argv, entry {number}", text
         for name, text in self.environment.items():
             yield f"environment.{name}", text
-
-    @property
-    def locators(self) -> tuple[Locator, ...]:
-        return (self.score, *self.measures.values())
 
     def _check_templates(self) -> None:
         texts = [*self.argv, *self.environment, *self.environment.values()]
@@ -273,7 +178,7 @@ class CommandConfig(ProgramConfig):
                 + ("" if self.sending == "argv" else ", or say budget_name = NAME")
             )
         knows_directory = self.sending == "json" or "directory" in self.placed
-        for locator in self.locators:
+        for locator in (self.score, *self.measures.values()):
             if locator.file is not None and not knows_directory:
                 raise ValueError(
                     f"{locator.path} is looked for in the evaluation's own directory, and nothing "

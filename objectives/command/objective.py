@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError
 from objectives.command.config import (
-    KNOBS,
     KNOBS_FILE,
     CommandConfig,
     Scalar,
@@ -18,8 +17,8 @@ from objectives.command.config import (
     placeholders,
     variable,
 )
-from objectives.command.result import Results
-from objectives.environment import PROGRAM, cleaned, is_python, python_versions
+from objectives.command.result import KNOBS, Results
+from objectives.environment import cleaned, is_python, python_versions
 from objectives.process import MARK
 from objectives.program import BUDGET, ProgramObjective, is_there
 from objectives.settings import parse
@@ -34,7 +33,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class CommandObjective(ProgramObjective[CommandConfig]):
     """Starts a program, listens to it and reads its score."""
 
-    unscored = frozenset({"needs", "measures"})
+    unscored = frozenset({"measures"})
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -138,14 +137,6 @@ class CommandObjective(ProgramObjective[CommandConfig]):
 
         Raises also ProgramFailedError, and ResultRefusedError on a score that is none.
         """
-        needs = self.config.needs
-        if needs.gpu and context.device != "cuda":
-            raise SetupError(f"needs: a GPU, and the evaluation has the device {context.device}")
-        if needs.threads is not None and needs.threads > context.threads:
-            raise SetupError(
-                f"needs: {needs.threads} threads, and an evaluation has {context.threads}: "
-                f"say --set backend.threads={needs.threads}"
-            )
         self.require_same_sources()
         line = self.command_line(knobs, seed, context)
         output = context.directory / OUTPUT
@@ -154,12 +145,12 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             values = self._values(knobs, seed, context)
             document = {name: values[key] for key, name in self.config.sent.items()}
             (output / KNOBS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        results, began = Results(self.config, output, context.attempt_id), time.monotonic()
+        config, began = self.config, time.monotonic()
+        results = Results(config.score, config.measures, config.failures, output)
         exit_ = self.run(line, results.listen, context, attempt_id=context.attempt_id, seed=seed)
         seconds = time.monotonic() - began
         exit_.require_success()
-        since_ns = os.stat(context.directory / PROGRAM).st_mtime_ns
-        return results.measurement(exit_, seconds, since_ns)
+        return results.measurement(exit_, seconds)
 
     def require_program(self) -> None:
         argv = self.config.argv

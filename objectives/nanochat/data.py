@@ -11,8 +11,9 @@ The setting `data` names one of eight forms:
 
 Without a held-out part of its own, a text is ordered by the SHA-256 of its documents, exact copies
 are dropped, and the last tenth is held out. Each part is its documents with a blank line between
-two and a newline at the end. Tokens are kept in the user's cache directory, mapped into memory, and
-made again when a file they came from has another size, inode or time.
+two and a newline at the end. Tokens are kept in a file of the user's cache directory and mapped
+into memory. They are made again when that file, or one that they came from, has another size,
+inode or time.
 """
 
 import ast
@@ -37,13 +38,13 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from objectives.api import SetupError
-from objectives.files import cache_directory
-from objectives.nanochat.tokenizer import learn, library, optional, vocab_size
+from objectives.files import absolute, cache_directory, replace
+from objectives.nanochat.tokenizer import BYTES, learn, library, optional, vocab_size
 
 if TYPE_CHECKING:  # numpy is imported where it is used: plans start quickly
     import numpy as np
 
-LAYOUT = "3"  # raise it when the same data is split, tokenised or stored in another way
+LAYOUT = "4"  # raise it when the same data is split, tokenised or stored in another way
 COLUMN = "text"  # the column, or field, that holds the documents
 BATCH = 256  # documents tokenised at once
 RACY_NS = 2_000_000_000  # a change so soon after another may leave the same time stamp
@@ -87,7 +88,7 @@ class Corpus:
     train_bytes: int  # of the documents alone, without separators
     val_bytes: int
     train: "np.ndarray" = field(repr=False, compare=False)  # (tokens,) uint8, uint16 for BPE
-    val: "np.ndarray" = field(repr=False, compare=False)  # the same; both are read-only
+    val: "np.ndarray" = field(repr=False, compare=False)  # the same; both are mapped, read-only
     token_bytes: "np.ndarray" = field(repr=False, compare=False)  # (vocab_size,) int64, of text
 
     @property
@@ -110,12 +111,18 @@ def load(data: str, tokenizer: str = "bytes") -> Corpus:
     path = cache_directory() / f"text-{_sha256(f'{source.name} {tokenizer}')[:32]}"
     if found := _cached(path, key):
         return found
-    facts, tokens = _tokenise(source, tokenizer)
-    if source.state()[0] != state:
-        raise SetupError(f"data {source.name!r} changed while it was read: try again")
-    if now - changed_ns >= RACY_NS:
-        _keep(path, key, facts, tokens)
-    return _cached(path, key) or _corpus(tokens, **facts)
+    with _scratch(path.parent) as file:
+        try:
+            facts = _tokenise(source, tokenizer, file)
+        except OSError as error:
+            reason = f"{file.name}: {error.strerror}"
+            raise SetupError(f"cannot write the tokens of {source.name!r} ({reason})") from error
+        if source.state()[0] != state:
+            raise SetupError(f"data {source.name!r} changed while it was read: try again")
+        corpus = _mapped(Path(file.name), **facts)
+        if now - changed_ns >= RACY_NS:
+            _keep(path, key, facts, file)
+    return corpus
 
 
 def require_length(corpus: Corpus, sequence_len: int) -> None:
@@ -126,6 +133,108 @@ def require_length(corpus: Corpus, sequence_len: int) -> None:
                 f"the {part} text has {len(tokens)} tokens, expected more than sequence_len "
                 f"{sequence_len}: use more text or a smaller sequence_len"
             )
+
+
+def _tokenise(source: "Source", name: str, file: IO[bytes]) -> dict[str, Any]:
+    """Write the tokens of both parts to `file`, the training part first; what `_mapped` takes.
+
+    Raises SetupError when a part has no document, or one that is no text.
+    """
+    documents = source.documents()
+    tokenizer = learn(name, pieces(documents.train()))
+    text = sha256()
+    counts, sizes, lengths = [0, 0], [0, 0], [0, 0]
+    for n, (part, read) in enumerate((("training", documents.train), ("held-out", documents.val))):
+        rest = pieces(read())
+        while texts := list(islice(rest, BATCH)):
+            text.update(b"".join(texts))
+            tokens = tokenizer.encode(texts)
+            file.write(tokens.data)
+            lengths[n] += len(tokens)
+            counts[n] += len(texts)
+            sizes[n] += sum(map(len, texts)) - 2 * len(texts)  # without blank lines
+        if not counts[n]:
+            raise SetupError(f"the {part} part of data {source.name!r} holds no document")
+        if n == 0:
+            text.update(b"\n")  # with the newline that ends the training part: a blank line
+    file.flush()
+    return {
+        "sha256": text.hexdigest(),
+        "tokenizer": name,
+        "tokenizer_sha256": tokenizer.sha256,
+        "documents": sum(counts),
+        "duplicates": documents.duplicates + documents.overlap,
+        "train_bytes": sizes[0] + 1,  # its last separator is one byte
+        "val_bytes": sizes[1] + 1,
+        "train_tokens": lengths[0],
+        "token_bytes": tokenizer.token_bytes.tolist(),
+    }
+
+
+def _mapped(file: Path, train_tokens: int, token_bytes: list[int], **facts: Any) -> Corpus:
+    import numpy as np
+
+    tokens = np.asarray(np.memmap(file, np.uint8 if len(token_bytes) == BYTES else np.uint16, "r"))
+    train, val = tokens[:train_tokens], tokens[train_tokens:]
+    return Corpus(train=train, val=val, token_bytes=np.array(token_bytes), **facts)
+
+
+def pieces(documents: Iterable[bytes]) -> Iterator[bytes]:
+    """The text of a part, document by document: a blank line after each, a newline at the end."""
+    before: bytes | None = None
+    for document in documents:
+        if before is not None:
+            yield before + b"\n\n"
+        before = document
+    if before is not None:
+        yield before + b"\n"
+
+
+# The cache: facts in a JSON file, sealed together with size, inode and times of the file of tokens.
+# Its files are whole or absent, and a cache that cannot be written is not used.
+
+
+def _cached(path: Path, key: str) -> Corpus | None:
+    """The corpus that was made with that key and kept at `path`, if it is there and untouched."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        kept = json.loads(path.with_suffix(".json").read_bytes())
+        tokens = path.with_suffix(".tokens")
+        if kept["seal"] == _seal(key, kept["facts"], tokens):
+            return _mapped(tokens, **kept["facts"])
+    return None
+
+
+def _keep(path: Path, key: str, facts: dict[str, Any], file: IO[bytes]) -> None:
+    tokens = path.with_suffix(".tokens")
+    with suppress(OSError):
+        os.fsync(file.fileno())
+        os.replace(file.name, tokens)
+        document = {"facts": facts, "seal": _seal(key, facts, tokens)}
+        replace(path.with_suffix(".json"), json.dumps(document).encode())
+
+
+def _seal(key: str, facts: dict[str, Any], tokens: Path) -> str:
+    return _sha256("\n".join((key, json.dumps(facts), str(_stamp(tokens.stat())))))
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[IO[bytes]]:
+    """A new file in `folder`, or where that cannot be written among the system's temporary ones.
+
+    It is gone after the block unless it was renamed. What has it mapped keeps it.
+    """
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    place = folder if os.access(folder, os.W_OK) else None
+    with NamedTemporaryFile(dir=place, prefix=".", delete=False) as file:
+        try:
+            yield file
+        finally:
+            Path(file.name).unlink(missing_ok=True)
 
 
 # What `data` names
@@ -154,38 +263,33 @@ class Source:
             return BUILTIN[self.place].sha256, 0
         if self.form == "hub":  # loads it, and downloads what is new
             return str(sorted((name, rows._fingerprint) for name, rows in self._splits.items())), 0
-        stamps = {str(path): _stat(path) for path in self._files()}
-        known = [(n, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for n, s in stamps.items()]
-        changed = (max(stamp.st_mtime_ns, stamp.st_ctime_ns) for stamp in stamps.values())
-        return _sha256(str(known)), max(changed, default=0)
+        found = {str(path): _status(path) for path in self._files()}
+        changed_ns = max(
+            (max(one.st_mtime_ns, one.st_ctime_ns) for one in found.values()), default=0
+        )
+        return _sha256(str([(path, *_stamp(one)) for path, one in found.items()])), changed_ns
 
     def documents(self) -> "Documents":
         """Raises SetupError, saying how to mend it, when they are not there or not text."""
         if self.form == "builtin":
             return _last_tenth_held_out(_builtin(self.place))  # two of kjv-v1 are copies
-        if self.form == "jsonl":
-            return _split(_json_lines(Path(self.place), self.part), self.name)
+        found: Iterable[bytes]
         if self.form in {"hub", "saved"}:
-            rows = {
-                n: partial(_rows, d, f"{self.name}, split {n}") for n, d in self._splits.items()
-            }
+            rows = {name: partial(_rows, part, self.name) for name, part in self._splits.items()}
             if "validation" in rows:
                 return Documents(rows["train"], rows["validation"])
-            return _split(rows["train"](), self.name)
-        if isdir(self.place):
-            return self._of_folder()
-        return _split(_paragraphs(Path(self.place)), self.name)
-
-    def _of_folder(self) -> "Documents":
-        files = self._files()
-        if not _is_shard(files[0]):
-            return _split((_clean(_text(file)) for file in files), self.name)
-        if len(files) < 2:
-            raise SetupError(
-                f"the folder {self.name!r} needs at least two *.parquet files, the last being "
-                f"held out; got {len(files)}"
-            )
-        return Documents(partial(_shards, files[:-1]), partial(_shards, files[-1:]))
+            found = rows["train"]()
+        elif self.form == "jsonl":
+            found = _json_lines(Path(self.place), self.part)
+        elif not isdir(self.place):
+            found = _paragraphs(Path(self.place))
+        elif _is_shard((files := self._files())[0]):
+            if len(files) < 2:
+                raise SetupError(f"{self.name!r} needs two *.parquet files: the last is held out")
+            return Documents(partial(_shards, files[:-1]), partial(_shards, files[-1:]))
+        else:
+            found = (_clean(_text(file)) for file in files)
+        return _split(found, self.name)
 
     def _files(self) -> list[Path]:
         """The files that are read. Raises SetupError for a folder of both kinds or of neither."""
@@ -206,13 +310,6 @@ class Source:
     @cached_property
     def _splits(self) -> Mapping[str, Any]:
         """The splits of a Hugging Face data set that are read, by name."""
-        expected = "a folder written by save_to_disk"
-        if self.form == "hub":
-            expected = "a data set on the Hugging Face hub, or with HF_HUB_OFFLINE=1 a loaded one"
-            if not self.place.startswith("/") and isdir(self.place):  # `datasets` would prefer it
-                raise SetupError(
-                    f"data {self.name!r} names a folder in {Path.cwd()}: expected {expected}"
-                )
         datasets = optional("datasets", "hf")
         try:
             if self.form == "hub":
@@ -220,6 +317,7 @@ class Source:
             else:
                 found = datasets.load_from_disk(self.place)
         except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+            expected = "a data set of the hub, or a folder written by save_to_disk"
             raise _unreadable(self.name, error, expected) from error
         splits = found if isinstance(found, dict) else {"train": found}
         if "train" not in splits:
@@ -235,36 +333,23 @@ def parse(data: str) -> Source:
         return Source("builtin", data)
     prefix, _, rest = data.partition(":")
     if prefix == "jsonl":
-        path, colon, name = rest.rpartition(":")
-        if not colon or "/" in name:  # the colon is part of the path
-            path, name = rest, COLUMN
-        if not path or not name:
-            raise ValueError(f"data {data!r} is incomplete: expected jsonl:PATH[:FIELD]")
-        return Source("jsonl", _absolute(path), name)
-    if prefix == "hf" and rest.startswith(("/", ".", "~")):
-        return Source("saved", _absolute(rest))
-    if prefix == "hf":
+        path, colon, column = rest.rpartition(":")
+        if not colon or "/" in column:  # the colon is part of the path
+            path, column = rest, COLUMN
+        if path and column:
+            return Source("jsonl", absolute(path), column)
+    elif prefix == "hf" and rest.startswith(("/", ".", "~")):
+        return Source("saved", absolute(rest))
+    elif prefix == "hf":
         name, colon, config = rest.partition(":")
-        if not name or (colon and not config):
-            raise ValueError(
-                f"data {data!r} is incomplete: expected hf:NAME[:CONFIG] or hf:/FOLDER"
-            )
-        return Source("hub", name, config)
-    if not data or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", data):
-        raise ValueError(
-            f"data {data!r} is not known: expected {FORMS}; "
-            "a path that looks like a prefix starts with ./"
-        )
-    return Source("path", _absolute(data))
-
-
-def _absolute(path: str) -> str:
-    if "\0" in path:
-        raise ValueError(f"data {path!r}: expected a path, and none holds a zero byte")
-    try:
-        return str(Path(path).expanduser().absolute())
-    except RuntimeError as error:  # ~somebody
-        raise ValueError(f"data {path!r}: {error}") from error
+        if name and bool(colon) == bool(config):
+            return Source("hub", name, config)
+    elif data and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", data):
+        return Source("path", absolute(data))
+    raise ValueError(
+        f"data {data!r} is not known: expected {FORMS}; "
+        "a path that looks like a prefix starts with ./"
+    )
 
 
 # Documents, and the split into a training and a held-out part
@@ -460,7 +545,7 @@ def _unreadable(path: object, error: Exception, expected: str) -> SetupError:
     return SetupError(f"cannot read data {str(path)!r} ({reason}): expected {expected}")
 
 
-def _stat(path: Path) -> os.stat_result:
+def _status(path: Path) -> os.stat_result:
     """Raises SetupError where there is nothing to read."""
     try:
         found = path.stat()
@@ -494,110 +579,3 @@ def _digest(text: bytes) -> bytes:
 
 def _sha256(text: str) -> str:
     return sha256(text.encode(errors="surrogateescape")).hexdigest()
-
-
-# Tokens
-
-
-def _tokenise(source: Source, name: str) -> tuple[dict[str, Any], "np.ndarray"]:
-    """What `_corpus` takes: facts, and the tokens of the training part before the held-out one's.
-
-    Raises SetupError when a part has no document, or one that is no text.
-    """
-    import numpy as np
-
-    documents = source.documents()
-    tokenizer = learn(name, pieces(documents.train()))
-    text = sha256()
-    counts, sizes, tokens = [0, 0], [0, 0], [np.empty(0), np.empty(0)]
-    for n, read in enumerate((documents.train, documents.val)):
-        batches, rest = [], pieces(read())
-        while texts := list(islice(rest, BATCH)):
-            text.update(b"".join(texts))
-            batches.append(tokenizer.encode(texts))
-            counts[n] += len(texts)
-            sizes[n] += sum(map(len, texts)) - 2 * len(texts)  # without blank lines
-        if not batches:
-            part = ("training", "held-out")[n]
-            raise SetupError(f"the {part} part of data {source.name!r} holds no document")
-        if n == 0:
-            text.update(b"\n")  # with the newline that ends the training part: a blank line
-        tokens[n] = np.concatenate(batches)
-    facts = {
-        "sha256": text.hexdigest(),
-        "tokenizer": name,
-        "tokenizer_sha256": tokenizer.sha256,
-        "documents": sum(counts),
-        "duplicates": documents.duplicates + documents.overlap,
-        "train_bytes": sizes[0] + 1,  # its last separator is one byte
-        "val_bytes": sizes[1] + 1,
-        "train_tokens": len(tokens[0]),
-        "token_bytes": tokenizer.token_bytes.tolist(),
-    }
-    return facts, np.concatenate(tokens)
-
-
-def _corpus(
-    tokens: "np.ndarray", train_tokens: int, token_bytes: list[int], **facts: Any
-) -> Corpus:
-    import numpy as np
-
-    tokens.flags.writeable = False
-    train, val, sizes = tokens[:train_tokens], tokens[train_tokens:], np.array(token_bytes)
-    return Corpus(train=train, val=val, token_bytes=sizes, **facts)
-
-
-def pieces(documents: Iterable[bytes]) -> Iterator[bytes]:
-    """The text of a part, document by document: a blank line after each, a newline at the end."""
-    before: bytes | None = None
-    for document in documents:
-        if before is not None:
-            yield before + b"\n\n"
-        before = document
-    if before is not None:
-        yield before + b"\n"
-
-
-# The cache. Its files are whole or absent, damage is noticed by a hash, and a cache that cannot be
-# written is not used.
-
-
-def _cached(path: Path, key: str) -> Corpus | None:
-    """The corpus that was made with that key and kept at `path`, if it is there and whole."""
-    import numpy as np
-
-    with suppress(OSError, EOFError, ValueError, LookupError, TypeError):
-        kept = json.loads(path.with_suffix(".json").read_bytes())
-        tokens = np.load(path.with_suffix(".npy"), mmap_mode="r")
-        if kept["seal"] == _seal(key, kept["facts"], tokens):
-            return _corpus(np.asarray(tokens), **kept["facts"])
-    return None
-
-
-def _keep(path: Path, key: str, facts: dict[str, Any], tokens: "np.ndarray") -> None:
-    import numpy as np
-
-    document = {"facts": facts, "seal": _seal(key, facts, tokens)}
-    with suppress(OSError):
-        with _replacing(path.with_suffix(".npy")) as file:
-            np.save(file, tokens)
-        with _replacing(path.with_suffix(".json")) as file:
-            file.write(json.dumps(document).encode())
-
-
-def _seal(key: str, facts: dict[str, Any], tokens: "np.ndarray") -> str:
-    return _sha256("\n".join((key, json.dumps(facts), sha256(tokens.data).hexdigest())))
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` if the block ends well. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as aside:
-        try:
-            yield aside
-            aside.flush()
-            os.fsync(aside.fileno())
-            Path(aside.name).replace(path)
-        finally:
-            Path(aside.name).unlink(missing_ok=True)

@@ -3,10 +3,8 @@
 import ast
 import json
 import math
-import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import sha256
@@ -22,7 +20,6 @@ from objectives.api import (
     Measurement,
     Objective,
     ObjectiveSpec,
-    OutOfMemoryError,
     SetupError,
     Variant,
     missing_package,
@@ -45,7 +42,6 @@ if TYPE_CHECKING:  # torch is imported where something is trained: plans start q
 
 HEARTBEAT_STEPS = 10
 HEARTBEAT_SECONDS = 1.0
-NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 NOT_SCORED = {"run", "shards"}  # modules that cannot change a score
 
 
@@ -165,7 +161,7 @@ class NanochatObjective(Objective):
             missing, unknown = sorted(names - set(knobs)), sorted(set(knobs) - names)
             raise ValueError(f"nanochat needs its knobs: missing {missing}, unknown {unknown}")
         try:
-            from objectives.nanochat.train import Trainer
+            from objectives.nanochat.train import Trainer, torch_set
         except ModuleNotFoundError as error:
             raise SetupError(missing_package(error.name)) from error
 
@@ -269,39 +265,6 @@ def _train(trainer: "Trainer", pulse: _Pulse) -> None:
             seen = done
             loss, norm = float(trainer.losses[done - 1]), float(trainer.grad_norms[done - 1])
             pulse.beat(step=done, loss=loss, grad_norm=norm)
-
-
-@contextmanager
-def torch_set(threads: int, device: str) -> Iterator[None]:
-    """Torch with `threads` threads, and on a GPU with deterministic kernels, inside.
-
-    Torch is left as it was, so evaluations in one process do not disturb each other. What runs out
-    of memory is named as such.
-    """
-    import torch
-
-    before = (
-        torch.get_num_threads(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-    torch.set_num_threads(threads)
-    if device == "cuda":
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or cuBLAS is not
-        torch.use_deterministic_algorithms(True, warn_only=True)
-        if torch.cuda.memory_reserved():  # by an earlier evaluation in this process
-            torch.cuda.reset_peak_memory_stats()
-    try:
-        yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise OutOfMemoryError(str(error) or "out of memory") from error
-    except RuntimeError as error:  # these have no class of their own
-        if any(words in str(error) for words in NO_MEMORY):
-            raise OutOfMemoryError(str(error)) from error
-        raise
-    finally:
-        torch.set_num_threads(before[0])
-        torch.use_deterministic_algorithms(before[1], warn_only=before[2])
 
 
 @cache

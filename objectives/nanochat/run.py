@@ -12,7 +12,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -29,11 +29,11 @@ from objectives.files import replace
 from objectives.nanochat import flops
 from objectives.nanochat.config import NOT_TRAINED, NanochatConfig, RunConfig
 from objectives.nanochat.data import Corpus, load, require_length
-from objectives.nanochat.objective import torch_set
 from objectives.nanochat.optim import get_lr_multiplier
-from objectives.nanochat.train import Trainer, diagnose
+from objectives.nanochat.train import Trainer, diagnose, torch_set
 
 MANIFEST, METRICS, SUMMARY = "manifest.json", "metrics.jsonl", "summary.json"
+ELSEWHERE = "choose another directory with --set checkpoint_dir=DIR"
 
 
 class StoppedError(Exception):
@@ -58,7 +58,6 @@ class Manifest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     run: dict[str, Any]  # settings, seed, device, hashes of the text: another value, another run
-    computed_with: dict[str, Any]  # threads and versions: another value, other last bits
     checkpoints: tuple[Checkpoint, ...] = ()
 
     @property
@@ -68,88 +67,12 @@ class Manifest(BaseModel):
         return min(measured, key=lambda one: (one.bpb, one.step), default=None)
 
 
-def describe(config: NanochatConfig, run: RunConfig, corpus: Corpus, device: str) -> Manifest:
-    """The manifest of a run that begins."""
-    settings = config.model_dump(mode="json", exclude=NOT_TRAINED)
-    text = {"data_sha256": corpus.sha256, "tokenizer_sha256": corpus.tokenizer_sha256}
-    versions = {"python": platform.python_version(), "torch": version("torch")}
-    return Manifest(
-        run={**settings, "seed": run.seed, "device": device, **text},
-        computed_with={"threads": run.threads, **versions, "numpy": version("numpy")},
-    )
-
-
-def read_manifest(directory: Path, begun: Manifest) -> Manifest | None:
-    """The manifest in `directory`, None if it has none.
-
-    Raises ValueError when it is damaged, or of another run than the one to be begun.
-    """
-    path = directory / MANIFEST
-    try:
-        found = Manifest.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except ValidationError as error:
-        raise ValueError(
-            f"{path} is damaged or not ours: {error.errors()[0]['msg']}. "
-            "Move it away or choose another checkpoint_dir"
-        ) from error
-    if changed := differences(found.run, begun.run):
-        raise ValueError(
-            f"{directory} holds another run: {changed}. Go back to those settings, "
-            "or choose another directory with --set checkpoint_dir=DIR"
-        )
-    return found
-
-
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Each key whose value differs, with both values."""
-    return "; ".join(
-        f"{name} was {before.get(name)!r}, is {now.get(name)!r}"
-        for name in sorted({*before, *now})
-        if before.get(name) != now.get(name)
-    )
-
-
-@contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Only this process trains in `directory`, which is made if need be. Raises ValueError."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise ValueError(f"checkpoint_dir {directory}: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ValueError(
-                f"another process trains in {directory}: wait for it, or choose another directory "
-                "with --set checkpoint_dir=DIR"
-            ) from error
-        yield
-    finally:
-        os.close(handle)
-
-
-def device_for(wanted: str) -> str:
-    """ "cpu" or "cuda". Raises SetupError when torch does not see the GPU that is wanted."""
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise SetupError(
-            f"device cuda: torch {torch.__version__} sees no GPU here: --set device=cpu, or "
-            "install a torch built for CUDA"
-        )
-    return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"
-
-
 @dataclass
 class Progress:
     """What a run has found and spent over all its processes; part of a checkpoint."""
 
     evaluations: dict[int, float] = field(default_factory=dict)  # bits per byte by step
     train_seconds: float = 0.0
-    wall_seconds: float = 0.0  # with evaluations and saves
-    processes: int = 0
 
 
 def train(
@@ -164,35 +87,78 @@ def train(
     is trained; StoppedError, DivergedError, OutOfMemoryError and OSError later, the last checkpoint
     being left.
     """
-    directory, device = run.checkpoint_dir, device_for(run.device)
+    directory, device = run.checkpoint_dir, _device(run.device)
     corpus = load(config.data, config.tokenizer)
     require_length(corpus, config.sequence_len)
     steps = flops.plan(config, len(corpus.train)).steps
     if steps < 1:
         raise ValueError("the budget pays for no step: raise target_flops or num_batches")
-    begun = describe(config, run, corpus, device)
-    held = (read_manifest(directory, begun) or begun).checkpoints
+    begun = _describe(config, run, corpus, device)
+    held = read_manifest(directory, begun).checkpoints
     if held and held[-1].step >= steps:
         with suppress(OSError, ValueError):
             document: dict[str, Any] = json.loads((directory / SUMMARY).read_bytes())
             say(f"{directory} holds this run, finished: nothing to train.")
             return document
-    require_disk(config, run, steps, held)
+    _require_disk(config, run, steps, held)
     with locked(directory), torch_set(run.threads, device):
-        for name in (METRICS, SUMMARY) if not (directory / MANIFEST).exists() else ():
-            if (directory / name).exists():
-                raise ValueError(
-                    f"{directory} has {name} but no {MANIFEST}, so it may be somebody's: "
-                    "move it away, or choose another directory with --set checkpoint_dir=DIR"
-                )
-        manifest = read_manifest(directory, begun) or begun
+        manifest = read_manifest(directory, begun)
         loop = Loop(run, manifest, Trainer(config, corpus, run.seed, device), say, check)
-        loop.resume(begun)
+        loop.resume()
         loop.to_the_end()
         return loop.summarise()
 
 
-def require_disk(
+def _device(wanted: str) -> str:
+    """ "cpu" or "cuda". Raises SetupError when torch does not see the GPU that is wanted."""
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise SetupError(
+            f"device cuda: torch {torch.__version__} sees no GPU here: --set device=cpu, or "
+            "install a torch built for CUDA"
+        )
+    return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+def _describe(config: NanochatConfig, run: RunConfig, corpus: Corpus, device: str) -> Manifest:
+    """The manifest of a run that begins."""
+    settings = config.model_dump(mode="json", exclude=NOT_TRAINED)
+    text = {"data_sha256": corpus.sha256, "tokenizer_sha256": corpus.tokenizer_sha256}
+    return Manifest(run={**settings, "seed": run.seed, "device": device, **text})
+
+
+def read_manifest(directory: Path, begun: Manifest) -> Manifest:
+    """The manifest in `directory`, or `begun` if it has none.
+
+    Raises ValueError when what is there is damaged, of another run or not ours.
+    """
+    path = directory / MANIFEST
+    try:
+        found = Manifest.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        for name in (METRICS, SUMMARY):
+            if (directory / name).exists():
+                raise ValueError(
+                    f"{directory} has {name} but no {MANIFEST}, so it may be somebody's: "
+                    f"move it away, or {ELSEWHERE}"
+                ) from None
+        return begun
+    except ValidationError as error:
+        fault = error.errors()[0]["msg"]
+        raise ValueError(f"{path} is damaged or not ours: {fault}. {ELSEWHERE}") from error
+    changed = [
+        f"{name} was {found.run.get(name)!r}, is {begun.run.get(name)!r}"
+        for name in sorted({*found.run, *begun.run})
+        if found.run.get(name) != begun.run.get(name)
+    ]
+    if changed:
+        raise ValueError(
+            f"{directory} holds another run: {'; '.join(changed)}. Go back to those settings, "
+            f"or {ELSEWHERE}"
+        )
+    return found
+
+
+def _require_disk(
     config: NanochatConfig, run: RunConfig, steps: int, held: tuple[Checkpoint, ...]
 ) -> None:
     """Raises SetupError when the checkpoints to come do not fit beside those `held`."""
@@ -204,8 +170,26 @@ def require_disk(
         raise SetupError(
             f"{run.checkpoint_dir} needs {needed / 1e6:,.1f} MB more for checkpoints of "
             f"{size / 1e6:,.1f} MB, and {free / 1e6:,.1f} MB are free: free some, "
-            "--set keep_checkpoints=1, or --set checkpoint_dir=DIR on another disk"
+            f"--set keep_checkpoints=1, or {ELSEWHERE}"
         )
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Only this process trains in `directory`, which is made if need be. Raises ValueError."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise ValueError(f"checkpoint_dir {directory}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(f"another process trains in {directory}: {ELSEWHERE}") from error
+        yield
+    finally:
+        os.close(handle)
 
 
 @dataclass
@@ -219,20 +203,16 @@ class Loop:
     check: Callable[[], None]
     progress: Progress = field(default_factory=Progress)
 
-    def resume(self, begun: Manifest) -> None:
+    def resume(self) -> None:
         """Bring the trainer to where the newest whole checkpoint left the run."""
-        self._list(self.manifest.checkpoints)
         trainer, had_any = self.trainer, bool(self.manifest.checkpoints)
+        self._list(self.manifest.checkpoints)
         if newest := self._newest():
             trainer.load_state_dict(newest[1]["trainer"])
             self.progress = Progress(**newest[1]["progress"])
             self.say(f"Resuming from {newest[0].name}, step {trainer.done} of {trainer.steps}.")
-            if drift := differences(self.manifest.computed_with, begun.computed_with):
-                self.say(f"Warning: {drift}: the last bits may differ.")
         elif had_any:
             self.say("No checkpoint is whole: beginning again.")
-        self.progress.processes += 1
-        self._clock = time.perf_counter() - self.progress.wall_seconds
         self._logged = (trainer.done, self.progress.train_seconds)
         self._metrics = self.run.checkpoint_dir / METRICS
         lines = self._metrics.read_bytes().splitlines(True) if self._metrics.exists() else []
@@ -320,24 +300,20 @@ class Loop:
 
         Raises OSError, the checkpoints before being as they were.
         """
-        done, progress, directory = self.trainer.done, self.progress, self.run.checkpoint_dir
-        bpb = progress.evaluations.get(done)
-        saved = {(one.step, one.bpb) for one in self.manifest.checkpoints}
-        if done == 0 or (done, bpb) in saved:
+        done, directory = self.trainer.done, self.run.checkpoint_dir
+        bpb = self.progress.evaluations.get(done)
+        if done == 0 or any((c.step, c.bpb) == (done, bpb) for c in self.manifest.checkpoints):
             return
-        progress.wall_seconds = time.perf_counter() - self._clock
-        content = {"trainer": self.trainer.state_dict(), "progress": asdict(progress)}
         buffer = BytesIO()
-        torch.save(content, buffer)
+        torch.save(
+            {"trainer": self.trainer.state_dict(), "progress": asdict(self.progress)}, buffer
+        )
         data = buffer.getvalue()
         digest = sha256(data).hexdigest()
         name = f"step-{done:08d}-{digest[:8]}.pt"  # which nobody else's file has
         new = Checkpoint(name=name, step=done, bpb=bpb, sha256=digest, bytes=len(data))
         self._list((*self.manifest.checkpoints, new))
-        try:
-            replace(directory / name, data)
-        finally:
-            (directory / f"{name}.partial").unlink(missing_ok=True)  # of a full disk
+        replace(directory / name, data)
         by_step = {one.step: one for one in self.manifest.checkpoints}  # the newest of each
         newest = [by_step[step] for step in sorted(by_step)]
         best = self.manifest.best if self.run.keep_best else None
@@ -358,8 +334,7 @@ class Loop:
             if sha256(data).hexdigest() == one.sha256:
                 # On the CPU: the state of a random generator must stay there.
                 return one, torch.load(BytesIO(data), map_location="cpu", weights_only=True)
-            fault = "is damaged (its SHA-256 differs)" if data else "is missing"
-            self.say(f"{path} {fault}: not used, and left as it is")
+            self.say(f"{path} is {'damaged' if data else 'missing'}: not used, left as it is")
             self._list(tuple(other for other in self.manifest.checkpoints if other != one))
         return None
 
@@ -372,8 +347,7 @@ class Loop:
         """Write `summary.json`. Evaluations' FLOPs are outside the planned ones."""
         trainer, progress, corpus = self.trainer, self.progress, self.trainer.corpus
         tokens, plan = trainer.done * trainer.config.tokens_per_step, trainer.plan
-        windows = len(progress.evaluations) * len(trainer.val.tokens)
-        best = self.manifest.best
+        windows, best = len(progress.evaluations) * len(trainer.val.tokens), self.manifest.best
         document = {
             "bpb": progress.evaluations.get(trainer.done),
             "best": best and best.model_dump(include={"name", "step", "bpb"}),
@@ -385,11 +359,12 @@ class Loop:
             "eval_flops": windows * plan.eval_flops_per_window,
             "tokens_per_second": tokens / progress.train_seconds,
             **asdict(progress),
-            "wall_seconds": time.perf_counter() - self._clock,
             "health": diagnose(trainer.losses, trainer.grad_norms, trainer.config.max_grad_norm),
             "documents": corpus.documents,
             "duplicates": corpus.duplicates,
-            **self.manifest.model_dump(include={"run", "computed_with"}),
+            "run": self.manifest.run,
+            "threads": self.run.threads,
+            "versions": {"python": platform.python_version(), "torch": version("torch")},
         }
         replace(self.run.checkpoint_dir / SUMMARY, (json.dumps(document, indent=2) + "\n").encode())
         return document

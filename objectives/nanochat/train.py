@@ -6,8 +6,8 @@ independent streams: two candidates with the same seed share weights, batches an
 
 import math
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from objectives.api import DivergedError
+from objectives.api import DivergedError, OutOfMemoryError
 from objectives.files import cache_directory
 from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.data import Corpus, require_length
@@ -24,6 +24,7 @@ from objectives.nanochat.flops import plan
 from objectives.nanochat.model import GPT
 from objectives.nanochat.optim import get_lr_multiplier, setup_optimizer
 from objectives.nanochat.synaptic import release_noise
+from objectives.process import OUT_OF_MEMORY
 
 CHUNK = 64  # optimiser steps whose tokens are moved to the device at once
 ROOM = 1024  # steps whose losses are kept before more room is made
@@ -237,6 +238,36 @@ def _generator(seed: int, stream: str, device: str) -> torch.Generator:
     """An independent stream for each purpose, so that using more of one never shifts another."""
     key = int.from_bytes(sha256(f"{seed}/{stream}".encode()).digest()[:8], "big") >> 1
     return torch.Generator(device).manual_seed(key)
+
+
+@contextmanager
+def torch_set(threads: int, device: str) -> Iterator[None]:
+    """Torch with `threads` threads, and on a GPU with deterministic kernels, inside.
+
+    Torch is left as it was, so evaluations in one process do not disturb each other. What runs out
+    of memory is named as such.
+    """
+    before = (
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    torch.set_num_threads(threads)
+    if device == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or cuBLAS is not
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        if torch.cuda.memory_reserved():  # by an earlier evaluation in this process
+            torch.cuda.reset_peak_memory_stats()
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:  # on a CPU it has no class of its own
+        named = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if named or OUT_OF_MEMORY.search(str(error)):
+            raise OutOfMemoryError(str(error) or "out of memory") from error
+        raise
+    finally:
+        torch.set_num_threads(before[0])
+        torch.use_deterministic_algorithms(before[1], warn_only=before[2])
 
 
 def diagnose(losses: Tensor, grad_norms: Tensor, max_grad_norm: float) -> dict[str, float]:

@@ -22,7 +22,6 @@ from orchestrator.look import words
 from orchestrator.look.rows import Balance, Knob
 from orchestrator.look.run import Run
 
-BESIDE = "The evaluations took what was estimated: the rest is the machine or the orchestrator."
 CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
 """Those that are shown as time, and what people call them."""
 
@@ -140,11 +139,8 @@ def pace_line(run: Run) -> str:
 
 
 def on_track(found: Pace) -> str:
-    """`on track`, or `off track by 6 s (--window)`: what leaves too little; empty if unknown."""
-    if found.slack_hours is None:
-        return ""
-    short = -3600 * found.slack_hours
-    return f"off track by {duration(short)} ({found.binding})" if short >= 0.5 else "on track"
+    """`on track` or `off track`; empty if unknown."""
+    return "" if found.on_track is None else "on track" if found.on_track else "off track"
 
 
 def per_cent(share: float) -> str:
@@ -167,7 +163,7 @@ def timing(found: Timing | None) -> str:
     )
     (low, high), mend = GOOD_ACCURACY, ""
     if found.is_telling and not found.is_good:
-        mend = BESIDE if found.is_good_on_devices else RECALIBRATE
+        mend = RECALIBRATE
     accuracy = f"accuracy {found.accuracy:.0f}%, good is {low:.0f} to {high:.0f}%"
     return f"Estimated {estimated} for what is done, took {actual}: {accuracy}. {mend}".rstrip()
 

@@ -10,7 +10,6 @@ from scipy import stats
 from budgets.stats import (
     believed,
     better,
-    centred_error,
     chance,
     chance_of,
     count_needed,
@@ -25,7 +24,6 @@ from budgets.stats import (
     sd_interval,
     tau_b,
     tau_b_interval,
-    top_overlap,
     total,
     two_sided_limit,
     unexplained,
@@ -225,18 +223,6 @@ def test_the_interval_is_the_same_for_the_same_generator_and_holds_tau_b() -> No
     assert interval is not None
     low, high = interval
     assert 0.3 < low < 0.777778 < high <= 1.0
-
-
-@pytest.mark.parametrize(("k", "share"), [(1, 0.0), (2, 1.0), (3, 2 / 3), (4, 1.0)])
-def test_the_share_of_the_best_is_counted_from_the_lowest(k: int, share: float) -> None:
-    first, second = (1.0, 2.0, 3.0, 4.0, 5.0), (0.2, 0.1, 0.4, 0.3, 0.5)
-    assert top_overlap(first, second, k) == pytest.approx(share)
-    assert top_overlap(second, first, k) == pytest.approx(share)
-
-
-def test_a_constant_shift_is_no_error_and_a_spread_is() -> None:
-    assert centred_error(RISING, tuple(score + 5 for score in RISING)) == pytest.approx(0.0)
-    assert centred_error((1.0, 2.0, 6.0), (0.0, 0.0, 0.0)) == pytest.approx(2.0)  # mean 3
 
 
 def test_a_gain_in_words_is_rounded_once() -> None:

@@ -1,6 +1,7 @@
 """Trainings with checkpoints: resumed anywhere bit for bit, refused where another run lies."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ import pytest
 import torch
 
 from objectives.api import SetupError
-from objectives.files import replace
 from objectives.nanochat import flops
 from objectives.nanochat import run as running
 from objectives.nanochat.config import NanochatConfig, RunConfig
@@ -139,9 +139,8 @@ def test_a_stopped_run_is_saved_where_it_stood(
     with pytest.raises(StoppedError):
         train(tmp_path, At(moment, StoppedError))
     saved = last(tmp_path)[0]["done"]
-    summary, said = train(tmp_path, save_interval_steps=1)  # how often it saves may change
+    _, said = train(tmp_path, save_interval_steps=1)  # how often it saves may change
     assert f"step {saved} of 12" in said
-    assert summary["processes"] == 2
     assert same(last(tmp_path), last(whole["synaptic"]))
 
 
@@ -167,14 +166,12 @@ def test_a_full_disk_leaves_the_checkpoint_before(
         train(tmp_path, At(16, PowerCutError))
     before = last(tmp_path)
 
-    def full(path: Path, data: bytes) -> None:
-        if path.suffix == ".pt":
-            path.with_name(f"{path.name}.partial").write_bytes(data[:1000])
-            raise OSError(28, "No space left on device", str(path))
-        replace(path, data)
+    def full(descriptor: int) -> None:
+        if os.fstat(descriptor).st_size > 20_000:
+            raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr(running, "replace", full)
+        disk.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="No space left"):
             train(tmp_path)
     assert not list(tmp_path.glob("*.partial"))

@@ -161,24 +161,8 @@ for name in ("model", "optim"):
     with open(os.path.join(saved, f"{name}_{num_iterations:06d}{rank}.pt"), "wb") as model_file:
         model_file.write(b"w" * 1000)
 meta = {"step": num_iterations, "val_bpb": bpb, "user_config": vars(args)}
-text = json.dumps(meta, indent=2)
-if trap == "other meta":
-    text = json.dumps(meta | {"val_bpb": 1.5})
-elif trap == "typed meta":
-    text = json.dumps(meta | {"val_bpb": "3.0"})
-elif trap == "cut meta":
-    text = text[: len(text) // 2]
-elif trap == "deep meta":
-    text = "[" * 100_000
-elif trap == "huge meta":
-    text += " " * (2 << 20)
-if trap != "no meta":
-    path = os.path.join(saved, f"meta_{num_iterations:06d}.json")
-    if trap == "linked meta":
-        os.symlink("/dev/zero", path)
-    else:
-        with open(path, "w", encoding="utf-8") as meta_file:
-            meta_file.write(text)
+with open(os.path.join(saved, f"meta_{num_iterations:06d}.json"), "w") as meta_file:
+    json.dump(meta, meta_file)
 print("Peak memory usage: 12.50MiB")
 print("Total training time: 0.00m")
 if bpb is not None:

@@ -19,7 +19,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
 from objectives.environment import PACKAGES, record
-from objectives.function.importing import (
+from objectives.files import absolute
+from objectives.importing import (
     Question,
     UserFunction,
     find,
@@ -30,22 +31,12 @@ from objectives.function.importing import (
     try_import,
 )
 from objectives.process import LEAST_CPU_SHARE, Heartbeat, cpu_seconds
-from objectives.program import ProgramConfig, ProgramObjective, absolute
+from objectives.program import ProgramConfig, ProgramObjective
 from objectives.settings import cut, in_words, parse
 from objectives.sources import MOST_NAMED, files_of_module, in_short, matching
 from objectives.space import SearchSpace
 
 CHECK_SECONDS = 2.0
-
-
-def _positive(budget: Any) -> Any:
-    """A whole budget stays whole."""
-    if budget is None:
-        return None
-    is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
-    if not is_number or not 0 < budget < math.inf:
-        raise ValueError("expected a positive number")
-    return budget
 
 
 def _keyword_arguments(fixed: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -67,7 +58,7 @@ class FunctionConfig(ProgramConfig):
     """What a user may set for `python:module:function`."""
 
     directory: Annotated[str, BeforeValidator(absolute)] = Field(".", validate_default=True)
-    budget: Annotated[int | float | None, BeforeValidator(_positive)] = None  # third argument
+    budget: int | float | None = Field(default=None, gt=0)  # third argument
     fixed: Annotated[dict[str, JsonValue], AfterValidator(_keyword_arguments)] = Field(default={})
 
 
@@ -151,7 +142,7 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         own, user = self.space.rounded(knobs), self._checked()
         facts = {"function": self.name, "file": str(user.file), "code": self.code}
         record(None, context, {**facts, "program_python": platform.python_version()})
-        with beating(context.heartbeat), surroundings(user, self.code, context.directory):
+        with beating(context.heartbeat), surroundings(user, context.directory):
             function = imported(user)
             began = time.perf_counter()
             returned = function(own, seed, self.config.budget, **deepcopy(self.config.fixed))

@@ -12,7 +12,6 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
 from importlib import import_module, invalidate_caches
 from importlib.machinery import ModuleSpec, PathFinder
 from inspect import iscoroutinefunction, isgeneratorfunction, signature
@@ -35,7 +34,7 @@ OURS = frozenset({"budgets", "objectives", "orchestrator"})
 LIMIT_SECONDS = 180.0
 """Importing torch took 13 s on a loaded machine."""
 
-HERE = Path(__file__).parents[2]
+HERE = Path(__file__).parents[1]
 
 
 class UserFunction(BaseModel, frozen=True):
@@ -109,19 +108,16 @@ def require_no_namesake(directory: Path) -> None:
 
 
 @contextmanager
-def surroundings(user: UserFunction, code: str, working_directory: Path) -> Iterator[None]:
+def surroundings(user: UserFunction, working_directory: Path) -> Iterator[None]:
     """Within the block the user's directory comes first where modules are looked for.
 
-    What is imported from there is kept for the next call, apart from that of other directories
-    and other `code`. An evaluation is one process, whatever the environment says of others. After
-    the block all is as it was.
+    An evaluation is one process, whatever the environment says of others. After the block all is as
+    it was, and what was imported from the user's folders is forgotten.
     """
-    kept = _kept(user, code)
     path, here, writes = list(sys.path), os.getcwd(), sys.dont_write_bytecode
-    before = dict(sys.modules)
+    before = set(sys.modules)
     of_many = {name: os.environ.pop(name) for name in ONE_PROCESS if name in os.environ}
     sys.path.insert(0, str(user.folders[0]))
-    sys.modules.update(kept)
     sys.dont_write_bytecode = True  # what is kept of a file is told from a newer one by seconds
     os.chdir(working_directory)
     invalidate_caches()
@@ -132,17 +128,8 @@ def surroundings(user: UserFunction, code: str, working_directory: Path) -> Iter
         os.environ.update(of_many)
         sys.dont_write_bytecode = writes
         sys.path[:] = path
-        own = own_modules(user)
-        kept.update({name: m for name, m in own.items() if before.get(name) is not m})
-        for name in kept:
-            sys.modules.pop(name, None)
-        sys.modules.update({name: before[name] for name in kept if name in before})
-
-
-@cache
-def _kept(user: UserFunction, code: str) -> dict[str, ModuleType]:  # noqa: ARG001 - its key
-    """Modules by name, as that code gives them."""
-    return {}
+        for name in own_modules(user).keys() - before:
+            del sys.modules[name]
 
 
 def own_modules(user: UserFunction) -> Mapping[str, ModuleType]:
@@ -262,7 +249,7 @@ def main(question: Question, answer: Path) -> None:
         answer.write_text(json.dumps({"failed": _in_words(user, error, trace)}))
 
     sys.excepthook = unexpected
-    with surroundings(user, "", answer.parent):
+    with surroundings(user, answer.parent):
         _require_signature(imported(user), user.function, question.fixed)
         own = [str(module.__file__) for module in own_modules(user).values()]
     answer.write_text(json.dumps({"files": sorted(own)}))

@@ -1,1 +1,0 @@
-"""Any Python function as an objective."""
