@@ -667,7 +667,7 @@ class UntoldError(ValueError):
 
 def objective_words(plan: Plan) -> Iterator[str]:
     """What a run tunes, as options of a command that tunes the same. Raises UntoldError."""
-    spec = ObjectiveSpec.model_validate(plan.objective)
+    spec = plan.objective
     registry.named(spec.name)  # raises ValueError on one that there is no more
     if spec.name != Config.model_fields["objective"].default:
         yield from ("--objective", spec.name)

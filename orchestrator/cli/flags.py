@@ -21,7 +21,6 @@ from budgets.state import ImpossibleEventError
 from objectives import registry
 from orchestrator.cli.options import for_record
 from orchestrator.config import FLAGS, Config, Flags, Layers, parse_assignments, resolve
-from orchestrator.records.objective import spec_of
 from orchestrator.records.runs import RUNS_DIR, find_run, first_plan, ledgers, load_state
 
 Overrides = tuple[tuple[str, str], ...]  # rules, each with the reason
@@ -166,7 +165,7 @@ def _following(layers: Layers) -> Layers:
         if (follower := _follower(root, Path(run).name, variant)) is None:
             raise
         followed = follower
-    spec = spec_of(followed)
+    spec = followed.objective
     settings = {f"training.{key}": value for key, value in registry.unusual(spec).items()}
     return replace(layers, followed=(Path(run).name, {"objective": spec.name, **settings}))
 

@@ -73,7 +73,7 @@ def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = Non
     With a file's name to fill in where a ledger must not tell them.
     """
     changed, own = settings or {}, run.plan.objective
-    objective = {**own, "settings": {**own["settings"], **changed}}
+    objective = own.model_copy(update={"settings": {**own.settings, **changed}})
     with suppress(UntoldError, SetupError, ValueError):
         tuned = run.plan.model_copy(update={"objective": objective})
         return command(*words, *objective_words(tuned))
@@ -242,7 +242,7 @@ def _longer_evaluations(run: Run, why: str) -> NextStep:
     plan = run.plan
     longer = None if plan.confirmation is None else plan.confirmation.rung
     settings = {} if longer is None else longer.variant.settings
-    is_known = set(settings) <= set(plan.objective.get("settings", {}))
+    is_known = set(settings) <= set(plan.objective.settings)
     if longer is not None and settings and is_known and not _is_kept_uncertain(run.state):
         times = longer.variant.cost_factor
         said = f"Search again with {times:g} times the training, at that cost: {why}."

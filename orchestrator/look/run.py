@@ -33,7 +33,7 @@ from orchestrator.look import rows
 from orchestrator.look.usage import slots, usage
 from orchestrator.matrix.manifest import in_flight
 from orchestrator.records.export import arm_of
-from orchestrator.records.objective import best_point, space_of
+from orchestrator.records.objective import best_point
 from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
 
@@ -64,11 +64,11 @@ class Run:
 
     @property
     def objective(self) -> str:
-        return str(self.plan.objective["name"])
+        return self.plan.objective.name
 
     @cached_property
     def space(self) -> SearchSpace:
-        return space_of(self.plan)
+        return self.plan.space
 
     @cached_property
     def standing(self) -> Standing:

@@ -292,7 +292,7 @@ def facts(run: Run) -> dict[str, str]:
     plan, session, search = run.plan, run.state.opened[-1:], run.plan.search
     found = flat(
         {
-            "objective": plan.objective,
+            "objective": plan.objective.model_dump(mode="json"),
             "data": plan.provenance,
             "space": {
                 knob.name: f"{knob.kind}, {number(knob.low)} to {number(knob.high)}, "

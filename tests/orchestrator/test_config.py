@@ -179,7 +179,7 @@ FLAGS = tuple(
 """The same, each key by its flag where it has one."""
 
 IN_THE_PLAN: dict[str, Callable[[Plan], Any]] = {
-    "objective": lambda plan: plan.objective["name"],
+    "objective": lambda plan: plan.objective.name,
     "search.phase": lambda plan: plan.phase,
     "search.tier": lambda plan: plan.tier,
     "search.run_id": lambda plan: plan.run_id,

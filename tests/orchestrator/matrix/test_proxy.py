@@ -145,7 +145,7 @@ def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
     assert command(*short).code in (0, 4)
     run = tmp_path / "artifacts/cmaes/phase1/target-sphere-s1"
     state = load_state(run)
-    assert state.plan.objective["settings"]["effort"] == 0.25
+    assert state.plan.objective.settings["effort"] == 0.25
     assert state.plan.confirmation is not None
     assert state.plan.confirmation.rung is not None
     assert state.plan.confirmation.rung.variant.settings == {"effort": 1.0}

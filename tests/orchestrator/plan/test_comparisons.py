@@ -169,7 +169,7 @@ def test_without_a_time_there_is_no_control_at_equal_seconds(control: dict[str, 
 def test_an_earlier_winner_is_compared_on_the_seeds_of_the_new_one() -> None:
     plan = nanochat()
     assert plan.confirmation is not None
-    point = tuple(0.4 for _ in plan.space["knobs"])
+    point = tuple(0.4 for _ in plan.space.knobs)
     earlier = plan.confirmation.model_copy(update={"incumbent": point})
     own = ask(state_of(plan.model_copy(update={"confirmation": earlier})), "reference")
     assert [arm.name for arm in own.configurations] == ["baseline", "incumbent", "synapses off"]
