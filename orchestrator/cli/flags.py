@@ -20,16 +20,16 @@ from budgets.rules import DECISIONS
 from budgets.state import ImpossibleEventError
 from objectives import registry
 from orchestrator.cli.options import for_record
-from orchestrator.config import OPTIONS, Config, Flags, Layers, parse_assignments, resolve
+from orchestrator.config import FLAGS, Config, Flags, Layers, parse_assignments, resolve
 from orchestrator.records.runs import RUNS_DIR, find_run, first_plan, ledgers, load_state
 
 Overrides = tuple[tuple[str, str], ...]  # rules, each with the reason
 
 
 def _flag(key: str, panel: str | None = None) -> Any:
-    said = OPTIONS[key]
+    said = FLAGS[key]
     return Option(
-        said.spelling, metavar=said.metavar, help=said.help, rich_help_panel=panel,
+        said.spelling, metavar=said.metavar, help=said.about, rich_help_panel=panel,
         show_default=False,  # it says so
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ Again = Annotated[
     bool, Option("--again", help="Measure again, beside what there is; needs --reason.")
 ]
 
-KEYS = {option.spelling: key for key, option in OPTIONS.items()}
+KEYS = {flag.spelling: key for key, flag in FLAGS.items()}
 """The key that each flag is."""
 
 BESIDE_A_RUN = ("budget", "evaluation", "backend", "backpressure")
