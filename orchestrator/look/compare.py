@@ -122,7 +122,9 @@ class Comparison:
 
     def page(self) -> Page:
         """What people are shown of them; no section where there is nothing to show."""
-        how = "can" if self.is_comparable else "cannot all"
+        how = "can" if self.is_comparable else "cannot"
+        if 1 < len(self.groups) < len(self.runs):
+            how = "cannot all"
         heading = f"These scores {how} be compared"
         gains = ((name, decisive(run)) for name, run in zip(self.names, self.runs, strict=True))
         shown = [f"{name} {text.interval(own)}" for name, own in gains if own and own.is_shown]

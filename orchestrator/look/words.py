@@ -36,6 +36,8 @@ def seen(state: RunState, one: Reading | Fired) -> str:  # noqa: PLR0912, PLR091
     """What a rule that fires has seen."""
     limits, facts, where = state.plan.thresholds, one.facts, f"generation {one.generation}"
     observed, limit = one.observed or 0.0, one.limit or 0.0
+    own = next((each for each in state.generations if each.number == one.generation), None)
+    planned = 0 if own is None else own.planned
     match one.rule:
         case "go" | "unproven_knobs":
             assert state.plan.source is not None, "it speaks of the run that is followed"
@@ -44,15 +46,16 @@ def seen(state: RunState, one: Reading | Fired) -> str:  # noqa: PLR0912, PLR091
             failed = state.generation(one.generation).failed
             causes = sorted({f"{r.status} ({r.cause})" for r in failed})
             said = (
-                f"{facts['failed']} evaluations of {where} failed, {observed:.1%} (limit "
+                f"{facts['failed']} of {planned} evaluations of {where} failed (limit "
                 f"{limits.crash_rate_pause:.0%} and {limits.crash_count_pause} evaluations): "
                 f"{'; '.join(causes[:3])}"
             )
         case "sustained_nan":
             said = (
-                f"{facts['nans']} evaluations of {where} are NaN where no extreme point explains "
-                f"it, {observed:.1%} (limit {limits.nan_rate_pause:.0%} and "
-                f"{limits.nan_count_pause} evaluations)"
+                f"{facts['nans']} of {planned} evaluations of {where} are NaN where no extreme "
+                f"point explains it (limit {limits.nan_rate_pause:.0%} and "
+                f"{limits.nan_count_pause} evaluations), in {facts['running']} generations running "
+                f"(limit {limits.nan_generations_pause})"
             )
         case "too_few_healthy":
             said = f"{observed:.0f} candidates of {where} are healthy, the search needs {limit:.0f}"
