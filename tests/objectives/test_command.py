@@ -90,7 +90,7 @@ def measure(make: Make, context: Context) -> Measure:
         {"score": {"pattern": "loss is (.*)"}, "send": "flags"},
         {"budget": 100, "budget_name": "steps", "fixed": {"a": True, "b": 1, "c": 1.0, "d": "1"}},
         {"budget": 3e10, "environment": {"FLOPS": "{budget}"}, "pass_environment": ["HF_TOKEN"]},
-        {"measures": {"steps": "n"}, "sources": ["*.sh"], "failures": {"loss is nan": "nan"}},
+        {"measures": {"steps": "n"}, "failures": {"loss is nan": "nan"}},
     ],
 )
 def test_a_spec_gives_an_equal_objective(settings: dict[str, Any], make: Make) -> None:
