@@ -5,7 +5,6 @@ import json
 import lzma
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from importlib import import_module
@@ -49,13 +48,6 @@ def text(tmp_path: Path) -> Path:
     documents = (" ".join(choice.choices(words, k=40)) + "\n\tend." for _ in range(300))
     path.write_text("\n\n".join(documents), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An hour has passed since any file changed."""
-    now = time.time_ns() + 3_600_000_000_000
-    monkeypatch.setattr("objectives.nanochat.data.time.time_ns", lambda: now)
 
 
 def write_shard(path: Path, texts: Sequence[Any], column: str = "text") -> None:
@@ -435,7 +427,6 @@ def test_bpe_spells_what_it_never_saw_and_learns_the_same_every_time(
 # The cache
 
 
-@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("words", ["bytes", "bpe:400"])
 def test_what_was_prepared_is_mapped_the_next_time(
     text: Path, words: str, monkeypatch: pytest.MonkeyPatch
@@ -452,7 +443,6 @@ def test_what_was_prepared_is_mapped_the_next_time(
     assert not same(data.load(str(text), words), first)
 
 
-@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("kind", ["tokens", "json"])
 @pytest.mark.parametrize("damage", ["shorter", "empty", "changed", "gone"])
 def test_a_damaged_cache_file_is_made_again(
@@ -470,15 +460,6 @@ def test_a_damaged_cache_file_is_made_again(
     assert len(path.read_bytes()) == len(whole)
 
 
-def test_a_text_that_changed_just_now_is_not_kept(text: Path, cache: Path) -> None:
-    corpus = data.load(str(text))
-    assert not list(cache.glob("*"))
-    os.utime(text, (1, 1))  # but its inode says when
-    assert same(data.load(str(text)), corpus)
-    assert not list(cache.glob("*"))
-
-
-@pytest.mark.usefixtures("later")
 def test_a_cache_that_cannot_be_written_is_not_used(
     text: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -494,7 +475,6 @@ def test_a_cache_that_cannot_be_written_is_not_used(
     assert same(data.load(str(text)), corpus)
 
 
-@pytest.mark.usefixtures("later")
 def test_a_text_that_changes_while_it_is_read_is_refused(
     text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
