@@ -109,12 +109,6 @@ def test_noise_has_the_standard_deviations_that_are_set() -> None:
     assert statistics.stdev(differences) == pytest.approx(0.005 * 2**0.5, rel=0.1)
 
 
-def test_each_effort_has_noise_of_its_own() -> None:
-    efforts = (objective(noise=0.02, seed_noise=0.02, effort=effort) for effort in (0.5, 2.0))
-    one, other = ([score(o, seed=seed) for seed in range(500)] for o in efforts)
-    assert abs(statistics.correlation(one, other)) < 0.15
-
-
 def test_failures_come_at_their_rate_and_again_on_the_same_seed() -> None:
     def failed() -> set[int]:
         return {seed for seed in range(2000) if fails(seed)}
@@ -206,18 +200,6 @@ def test_a_rung_is_as_much_more_effort_up_to_four() -> None:
     assert o.scaled(8.1) is None
     with pytest.raises(ValueError, match="positive"):
         o.scaled(0.0)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        *({"dimensions": 3}, {"dimension": 1}, {"dimension": True}, {"dimension": "2"}),
-        *({"noise": 0.2}, {"seconds": float("inf")}, {"effort": 5.0}),
-    ],
-)
-def test_a_wrong_setting_is_refused_by_its_name(settings: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        AnalyticObjective.from_settings("sphere", settings)
 
 
 def test_a_missing_knob_and_an_unknown_name_are_refused() -> None:
