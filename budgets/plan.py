@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from budgets.stats import total
+from objectives.api import ObjectiveSpec
+from objectives.space import SearchSpace
 
 Phase = Literal["calibration", "check", "phase1", "phase2", "campaign"]
 Tier = Literal["min", "target", "max"]
@@ -438,9 +440,9 @@ class Plan(Terms):
     nominal: Envelope
     resolved: Envelope
     reasons: tuple[str, ...]  # why the two differ
-    objective: dict[str, Any]  # objectives.api.ObjectiveSpec as JSON
+    objective: ObjectiveSpec
     objective_fingerprint: str
-    space: dict[str, Any]  # objectives.space.SearchSpace as JSON
+    space: SearchSpace
     provenance: dict[str, str | int]  # hashes and sizes of the data
     search: SearchTerms | None  # a calibration and a check search nothing
     evaluation_seed: PositiveSeed

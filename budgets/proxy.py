@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import inf
 from random import Random
-from statistics import median
 
 from budgets.events import Status
 from budgets.plan import Frozen, Plan, ProxyTerms
 from budgets.state import Batch, RunState
-from budgets.stats import centred_error, tau_b, tau_b_interval, top_overlap
+from budgets.stats import tau_b, tau_b_interval
 
 LEAST_CANDIDATES = 8
 """Fewer hardly ever show agreement, and where they do their interval is much too narrow."""
@@ -30,10 +29,6 @@ class Certificate(Frozen):
     upper: float | None
     level: float  # how often the interval misses it
     asked: float  # of the lower bound
-    error: float | None  # mean difference of the scores, in their unit, but for a constant shift
-    top_half: float | None  # share of the better half in full that is in the better half short too
-    top_quarter: float | None
-    seconds_ratio: float | None  # short over full, medians of healthy evaluations
     holds: bool  # short evaluations may stand in for full ones
 
 
@@ -66,10 +61,6 @@ def compare(generation: Batch, others: Batch, terms: ProxyTerms, key: str) -> Ce
         upper=upper,
         level=terms.level,
         asked=terms.agreement,
-        error=centred_error(*zip(*healthy, strict=True)) if healthy else None,
-        top_half=top_overlap(full, short, max(1, count // 2)) if count else None,
-        top_quarter=top_overlap(full, short, max(1, count // 4)) if count else None,
-        seconds_ratio=_seconds_ratio(generation, others),
         holds=count >= LEAST_CANDIDATES and lower is not None and lower >= terms.agreement,
     )
 
@@ -87,11 +78,6 @@ def _interval(
 
 def _key(plan: Plan) -> str:
     return f"{plan.evaluation_seed}/0"
-
-
-def _seconds_ratio(full: Batch, short: Batch) -> float | None:
-    own, others = seconds(short), seconds(full)
-    return median(own) / median(others) if own and others and median(others) else None
 
 
 def seconds(batch: Batch, *, cpu: bool = False) -> list[float]:

@@ -39,9 +39,6 @@ from budgets.ledger import Record
 from budgets.plan import ComparisonName, Configuration, Plan, ProxyTerms, Window
 from budgets.stats import total
 
-CLOCK_JUMP_MS = 5000
-"""What two clocks may drift apart within a generation without anybody being told."""
-
 Evaluation = tuple[int, int]
 """Of a batch: candidate and seed."""
 
@@ -217,8 +214,7 @@ class RunState:
     fired: list[Fired] = field(default_factory=list)
     overridden: list[Overridden] = field(default_factory=list)
     amended: list[Amended] = field(default_factory=list)
-    wall_offset_ms: int = 0  # of the wall's clock against the session's own, when last compared
-    clock_jumps_ms: list[int] = field(default_factory=list)
+    wall_offset_ms: int = 0  # of the wall's clock against the session's own, at the last record
     starts_ms: dict[int, int] = field(default_factory=dict)  # by session: to its first attempt
     setup_failed: Settled | None = None  # the session's first to say nothing can be evaluated
     concluded: Concluded | None = None
@@ -415,16 +411,7 @@ def _apply(  # noqa: PLR0912 - a case for each kind of event
             raise ValueError("a run has one plan")
         case _:
             assert_never(event)
-    if isinstance(event, Opened | GenerationTold | Concluded):
-        _compare_clocks(state, event, at_ms - record.elapsed_ms)
-
-
-def _compare_clocks(state: RunState, event: Event, offset_ms: int) -> None:
-    """Note a wall's clock that was set, or a machine that slept: what people read jumps then."""
-    jump_ms = offset_ms - state.wall_offset_ms
-    if not isinstance(event, Opened) and abs(jump_ms) > CLOCK_JUMP_MS:
-        state.clock_jumps_ms.append(jump_ms)
-    state.wall_offset_ms = offset_ms
+    state.wall_offset_ms = at_ms - record.elapsed_ms
 
 
 def _require_search(state: RunState) -> None:

@@ -7,6 +7,7 @@ and `python:module:function`.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -139,7 +140,7 @@ def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
 def short_name(spec: ObjectiveSpec) -> str:
     """A name for files and runs: lower case, without a colon, 40 characters at most.
 
-    A function's has its module, a command's the script or the module that it starts.
+    A function's has its module, a command's what it starts and what it always tells it.
     """
     name = kind(spec).removeprefix(FUNCTION)
     if name == "command":
@@ -148,9 +149,18 @@ def short_name(spec: ObjectiveSpec) -> str:
 
 
 def _program(argv: Sequence[str]) -> str:
-    """What a person calls it: `train` of `python train.py`, `python -m train` and `./train`."""
+    """What a person calls it: `train-fast` of `python train.py --fast --lr {lr}`."""
     if "-m" in argv[:-1]:
-        return argv[argv.index("-m") + 1]
-    named = (Path(part) for part in argv if "{" not in part and "=" not in part)
-    found = next((path for path in named if path.suffix in SCRIPTS), Path("".join(argv[:1])))
-    return found.stem
+        first = argv.index("-m") + 1
+        name = argv[first]
+    else:
+        paths = [Path("" if {"{", "="} & set(part) else part) for part in argv]
+        first = next((n for n, path in enumerate(paths) if path.suffix in SCRIPTS), 0)
+        name = paths[first].stem if paths else ""
+    rest = argv[first + 1 :]
+    fixed = [
+        word.lstrip("-")
+        for word, value in pairwise([*rest, ""])
+        if "{" not in word and not (word.startswith("-") and "{" in value)
+    ]
+    return "-".join([name, *fixed])

@@ -3,7 +3,6 @@
 Each evaluates some points on seeds, in a run of its own that the same command takes up again.
 """
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Context, Option
@@ -15,15 +14,13 @@ from orchestrator.cli.flags import resolved
 from orchestrator.cli.options import Json
 from orchestrator.cli.session import conducting, finish
 from orchestrator.cli.terminal import print_json, print_markdown
-from orchestrator.config import MOST_SEEDS, TRAINING
+from orchestrator.config import MOST_SEEDS
 from orchestrator.matrix import calibrate as measuring
 from orchestrator.matrix import workers as sweeping
-from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, near, proxy_check
+from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, proxy_check
 from orchestrator.matrix.matrix import Matrix, carry_out
 from orchestrator.matrix.memory import memory_of, with_micro_batch
 from orchestrator.plan.resolve import slots_of
-from orchestrator.records.objective import objective_of
-from orchestrator.records.runs import find_run, load_state
 from orchestrator.scalability import fit
 
 MOST_SIZE = 4096  # of a micro-batch
@@ -71,10 +68,6 @@ def knobs(
 def proxy(
     context: Context,
     file: flags.File = None,
-    around: Annotated[
-        str | None,
-        Option("--run", metavar="RUN", help="Around what it recommends; default: the baseline."),
-    ] = None,
     fraction: Annotated[
         float, Option("--fraction", metavar="SHARE", help="Of an evaluation's FLOPs.")
     ] = 0.25,
@@ -94,16 +87,8 @@ def proxy(
 
     Writes a run, RUNS_DIR/check/ID.
     """
-    config, centre = resolved(context, file, settings), None
-    if around is not None:
-        tuned = ("objective", "preset", "profile", TRAINING)
-        if any(key.partition(".")[0] in tuned for key in config.sources):
-            raise ValueError(
-                "--run has its own objective: say no other one, and none of its settings"
-            )
-        state = load_state(find_run(around, Path(config.runs_dir)))
-        config, centre = config.with_objective(objective_of(state.plan)), near(state)
-    _check(proxy_check(config, fraction, candidates, seeds, centre), as_json=as_json)
+    config = resolved(context, file, settings)
+    _check(proxy_check(config, fraction, candidates, seeds), as_json=as_json)
 
 
 def _check(wanted: Matrix, *, as_json: bool) -> None:

@@ -26,7 +26,7 @@ FULL_STEP_SECONDS, IDLE_STEP_SECONDS = 0.25, 0.05
 
 
 class Orphan(Frozen):
-    """An attempt that an earlier agent of the node left, or was to start and did not."""
+    """An attempt that an earlier agent of the node left."""
 
     directory: Path
     attempt_id: str
@@ -43,7 +43,7 @@ class AgentSettings(Frozen):
     entry: str
     lease_seconds: float
     release_seconds: float
-    orphans: tuple[Orphan, ...]
+    orphans: tuple[Orphan, ...] = ()
 
 
 class Answer(Frozen):
@@ -60,18 +60,14 @@ class Answer(Frozen):
 
 
 class Agent:
-    """A node's agent. It starts nothing before the orphans' processes are gone.
-
-    An attempt whose start lay in the queue of a frozen process, until its lease had run out, is not
-    started: the orchestrator has given it up.
-    """
+    """A node's agent. It is there when the processes of the orphans are gone."""
 
     def __init__(self, settings: str) -> None:
         chosen = AgentSettings.model_validate_json(settings)
+        for orphan in chosen.orphans:
+            _end(orphan)
         gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
-        self._orphans = list(chosen.orphans)
         self._is_spent = False
-        self._kill_at = time.monotonic() + EXIT_SECONDS
         self._local = LocalExecutor(
             Slots(chosen.count, chosen.device, "", chosen.threads),
             chosen.preload,
@@ -84,8 +80,12 @@ class Agent:
         self._local.__enter__()
 
     def step(self, heard_at: float, start: tuple[str, ...], cancel: bool) -> str:
-        """Renew the lease, start the attempts in these directories, wait a moment; an `Answer`."""
-        problem = ""
+        """Renew the lease, start the attempts in these directories, wait a moment; an `Answer`.
+
+        An attempt whose start lay in the queue of a frozen process until its lease had run out is
+        not started: the orchestrator has given it up.
+        """
+        problem, outcomes = "", list[Outcome]()
         assert self._local.lease is not None
         is_current = self._local.lease.extend(heard_at)
         for directory in map(Path, start):
@@ -96,13 +96,12 @@ class Agent:
                 )
             elif is_current:
                 self._local.start(attempt)
-            else:
-                self._orphans.append(
-                    Orphan(directory=directory, attempt_id=attempt.attempt_id, seconds=0.0)
-                )
+            elif stale := end_if_abandoned(
+                directory, attempt.attempt_id, 0.0, may_still_start=False
+            ):
+                outcomes.append(stale)
         if cancel:
             self._local.cancel()
-        outcomes = self._bury_orphans()
         free, in_use = self._devices()
         began, seconds = time.monotonic(), IDLE_STEP_SECONDS if free else FULL_STEP_SECONDS
         outcomes += self._local.wait(seconds)
@@ -115,25 +114,12 @@ class Agent:
                 clock=time.monotonic(),
                 niceness=os.nice(0),
                 outcomes=tuple(outcomes),
-                free=() if self._orphans else tuple(free),
+                free=tuple(free),
                 warnings=self._local.warnings,
                 is_spent=self._is_spent,
                 problem=problem,
             )
         )
-
-    def _bury_orphans(self) -> list[Outcome]:
-        """The outcomes of orphans that are over now."""
-        outcomes = []
-        for orphan in list(self._orphans):
-            directory, name = orphan.directory, orphan.attempt_id
-            outcome = end_if_abandoned(directory, name, orphan.seconds, may_still_start=False)
-            if outcome is not None:
-                outcomes.append(outcome)
-                self._orphans.remove(orphan)
-            elif time.monotonic() > self._kill_at:  # its supervisor is stopped, perhaps
-                signal_supervisor(directory, signal.SIGKILL)
-        return outcomes
 
     def _devices(self) -> tuple[list[str], list[str]]:
         """Those that are free, and those in use; none when all have been withdrawn."""
@@ -142,3 +128,12 @@ class Agent:
         except EngineError:
             self._is_spent = True
             return [], []
+
+
+def _end(orphan: Orphan) -> None:
+    """Wait until nothing of it is alive, and its end is in its directory."""
+    directory, name, kill_at = orphan.directory, orphan.attempt_id, time.monotonic() + EXIT_SECONDS
+    while end_if_abandoned(directory, name, orphan.seconds, may_still_start=False) is None:
+        if time.monotonic() > kill_at:  # its supervisor is stopped, perhaps
+            signal_supervisor(directory, signal.SIGKILL)
+        time.sleep(FULL_STEP_SECONDS)

@@ -81,7 +81,6 @@ class _Node:
     is_suspect: bool = False
     is_lost: bool = False
     is_spent: bool = False
-    is_gone: bool = False  # for good
 
     def take(self, attempt: Attempt, now: float) -> None:
         device = next((one for one in self.free if one != attempt.avoid), self.free[0])
@@ -93,7 +92,7 @@ class _Node:
         self.host, self.is_spent, self.deaths = answer.host, answer.is_spent, 0
         self.heard_at, self.fresh_at, self.heard_clock = now, self.called_at, answer.clock
         self.is_suspect = self.is_lost = False
-        self.free = list(answer.free)
+        self.free, self.orphans = list(answer.free), ()
         for attempt in self.to_start:  # since the step was asked for
             device = self.running[attempt.attempt_id][1]
             if device in self.free:
@@ -220,7 +219,7 @@ class RayExecutor:
     def _look(self, seconds: float) -> None:
         """Step every node that has answered, then take in what comes within the time."""
         for node in self._nodes:
-            if node.call is None and not node.is_gone:
+            if node.call is None:
                 self._step(node)
         self._take_in_all(seconds)
 
@@ -239,7 +238,7 @@ class RayExecutor:
         if now - self._looked_at > self._terms.margin_seconds:  # who was silent: they, or we?
             self._patient_until = now + self._terms.margin_seconds
         self._looked_at = now
-        for node in self._nodes:
+        for node in list(self._nodes):
             self._check_silence(node, now)
         self._end_orphans(now)
 
@@ -256,13 +255,11 @@ class RayExecutor:
             answer = Answer.model_validate_json(ray.get(call))
         except (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError) as error:
             node.deaths += 1
-            if (
-                isinstance(error, ray.exceptions.ActorUnschedulableError)
-                or node.deaths > MAX_DEATHS
-            ):
-                node.is_gone = True
+            is_down = isinstance(error, ray.exceptions.ActorUnschedulableError)
             if not self._is_cut_off():
-                self._lose(node, "it is down" if node.is_gone else "its agent has died")
+                self._lose(node, "it is down" if is_down else "its agent has died")
+                if is_down or node.deaths > MAX_DEATHS:
+                    self._nodes.remove(node)  # for good
             return
         except ray.exceptions.RayError as error:
             raise EngineError(f"the agent of {node.host} failed: {error}") from error
@@ -278,7 +275,7 @@ class RayExecutor:
                 self._arrived.append(outcome)
 
     def _check_silence(self, node: _Node, now: float) -> None:
-        if node.is_lost or node.is_gone:
+        if node.is_lost:
             return
         silence = now - node.heard_at
         if silence > self._terms.silent_seconds and not node.is_suspect:
@@ -313,9 +310,8 @@ class RayExecutor:
         node.running, node.to_start = {}, []
         with suppress(_ray().exceptions.RayError):
             _ray().kill(node.agent)
-        if not node.is_gone:
-            self._start_agent(node)
-            self._step(node)
+        self._start_agent(node)
+        self._step(node)
 
     def _end_orphans(self, now: float) -> None:
         """Take in what orphans came to by their files, or charge what is over its deadline."""
@@ -373,7 +369,7 @@ class RayExecutor:
         """With nothing in flight: is there a device that is, or may still become, free?"""
         if self._control:
             self._control.raise_if_gone(nothing_runs=True)
-        kept = [node for node in self._nodes if not (node.is_spent or node.is_gone)]
+        kept = [node for node in self._nodes if not node.is_spent]
         if not kept:
             raise EngineError(
                 f"no device of the cluster is left to evaluate on. {'; '.join(self.warnings)}. "

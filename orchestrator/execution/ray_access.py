@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -130,58 +129,33 @@ class ControlService:
 
 
 def prepare_to_join(address: str, ask_seconds: float = ASK_SECONDS) -> None:
-    """Set how Ray is to authenticate itself; asks the cluster first.
+    """Set how Ray is to authenticate itself, as the cluster at the address wants it.
 
-    Raises EngineError, within seconds and saying what to do, if it would not let us in.
+    Asks it in the way that RAY_AUTH_MODE demands, or else without a token and then with one. Raises
+    EngineError, within seconds and saying what to do, if it would not let us in.
     """
     if address == "local":
         _make_token()
         os.environ["RAY_AUTH_MODE"] = "token"
         return
-    demanded = os.environ.get("RAY_AUTH_MODE", "")
+    demanded = os.environ.get("RAY_AUTH_MODE")
     has_token = token_path().exists() or "RAY_AUTH_TOKEN" in os.environ
-    modes = ("disabled", "token") if has_token else ("disabled",)
-    with ThreadPoolExecutor() as both:  # an answer takes nearly a second
-        answers = list(both.map(lambda mode: _ask(address, mode, ask_seconds), modes))
-    if answers[0][0] == "token":
-        _check_token(address, demanded, answers[1] if has_token else None)
-    else:
-        _check_open(address, demanded, answers[0])
-    os.environ["RAY_AUTH_MODE"] = "token" if answers[0][0] == "token" else "disabled"
-
-
-def _check_open(address: str, demanded: str, answer: tuple[str, str]) -> None:
-    """Raises EngineError unless a cluster that wants no token lets us in, and we want to go."""
-    _raise_if(*answer, address)
-    if demanded == "token":
-        raise EngineError(
-            f"the cluster at {address} asks nobody for a token, although RAY_AUTH_MODE=token "
-            f"is set here: join it with unset RAY_AUTH_MODE, or restart it with a token"
-        )
-
-
-def _check_token(address: str, demanded: str, answer: tuple[str, str] | None) -> None:
-    """Raises EngineError unless the token here, if there is one, opens the cluster."""
-    copy = f"copy {token_path()} from the cluster's head, readable by you alone (chmod 600)"
-    if demanded not in ("", "token"):
-        raise EngineError(
-            f"the cluster at {address} wants a token, but RAY_AUTH_MODE={demanded} is set here: "
-            f"export RAY_AUTH_MODE=token"
-        )
-    if answer is None:
-        raise EngineError(f"the cluster at {address} wants a token, and there is none here: {copy}")
-    if answer[0] == "token":
-        raise EngineError(f"the cluster at {address} does not accept the token here: {copy}")
-    _raise_if(*answer, address)
-
-
-def _raise_if(refusal: str, said: str, address: str) -> None:
+    refusal, said, mode = "token", "", ""
+    for mode in (demanded,) if demanded else ("disabled", "token"):
+        if mode == "disabled" or has_token:  # Ray aborts the process that has none
+            refusal, said = _ask(address, mode, ask_seconds)
+        if refusal != "token":
+            break
     advice = {
         "address": "Is a Ray running there (ray status)? Start one with: ray start --head",
         "version": "Install the same Ray and Python here and there, or run on the cluster's head",
+        "token": f"It wants its token: copy {token_path()} from the cluster's head, readable by "
+        "you alone (chmod 600), and unset RAY_AUTH_MODE",
     }
     if refusal:
-        raise EngineError(f"cannot join Ray at {address}: {said.strip()}\n{advice[refusal]}")
+        said = said.strip() or "the token here is not accepted, or there is none"
+        raise EngineError(f"cannot join Ray at {address}: {said}\n{advice[refusal]}")
+    os.environ["RAY_AUTH_MODE"] = mode
 
 
 def _ask(address: str, mode: str, seconds: float) -> tuple[str, str]:

@@ -1,16 +1,14 @@
 """`check knobs` and `check proxy`: what to search and how short, measured before it is paid for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from statistics import median
 
 from budgets.formatting import PROGRAM
-from budgets.plan import Calibration, Envelope, Parent, ProxyTerms, Variant
+from budgets.plan import Calibration, Envelope, ProxyTerms, Variant
 from budgets.proxy import LEAST_CANDIDATES, certificate
 from budgets.state import RunState
-from budgets.verdict import recommendation
 from objectives import registry
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
@@ -24,7 +22,7 @@ CHECK_SEEDS = 8
 LEAST_SEEDS = 2  # a spread needs two
 
 SIGMA = 0.1
-"""Of each knob's range: how far around the baseline candidates lie, unless a run is named."""
+"""Of each knob's range: how far around the baseline candidates lie."""
 
 
 def knob_check(config: Config, seeds: int = CHECK_SEEDS, knobs: Sequence[str] = ()) -> Matrix:
@@ -82,38 +80,16 @@ def _other_ends(knob: Knob) -> list[float]:
     return [e for e in (0.0, 1.0) if abs(knob.encode(knob.decode(e)) - baseline) > 1e-9]
 
 
-@dataclass(frozen=True)
-class Near:
-    """Where a run's search stands: what it recommends, and its last step size."""
-
-    run_id: str
-    head: str  # of that run's ledger
-    centre: Point
-    sigma: float
-
-
-def near(state: RunState) -> Near:
-    """Where the run's search stands. Raises ValueError on one that has searched nothing yet."""
-    plan, point = state.plan, recommendation(state)
-    told = state.completed[-1].told if state.completed else None
-    if plan.search is None:
-        raise ValueError(f"{plan.run_id} is a {plan.phase}: expected a search's run")
-    if point is None or told is None:
-        raise ValueError(f"{plan.run_id} recommends nothing: there is nowhere to look")
-    return Near(plan.run_id, state.head, point, told.sigma)
-
-
 def proxy_check(
     config: Config,
     fraction: float = 0.25,
     candidates: int = LEAST_CANDIDATES,
     seeds: int = 1,
-    around: Near | None = None,
 ) -> Matrix:
     """The same candidates in full and at a `fraction` of the FLOPs: whether both rank them alike.
 
-    They are drawn around the baseline, or around where a run stands. Raises ValueError where a cap
-    on evaluations, of which the full ones are half, does not pay for both.
+    They are drawn around the baseline. Raises ValueError where a cap on evaluations, of which the
+    full ones are half, does not pay for both.
     """
     if candidates < LEAST_CANDIDATES:
         raise ValueError(
@@ -126,29 +102,27 @@ def proxy_check(
             f"--max-evals {most} does not pay for the {2 * shape.evaluations} evaluations of a "
             "comparison"
         )
-    centre, sigma, where, parent = config.tuned.space.baseline, SIGMA, "the baseline", None
-    if around is not None:
-        centre, sigma = around.centre, around.sigma
-        where = f"what {around.run_id} recommends"
-        parent = Parent(run_id=around.run_id, head=around.head, device_ms=0, open_ms=0)
     random = Random(f"{config.evaluation.seed}/proxy")  # noqa: S311 - no secret
-    points = tuple(tuple(_drawn(random, unit, sigma) for unit in centre) for _ in range(candidates))
+    points = tuple(
+        tuple(_drawn(random, unit) for unit in config.tuned.space.baseline)
+        for _ in range(candidates)
+    )
     label = proxy_terms(config.tuned, fraction, None).variant.label
     title = (
-        f"Comparing {label} with the full evaluation: {candidates} candidates around {where}, "
+        f"Comparing {label} with the full evaluation: {candidates} candidates around the baseline, "
         f"{shape.evaluations} evaluations of each length."
     )
 
     def own(calibration: Calibration | None) -> dict[str, object]:
         return {"proxy": proxy_terms(config.tuned, fraction, calibration)}
 
-    return Matrix(config, "check", points, shape, title, prefix="proxy-", parent=parent, own=own)
+    return Matrix(config, "check", points, shape, title, prefix="proxy-", own=own)
 
 
-def _drawn(random: Random, unit: float, sigma: float) -> float:
+def _drawn(random: Random, unit: float) -> float:
     """A normal coordinate around `unit`, within [0, 1]."""
     while True:
-        drawn = random.gauss(unit, sigma)
+        drawn = random.gauss(unit, SIGMA)
         if 0.0 <= drawn <= 1.0:
             return drawn
 

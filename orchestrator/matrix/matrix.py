@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from budgets.plan import Calibration, Devices, Envelope, Parent, Phase, Plan
+from budgets.plan import Calibration, Devices, Envelope, Phase, Plan
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.execution.api import Slots
@@ -42,7 +42,6 @@ class Matrix:
     title: str  # what is about to be evaluated, for people
     name: str = ""  # the run's id; "": made from what is asked
     prefix: str = ""  # of such a made id
-    parent: Parent | None = None  # the run that the points follow from
     own: Own = lambda calibration: {}  # noqa: ARG005
 
     def run_id(self, kind: str) -> str:
@@ -65,7 +64,7 @@ class Matrix:
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
         """One generation, every point on the same seeds. Raises ValueError on what cannot be."""
-        own = {"run_id": self.run_id(devices.kind), "parent": self.parent, **self.own(calibration)}
+        own = {"run_id": self.run_id(devices.kind), **self.own(calibration)}
         return plan_of(self.config, devices, calibration, self.shape, self.phase, **own)
 
 
@@ -117,4 +116,4 @@ def _planned_again(matrix: Matrix, recorded: Plan) -> Plan:
     if plan.campaign is not None:
         named = matrix.config.thresholds.model_dump(exclude_unset=True)
         limits = limits.model_copy(update=named)
-    return plan.model_copy(update={"thresholds": limits, "parent": recorded.parent})
+    return plan.model_copy(update={"thresholds": limits})

@@ -9,7 +9,6 @@ from budgets.state import Batch, RunState, short_evaluations
 from budgets.verdict import BASELINE, INCUMBENT, finalists, winner
 from objectives import registry
 from orchestrator.plan.seeds import ConfirmationSeeds, confirmation_seeds
-from orchestrator.records.objective import space_of, spec_of
 
 AT_EQUAL_SECONDS = " at equal seconds"
 
@@ -50,7 +49,7 @@ Panels = tuple[tuple[Configuration, ...], tuple[tuple[int, ...], ...]]
 
 
 def _baseline(plan: Plan) -> tuple[float, ...]:
-    return space_of(plan).baseline
+    return plan.space.baseline
 
 
 def _reference(plan: Plan, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Panels:
@@ -97,7 +96,7 @@ def _at_equal_seconds(plan: Plan, reference: Batch, place: int) -> Variant | Non
     own, baseline = (_seconds(reference, candidate, on_cpu=on_cpu) for candidate in (place, 0))
     if not own or not baseline:
         return None
-    arm, spec = reference.configurations[place], spec_of(plan)
+    arm, spec = reference.configurations[place], plan.objective
     control = registry.varied(spec, arm.settings)
     factor = float(f"{baseline / own:.2g}")
     stretched = registry.load(control).scaled(factor)

@@ -132,7 +132,9 @@ def pacing_of(config: Config) -> Pacing:
     """How many evaluations run at once, where it is not simply one a device."""
     own = config.backend
     directory = None if own.slots_dir is None else Path(own.slots_dir)
-    return Pacing(own.max_concurrent, directory, config.backpressure)
+    control = config.backpressure
+    terms = (control.window, control.tolerance) if control.enabled else None
+    return Pacing(own.max_concurrent, directory, terms)
 
 
 # Windows

@@ -22,7 +22,6 @@ from objectives.api import Objective
 from objectives.registry import kind, short_name
 from orchestrator.config import Config
 from orchestrator.plan.resolve import calibration_name, calibration_plan, family_of
-from orchestrator.records.objective import spec_of
 from orchestrator.records.runs import Result, finished_runs, first_plan, ledgers, recorded_runs
 
 CALIBRATION_SEEDS = 8
@@ -274,7 +273,7 @@ def _prior(state: RunState, objective: Objective, devices: Devices) -> Prior | N
     Equal FLOPs are the same price, whatever setting differs.
     """
     plan, there = state.plan, state.plan.devices
-    own = spec_of(plan)
+    own = plan.objective
     facts = [(one.kind, one.name, one.threads) for one in (there, devices)]
     if facts[0] != facts[1] or kind(own) != kind(objective.spec):
         return None

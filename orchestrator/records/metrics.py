@@ -19,6 +19,7 @@ from budgets.storage import write_aside
 
 METRICS = "metrics.jsonl"
 
+
 IN_TIME = (
     *("training/elapsed_hours", "training/remaining_hours", "training/on_track"),
     *("optimization/estimated_hours", "optimization/actual_hours", "optimization/time_accuracy"),
@@ -60,9 +61,13 @@ def measured(state: RunState, event: Settled) -> dict[str, Any]:
 
 def in_time(state: RunState) -> dict[str, float | None]:
     """Where the run stands in time, by the names that trackers have for it; None: not known yet."""
-    taken = timing(state)
-    known = {**pace(state).metrics(), **({} if taken is None else taken.metrics())}
-    return {name: known.get(name) for name in IN_TIME}
+    taken, stands = timing(state), pace(state)
+    on_track = None if stands.on_track is None else float(stands.on_track)
+    estimated: tuple[float | None, ...] = (None,) * 3
+    if taken is not None:
+        estimated = (taken.estimated_hours, taken.actual_hours, taken.accuracy)
+    found = (stands.elapsed_hours, stands.remaining_hours, on_track, *estimated)
+    return dict(zip(IN_TIME, found, strict=True))
 
 
 def _place(state: RunState, event: Settled) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from orchestrator.execution.files import (
     recover,
 )
 from orchestrator.execution.trainer import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
-from orchestrator.records.objective import knobs_of, space_of, spec_of
+from orchestrator.records.objective import knobs_of
 from orchestrator.records.runs import attempt_place
 
 
@@ -134,14 +134,14 @@ class Run:
     def attempt(self, reserved: Reserved) -> Attempt:
         """The attempt a reservation is for: the same one whenever it is asked for."""
         plan, batch = self.state.plan, self.state.batch(reserved)
-        spec = spec_of(plan)
+        spec = plan.objective
         if changed := batch.configurations[reserved.candidate].settings:
             spec = varied(spec, changed)
         return Attempt(
             attempt_id=attempt_id(self.state, reserved),
             directory=self.directory / "eval" / attempt_place(reserved),
             objective=spec,
-            knobs=knobs_of(batch, reserved.candidate, space_of(plan)),
+            knobs=knobs_of(batch, reserved.candidate, plan.space),
             seed=reserved.seed,
             limits=plan.limits.stretched(batch.configurations[reserved.candidate].cost_factor),
             owner=self.owner,

@@ -41,6 +41,7 @@ from budgets.plan import (
     Variant,
 )
 from budgets.state import Batch, RunState, apply, begin
+from objectives.space import Knob, SearchSpace
 
 Outcome = float | Status
 """A healthy evaluation's score, or how it failed."""
@@ -76,7 +77,9 @@ def small_plan(**fields: Any) -> Plan:
         "reasons": (),
         "objective": {"name": "sphere", "settings": {}},
         "objective_fingerprint": "f" * 64,
-        "space": {"knobs": []},
+        "space": SearchSpace(
+            knobs=tuple(Knob(name=n, kind="linear", low=0.0, high=1.0, baseline=0.5) for n in "ab")
+        ),
         "provenance": {},
         "search": SearchTerms(seed=7, sigma0=0.2, start=(0.5, 0.5)),
         "evaluation_seed": 123,

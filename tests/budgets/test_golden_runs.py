@@ -10,7 +10,7 @@ from budgets.calibration import luck
 from budgets.effects import campaign_of
 from budgets.ledger import LEDGER, read
 from budgets.liveness import liveness
-from budgets.pace import good_on_devices, idle_hours, slot_hours, timing
+from budgets.pace import timing
 from budgets.proxy import certificate
 from budgets.rules import ruling_of
 from budgets.state import RunState, apply, begin, fold
@@ -31,7 +31,6 @@ def test_every_moment_of_a_run_has_its_numbers(run: Path) -> None:
     state = begin(records[0])
     for record in records[1:]:
         apply(state, record)
-        assert 0 <= idle_hours(state) <= slot_hours(state) + 1e-12
         ruling = ruling_of(state)
         assert (ruling.decision == "done") <= (not state.accounts.holds)
         fired = [trigger.fired() for trigger in ruling.triggers if trigger.observed is not None]
@@ -43,8 +42,6 @@ def test_every_moment_of_a_run_has_its_numbers(run: Path) -> None:
         point = verdict["point"]
         assert recommendation(state) == (None if point is None else tuple(point))
     if (found := timing(state)) is not None:
-        devices = (found.estimated_device_hours, found.actual_device_hours)
-        assert found.is_good_on_devices == good_on_devices(*devices)
         assert found.is_telling == (found.actual_hours >= 1 / 60)
         assert (85 <= found.accuracy <= 115) == found.is_good
 

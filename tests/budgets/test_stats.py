@@ -10,7 +10,6 @@ from scipy import stats
 from budgets.stats import (
     believed,
     better,
-    centred_error,
     chance,
     chance_of,
     count_needed,
@@ -25,7 +24,6 @@ from budgets.stats import (
     sd_interval,
     tau_b,
     tau_b_interval,
-    top_overlap,
     total,
     two_sided_limit,
     unexplained,
@@ -140,59 +138,13 @@ def test_effects_of_seed_and_configuration_are_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shift", "n", "level", "power"),
-    [  # scipy.stats.nct.sf(scipy.stats.t.isf(level, n - 1), n - 1, shift)
-        (1.0, 2, 0.05, 0.134790),
-        (2.0, 3, 0.05, 0.383889),
-        (5.0, 5, 0.01, 0.819649),
-        (3.0, 5, 0.10, 0.915461),
-        (2.0, 8, 0.05, 0.562748),
-        (10.0, 8, 0.001, 0.999231),
-        (3.0, 32, 0.05, 0.901243),
-        (3.0, 100, 0.001, 0.435496),
-        (3.0, 1000, 0.05, 0.911990),
-    ],
-)
-def test_the_power_is_a_tail_of_the_noncentral_t(
-    shift: float, n: int, level: float, power: float
-) -> None:
-    assert power_of(shift / n**0.5, 1.0, n, level) == pytest.approx(power, abs=3e-6)
-
-
-def test_no_gain_is_shown_with_the_probability_of_the_level() -> None:
-    assert power_of(0.0, 0.3, 8, 0.05) == pytest.approx(0.05, abs=2e-6)
-
-
-@pytest.mark.parametrize(
-    ("gain", "n", "level", "at_least", "power"),
-    [  # scipy.integrate.quad of stats.chi.pdf(u sqrt(f), f) sqrt(f) * stats.norm.sf(...) over u
-        (0.5, 5, 0.05, 0.5, 0.228858),
-        (1.0, 8, 0.05, 0.5, 0.809400),
-        (1.0, 8, 0.01, 1.0, 0.386008),
-        (2.0, 3, 0.05, 0.2, 0.712155),
-    ],
-)
-def test_a_gain_must_also_be_observed_as_large_as_asked(
-    gain: float, n: int, level: float, at_least: float, power: float
-) -> None:
-    assert power_of(gain, 1.0, n, level, at_least) == pytest.approx(power, abs=3e-6)
-
-
-@pytest.mark.parametrize(
-    ("n", "level", "gain"),
-    [  # bisection of stats.nct.sf(stats.t.isf(level, n - 1), n - 1, gain sqrt(n)) = 0.8
-        (2, 0.05, 5.7928),
-        (3, 0.05, 2.2973),
-        (5, 0.05, 1.3594),
-        (8, 0.05, 0.97816),
-        (8, 0.01, 1.39992),
-        (16, 0.05, 0.65170),
-        (100, 0.05, 0.25036),
-    ],
+    ("n", "level", "gain"), [(2, 0.05, 5.7928), (8, 0.01, 1.39992), (100, 0.05, 0.25036)]
 )
 def test_the_detectable_gain_has_the_power_asked_for(n: int, level: float, gain: float) -> None:
-    assert detectable(1.0, n, level) == pytest.approx(gain, rel=3e-5)
     assert detectable(0.02, n, level) == pytest.approx(0.02 * gain, rel=3e-5)
+    assert power_of(0.02 * gain, 0.02, n, level) == pytest.approx(0.8, abs=1e-4)
+    assert power_of(0.0, 0.3, n, level) == pytest.approx(level)
+    assert (detectable(0.0, n, level), power_of(0.0, 0.0, n, level)) == (0.0, 0.0)
 
 
 # Agreement
@@ -225,18 +177,6 @@ def test_the_interval_is_the_same_for_the_same_generator_and_holds_tau_b() -> No
     assert interval is not None
     low, high = interval
     assert 0.3 < low < 0.777778 < high <= 1.0
-
-
-@pytest.mark.parametrize(("k", "share"), [(1, 0.0), (2, 1.0), (3, 2 / 3), (4, 1.0)])
-def test_the_share_of_the_best_is_counted_from_the_lowest(k: int, share: float) -> None:
-    first, second = (1.0, 2.0, 3.0, 4.0, 5.0), (0.2, 0.1, 0.4, 0.3, 0.5)
-    assert top_overlap(first, second, k) == pytest.approx(share)
-    assert top_overlap(second, first, k) == pytest.approx(share)
-
-
-def test_a_constant_shift_is_no_error_and_a_spread_is() -> None:
-    assert centred_error(RISING, tuple(score + 5 for score in RISING)) == pytest.approx(0.0)
-    assert centred_error((1.0, 2.0, 6.0), (0.0, 0.0, 0.0)) == pytest.approx(2.0)  # mean 3
 
 
 def test_a_gain_in_words_is_rounded_once() -> None:

@@ -77,28 +77,6 @@ def test_the_tiers_evaluations_are_never_exceeded_and_populations_are_even(
         assert resolved.evaluations + resolved.per_generation > nominal.evaluations
 
 
-def test_a_single_generation_is_too_few_so_the_tiers_own_population_is_used() -> None:
-    sizing = size("phase1", "min", 10, 8)  # P = 16 would be the whole E
-    assert sizing.resolved == sizing.nominal
-    assert sizing.reasons == (
-        "P = 16 would leave 1 generation of the tier's 16 evaluations: the tier's own P = 8 is "
-        "used",
-    )
-
-
-def test_devices_that_idle_are_named() -> None:
-    reasons = size("phase1", "target", 10, 20).reasons
-    assert (
-        "16 evaluations a generation on 20 devices leave 4 idle in the last round (20% of the time)"
-        in reasons
-    )
-    reasons = size("phase1", "target", 10, 9).reasons  # 16 on 9: a second round of 7
-    assert (
-        "16 evaluations a generation on 9 devices leave 2 idle in the last round (11% of the time)"
-        in reasons
-    )
-
-
 def test_a_population_asked_for_is_used_with_as_many_generations_as_the_tier_pays_for() -> None:
     sizing = size("phase1", "target", 10, 4, population=50)
     assert shape(sizing.resolved) == (50, 2, 1, 100)

@@ -97,12 +97,6 @@ def finish_then_hang(config: dict[str, Any]) -> None:
     hang(config)
 
 
-def leave_children(config: dict[str, Any]) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _family()
-    finish(config)
-
-
 def flood(config: dict[str, Any]) -> None:
     print("the first line")
     block = b"x" * 1023 + b"\n"
@@ -190,13 +184,6 @@ def kill_itself(config: dict[str, Any]) -> None:
 def exit_with_3(config: dict[str, Any]) -> None:
     print("something broke", file=sys.stderr)
     sys.exit(3)
-
-
-def kill_supervisor(config: dict[str, Any]) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _family()
-    os.kill(os.getppid(), signal.SIGKILL)
-    hang(config)
 
 
 def stop_supervisor(config: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from budgets.events import Owner, Status
 from objectives.process import MARK
 from orchestrator.execution import files, processes
-from orchestrator.execution.api import Attempt, Outcome, device_name
+from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.files import Unknown, Unstarted, end_if_abandoned, recover
 
 Make = Callable[..., Attempt]
@@ -52,14 +52,6 @@ def started_by(attempt: Attempt, pid: int) -> None:
 def summary_of(attempt: Attempt, attempt_id: str) -> Outcome:
     outcome = Outcome(attempt_id=attempt_id, status=Status.NAN, seconds=3.0)
     return files.write_summary(attempt.directory, outcome)
-
-
-def test_a_summary_is_adopted(make_attempt: Make, dead: Owner) -> None:
-    attempt = make_attempt(owner=dead)
-    files.write_config(attempt)
-    started_by(attempt, os.getpid())
-    written = summary_of(attempt, attempt.attempt_id)
-    assert recover(attempt.directory, attempt.attempt_id, 0.0) == written
 
 
 @pytest.mark.parametrize(
@@ -143,21 +135,6 @@ def test_an_abandoned_attempt_is_ended_once_and_for_all(make_attempt: Make) -> N
     assert ended is not None
     assert (ended.status, ended.seconds) == (Status.LOST, 2.0)
     assert end_if_abandoned(path, name, 9.0, may_still_start=True) == ended
-
-
-@pytest.mark.parametrize(
-    ("gpu_id", "host", "name"),
-    [
-        (None, "", "cpu"),
-        ("3", "", "3"),
-        (None, "node7", "cpu on node7"),
-        ("3", "node7", "3 on node7"),
-    ],
-)
-def test_a_device_is_named_with_its_host_where_there_are_several(
-    gpu_id: str | None, host: str, name: str
-) -> None:
-    assert device_name(gpu_id, host) == name
 
 
 @pytest.mark.parametrize("seconds", [-1.0, nan, inf, 1e13])

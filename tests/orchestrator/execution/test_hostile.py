@@ -96,20 +96,6 @@ def test_a_tree_that_cannot_be_killed_is_given_back_and_its_device_withdrawn(
     eventually(lambda: files.read_summary(attempt.directory, attempt.attempt_id) == outcome)
 
 
-def test_an_attempt_whose_supervisor_is_stopped_is_killed_and_comes_back_lost_at_what_it_took(
-    make_attempt: Make, slots: Slots, nasty: str, family: Any
-) -> None:
-    attempt = make_attempt("stop_supervisor", wall_seconds=2.0, grace_seconds=0.2)
-    with LocalExecutor(slots, entry=nasty, overrun_seconds=2.0) as executor:
-        executor.submit(attempt)
-        family.assemble(attempt, 1)
-        (outcome,) = executor.wait(20.0)
-        assert outcome.status is Status.LOST
-        assert outcome.seconds > attempt.limits.reserve_ms / 1000 + 2.0
-        assert executor.warnings == ()
-        family.vanish(attempt, within_seconds=5.0)
-
-
 def test_what_the_kernel_kills_for_memory_is_out_of_memory_and_its_neighbour_goes_on(
     small_memory: Path, make_attempt: Make, slots: Slots, nasty: str
 ) -> None:
@@ -199,15 +185,3 @@ def test_what_an_evaluation_does_to_its_own_process_stays_there(
         executor.submit(make_attempt("finish"))
         assert [one.status for one in executor.wait(20.0)] == [Status.OK]
     assert (os.getcwd(), signal.getsignal(signal.SIGTERM)) == before
-
-
-def test_a_device_that_ran_out_of_memory_is_used_again(make_attempt: Make, nasty: str) -> None:
-    said = '{"attempt_id": "ID", "status": "oom", "cause": "CUDA out of memory"}'
-    slots = Slots(1, "cuda", "a GPU", 1)
-    with LocalExecutor(slots, entry=nasty, gpu_ids=["GPU-a"]) as executor:
-        executor.submit(make_attempt("write", content=said))
-        (outcome,) = executor.wait(20.0)
-        assert (outcome.status, outcome.cause) == (Status.OOM, "CUDA out of memory")
-        executor.submit(make_attempt("finish"))
-        (outcome,) = executor.wait(20.0)
-        assert (outcome.status, outcome.device) == (Status.OK, "GPU-a")

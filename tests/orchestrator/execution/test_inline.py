@@ -12,7 +12,6 @@ from objectives import registry
 from objectives.api import Context, Measurement
 from orchestrator.execution import files
 from orchestrator.execution.api import Slots
-from orchestrator.execution.files import Unknown, recover
 from orchestrator.execution.inline import InlineExecutor
 
 
@@ -25,16 +24,6 @@ def test_what_was_still_queued_at_the_end_cost_nothing(slots: Slots, make_attemp
 
     assert outcome is not None
     assert (outcome.status, outcome.seconds) == (Status.CANCELLED, 0.0)
-
-
-def test_what_was_evaluated_has_been_marked_as_started(slots: Slots, make_attempt: Any) -> None:
-    attempt = make_attempt()
-    with InlineExecutor(slots) as executor:
-        executor.submit(attempt)
-        assert [o.status for o in executor.wait(1.0)] == [Status.OK]
-    (attempt.directory / files.SUMMARY).unlink()  # as if killed just before it was written
-
-    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.1), Unknown)
 
 
 class Meddler:

@@ -14,10 +14,9 @@ import psutil
 import pytest
 
 from budgets.events import Status
-from orchestrator.execution import files, processes, ray
+from orchestrator.execution import ray
 from orchestrator.execution.api import Attempt, EngineError, Slots
-from orchestrator.execution.ray import RayExecutor, cluster_offer, connected
-from tests.orchestrator.execution.conftest import Driver
+from orchestrator.execution.ray import RayExecutor, connected
 
 pytestmark = pytest.mark.xdist_group("ray")
 Make = Callable[..., Attempt]
@@ -58,12 +57,6 @@ def test_the_token_is_for_its_owner_only(local_ray: None) -> None:
     assert os.environ["RAY_AUTH_MODE"] == "token"
 
 
-def test_an_offer_tells_the_clusters_devices(local_ray: None) -> None:
-    offer = cluster_offer()
-    assert offer.cpus >= 1
-    assert offer.where == "the Ray cluster of 1 node"
-
-
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_more_devices_than_the_cluster_has_is_an_error_at_once(
     device: Any, local_ray: None
@@ -100,32 +93,6 @@ def test_a_killed_actor_loses_its_attempt_only_after_its_tree_is_gone(
         assert outcome.status is Status.OK
 
 
-def test_leaving_ray_cancels_what_is_in_flight(
-    local_ray: None,
-    make_attempt: Make,
-    nasty: str,
-    family: Any,
-) -> None:
-    attempt = make_attempt("resist")
-    with RayExecutor(ONE, entry=nasty) as executor:
-        executor.submit(attempt)
-        family.assemble(attempt, 3, executor)
-    assert family.alive(attempt) == []
-    summary = files.read_summary(attempt.directory, attempt.attempt_id)
-    assert summary is not None
-    assert summary.status is Status.CANCELLED
-
-
-def test_no_trainer_is_alive_five_seconds_after_its_driver_was_killed(
-    make_attempt: Make, family: Any
-) -> None:
-    attempt = make_attempt("resist", grace_seconds=30.0)
-    driver = Driver(attempt, "local")
-    family.assemble(attempt, 3)
-    driver.kill()
-    family.vanish(attempt, within_seconds=5.0)
-
-
 def test_an_address_where_nothing_answers_is_named_within_five_seconds() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -142,11 +109,6 @@ def test_an_address_where_nothing_answers_is_named_within_five_seconds() -> None
 def test_ray_client_addresses_are_refused() -> None:
     with pytest.raises(EngineError, match="not supported"), RayExecutor(ONE, address="ray://h:1"):
         pass
-
-
-def test_handlers_for_signals_survive_the_connection(local_ray: None) -> None:
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert processes.start_ticks(os.getpid())
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from budgets.events import Status
-from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots
+from orchestrator.execution.api import Attempt, EngineError, Slots
 from orchestrator.execution.ray import LeaseTerms, RayExecutor
 from orchestrator.execution.ray_access import ASK_SECONDS, prepare_to_join, set_environment
 from tests.orchestrator.execution.conftest import Driver, Family, answer_as_driver
@@ -89,15 +89,6 @@ def signal_all(found: list[psutil.Process], signum: signal.Signals) -> None:
             process.send_signal(signum)
 
 
-def outcomes_of(executor: RayExecutor, count: int) -> dict[str, Outcome]:
-    found: dict[str, Outcome] = {}
-    while len(found) < count:
-        for outcome in executor.wait(60.0):
-            assert outcome.attempt_id not in found
-            found[outcome.attempt_id] = outcome
-    return found
-
-
 def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_thaws(
     two_nodes: Any, make_attempt: Make, nasty: str, family: Any, eventually: Any
 ) -> None:
@@ -126,42 +117,6 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_
 
 
 @pytest.mark.slow
-def test_a_frozen_actor_cannot_keep_its_evaluation_from_ending_with_the_lease(
-    two_nodes: Any, make_attempt: Make, nasty: str, family: Any
-) -> None:
-    attempt = make_attempt("resist")
-    with RayExecutor(ONE, entry=nasty, address=two_nodes.address, lease=QUICK) as executor:
-        executor.submit(attempt)
-        family.assemble(attempt, 3, executor)
-        actor = family.above(attempt)[1]
-        actor.suspend()
-        try:
-            family.vanish(attempt, within_seconds=10.0)
-        finally:
-            actor.resume()
-        (outcome,) = executor.wait(30.0)
-    assert outcome.status is Status.LOST
-    assert outcome.cause == "the orchestrator has not renewed its lease for 4 s"
-
-
-def test_killed_processes_of_an_attempt_are_named_and_its_slot_used_again(
-    two_nodes: Any, make_attempt: Make, nasty: str, family: Any
-) -> None:
-    with RayExecutor(ONE, entry=nasty, address=two_nodes.address) as executor:
-        for whom, status in (("trainer", Status.ERROR), ("supervisor", Status.LOST)):
-            attempt = make_attempt("resist")
-            executor.submit(attempt)
-            family.assemble(attempt, 3, executor)
-            trainer, supervisor = family.noted(attempt)[-1], family.supervisor(attempt)
-            os.kill(trainer if whom == "trainer" else supervisor, signal.SIGKILL)
-            (outcome,) = executor.wait(30.0)
-            assert outcome.status is status
-            assert family.alive(attempt) == []
-        executor.submit(make_attempt("finish"))
-        assert [outcome.status for outcome in executor.wait(30.0)] == [Status.OK]
-
-
-@pytest.mark.slow
 def test_an_orchestrator_that_sleeps_finds_its_attempt_ended_and_its_slot_alive(
     two_nodes: Any, make_attempt: Make, nasty: str, family: Any
 ) -> None:
@@ -175,20 +130,6 @@ def test_an_orchestrator_that_sleeps_finds_its_attempt_ended_and_its_slot_alive(
         assert outcome.cause == "the orchestrator has not renewed its lease for 4 s"
         executor.submit(make_attempt("finish"))
         assert [outcome.status for outcome in executor.wait(30.0)] == [Status.OK]
-
-
-@pytest.mark.slow
-def test_a_child_that_eats_memory_ends_alone(
-    two_nodes: Any, make_attempt: Make, nasty: str, family: Any
-) -> None:
-    eater = make_attempt("eat", memory_bytes=300 << 20)
-    neighbour = make_attempt("chatter")
-    with RayExecutor(TWO, entry=nasty, address=two_nodes.address) as executor:
-        executor.submit(neighbour)
-        executor.submit(eater)
-        found = outcomes_of(executor, 2)
-    assert found[eater.attempt_id].status is Status.OOM
-    assert found[neighbour.attempt_id].status is Status.OK
 
 
 @pytest.mark.slow
@@ -238,19 +179,19 @@ def refused(address: str, match: str) -> None:
 
 
 def test_a_missing_token_is_said_before_ray_is_asked(cluster: Any, own_token: Path) -> None:
-    refused(cluster.address, f"wants a token, and there is none here: copy {own_token}")
+    refused(cluster.address, f"(?s)or there is none.*wants its token: copy {own_token}")
 
 
 def test_a_wrong_token_is_said(cluster: Any, own_token: Path) -> None:
     own_token.write_text("b" * 64)
-    refused(cluster.address, "does not accept the token here: copy")
+    refused(cluster.address, "(?s)is not accepted.*wants its token: copy")
 
 
 def test_authentication_switched_off_is_said(
     cluster: Any, own_token: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    refused(cluster.address, "export RAY_AUTH_MODE=token")
+    refused(cluster.address, "unset RAY_AUTH_MODE")
 
 
 def test_the_right_token_is_used_although_nobody_has_set_the_mode(

@@ -1,8 +1,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,31 +16,6 @@ from orchestrator.execution.watch import CappedLog
 
 Make = Callable[..., Attempt]
 Run = Callable[..., Any]
-
-DRIVER = """
-import sys
-from pathlib import Path
-from orchestrator.execution import processes
-from orchestrator.execution.api import Attempt, Slots
-from orchestrator.execution.local import LocalExecutor
-attempt = Attempt.model_validate_json(Path(sys.argv[1]).read_text())
-attempt = attempt.model_copy(update={"owner": processes.this_owner()})
-slots = Slots(1, "cpu", "", 1)
-with LocalExecutor(slots, entry="nasty:main") as executor:
-    executor.submit(attempt)
-    executor.wait(600.0)
-"""
-
-
-def test_limit_kills_a_tree_that_ignores_sigterm_and_fled_its_session(
-    make_attempt: Make, run: Run, family: Any
-) -> None:
-    attempt = make_attempt("resist", wall_seconds=4.0, grace_seconds=0.5)
-    outcome = run(attempt)
-    assert (outcome.status, outcome.cause) == (Status.TIMEOUT, "ran over 4 s")
-    assert len(family.noted(attempt)) == 3
-    assert family.alive(attempt) == []
-    assert 4.5 <= outcome.seconds < 30.0
 
 
 def test_silence_is_a_stall(make_attempt: Make, run: Run) -> None:
@@ -82,18 +55,6 @@ def test_a_crash_is_an_error_that_names_it(
     assert (outcome.status, outcome.cause) == (Status.ERROR, cause)
 
 
-def test_children_left_behind_are_killed_and_never_waited_for(
-    make_attempt: Make, run: Run, family: Any
-) -> None:
-    attempt = make_attempt("leave_children", grace_seconds=30.0)
-    outcome = run(attempt)
-    assert outcome.status is Status.OK
-    assert outcome.measurement.score == 1.5
-    assert len(family.noted(attempt)) == 2
-    assert family.alive(attempt) == []
-    assert outcome.seconds < 10.0
-
-
 @pytest.mark.parametrize("mib", [64, pytest.param(1024, marks=pytest.mark.slow)])
 def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(
     mib: int, make_attempt: Make, run: Run
@@ -125,14 +86,6 @@ def test_a_measurement_that_cannot_be_believed_is_an_error(
         ("exited with 0, but measurement.json", "exited with 0, but no")
     )
     assert cause in outcome.cause
-
-
-def test_a_score_that_is_no_number_is_nan_whatever_the_program_says(
-    make_attempt: Make, run: Run
-) -> None:
-    content = '{"attempt_id": "ID", "status": "ok", "measurement": {"score": NaN}}'
-    outcome = run(make_attempt("write", content=content))
-    assert (outcome.status, outcome.cause) == (Status.NAN, "the score is nan")
 
 
 def test_the_evaluation_inherits_nothing_but_what_it_needs(make_attempt: Make, run: Run) -> None:
@@ -241,54 +194,6 @@ def test_a_finished_measurement_wins_over_a_simultaneous_cancellation(
     do: str, status: Status, make_attempt: Make, slots: Slots, nasty: str, family: Any
 ) -> None:
     assert cancelled(make_attempt(do), slots, nasty, family).status is status
-
-
-def test_leaving_the_executor_ends_what_is_in_flight(
-    make_attempt: Make,
-    slots: Slots,
-    nasty: str,
-    family: Any,
-) -> None:
-    attempt = make_attempt("resist")
-    with LocalExecutor(slots, entry=nasty) as executor:
-        executor.submit(attempt)
-        family.assemble(attempt, 3)
-    assert family.alive(attempt) == []
-    summary = files.read_summary(attempt.directory, attempt.attempt_id)
-    assert summary is not None
-    assert summary.status is Status.CANCELLED
-
-
-def test_a_killed_supervisor_is_noticed_and_its_slot_is_clean_before_reuse(
-    make_attempt: Make, slots: Slots, nasty: str, family: Any
-) -> None:
-    attempt = make_attempt("kill_supervisor")
-    with LocalExecutor(slots, entry=nasty) as executor:
-        executor.submit(attempt)
-        (outcome,) = executor.wait(20.0)
-        assert (outcome.status, outcome.cause) == (Status.LOST, "its supervisor was killed")
-        assert family.noted(attempt)
-        assert family.alive(attempt) == []
-        assert outcome.seconds < 5.0
-        executor.submit(make_attempt("finish"))
-        (outcome,) = executor.wait(20.0)
-        assert outcome.status is Status.OK
-
-
-def test_the_tree_dies_within_five_seconds_of_its_executor(
-    make_attempt: Make, tmp_path: Path, family: Any
-) -> None:
-    attempt = make_attempt("resist", grace_seconds=30.0)
-    draft = tmp_path / "draft.json"
-    draft.write_text(attempt.model_dump_json())
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(draft)])
-    family.assemble(attempt, 3)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
-    family.vanish(attempt, within_seconds=5.0)
-    summary = files.read_summary(attempt.directory, attempt.attempt_id)
-    assert summary is not None
-    assert summary.status is Status.LOST
 
 
 def test_capped_log_loses_nothing_below_its_cap(tmp_path: Path) -> None:

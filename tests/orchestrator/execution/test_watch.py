@@ -57,30 +57,6 @@ def test_liveness_is_lost_with_the_lease_the_lifeline_and_the_owner(lease: Lease
     os.close(reader)
 
 
-def test_an_attempt_whose_lease_is_renewed_goes_on(make_attempt: Make, slots: Slots) -> None:
-    with LocalExecutor(slots, lease_seconds=60.0) as executor:
-        assert executor.lease is not None
-        executor.lease.extend(time.monotonic())
-        executor.submit(make_attempt())
-        (outcome,) = executor.wait(20.0)
-    assert outcome.status is Status.OK
-
-
-def test_an_attempt_whose_lease_runs_out_is_lost_and_its_tree_gone(
-    make_attempt: Make, slots: Slots, nasty: str, family: Any
-) -> None:
-    attempt = make_attempt("resist", grace_seconds=0.3)
-    with LocalExecutor(slots, entry=nasty, lease_seconds=1.0) as executor:
-        assert executor.lease is not None
-        executor.lease.extend(time.monotonic())
-        executor.submit(attempt)
-        (outcome,) = executor.wait(20.0)
-        assert family.alive(attempt) == []
-    assert outcome.status is Status.LOST
-    assert outcome.cause == "the orchestrator has not renewed its lease for 1 s"
-    assert outcome.seconds < 15.0
-
-
 def test_a_supervisor_that_was_stopped_looks_at_the_lease_before_the_limit(
     make_attempt: Make, slots: Slots, nasty: str, family: Any, eventually: Any
 ) -> None:
@@ -116,12 +92,6 @@ def test_the_first_cause_of_an_end_is_the_one_that_counts(watch: Watch) -> None:
     watch.cancel()
     watch.check_liveness()
     assert watch.violation == (Status.CANCELLED, "its supervisor was told to end (SIGTERM)")
-
-
-def test_what_has_ended_by_itself_is_not_cancelled(watch: Watch) -> None:
-    watch.exit_code = 0
-    watch.cancel()
-    assert watch.violation is None
 
 
 def says(watch: Watch, called_at: float | None = None) -> None:

@@ -15,7 +15,6 @@ from budgets.events import (
     Status,
 )
 from budgets.ledger import Clock
-from budgets.plan import Window
 from budgets.rules import judge
 from budgets.state import RunState
 from objectives import registry
@@ -30,32 +29,17 @@ from orchestrator.records.runs import Result
 from orchestrator.run.amend import Amendment, amend
 from orchestrator.run.attempts import Run
 from orchestrator.run.session import Session, system_clock
-from orchestrator.verify import verify
 from tests.asking import config_for
 from tests.executors import failing
 from tests.ledgers import cut, events_of, every
 from tests.orchestrator.conftest import CONFIRMED
-from tests.simulation.session import Person, SimulatedClock
+from tests.simulation.session import Person
 
 Found = Callable[[Path], dict[str, Any]]
 Watch = Callable[[RunState, Event], None]
 
 TWO = Engine(kind="inline", workers=2)
 """Two evaluations in flight; each look at the executor ends one of them."""
-
-
-@dataclass
-class Interrupting(Person):
-    """Interrupts, once or at once twice, when so many evaluations are settled."""
-
-    after: int = 1
-    insists: bool = False
-    settled: int = 0
-
-    def watch(self, state: RunState, event: Event) -> None:
-        self.settled += isinstance(event, Settled)
-        if self.settled == self.after:
-            self.requested, self.now = True, self.insists
 
 
 def search(
@@ -83,61 +67,6 @@ def search(
 
 
 # Signals
-
-
-def test_the_first_signal_starts_nothing_more_and_lets_what_is_in_flight_end(
-    tmp_path: Path, found: Found
-) -> None:
-    whole = search(tmp_path / "whole")
-    stop = Interrupting(after=3)
-
-    result = search(tmp_path / "run", stop=stop, observe=stop.watch)
-
-    assert result.ruling.decision == "continue"
-    events = events_of(result.directory)
-    assert sum(isinstance(event, Reserved) for event in events) == 4
-    assert [e.status for e in events if isinstance(e, Settled)] == [Status.OK] * 4
-    assert result.state.head in (result.directory / "summary.md").read_text()
-    search(tmp_path / "run")
-    assert found(result.directory) == found(whole.directory)
-
-
-def test_the_second_signal_ends_what_is_in_flight_and_settles_it_at_once(
-    tmp_path: Path, found: Found
-) -> None:
-    whole = search(tmp_path / "whole")
-    stop = Interrupting(after=3, insists=True)
-
-    result = search(tmp_path / "run", stop=stop, observe=stop.watch)
-
-    assert result.ruling.decision == "continue"
-    ends = every(Settled, result.directory)
-    assert [end.status for end in ends] == [Status.OK] * 3 + [Status.CANCELLED]
-    assert ends[-1].recovered
-    assert not result.state.accounts.holds
-    search(tmp_path / "run")
-    assert found(result.directory)["generations"] == found(whole.directory)["generations"]
-    assert verify(result.directory).divergence is None
-
-
-def test_a_run_that_is_interrupted_while_an_attempt_waits_for_room_under_a_cap_is_not_over(
-    tmp_path: Path,
-) -> None:
-    stop = Person()
-
-    def insist(state: RunState, event: Event) -> None:
-        if isinstance(event, Reserved):
-            stop.requested = stop.now = True
-
-    room_for_one: dict[str, Any] = {
-        "limit_seconds": 10.0,
-        "max_device_hours": 30 / 3600,
-        "assumed_seconds": 0.001,
-    }
-    result = search(tmp_path, stop=stop, observe=insist, **room_for_one)
-
-    assert result.ruling.decision == "continue"
-    assert not every(Fired, result.directory)
 
 
 def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(tmp_path: Path) -> None:
@@ -223,23 +152,6 @@ def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> No
 
 
 # Stops
-
-
-def test_a_deadline_that_passes_in_mid_generation_ends_a_search_that_found_something(
-    tmp_path: Path,
-) -> None:
-    clock, one = SimulatedClock(), Engine(kind="inline", workers=1)
-
-    def pass_it(state: RunState, event: Event) -> None:
-        if isinstance(event, Settled) and len(state.completed) == 1 and event.comparison is None:
-            clock.advance_to(7200.0)
-
-    window = Window(hours=1.0, margin_seconds=30.0)
-    result = search(tmp_path, one, observe=pass_it, clock=clock.clock, window=window, **CONFIRMED)
-
-    assert result.ruling.decision == "stop"
-    assert len(result.state.completed) == 1
-    assert {fired.rule for fired in every(Fired, result.directory)} == {"budget"}
 
 
 def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(tmp_path: Path) -> None:
