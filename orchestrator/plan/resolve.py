@@ -19,7 +19,6 @@ from budgets.plan import (
     Devices,
     Envelope,
     Limits,
-    Parent,
     Phase,
     Plan,
     Rung,
@@ -274,7 +273,6 @@ def search_plan(
     config: Config,
     devices: Devices,
     calibration: Calibration | None,
-    parent: Parent | None = None,
     succession: Succession | None = None,
 ) -> Plan:
     """Return the plan of a search. Raises ValueError on what cannot be planned, naming the key."""
@@ -294,7 +292,6 @@ def search_plan(
         reasons=(*sizing.reasons, *no_go),
         search=_search_terms(config, sizing.resolved, succession),
         caps=caps_for(config, most_evaluations(config, sizing)),
-        parent=parent,
         thresholds=config.thresholds,
         confirmation=confirmation,
         source=source,
