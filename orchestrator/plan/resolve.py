@@ -28,6 +28,7 @@ from budgets.plan import (
     Thresholds,
     Variant,
     Window,
+    plan_of_fields,
 )
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
@@ -327,13 +328,12 @@ def plan_of(
         "price_per_device_hour": config.budget.price_per_device_hour,
         "devices": devices,
         "calibration": calibration,
-        "parent": None,
         "objective": objective.spec.model_dump(mode="json"),
         "objective_fingerprint": objective.fingerprint,
         "space": objective.space.model_dump(mode="json"),
         "provenance": dict(objective.provenance),
     }
-    return Plan(**(fields | own))
+    return plan_of_fields(fields | own)
 
 
 def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
