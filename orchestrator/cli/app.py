@@ -34,11 +34,11 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("doctor", "set_up:doctor", BEFORE, "Whether all that a run needs is here, or what mends it.",
+    Command("doctor", "set_up:doctor", BEFORE, "Whether all that a run needs is here.",
             ("doctor", "doctor search.toml --quick")),
     Command("init", "set_up:init", BEFORE, "A file to begin with: search, campaign, own program.",
             ("init --template phase1", "init --template phase1 --out search.toml")),
-    Command("explain", "set_up:explain", BEFORE, "Every value and where it is from, knobs, what starts.",
+    Command("explain", "set_up:explain", BEFORE, "Every value of a file, the knobs, what starts.",
             ("explain", "explain search.toml")),
     Command("calibrate", "run:calibrate", BEFORE, "Measure the baseline: time, memory, noise.",
             ("calibrate", 'calibrate --again --reason "another driver"')),
@@ -58,7 +58,7 @@ COMMANDS = (
     Command("phase1", f"run:{SEARCH}", RUN, "Search for better knobs; the same command resumes.",
             ("phase1 --tier min", "phase1 --tier target --window 12h --run-id first",
              "phase1 --tier min --objective sphere --executor local")),
-    Command("phase2", f"run:{SEARCH}", RUN, "Search on from a Go, on more seeds or knobs; it resumes.",
+    Command("phase2", f"run:{SEARCH}", RUN, "Search on from a phase 1's Go; the same resumes.",
             ("phase2 --from first --variant robust --tier target",
              "phase2 --from first --variant expanded --tier min")),
     Command("run", f"run:{SEARCH}", RUN, "Run what a file describes; the same command resumes.",
