@@ -22,7 +22,7 @@ from budgets.storage import document, write_aside
 from orchestrator.look.blocks import Block, Figure, Page, Section, headline, items, table
 from orchestrator.matrix import manifest as manifests
 
-MOST_INTERACTIONS = 20  # all that are found are shown; of the rest the least likely by chance
+MOST_TOGETHER = 20  # all that are found are shown; of the rest the least likely by chance
 MOST_CLAUSES, MOST_NOTES = 3, 8  # of the sentence; cells of which is said what is wrong
 WIDTH = 110  # characters of a line on a terminal
 
@@ -152,22 +152,19 @@ def _judged(own: Difference) -> str:
 
 def _effects(found: CampaignReport) -> Iterator[Block]:
     others = [effect for effect in found.effects if effect.is_interaction]
-    together = telling(others, MOST_INTERACTIONS)
     rows = []
-    for one in [effect for effect in found.effects if not effect.is_interaction] + together:
+    for one in [*(e for e in found.effects if e not in others), *telling(others, MOST_TOGETHER)]:
         own = one.difference
         chance = "-" if own.chance is None else f"{max(own.chance, 1e-4):.2g}"
         cells = {">on the score": _judged(own), ">seeds": own.seeds, ">chance": chance}
         rows.append({"effect": plain(name_of(one)), **cells})
-    yield from table("Effects", rows)
     if rows:
-        reference = f"{number(found.reference)}, the mean of {plain(found.reference_of)}"
-        said = f"Averaged over all other factors; in percent of {reference}."
-        if together:
-            said += " Two factors together: beyond what both moves add up to."
-        if hidden := len(others) - len(together):
-            said += f" {hidden} more of two factors are in effects.json."
-        yield said
+        yield from table("Effects", rows)
+        yield (
+            f"Averaged over all other factors; in percent of {number(found.reference)}, the mean "
+            f"of {plain(found.reference_of)}. Two factors together: beyond what both moves add up "
+            "to. All are in effects.json."
+        )
 
 
 # The matrix on a terminal

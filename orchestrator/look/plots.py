@@ -51,13 +51,17 @@ def _scores(run: Run) -> Drawing | None:
     own, generations = _searched(run), run.generations
     if not own:
         return None
-    arms = [one for one in run.arms if one.comparison in {"reference", "finalists", "winner"}]
-    winner = next((one for one in arms if one.comparison == "winner"), None)  # controls follow it
-    fresh = [(one, scores) for one in arms if (scores := draw.known(one.scores.values()))]
+    fresh = [
+        (arm.name, kind == "winner" and place == 0, scores)  # controls follow the winner
+        for kind, batch in run.state.comparisons.items()
+        for place, arm in enumerate(batch.configurations)
+        if kind in {"reference", "finalists", "winner"}
+        and (scores := list(batch.scores_by_seed(place).values()))
+    ]
     band = draw.known(run.noise_band or ())
     best = [one.best_so_far for one in generations]
     chance = [one.best_by_chance for one in generations]
-    must = [*band, *best, *chance, *(fmean(scores) for _, scores in fresh)]
+    must = [*band, *best, *chance, *(fmean(scores) for _, _, scores in fresh)]
     low, high = draw.limits([one.score for one in own], must)
 
     def paint(canvas: Any) -> None:
@@ -80,12 +84,12 @@ def _scores(run: Run) -> Drawing | None:
         axes.set(ylim=(low, high), xlabel="generation", ylabel="score (lower is better)")
         if not draw.known(y):
             axes.set_yticks([])  # no score yet
-        for place, (arm, scores) in enumerate(fresh):
-            mark, colour = ("D", draw.ORANGE) if arm is winner else ("o", draw.SKY)
+        for place, (_, is_winner, scores) in enumerate(fresh):
+            mark, colour = ("D", draw.ORANGE) if is_winner else ("o", draw.SKY)
             reach = interval(scores, 0.05) or (fmean(scores), fmean(scores))
             right.plot([place, place], reach, color=colour, lw=1.6)
             right.plot(place, fmean(scores), mark, color=colour, mec=draw.INK, ms=5)
-        names = [draw.line(arm.name)[:16] for arm, _ in fresh]
+        names = [draw.line(name)[:16] for name, _, _ in fresh]
         right.set(xticks=range(len(fresh)), xticklabels=names, title="fresh seeds", xmargin=0.15)
         right.tick_params(axis="x", rotation=90, labelsize=draw.FONT - 2)
         right.tick_params(axis="y", length=0, labelleft=False)

@@ -6,7 +6,7 @@ A run is a function of its ledger's records and of the moment. Nothing here read
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -92,10 +92,6 @@ class Run:
     def is_search(self) -> bool:
         """Whether it looks for something, and does not only measure."""
         return self.plan.search is not None
-
-    @property
-    def began(self) -> datetime:
-        return _moment(self.state.began_ms)
 
     @property
     def last(self) -> datetime:
@@ -196,26 +192,23 @@ class Run:
 
     def attempt(self, batch: Batch, attempt: Attempt) -> rows.Attempt:
         """One of them. It ended by its own time: it may be heard of later, by another session."""
-        reserved, end, found = attempt.reserved, attempt.settled, dict[str, Any]()
+        reserved, end = attempt.reserved, attempt.settled
+        own = ("generation", "candidate", "seed", "attempt", "slot")
+        found: dict[str, Any] = {name: getattr(reserved, name) for name in own}
         began = self.at_ms(Moment(attempt.session, attempt.reserved_ms)) / 1000
         if end is not None:
             limit = self.at_ms(Moment(attempt.session + 1, 0)) / 1000
-            found = {name: getattr(end, name) for name in ("status", "score", "device", "cause")}
+            found |= {name: getattr(end, name) for name in ("status", "score", "cause")}
             found |= {"is_final": end.final, "ended": round(min(began + end.seconds, limit), 3)}
         return rows.Attempt(
             what=self.which(reserved),
             comparison=comparison_name(reserved.comparison),
-            generation=reserved.generation,
-            candidate=reserved.candidate,
             arm=arm_of(batch, reserved.candidate),
-            seed=reserved.seed,
-            attempt=reserved.attempt,
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
             session=attempt.session,
-            slot=reserved.slot,
             began=began,
-            reserved_seconds=reserved.reserve_ms / 1000,
+            limit_seconds=reserved.reserve_ms / 1000,
             **found,
         )
 
@@ -267,12 +260,9 @@ class Run:
             return None
 
     @cached_property
-    def baseline(self) -> rows.Baseline | None:
-        found = self._calibration
-        noise = None if found is None else calibrations.noise(found)
-        if found is None or noise is None:
-            return None
-        return rows.Baseline(**asdict(noise), scores=tuple(one.score for one in found.samples))
+    def baseline(self) -> calibrations.Noise | None:
+        """The default configuration as calibrated, and how far its scores spread over seeds."""
+        return None if self._calibration is None else calibrations.noise(self._calibration)
 
     @cached_property
     def noise_band(self) -> tuple[float, float] | None:
@@ -381,22 +371,6 @@ class Run:
     def findings(self) -> Findings | None:
         """Of a search that is compared with the baseline."""
         return findings(self.state)
-
-    @cached_property
-    def arms(self) -> tuple[rows.Arm, ...]:
-        """Every configuration that is compared, comparison by comparison."""
-        return tuple(
-            rows.Arm(
-                comparison=_NAMES.get(kind, kind),
-                number=batch.number,
-                name=arm.name,
-                scores=dict.fromkeys(batch.seeds[place]) | (own := batch.scores_by_seed(place)),
-                settled=sum(batch.result(place, seed) is not None for seed in batch.seeds[place]),
-                mean=fmean(own.values()) if own else None,
-            )
-            for kind, batch in self.state.comparisons.items()
-            for place, arm in enumerate(batch.configurations)
-        )
 
     @cached_property
     def gains(self) -> tuple[rows.NamedGain, ...]:

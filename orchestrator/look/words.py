@@ -160,20 +160,13 @@ def _patience(_: RunState, one: Seen) -> str:
 def _budget(state: RunState, one: Seen) -> str:
     needed, free = against(one.observed or 0.0, max(one.limit or 0.0, 0.0), str(one.facts["unit"]))
     flag = f" ({one.facts['flag']})" if one.facts["flag"] else ""
-    if "currency" not in one.facts:
-        count = state.plan.resolved.per_generation
-        beside = f" and the verdict's {one.facts['verdict']}" if one.facts["verdict"] else ""
-        return (
-            f"generation {one.generation} is expected to need {needed} (its {count} "
-            f"evaluations{beside}, the last with its whole limit), {free} are free{flag}"
-        )
-    left = ""
-    if hours := one.facts.get("verdict_device_hours"):
-        due = precise_duration(3600 * float(hours))
-        left = f", when {due} of device time are left to the verdict"
+    if "currency" in one.facts:
+        return f"an attempt of {name_of(_batch(state, one))} needs {needed}, {free} are free{flag}"
+    count = state.plan.resolved.per_generation
+    beside = f" and the verdict's {one.facts['verdict']}" if one.facts["verdict"] else ""
     return (
-        f"{name_of(_batch(state, one))} cannot be finished: {one.facts['currency']}: an attempt "
-        f"must be able to use {needed}, {free} are free{flag}{left}"
+        f"generation {one.generation} is expected to need {needed} (its {count} evaluations"
+        f"{beside}, the last with its whole limit), {free} are free{flag}"
     )
 
 

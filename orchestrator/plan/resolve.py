@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from budgets.calibration import noise
 from budgets.formatting import counted
@@ -35,12 +35,14 @@ from objectives.api import Objective
 from objectives.api import Variant as ObjectiveVariant
 from objectives.registry import short_name
 from objectives.settings import shown
-from orchestrator.capacity import Pacing
 from orchestrator.config import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Budget, Config, Verdict
-from orchestrator.execution.api import Slots
-from orchestrator.execution.engine import Engine
 from orchestrator.plan.known import known_points, read_known
 from orchestrator.records.runs import RUNS_DIR
+
+if TYPE_CHECKING:
+    from orchestrator.capacity import Pacing
+    from orchestrator.execution.api import Slots
+    from orchestrator.execution.engine import Engine
 
 METHOD: SearchMethod = "guided"
 """How a search proposes its candidates where nobody says how (docs/search.md)."""
@@ -117,19 +119,23 @@ def found_as(directory: Path, plan: Plan) -> str:
 # Devices
 
 
-def engine_of(config: Config) -> Engine:
+def engine_of(config: Config) -> "Engine":
     """Return what evaluations run on."""
+    from orchestrator.execution.engine import Engine
+
     own = config.backend
     return Engine(own.executor, own.address, own.device, own.workers, own.threads)
 
 
-def slots_of(config: Config) -> Slots:
+def slots_of(config: Config) -> "Slots":
     """The evaluations that run at once, and on what. Raises EngineError where nothing is there."""
     return engine_of(config).slots()
 
 
-def pacing_of(config: Config) -> Pacing:
+def pacing_of(config: Config) -> "Pacing":
     """How many evaluations run at once, where it is not simply one a device."""
+    from orchestrator.capacity import Pacing
+
     own = config.backend
     directory = None if own.slots_dir is None else Path(own.slots_dir)
     control = config.backpressure

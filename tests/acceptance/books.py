@@ -83,9 +83,8 @@ class Books:
             (event["rule"], event["generation"], event["reason"])
             for event in self.events("overridden")
         ]
-        self.fired = [
-            Fired(*(event[name] for name in Fired._fields)) for event in self.events("fired")
-        ]
+        fired = self.events("fired")
+        self.fired = [Fired(*(event[name] for name in Fired._fields)) for event in fired]
 
     @classmethod
     def of(cls, run: Path) -> "Books":
@@ -101,15 +100,6 @@ class Books:
         """Population, generations, seeds per candidate, as they were carried out."""
         resolved = self.plan["resolved"]
         return resolved["population"], resolved["generations"], resolved["seeds_per_candidate"]
-
-    @property
-    def knobs(self) -> list[dict[str, Any]]:
-        return list(self.plan["space"]["knobs"])
-
-    @property
-    def conditions(self) -> list[str]:
-        """Of a campaign of trainings: the conditions, in the order of the candidates."""
-        return [condition["name"] for condition in self.plan["campaign"]["conditions"]]
 
     @cached_property
     def attempts(self) -> list[Attempt]:
@@ -329,20 +319,6 @@ def sealed(lines: Iterable[dict[str, Any]]) -> bytes:
         previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
         data += body + b',"h":"' + previous.encode() + b'"}\n'
     return data
-
-
-def renamed(run: Path, names: dict[str, str]) -> None:
-    """Write a ledger anew in which every text that holds one of these is another instead."""
-
-    def other(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: other(inner) for name, inner in value.items()}
-        if isinstance(value, list):
-            return [other(inner) for inner in value]
-        found = [new for old, new in names.items() if isinstance(value, str) and old in value]
-        return found[0] if found else value
-
-    (run / LEDGER).write_bytes(sealed(other(line) for line in Books.of(run).lines))
 
 
 def records(run: Path) -> int:
