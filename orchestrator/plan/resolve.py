@@ -19,7 +19,6 @@ from budgets.plan import (
     Devices,
     Envelope,
     Limits,
-    Parent,
     Phase,
     Plan,
     Rung,
@@ -29,6 +28,7 @@ from budgets.plan import (
     Thresholds,
     Variant,
     Window,
+    plan_of_fields,
 )
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
@@ -274,7 +274,6 @@ def search_plan(
     config: Config,
     devices: Devices,
     calibration: Calibration | None,
-    parent: Parent | None = None,
     succession: Succession | None = None,
 ) -> Plan:
     """Return the plan of a search. Raises ValueError on what cannot be planned, naming the key."""
@@ -294,7 +293,6 @@ def search_plan(
         reasons=(*sizing.reasons, *no_go),
         search=_search_terms(config, sizing.resolved, succession),
         caps=caps_for(config, most_evaluations(config, sizing)),
-        parent=parent,
         thresholds=config.thresholds,
         confirmation=confirmation,
         source=source,
@@ -330,13 +328,12 @@ def plan_of(
         "price_per_device_hour": config.budget.price_per_device_hour,
         "devices": devices,
         "calibration": calibration,
-        "parent": None,
         "objective": objective.spec.model_dump(mode="json"),
         "objective_fingerprint": objective.fingerprint,
         "space": objective.space.model_dump(mode="json"),
         "provenance": dict(objective.provenance),
     }
-    return Plan(**(fields | own))
+    return plan_of_fields(fields | own)
 
 
 def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
