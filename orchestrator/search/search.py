@@ -73,7 +73,7 @@ class Search:
         return GenerationTold(
             generation=generation.number,
             digest=strategy.digest(),
-            mean=strategy.favourite,
+            mean=strategy.mean,
             sigma=strategy.sigma,
             axis_ratio=strategy.axis_ratio,
             guided=advice,
