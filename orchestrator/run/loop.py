@@ -21,8 +21,7 @@ from budgets.state import Batch, RunState
 from budgets.verdict import decide
 from orchestrator.capacity import Pace
 from orchestrator.execution.api import Executor
-from orchestrator.plan.comparisons import due
-from orchestrator.plan.seeds import evaluation_seeds
+from orchestrator.plan.comparisons import due, evaluation_seeds
 from orchestrator.run.attempts import Run, avoided, ends, has_begun, settle_one_abandoned
 
 Pending = tuple[Batch, tuple[int, int]]
