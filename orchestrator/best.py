@@ -19,8 +19,8 @@ from orchestrator.look.cautions import cautions
 from orchestrator.look.document import best_document, plain_values
 from orchestrator.look.run import Run
 from orchestrator.matrix.campaign import CONTROL, DEFAULT
+from orchestrator.plan.comparisons import training_seeds
 from orchestrator.plan.resolve import found_as, short_hash
-from orchestrator.plan.seeds import training_seeds
 from orchestrator.records.objective import Point, best_point
 
 LONGEST_NAME = 36

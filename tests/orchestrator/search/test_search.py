@@ -132,17 +132,6 @@ def test_a_search_with_a_shape_replays(run: Run) -> None:
     assert replayed.generation == 6
 
 
-def test_the_landscape_of_one_search_is_the_shape_of_another(run: Run) -> None:
-    learned = Search(TERMS, 8)
-    learned.replay(run(10))
-    first = learned.landscape()
-    terms = {"sigma0": min(first.scale, 0.3), "start": first.favourite, "shape": first.shape}
-    second = Search(SearchTerms(seed=9, **terms), 8).landscape()
-    assert second.correlations[0] == pytest.approx(first.correlations[0], rel=1e-4)
-    assert second.deviations == pytest.approx(first.deviations, rel=1e-4)
-    assert second.condition == pytest.approx(first.condition, rel=1e-3)
-
-
 def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Scored") -> None:
     weights = 100.0 ** (np.arange(10) / 9)
     inverse = np.diag(1 / weights / np.mean(1 / weights))
