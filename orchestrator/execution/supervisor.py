@@ -17,13 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from budgets.events import Owner, Status
+from budgets.events import Owner
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, device_name
 from orchestrator.execution.files import (
     CONFIG,
     STARTED,
-    STUCK,
     SUMMARY,
     Started,
     read,
@@ -115,8 +114,7 @@ class Supervision:
 def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
     """Run the attempt whose `config.json` is there, from the marker to the summary.
 
-    The directory goes to `notify` after `summary.json` is on disk, `stuck.json` if the attempt's
-    processes cannot be ended, or neither if it cannot be begun.
+    The directory goes to `notify` after `summary.json` is on disk, or if it cannot be begun.
     """
     began = time.monotonic()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the server's setting would reap for us
@@ -161,12 +159,8 @@ def _see_through(watch: Watch, launch: Launch, device: str, common: Supervision)
         watch.run(launch)
     is_over = watch.kill_tree(attempt.limits.grace_seconds)
     outcome = watch.outcome(device)
-    if not is_over:
-        write_model(attempt.directory / STUCK, outcome)
-        _notify(common, attempt.directory)
+    if not is_over:  # it waits in the kernel for something that hangs
         watch.kill_tree(math.inf)
-        if outcome.status is Status.LOST:  # what comes late is charged with all that it took
-            outcome = watch.outcome(device)
     write_summary(attempt.directory, outcome)
     _notify(common, attempt.directory)
 

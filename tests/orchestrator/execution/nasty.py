@@ -5,14 +5,12 @@
 
 # ruff: noqa: T201 - a program that prints
 
-import ctypes
 import json
 import os
 import random
 import signal
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,12 +95,6 @@ def finish_then_hang(config: dict[str, Any]) -> None:
     hang(config)
 
 
-def leave_children(config: dict[str, Any]) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _family()
-    finish(config)
-
-
 def flood(config: dict[str, Any]) -> None:
     print("the first line")
     block = b"x" * 1023 + b"\n"
@@ -135,28 +127,6 @@ def eat(config: dict[str, Any]) -> None:
     hang(config)
 
 
-def eat_within(config: dict[str, Any]) -> None:
-    """Takes memory in a control group that has less."""
-    group = Path(config["objective"]["settings"]["group"])
-    (group / "tasks").write_text(str(os.getpid()))
-    eaten = [b"x" * (16 << 20) for _ in range(64)]
-    print(len(eaten))
-
-
-def finish_and_fill_the_disk(config: dict[str, Any]) -> None:
-    finish(config)
-    _fill()
-
-
-def _fill() -> None:
-    """Leaves no room on a small file system, and never fills a large one."""
-    filler = os.open("filler", os.O_WRONLY | os.O_CREAT)
-    for size in (1 << 16, 1 << 12, 1):
-        with suppress(OSError):
-            while os.fstat(filler).st_size < 8 << 20:
-                os.write(filler, b"x" * size)
-
-
 def link(config: dict[str, Any]) -> None:
     finish(config)
     Path("measurement.json").rename("elsewhere.json")
@@ -177,10 +147,6 @@ def meddle(config: dict[str, Any]) -> None:
     if os.fork() == 0:
         return  # as a second evaluation
     sys.exit(0)
-
-
-def segfault(config: dict[str, Any]) -> None:
-    ctypes.string_at(0)
 
 
 def kill_itself(config: dict[str, Any]) -> None:

@@ -100,30 +100,6 @@ def test_a_score_that_is_not_finite_survives_the_file_as_nan_status(
     assert str(read.measurement.score) == str(score)
 
 
-def test_anything_but_a_measurement_is_an_error(
-    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    report = reported(monkeypatch, make_attempt(), lambda _context: 1.5)
-    assert (report.status, report.cause) == (Status.ERROR, "expected a Measurement, got float")
-
-
-def test_heartbeats_are_lines_of_metrics(
-    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    attempt = make_attempt()
-
-    def evaluate(context: Context) -> Measurement:
-        context.heartbeat({"loss": 2.5, "step": 1})
-        context.heartbeat({"loss": 2.0, "step": 2})
-        return Measurement(score=2.0)
-
-    reported(monkeypatch, attempt, evaluate)
-    text = (attempt.directory / files.METRICS).read_text()
-    lines = [json.loads(line) for line in text.splitlines()]
-    assert [line["loss"] for line in lines] == [2.5, 2.0]
-    assert all("t" in line for line in lines)
-
-
 def test_a_full_disk_is_no_end_of_an_evaluation_that_lives(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -142,31 +118,6 @@ def test_a_full_disk_is_no_end_of_an_evaluation_that_lives(
 
     beat({"step": 3})
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 3]
-
-
-def test_a_line_that_the_disk_took_a_part_of_spoils_no_other(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    path = tmp_path / files.METRICS
-    beat, write = trainer.heartbeat_into(path), os.write
-    with monkeypatch.context() as full:
-        full.setattr(os, "write", lambda descriptor, line: write(descriptor, line[:9]))
-        beat({"step": 1})
-    beat({"step": 2})
-    beat({"step": 3})
-    torn, *whole = path.read_text().splitlines()
-    assert len(torn) == 9
-    assert [json.loads(line)["step"] for line in whole] == [2, 3]
-
-
-def test_what_pauses_a_run_is_told_to_its_end(
-    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    advice = "x" * 400 + " mend it so"
-    pausing = reported(monkeypatch, make_attempt(), raising(SetupError(advice)))
-    assert pausing.cause.endswith("mend it so")
-    failing = reported(monkeypatch, make_attempt(), raising(ValueError(advice)))
-    assert len(failing.cause) == trainer.MOST_CHARACTERS
 
 
 def test_an_exception_says_the_innermost_line_that_is_the_users(

@@ -1,17 +1,15 @@
 """What ends an attempt: its lease, owner or limit; which cause counts, and if a result does."""
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import psutil
 import pytest
 
 from budgets.events import Status
 from objectives.api import Measurement
-from orchestrator.execution import files, processes
+from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, Slots
 from orchestrator.execution.files import MEASUREMENT, Report, write_model
 from orchestrator.execution.local import LocalExecutor
@@ -57,15 +55,6 @@ def test_liveness_is_lost_with_the_lease_the_lifeline_and_the_owner(lease: Lease
     os.close(reader)
 
 
-def test_an_attempt_whose_lease_is_renewed_goes_on(make_attempt: Make, slots: Slots) -> None:
-    with LocalExecutor(slots, lease_seconds=60.0) as executor:
-        assert executor.lease is not None
-        executor.lease.extend(time.monotonic())
-        executor.submit(make_attempt())
-        (outcome,) = executor.wait(20.0)
-    assert outcome.status is Status.OK
-
-
 def test_an_attempt_whose_lease_runs_out_is_lost_and_its_tree_gone(
     make_attempt: Make, slots: Slots, nasty: str, family: Any
 ) -> None:
@@ -79,26 +68,6 @@ def test_an_attempt_whose_lease_runs_out_is_lost_and_its_tree_gone(
     assert outcome.status is Status.LOST
     assert outcome.cause == "the orchestrator has not renewed its lease for 1 s"
     assert outcome.seconds < 15.0
-
-
-def test_a_supervisor_that_was_stopped_looks_at_the_lease_before_the_limit(
-    make_attempt: Make, slots: Slots, nasty: str, family: Any, eventually: Any
-) -> None:
-    attempt = make_attempt("stop_supervisor", wall_seconds=4.0)
-    with LocalExecutor(slots, entry=nasty, lease_seconds=4.0) as executor:
-        assert executor.lease is not None
-        executor.lease.extend(time.monotonic())
-        executor.submit(attempt)
-        family.assemble(attempt, 1)
-        marker = files.read(files.Started, attempt.directory / files.STARTED)
-        assert marker is not None
-        eventually(lambda: psutil.Process(marker.pid).status() == psutil.STATUS_STOPPED)
-        over = lease_ends(executor.lease.descriptor)[0] + 0.5
-        eventually(lambda: time.monotonic() > over)
-        os.kill(marker.pid, signal.SIGCONT)
-        (outcome,) = executor.wait(20.0)
-    assert outcome.status is Status.LOST
-    assert "renewed its lease" in outcome.cause
 
 
 # What a watch makes of its end
