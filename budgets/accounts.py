@@ -95,8 +95,6 @@ class Accounts(NamedTuple):
     evaluations: int = 0  # of the search, settled for good
     comparisons: int = 0  # evaluations beside the search, likewise
     device_ms: int = 0  # spent, on whatever came of it
-    lost_ms: int = 0  # of these, on attempts that the infrastructure lost or a person cancelled
-    overrun_ms: int = 0  # of these, beyond what was reserved
     holds: Mapping[Key, Hold] = {}
     sessions_ms: tuple[int, ...] = ()
     calendar: Calendar | None = None  # when there is a deadline
@@ -240,8 +238,6 @@ class Accounts(NamedTuple):
             evaluations=self.evaluations + (final and not hold.compares),
             comparisons=self.comparisons + (final and hold.compares),
             device_ms=self.device_ms + charged_ms,
-            lost_ms=self.lost_ms + (0 if final else charged_ms),
-            overrun_ms=self.overrun_ms + max(0, charged_ms - hold.reserve_ms),
             holds=holds,
             sessions_ms=tuple(sessions_ms),
         )

@@ -100,7 +100,7 @@ def label(plan: Plan, generation: Batch, candidate: int) -> str:
 
 
 def _name(plan: Plan, place: int) -> str:
-    return str(plan.space["knobs"][place]["name"])
+    return plan.space.knobs[place].name
 
 
 def liveness(state: RunState) -> Liveness | None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import inf
 from random import Random
-from statistics import median
 
 from budgets.events import Status
 from budgets.plan import Frozen, Plan, ProxyTerms
@@ -30,7 +29,6 @@ class Certificate(Frozen):
     upper: float | None
     level: float  # how often the interval misses it
     asked: float  # of the lower bound
-    seconds_ratio: float | None  # short over full, medians of healthy evaluations
     holds: bool  # short evaluations may stand in for full ones
 
 
@@ -63,7 +61,6 @@ def compare(generation: Batch, others: Batch, terms: ProxyTerms, key: str) -> Ce
         upper=upper,
         level=terms.level,
         asked=terms.agreement,
-        seconds_ratio=_seconds_ratio(generation, others),
         holds=count >= LEAST_CANDIDATES and lower is not None and lower >= terms.agreement,
     )
 
@@ -81,11 +78,6 @@ def _interval(
 
 def _key(plan: Plan) -> str:
     return f"{plan.evaluation_seed}/0"
-
-
-def _seconds_ratio(full: Batch, short: Batch) -> float | None:
-    own, others = seconds(short), seconds(full)
-    return median(own) / median(others) if own and others and median(others) else None
 
 
 def seconds(batch: Batch, *, cpu: bool = False) -> list[float]:

@@ -39,9 +39,6 @@ from budgets.ledger import Record
 from budgets.plan import ComparisonName, Configuration, Plan, ProxyTerms, Window
 from budgets.stats import total
 
-CLOCK_JUMP_MS = 5000
-"""What two clocks may drift apart within a generation without anybody being told."""
-
 Evaluation = tuple[int, int]
 """Of a batch: candidate and seed."""
 
@@ -217,8 +214,7 @@ class RunState:
     fired: list[Fired] = field(default_factory=list)
     overridden: list[Overridden] = field(default_factory=list)
     amended: list[Amended] = field(default_factory=list)
-    wall_offset_ms: int = 0  # of the wall's clock against the session's own, when last compared
-    clock_jumps_ms: list[int] = field(default_factory=list)
+    wall_offset_ms: int = 0  # of the wall's clock against the session's own, at the last record
     starts_ms: dict[int, int] = field(default_factory=dict)  # by session: to its first attempt
     setup_failed: Settled | None = None  # the session's first to say nothing can be evaluated
     concluded: Concluded | None = None
@@ -316,19 +312,17 @@ def begin(record: Record) -> RunState:
     if not isinstance(record.event, Planned):
         raise ImpossibleEventError(record, "a ledger begins with its plan")
     plan = record.event.plan
+    calibrating_ms = 0 if plan.calibration is None else plan.calibration.open_ms
     try:
-        began_ms = _ms(record.at)
+        began_ms = _ms(record.at) - calibrating_ms  # made for this very run, it is the run's
     except ValueError as error:
         raise ImpossibleEventError(record, str(error)) from error
-    if plan.calibration is not None:  # made for this very run, its time is the run's
-        began_ms -= plan.calibration.open_ms
-    led_here = [paid for paid in (plan.calibration, plan.parent) if paid is not None]
     accounts = Accounts(
         plan.caps,
         plan.price_per_device_hour,
         plan.comparison_evaluations,
-        device_ms=plan.paid_before_ms,  # what led to the run is part of its price
-        sessions_ms=tuple(paid.open_ms for paid in led_here if paid.open_ms),
+        device_ms=plan.paid_before_ms,
+        sessions_ms=(calibrating_ms,) if calibrating_ms else (),
         calendar=_calendar(plan.caps.window, began_ms, began_ms),
     )
     return RunState(plan, plan, record.digest, began_ms, record.digest, 1, accounts)
@@ -415,16 +409,7 @@ def _apply(  # noqa: PLR0912 - a case for each kind of event
             raise ValueError("a run has one plan")
         case _:
             assert_never(event)
-    if isinstance(event, Opened | GenerationTold | Concluded):
-        _compare_clocks(state, event, at_ms - record.elapsed_ms)
-
-
-def _compare_clocks(state: RunState, event: Event, offset_ms: int) -> None:
-    """Note a wall's clock that was set, or a machine that slept: what people read jumps then."""
-    jump_ms = offset_ms - state.wall_offset_ms
-    if not isinstance(event, Opened) and abs(jump_ms) > CLOCK_JUMP_MS:
-        state.clock_jumps_ms.append(jump_ms)
-    state.wall_offset_ms = offset_ms
+    state.wall_offset_ms = at_ms - record.elapsed_ms
 
 
 def _require_search(state: RunState) -> None:

@@ -19,9 +19,9 @@ from orchestrator.look.cautions import cautions
 from orchestrator.look.document import best_document, plain_values
 from orchestrator.look.run import Run
 from orchestrator.matrix.campaign import CONTROL, DEFAULT
+from orchestrator.plan.comparisons import training_seeds
 from orchestrator.plan.resolve import RUN_ID, check_run_id, found_as, short_hash
-from orchestrator.plan.seeds import training_seeds
-from orchestrator.records.objective import Point, best_point, space_of, spec_of
+from orchestrator.records.objective import Point, best_point
 
 LONGEST_NAME = 36
 """Characters of the search's name in its training's, where both do not fit."""
@@ -95,7 +95,7 @@ def _escaped(text: str) -> str:
 
 def configuration_of(plan: Plan, point: Point) -> Configuration:
     """The point in all forms, as far as its objective can still be loaded."""
-    space, spec = space_of(plan), spec_of(plan)
+    space, spec = plan.space, plan.objective
     knobs = tuple(_value(*own) for own in zip(space.knobs, point, strict=True))
     values = {knob.name: knob.value for knob in knobs}
     try:

@@ -9,11 +9,10 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
 
 from budgets.events import Event, Key, Reserved, Settled, Status
 from budgets.ledger import Record
@@ -25,23 +24,13 @@ from orchestrator.scalability import Controller, Observation
 SIGNALS = "backpressure.jsonl"
 
 
-class Backpressure(BaseModel):
-    """`[backpressure]`: fewer evaluations at once where more do less together."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    enabled: bool = False
-    window: int = Field(default=4, ge=2)  # evaluations, and one a worker, before each decision
-    tolerance: float = Field(default=0.05, gt=0, lt=1)  # of the throughput: less is no difference
-
-
 @dataclass(frozen=True)
 class Pacing:
     """How many evaluations run at once, where it is not simply one a device."""
 
     max_concurrent: int | None = None  # of all orchestrators that share the slots
     slots_dir: Path | None = None  # None: this user's, on this host
-    backpressure: Backpressure = field(default_factory=Backpressure)
+    backpressure: tuple[int, float] | None = None  # window and tolerance of the controller
 
 
 class Pace:
@@ -92,10 +81,8 @@ class Controlled(Pace):
     `backpressure.jsonl`; `say` hears of changes.
     """
 
-    def __init__(
-        self, settings: Backpressure, devices: int, directory: Path, say: Callable[[str], None]
-    ) -> None:
-        self._controller = Controller(devices, settings.window, settings.tolerance)
+    def __init__(self, controller: Controller, directory: Path, say: Callable[[str], None]) -> None:
+        self._controller = controller
         self._path, self._say = directory / SIGNALS, say
         self._now_ms = self._flown_ms = 0.0  # open so far; by all evaluations of this session
         self._begun: dict[Key, tuple[float, float]] = {}  # both, when each in flight began

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 import orjson
 from pydantic import (
@@ -41,7 +40,6 @@ from objectives.settings import (
     shown,
     unknown,
 )
-from orchestrator.capacity import Backpressure as Controller
 from orchestrator.records.runs import RUNS_DIR
 
 Values = dict[str, Any]
@@ -177,10 +175,12 @@ class Backend(Table):
         return self
 
 
-class Backpressure(Controller, Table):
+class Backpressure(Table):
     """Fewer evaluations at once where more do less together."""
 
     enabled: bool = key(False, "Run fewer at once while more would lower the throughput.")
+    window: int = key(4, "Evaluations, and one a worker, before each decision.", ge=2)
+    tolerance: float = key(0.05, "Of the throughput: less is no difference.", gt=0, lt=1)
 
 
 class Campaign(Table):
@@ -410,41 +410,28 @@ TOP = tuple(name for name in Config.model_fields if name not in TABLES)
 """Keys above all tables."""
 
 
-@dataclass(frozen=True)
-class Option:
+class Flag(NamedTuple):
     """A key of the configuration as a command line says it."""
 
     spelling: str
-    type: Any  # without what else its table checks
-    default: Any
-    help: str
-    metavar: str | None = None
+    about: str
+    metavar: str | None
 
 
-def _options() -> Iterator[tuple[str, Option]]:
+def _flags() -> Iterator[tuple[str, Flag]]:
     tables: dict[str, type[BaseModel]] = {"": Config, **SECTIONS}
     for table, model in tables.items():
         for name, own in model.model_fields.items():
-            said = own.json_schema_extra
-            if isinstance(said, dict) and (flag := str(said["flag"])):
-                dotted = f"{table}.{own.alias or name}".lstrip(".")
-                spelling = f"--{(own.alias or name).replace('_', '-')}" if flag == "-" else flag
-                kind, about = _bare(own.annotation), own.description or ""
-                metavar = str(said["metavar"]) if said["metavar"] else None
-                yield dotted, Option(spelling, kind, own.default, about, metavar)
+            said: Any = own.json_schema_extra
+            if said and (flag := said["flag"]):
+                written = own.alias or name
+                spelling = f"--{written.replace('_', '-')}" if flag == "-" else flag
+                dotted = f"{table}.{written}".lstrip(".")
+                yield dotted, Flag(spelling, own.description or "", said["metavar"])
 
 
-def _bare(kind: Any) -> Any:
-    """The type without its constraints: these are the table's, whoever says the value."""
-    if get_origin(kind) is Annotated:
-        return _bare(get_args(kind)[0])
-    if get_origin(kind) in {Union, UnionType}:
-        return Union[tuple(map(_bare, get_args(kind)))]  # noqa: UP007 - of as many as there are
-    return list[str] if get_origin(kind) is list else kind
-
-
-OPTIONS = dict(_options())
-"""Every option that is a key, by that key, in the order of the file."""
+FLAGS = dict(_flags())
+"""Every flag that is a key, by that key, in the order of the file."""
 
 
 def resolve(layers: Layers) -> Config:
@@ -680,7 +667,7 @@ class UntoldError(ValueError):
 
 def objective_words(plan: Plan) -> Iterator[str]:
     """What a run tunes, as options of a command that tunes the same. Raises UntoldError."""
-    spec = ObjectiveSpec.model_validate(plan.objective)
+    spec = plan.objective
     registry.named(spec.name)  # raises ValueError on one that there is no more
     if spec.name != Config.model_fields["objective"].default:
         yield from ("--objective", spec.name)

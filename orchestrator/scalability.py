@@ -14,11 +14,6 @@ FIRST_WORKERS = 2
 Regime = Literal["linear", "contended", "optimal", "retrograde"]
 NEAR_MOST, NEAR_LINEAR = 0.95, 0.90
 LEAST_GAIN = 0.02  # of the throughput: less is taken for noise, however well it seems known
-UNTOLD = {
-    1: "one number of workers says nothing of others",
-    2: "two levels cannot tell contention from coherency, so no optimum: measure a third",
-    3: "three levels fit any law: how well this one holds, a fourth would show",
-}
 
 
 class Law(NamedTuple):
@@ -80,11 +75,6 @@ class Fit:
     levels: tuple[Level, ...]
     law: Law
     residual: float  # root mean square, relative
-
-    @property
-    def untold(self) -> tuple[str, ...]:
-        """What these levels cannot tell."""
-        return (UNTOLD[len(self.levels)],) if len(self.levels) in UNTOLD else ()
 
     @property
     def optimum(self) -> float | None:

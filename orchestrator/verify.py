@@ -28,10 +28,8 @@ from orchestrator.execution.api import Outcome
 from orchestrator.execution.files import SUMMARY
 from orchestrator.execution.files import read as read_file
 from orchestrator.matrix.campaign import points_of
-from orchestrator.plan.comparisons import due
+from orchestrator.plan.comparisons import due, evaluation_seeds
 from orchestrator.plan.phase2 import carried
-from orchestrator.plan.seeds import evaluation_seeds
-from orchestrator.records.objective import space_of
 from orchestrator.records.runs import ReplayError, as_of, attempt_place, is_there
 from orchestrator.run.attempts import attempt_id, judged, settled, settles
 from orchestrator.search import Search
@@ -231,13 +229,13 @@ def _points(state: RunState) -> Iterator[str]:
     """Of a matrix: its points are those that the plan gives."""
     plan = state.plan
     if plan.campaign is not None:
-        points = points_of(plan.campaign, space_of(plan).baseline)
+        points = points_of(plan.campaign, plan.space.baseline)
         if any(batch.points != points for batch in state.generations):
             raise DivergedError("a condition stands at another point than the plan's")
         yield f"conditions: {len(points)} stand where the plan says"
     elif plan.phase == "check" and plan.proxy is None:
         for batch in state.generations:
-            if batch.points[0] != space_of(plan).baseline:
+            if batch.points[0] != plan.space.baseline:
                 raise DivergedError("candidate 0 is not the baseline")
             for candidate in range(1, len(batch.points)):
                 try:
@@ -263,7 +261,7 @@ def _elsewhere(directory: Path, state: RunState) -> Iterator[str]:
         found = as_of(root, source.head, "phase1", source.run_id)
         if found is not None:
             path, then = found
-            point, _ = carried(source.run_id, then, space_of(plan))
+            point, _ = carried(source.run_id, then, plan.space)
             grade = "" if then.decided is None else then.decided.grade
             if (point, grade) != (source.point, source.grade):
                 raise DivergedError(f"the plan's source is not what {path} says")

@@ -20,17 +20,16 @@ from budgets.rules import DECISIONS
 from budgets.state import ImpossibleEventError
 from objectives import registry
 from orchestrator.cli.options import for_record
-from orchestrator.config import OPTIONS, Config, Flags, Layers, parse_assignments, resolve
-from orchestrator.records.objective import spec_of
+from orchestrator.config import FLAGS, Config, Flags, Layers, parse_assignments, resolve
 from orchestrator.records.runs import RUNS_DIR, find_run, first_plan, ledgers, load_state
 
 Overrides = tuple[tuple[str, str], ...]  # rules, each with the reason
 
 
 def _flag(key: str, panel: str | None = None) -> Any:
-    said = OPTIONS[key]
+    said = FLAGS[key]
     return Option(
-        said.spelling, metavar=said.metavar, help=said.help, rich_help_panel=panel,
+        said.spelling, metavar=said.metavar, help=said.about, rich_help_panel=panel,
         show_default=False,  # it says so
     )  # fmt: skip
 
@@ -72,7 +71,7 @@ Again = Annotated[
     bool, Option("--again", help="Measure again, beside what there is; needs --reason.")
 ]
 
-KEYS = {option.spelling: key for key, option in OPTIONS.items()}
+KEYS = {flag.spelling: key for key, flag in FLAGS.items()}
 """The key that each flag is."""
 
 BESIDE_A_RUN = ("budget", "evaluation", "backend", "backpressure")
@@ -166,7 +165,7 @@ def _following(layers: Layers) -> Layers:
         if (follower := _follower(root, Path(run).name, variant)) is None:
             raise
         followed = follower
-    spec = spec_of(followed)
+    spec = followed.objective
     settings = {f"training.{key}": value for key, value in registry.unusual(spec).items()}
     return replace(layers, followed=(Path(run).name, {"objective": spec.name, **settings}))
 

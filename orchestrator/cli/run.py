@@ -18,7 +18,7 @@ from orchestrator.cli.options import Json, Reason
 from orchestrator.cli.session import conducting, finish
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
-from orchestrator.matrix import calibrate as measuring
+from orchestrator.matrix import matrix as measuring
 from orchestrator.matrix.campaign import Staggered, campaign_matrix, terms_of
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import Searching

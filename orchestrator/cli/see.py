@@ -1,6 +1,8 @@
 """`status` and `report`: how a run stands, and what it came to."""
 
 import json
+import select
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
@@ -82,7 +84,8 @@ def _watch(directory: Path, *, as_json: bool, is_exported: bool) -> None:
                     return
             if seen.is_over:
                 return
-            time.sleep(pause(began))
+            if _is_closed(pause(began)):
+                return
 
 
 def _jobs(directory: Path) -> Iterator[tuple[list[str], Run | Exported]]:
@@ -107,6 +110,13 @@ def _lines(seen: Run | Exported) -> list[str]:
     from orchestrator.look.terminal import status_lines
 
     return list(status_lines(seen)) if isinstance(seen, Run) else seen.lines()
+
+
+def _is_closed(seconds: float) -> bool:
+    """Whether nobody reads what is printed any more, by the end of so many seconds."""
+    output = select.poll()
+    output.register(sys.stdout.fileno(), 0)  # an error is told in any case
+    return bool(output.poll(1000 * seconds))
 
 
 def _is_read(lines: list[str]) -> bool:

@@ -70,7 +70,7 @@ class LeaseTerms:
 
 
 class Orphan(Frozen):
-    """An attempt that an earlier agent of the node left, or was to start and did not."""
+    """An attempt that an earlier agent of the node left."""
 
     directory: Path
     attempt_id: str
@@ -105,17 +105,17 @@ class Answer(Frozen):
 class Agent:
     """A node's agent, driven in steps: a Ray actor, in and out of which everything goes as JSON.
 
-    It starts nothing before the orphans' processes are gone. An attempt whose start lay in the
-    queue of a frozen process, until its lease had run out, is not started: the orchestrator has
-    given it up.
+    It is there when the processes of the orphans are gone. An attempt whose start lay in the queue
+    of a frozen process, until its lease had run out, is not started: the orchestrator has given it
+    up.
     """
 
     def __init__(self, settings: str) -> None:
         chosen = AgentSettings.model_validate_json(settings)
         gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
         self._host = platform.node()
-        self._orphans = list(chosen.orphans)
-        self._kill_at = time.monotonic() + EXIT_SECONDS
+        for orphan in chosen.orphans:
+            _end(orphan)
         self._local = LocalExecutor(
             Slots(chosen.count, chosen.device, "", chosen.threads),
             chosen.preload,
@@ -129,10 +129,9 @@ class Agent:
 
     def step(self, heard_at: float, start: tuple[str, ...], cancel: bool) -> str:
         """Renew the lease, start the attempts in these directories, wait a moment; an `Answer`."""
-        problem = self._start(heard_at, start)
+        problem, outcomes = self._start(heard_at, start)
         if cancel:
             self._local.cancel()
-        outcomes = self._bury_orphans()
         free, in_use, _ = self._devices()
         began, seconds = time.monotonic(), IDLE_STEP_SECONDS if free else FULL_STEP_SECONDS
         outcomes += self._local.wait(seconds)
@@ -143,17 +142,17 @@ class Agent:
             host=self._host,
             clock=time.monotonic(),
             outcomes=tuple(outcomes),
-            free=() if self._orphans else tuple(free),
+            free=tuple(free),
             warnings=self._local.warnings,
             is_spent=is_spent,
             problem=problem,
         )
         return to_json(answer)
 
-    def _start(self, heard_at: float, directories: tuple[str, ...]) -> str:
-        """The problem with these attempts' files; empty where there is none."""
+    def _start(self, heard_at: float, directories: tuple[str, ...]) -> tuple[str, list[Outcome]]:
+        """The problem with these attempts' files, if there is one, and those that are too late."""
         assert self._local.lease is not None
-        is_current, problem = self._local.lease.extend(heard_at), ""
+        is_current, problem, late = self._local.lease.extend(heard_at), "", list[Outcome]()
         for directory in map(Path, directories):
             if (attempt := read(Attempt, directory / CONFIG)) is None:
                 problem = (
@@ -162,23 +161,11 @@ class Agent:
                 )
             elif is_current:
                 self._local.start(attempt)
-            else:
-                unstarted = Orphan(directory=directory, attempt_id=attempt.attempt_id, seconds=0.0)
-                self._orphans.append(unstarted)
-        return problem
-
-    def _bury_orphans(self) -> list[Outcome]:
-        """The outcomes of orphans that are over now."""
-        outcomes = []
-        for orphan in list(self._orphans):
-            directory, name = orphan.directory, orphan.attempt_id
-            outcome = end_if_abandoned(directory, name, orphan.seconds, may_still_start=False)
-            if outcome is not None:
-                outcomes.append(outcome)
-                self._orphans.remove(orphan)
-            elif time.monotonic() > self._kill_at:  # its supervisor is stopped, perhaps
-                signal_supervisor(directory, signal.SIGKILL)
-        return outcomes
+            elif outcome := end_if_abandoned(
+                directory, attempt.attempt_id, 0.0, may_still_start=False
+            ):
+                late.append(outcome)
+        return problem, late
 
     def _devices(self) -> tuple[list[str], list[str], bool]:
         """Those that are free, those in use, and whether all have been withdrawn."""
@@ -186,6 +173,15 @@ class Agent:
             return *self._local.devices(), False
         except EngineError:
             return [], [], True
+
+
+def _end(orphan: Orphan) -> None:
+    """Wait until nothing of it is alive, and its end is in its directory."""
+    directory, name, kill_at = orphan.directory, orphan.attempt_id, time.monotonic() + EXIT_SECONDS
+    while end_if_abandoned(directory, name, orphan.seconds, may_still_start=False) is None:
+        if time.monotonic() > kill_at:  # its supervisor is stopped, perhaps
+            signal_supervisor(directory, signal.SIGKILL)
+        time.sleep(FULL_STEP_SECONDS)
 
 
 @dataclass
@@ -210,7 +206,7 @@ class _Node:
     warnings: int = 0  # of the agent, that have been passed on
     deaths: int = 0  # of its agents, one after another
     is_lost: bool = True  # its agent has not answered yet
-    is_gone: bool = False  # for good
+    is_spent: bool = False  # no device is left there
 
     def take(self, attempt: Attempt, now: float) -> None:
         device = next((one for one in self.free if one != attempt.avoid), self.free[0])
@@ -219,10 +215,10 @@ class _Node:
         self.to_start.append(attempt)
 
     def hear(self, answer: Answer, now: float) -> None:
-        self.host, self.is_gone, self.deaths = answer.host, answer.is_spent, 0
+        self.host, self.is_spent, self.deaths = answer.host, answer.is_spent, 0
         self.heard_at, self.fresh_at, self.heard_clock = now, self.called_at, answer.clock
         self.is_lost = False
-        self.free = list(answer.free)
+        self.free, self.orphans = list(answer.free), ()
         for attempt in self.to_start:  # since the step was asked for
             device = self.running[attempt.attempt_id][1]
             if device in self.free:
@@ -342,7 +338,7 @@ class RayExecutor:
     def _look(self, seconds: float) -> None:
         """Step every node that has answered, then take in what comes within the time."""
         for node in self._nodes:
-            if node.call is None and not node.is_gone:
+            if node.call is None:
                 self._step(node)
         self._take_in_all(seconds)
 
@@ -360,7 +356,7 @@ class RayExecutor:
         if now - self._looked_at > self._terms.margin_seconds:  # who was silent: they, or we?
             self._patient_until = now + self._terms.margin_seconds
         self._looked_at = now
-        for node in self._nodes:
+        for node in list(self._nodes):
             self._check_silence(node, now)
         self._end_orphans(now)
 
@@ -395,13 +391,11 @@ class RayExecutor:
             answer = Answer.model_validate_json(ray.get(call))
         except (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError) as error:
             node.deaths += 1
-            if (
-                isinstance(error, ray.exceptions.ActorUnschedulableError)
-                or node.deaths > MAX_DEATHS
-            ):
-                node.is_gone = True
+            is_down = isinstance(error, ray.exceptions.ActorUnschedulableError)
             if not self._cut_off_at:
-                self._lose(node, "it is down" if node.is_gone else "its agent has died")
+                self._lose(node, "it is down" if is_down else "its agent has died")
+                if is_down or node.deaths > MAX_DEATHS:
+                    self._nodes.remove(node)  # for good
             return
         except ray.exceptions.RayError as error:
             raise EngineError(f"the agent of {node.host} failed: {error}") from error
@@ -418,7 +412,7 @@ class RayExecutor:
 
     def _check_silence(self, node: _Node, now: float) -> None:
         is_over = now - node.heard_at > self._patience_with(node) and now > self._patient_until
-        if is_over and not (node.is_lost or node.is_gone or self._cut_off_at):
+        if is_over and not (node.is_lost or self._cut_off_at):
             self._lose(node, "no sign of life")
 
     def _patience_with(self, node: _Node) -> float:
@@ -444,9 +438,8 @@ class RayExecutor:
         node.running, node.to_start = {}, []
         with suppress(_ray().exceptions.RayError):
             _ray().kill(node.agent)
-        if not node.is_gone:
-            self._start_agent(node)
-            self._step(node)
+        self._start_agent(node)
+        self._step(node)
 
     def _end_orphans(self, now: float) -> None:
         """Take in what orphans came to by their files, or charge what is over its deadline."""
@@ -499,7 +492,7 @@ class RayExecutor:
         now = time.monotonic()
         for node in self._nodes:
             is_starting = node.is_lost and now - node.started_at < START_SECONDS
-            if not node.is_gone and (is_starting or not node.is_lost):
+            if not node.is_spent and (is_starting or not node.is_lost):
                 return
         raise EngineError(
             f"no device of the cluster is left to evaluate on. {'; '.join(self.warnings)}. "

@@ -39,7 +39,6 @@ from orchestrator.look.next_step import (
     beginning,
     named,
     of_objective,
-    planning,
     way_on,
 )
 from orchestrator.look.run import Run
@@ -119,7 +118,7 @@ def _decided(run: Run, found: Findings, own: Decided) -> Answer:
         _verdict(run, found, own),
         but=but,
         found=_found(run, own),
-        sure=f"{_sure(found)} {text.best_by_chance(found)}".rstrip(),
+        sure=_sure(found),
     )
 
 
@@ -212,7 +211,9 @@ def _search(run: Run) -> str:
 
 def _calibrated(run: Run) -> Answer:
     own, limits = run.baseline, run.plan.thresholds
-    way = NextStep("See what a search would take, and what it could tell.", (planning(run),))
+    way = NextStep(
+        "See what a search would take, and what it could tell.", (of_objective(run, "plan"),)
+    )
     if own is None:
         sentence = f"All {run.counts.settled} evaluations of the baseline failed."
         return _answer(run, "Baseline not measured", "trouble", way, sentence)

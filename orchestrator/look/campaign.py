@@ -22,7 +22,7 @@ from budgets.storage import document, write_aside
 from orchestrator.look.blocks import Block, Figure, Page, Section, headline, items, table
 from orchestrator.matrix import manifest as manifests
 
-MOST_INTERACTIONS = 20  # all that are found are shown; of the rest the least likely by chance
+MOST_TOGETHER = 20  # all that are found are shown; of the rest the least likely by chance
 MOST_CLAUSES, MOST_NOTES = 3, 8  # of the sentence; cells of which is said what is wrong
 WIDTH = 110  # characters of a line on a terminal
 
@@ -152,22 +152,19 @@ def _judged(own: Difference) -> str:
 
 def _effects(found: CampaignReport) -> Iterator[Block]:
     others = [effect for effect in found.effects if effect.is_interaction]
-    together = telling(others, MOST_INTERACTIONS)
     rows = []
-    for one in [effect for effect in found.effects if not effect.is_interaction] + together:
+    for one in [*(e for e in found.effects if e not in others), *telling(others, MOST_TOGETHER)]:
         own = one.difference
         chance = "-" if own.chance is None else f"{max(own.chance, 1e-4):.2g}"
         cells = {">on the score": _judged(own), ">seeds": own.seeds, ">chance": chance}
         rows.append({"effect": plain(name_of(one)), **cells})
-    yield from table("Effects", rows)
     if rows:
-        reference = f"{number(found.reference)}, the mean of {plain(found.reference_of)}"
-        said = f"Averaged over all other factors; in percent of {reference}."
-        if together:
-            said += " Two factors together: beyond what both moves add up to."
-        if hidden := len(others) - len(together):
-            said += f" {hidden} more of two factors are in effects.json."
-        yield said
+        yield from table("Effects", rows)
+        yield (
+            f"Averaged over all other factors; in percent of {number(found.reference)}, the mean "
+            f"of {plain(found.reference_of)}. Two factors together: beyond what both moves add up "
+            "to. All are in effects.json."
+        )
 
 
 # The matrix on a terminal
@@ -175,14 +172,15 @@ def _effects(found: CampaignReport) -> Iterator[Block]:
 
 def matrix_lines(matrix: Matrix, width: int = WIDTH) -> list[str]:
     """A line for each condition, at most so wide: how its cells stand, and their mean score."""
-    stands = [_counts(row) for row in matrix.rows]
+    stands = list(map(_stands, matrix.rows))
     most = min(max(map(len, stands)), width // 2)
     names = shortened([one.name for one in matrix.terms.conditions], width - most - 20)
     widest = max(map(len, names))
-    lines = [
-        f"{name:{widest}}  {said[:most]:{most}}  {_mean(row):>10}"
-        for name, said, row in zip(names, stands, matrix.rows, strict=True)
-    ]
+    lines = []
+    for name, said, row in zip(names, stands, matrix.rows, strict=True):
+        scores = [cell.score for cell in row if cell.score is not None]
+        mean = f"{fmean(scores):.5g}" if scores else "-"
+        lines.append(f"{name:{widest}}  {said[:most]:{most}}  {mean:>10}")
     noted = [
         f"  {condition.name}, seed {seed}: {cell.status}: {cell.note}"
         for condition, row in zip(matrix.terms.conditions, matrix.rows, strict=True)
@@ -193,15 +191,10 @@ def matrix_lines(matrix: Matrix, width: int = WIDTH) -> list[str]:
     return [*lines, *noted[:MOST_NOTES], *more * (len(noted) > MOST_NOTES)]
 
 
-def _counts(row: Sequence[Cell]) -> str:
+def _stands(row: Sequence[Cell]) -> str:
     """`7 ok, 1 oom`."""
-    found = Counter(cell.status for cell in row)
-    return ", ".join(f"{count} {status}" for status, count in found.most_common())
-
-
-def _mean(row: Sequence[Cell]) -> str:
-    healthy = [cell.score for cell in row if cell.score is not None]
-    return f"{fmean(healthy):.5g}" if healthy else "-"
+    found = Counter(cell.status for cell in row).most_common()
+    return ", ".join(f"{count} {status}" for status, count in found)
 
 
 # A campaign whose cells are runs of their own, as `export slurm` makes them

@@ -25,12 +25,12 @@ SCHEMA = 1
 plain_values = to_jsonable_python
 
 FACTS = (
-    *("objective", "decision", "began", "last"),
+    *("objective", "decision", "last"),
     *("counts", "evaluations_by_status", "balances", "deadline"),
     *("usage", "pace", "timing", "eval_seconds"),
     *("generations", "attempts", "slots", "failures"),
     *("baseline", "noise_band", "best_so_far", "best_by_chance", "knobs"),
-    *("findings", "arms", "gains", "check", "proxy", "campaign", "matrix"),
+    *("findings", "gains", "check", "proxy", "campaign", "matrix"),
 )
 """Properties of `Run` under their own names."""
 
@@ -76,8 +76,8 @@ def best_document(run: Run) -> dict[str, Any]:
         compared = {"arm": best.name, **_place(run, best.point), "gain": plain_values(found.gain)}
     measured = None
     if (own := run.baseline) is not None:
-        measured = {"mean": own.mean, "sd": own.sd, "seeds": len(own.scores)}
-    is_confirmed = found is not None and found.arm is not None  # by a Go
+        measured = {"mean": own.mean, "sd": own.sd, "seeds": own.seeds}
+    is_confirmed = found is not None and found.configuration is not None  # by a Go
     return {
         "recommendation": point and {**_place(run, point), "is_confirmed": is_confirmed},
         "winner": compared,

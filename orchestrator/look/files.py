@@ -124,14 +124,14 @@ def _shown(line: str) -> str:
 
 def scored_by(state: RunState) -> str:
     """The key under which a program says its score, if it says it so."""
-    score = state.plan.objective["settings"].get("score")
+    score = state.plan.objective.settings.get("score")
     line = score.get("line") if isinstance(score, dict) else None
     return line if isinstance(line, str) else ""
 
 
 def measured_in(state: RunState) -> str:
     """What is measured, with its unit: a program says it by a name of its own."""
-    return UNITS.get(state.plan.objective["name"]) or scored_by(state) or "score"
+    return UNITS.get(state.plan.objective.name) or scored_by(state) or "score"
 
 
 def curve(directory: Path, state: RunState, place: str) -> Curve | None:

@@ -1,6 +1,6 @@
 """What a person does next, with the commands that do just that."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.stats import detectable
 from budgets.tiers import TIERS
-from budgets.verdict import Findings, average_gain, control_gains, rung, rung_gain, winner_gain
+from budgets.verdict import Findings, average_gain, control_gains, rung, winner_gain
 from objectives import secrets
 from objectives.api import SetupError
 from orchestrator.config import UntoldError, assign, objective_words
@@ -41,30 +41,17 @@ def named(run: Run) -> str:
 
 def beginning(run: Run) -> tuple[str, ...]:
     """The command that its last session was begun with; empty where its ledger does not say."""
-    words = _recorded(run, ONCE)
-    return (command(*words),) if words else ()
-
-
-def planning(run: Run) -> str:
-    """The command that plans a search with the settings and on the machine of a calibration."""
-    words = _recorded(run, (*ONCE, "--seeds"))
-    if words[:1] == ["calibrate"]:
-        return command("plan", *(word for word in words[1:] if word != "--again"))
-    return of_objective(run, "plan")
-
-
-def _recorded(run: Run, without: Sequence[str]) -> list[str]:
-    """The words of the recorded command without those options; none where a secret is hidden."""
     own = next((one.command for one in reversed(run.state.opened) if one.command), ())
-    if any(secrets.HIDDEN in word for word in own):
-        return []
-    values = [place + 1 for place, word in enumerate(own) if word in without]
-    left_out = ("--json", *without)
-    return [
+    if not own or any(secrets.HIDDEN in word for word in own):
+        return ()
+    values = {place + 1 for place, word in enumerate(own) if word in ONCE}
+    left_out = {"--json", *ONCE}
+    kept = (
         word
         for place, word in enumerate(own)
         if place not in values and word.partition("=")[0] not in left_out
-    ]
+    )
+    return (command(*kept),)
 
 
 def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = None) -> str:
@@ -73,7 +60,7 @@ def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = Non
     With a file's name to fill in where a ledger must not tell them.
     """
     changed, own = settings or {}, run.plan.objective
-    objective = {**own, "settings": {**own["settings"], **changed}}
+    objective = own.model_copy(update={"settings": {**own.settings, **changed}})
     with suppress(UntoldError, SetupError, ValueError):
         tuned = run.plan.model_copy(update={"objective": objective})
         return command(*words, *objective_words(tuned))
@@ -144,8 +131,9 @@ def _after(run: Run) -> NextStep:  # noqa: PLR0911 - a kind of verdict each
     if own.no_go in ("pathological", "unstable"):
         said = "Look into the failures, narrow the ranges that lead there, and search again."
         return NextStep(said, (command("export", "table", named(run)),))
-    if better := _better_control(state):
-        said = f"Use {quoted(better)} instead, or tune knobs that it has as well. What was found:"
+    if better := [(over.mean, name) for name, _, over in control_gains(state) if over.is_loss]:
+        name = quoted(min(better)[1])
+        said = f"Use {name} instead, or tune knobs that it has as well. What was found:"
         return NextStep(said, (command("best", named(run)),))
     if own.grade == "go_persists" and plan.phase == "phase2":
         said = "Use what it found: this shows the whole configuration."
@@ -156,7 +144,7 @@ def _after(run: Run) -> NextStep:  # noqa: PLR0911 - a kind of verdict each
         follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
         return NextStep(said, (command("phase2", *follow),))
     if own.grade == "go":
-        return _longer_evaluations(run, _why_not_lasting(state))
+        return _longer_evaluations(run, "that the gain stays with more training is not shown")
     if own.no_go == "below_noise":
         return _below_noise(run)
     if own.no_go == "too_small":
@@ -169,24 +157,6 @@ def _after(run: Run) -> NextStep:  # noqa: PLR0911 - a kind of verdict each
             return _longer_search(run, why)
         return _longer_evaluations(run, "what wins on a short training is lost there")
     return _other_knobs(run)
-
-
-def _better_control(state: RunState) -> str:
-    """The control that the winner is shown to be worse than by most; empty without one."""
-    found = [(over.mean or 0.0, name) for name, _, over in control_gains(state) if over.is_loss]
-    return min(found)[1] if found else ""
-
-
-def _why_not_lasting(state: RunState) -> str:
-    """Why a Go is not to be relied on yet with more training."""
-    found = rung_gain(state)
-    if found is None:
-        return "the gain was not measured with more training"
-    if found.mean is None:
-        return "the gain with more training could not be measured"
-    if _is_kept_uncertain(state):
-        return "what was kept of the gain with more training may be chance"
-    return "with more training too little of the gain was kept"
 
 
 def _is_kept_uncertain(state: RunState) -> bool:
@@ -242,7 +212,7 @@ def _longer_evaluations(run: Run, why: str) -> NextStep:
     plan = run.plan
     longer = None if plan.confirmation is None else plan.confirmation.rung
     settings = {} if longer is None else longer.variant.settings
-    is_known = set(settings) <= set(plan.objective.get("settings", {}))
+    is_known = set(settings) <= set(plan.objective.settings)
     if longer is not None and settings and is_known and not _is_kept_uncertain(run.state):
         times = longer.variant.cost_factor
         said = f"Search again with {times:g} times the training, at that cost: {why}."

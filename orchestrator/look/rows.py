@@ -7,7 +7,6 @@ end, without the breaks between them. Points and `unit` places are of the unit c
 from dataclasses import dataclass
 from typing import Literal
 
-from budgets.calibration import Noise
 from budgets.events import Status
 from budgets.plan import Frozen
 from budgets.stats import Gain
@@ -46,12 +45,11 @@ class Attempt:
     session: int  # that reserved it
     slot: int | None  # of the session; None: an older ledger, which does not say
     began: float
-    reserved_seconds: float
+    limit_seconds: float  # then it is ended
     status: Status | None = None
     is_final: bool = False  # it decided its evaluation, which is not made again
     score: float | None = None
     ended: float | None = None
-    device: str = ""
     cause: str = ""
 
 
@@ -124,13 +122,6 @@ class Usage(Frozen):
     idle: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline(Noise):
-    """The default configuration as calibrated, and how far its scores spread over seeds."""
-
-    scores: tuple[float, ...]
-
-
 class Knob(Frozen):
     """One knob, with where the search began and what it recommends, in the knob's own unit."""
 
@@ -144,17 +135,6 @@ class Knob(Frozen):
     baseline_unit: float
     recommended_unit: float | None
     at_end: str | None  # `lower`, `upper`: where in its range the best of the search lies
-
-
-class Arm(Frozen):
-    """One configuration that is compared, and its score on each of its seeds."""
-
-    comparison: str
-    number: int
-    name: str
-    scores: dict[int, float | None]  # by seed; None: failed, or not evaluated yet
-    settled: int
-    mean: float | None  # of the healthy scores so far
 
 
 class NamedGain(Frozen):

@@ -6,9 +6,9 @@ A run is a function of its ledger's records and of the moment. Nothing here read
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, stdev
@@ -21,7 +21,7 @@ from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
 from budgets.liveness import Liveness, label, liveness
 from budgets.matrix import Matrix, matrix_of
-from budgets.plan import Calibration, ComparisonName, Plan, SearchTerms
+from budgets.plan import Calibration, ComparisonName, Plan
 from budgets.proxy import Certificate, certificate
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
@@ -33,7 +33,7 @@ from orchestrator.look import rows
 from orchestrator.look.usage import slots, usage
 from orchestrator.matrix.manifest import in_flight
 from orchestrator.records.export import arm_of
-from orchestrator.records.objective import best_point, space_of
+from orchestrator.records.objective import best_point
 from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 MOST_PLACES = 5  # directories that are named of attempts that failed alike
 NEAR = 0.01  # of a knob's range: no further from an end counts as there
-NOISE_SEARCHES = 19  # one search in twenty exceeds all of them by chance
 
 _NAMES: dict[ComparisonName, str] = {"rung": "long run", "proxy": "short evaluations"}
 
@@ -64,11 +63,11 @@ class Run:
 
     @property
     def objective(self) -> str:
-        return str(self.plan.objective["name"])
+        return self.plan.objective.name
 
     @cached_property
     def space(self) -> SearchSpace:
-        return space_of(self.plan)
+        return self.plan.space
 
     @cached_property
     def standing(self) -> Standing:
@@ -92,10 +91,6 @@ class Run:
     def is_search(self) -> bool:
         """Whether it looks for something, and does not only measure."""
         return self.plan.search is not None
-
-    @property
-    def began(self) -> datetime:
-        return _moment(self.state.began_ms)
 
     @property
     def last(self) -> datetime:
@@ -196,26 +191,23 @@ class Run:
 
     def attempt(self, batch: Batch, attempt: Attempt) -> rows.Attempt:
         """One of them. It ended by its own time: it may be heard of later, by another session."""
-        reserved, end, found = attempt.reserved, attempt.settled, dict[str, Any]()
+        reserved, end = attempt.reserved, attempt.settled
+        own = ("generation", "candidate", "seed", "attempt", "slot")
+        found: dict[str, Any] = {name: getattr(reserved, name) for name in own}
         began = self.at_ms(Moment(attempt.session, attempt.reserved_ms)) / 1000
         if end is not None:
             limit = self.at_ms(Moment(attempt.session + 1, 0)) / 1000
-            found = {name: getattr(end, name) for name in ("status", "score", "device", "cause")}
+            found |= {name: getattr(end, name) for name in ("status", "score", "cause")}
             found |= {"is_final": end.final, "ended": round(min(began + end.seconds, limit), 3)}
         return rows.Attempt(
             what=self.which(reserved),
             comparison=comparison_name(reserved.comparison),
-            generation=reserved.generation,
-            candidate=reserved.candidate,
             arm=arm_of(batch, reserved.candidate),
-            seed=reserved.seed,
-            attempt=reserved.attempt,
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
             session=attempt.session,
-            slot=reserved.slot,
             began=began,
-            reserved_seconds=reserved.reserve_ms / 1000,
+            limit_seconds=reserved.reserve_ms / 1000,
             **found,
         )
 
@@ -267,12 +259,9 @@ class Run:
             return None
 
     @cached_property
-    def baseline(self) -> rows.Baseline | None:
-        found = self._calibration
-        noise = None if found is None else calibrations.noise(found)
-        if found is None or noise is None:
-            return None
-        return rows.Baseline(**asdict(noise), scores=tuple(one.score for one in found.samples))
+    def baseline(self) -> calibrations.Noise | None:
+        """The default configuration as calibrated, and how far its scores spread over seeds."""
+        return None if self._calibration is None else calibrations.noise(self._calibration)
 
     @cached_property
     def noise_band(self) -> tuple[float, float] | None:
@@ -372,8 +361,11 @@ class Run:
     @property
     def landscape_by_chance(self) -> tuple[float, float]:
         """The strongest correlation and the largest condition of one search in 20 on noise."""
+        from orchestrator.search import landscape_by_chance
+
         assert self.plan.search is not None, "it searches"
-        return by_chance(self.plan.search, self.plan.resolved.population, self.state.finished)
+        population, generations = self.plan.resolved.population, self.state.finished
+        return landscape_by_chance(self.plan.search, population, generations)
 
     # Verdicts
 
@@ -381,22 +373,6 @@ class Run:
     def findings(self) -> Findings | None:
         """Of a search that is compared with the baseline."""
         return findings(self.state)
-
-    @cached_property
-    def arms(self) -> tuple[rows.Arm, ...]:
-        """Every configuration that is compared, comparison by comparison."""
-        return tuple(
-            rows.Arm(
-                comparison=_NAMES.get(kind, kind),
-                number=batch.number,
-                name=arm.name,
-                scores=dict.fromkeys(batch.seeds[place]) | (own := batch.scores_by_seed(place)),
-                settled=sum(batch.result(place, seed) is not None for seed in batch.seeds[place]),
-                mean=fmean(own.values()) if own else None,
-            )
-            for kind, batch in self.state.comparisons.items()
-            for place, arm in enumerate(batch.configurations)
-        )
 
     @cached_property
     def gains(self) -> tuple[rows.NamedGain, ...]:
@@ -489,22 +465,3 @@ def _gains(found: Findings) -> Iterator[rows.NamedGain]:
         if gain is not None:
             decisive = gain is found.gain
             yield rows.NamedGain(name=name, against=against, gain=gain, is_decisive=decisive)
-
-
-@lru_cache(maxsize=8)
-def by_chance(terms: SearchTerms, population: int, generations: int) -> tuple[float, float]:
-    """Return what one search in twenty of that size exceeds where no knob does anything.
-
-    That is its strongest correlation, whatever its sign, and its covariance's condition number.
-    """
-    import numpy as np
-
-    from orchestrator.search import landscape_of_noise
-
-    seen = [
-        landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
-        for seed in range(1, NOISE_SEARCHES + 1)
-    ]
-    rest = (np.array(one.correlations) - np.eye(len(terms.start)) for one in seen)
-    strongest = max(float(np.abs(matrix).max()) for matrix in rest)
-    return strongest, max(one.condition for one in seen)

@@ -78,8 +78,7 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     elif run.plan.phase == "check":
         yield from _check(run.check)
     elif run.findings is not None:
-        if seen := text.detectable(run.findings):
-            yield seen
+        yield text.detectable(run.findings)
         yield from _gains(run)
         yield from _shown(figures, "gains")
         yield from _folded("What a Go needs", _conditions(run, run.findings))
@@ -151,7 +150,7 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     what, baseline = sentence_case(plain(measured_in(run.state))), run.baseline
     said = "No calibration says what the baseline scores, or how it varies."
     if baseline is not None:
-        seeds = counted(len(baseline.scores), "seed")
+        seeds = counted(baseline.seeds, "seed")
         said = f"Baseline: {number(baseline.mean)}, the mean of {seeds}; standard deviation from "
         said += f"seed to seed {number(baseline.sd, 4)} (95%: {number(baseline.sd_low, 3)} to "
         said += f"{number(baseline.sd_high, 3)})."
@@ -161,7 +160,10 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     yield from _shown(figures, "scores")
     if run.best_so_far is not None and run.best_by_chance is not None:
         best, chance = number(run.best_so_far), number(run.best_by_chance)
-        yield f"Best score: {best}. By chance the best of as many baselines is near {chance}."
+        yield (
+            f"Best score: {best}. By chance the best of as many baselines is near {chance}: a best "
+            "score is no evidence."
+        )
 
 
 # What was spent
@@ -292,7 +294,7 @@ def facts(run: Run) -> dict[str, str]:
     plan, session, search = run.plan, run.state.opened[-1:], run.plan.search
     found = flat(
         {
-            "objective": plan.objective,
+            "objective": plan.objective.model_dump(mode="json"),
             "data": plan.provenance,
             "space": {
                 knob.name: f"{knob.kind}, {number(knob.low)} to {number(knob.high)}, "

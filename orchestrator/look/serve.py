@@ -83,24 +83,20 @@ class Site:
     def entries(self) -> list[Entry]:
         """Those that go on first, then the latest."""
         found = (self._read(place)[0] for place in directories(self.root))
-        order = lambda one: (one.progress is not None, one.changed)  # noqa: E731
-        return sorted(found, key=order, reverse=True)
+        return sorted(found, key=lambda one: (one.progress is not None, one.changed), reverse=True)
 
     def _read(self, directory: Path) -> tuple[Entry, Run | None]:
-        about = (
-            identifier(directory),
-            os.path.relpath(directory, self.root),
-            last_changed(directory / LEDGER),
-        )
+        place = os.path.relpath(directory, self.root)
+        about = (identifier(directory), place, last_changed(directory / LEDGER))
         try:
             run = Run(load_state(directory), datetime.now(UTC), directory)
-            said, own, standing = page.about(run), answer(run), run.standing
+            progress = run.pace.progress if run.standing.goes_on else None
+            said, own = page.about(run), answer(run)
+            stands, spent = run.standing.kind, text.spent(run)
+            return Entry(*about, run.plan.run_id, said, own, stands, spent, progress), run
         except UNREADABLE as error:
             own = headline("Cannot be read", one_line(str(error), 2000), "trouble")
             return Entry(*about, directory.name, "", own), None
-        progress = run.pace.progress if standing.goes_on else None
-        name, spent = run.plan.run_id, text.spent(run)
-        return Entry(*about, name, said, own, standing.kind, spent, progress), run
 
     def _main(self, name: str) -> tuple[str, Markup]:
         """The title and the content of the run of that id, or of the list, if there is one."""

@@ -104,8 +104,6 @@ def _rows(run: Run) -> Iterator[tuple[str, str, str]]:
         yield "score", scores, ""
     for place, own in enumerate(one for one in run.balances if one.counts):
         yield "" if place else "budget", text.balance(own), ""
-    for arm in (one for one in run.arms if one.settled < len(one.scores)):
-        yield "comparison", f"{arm.name}: {arm.settled} of {len(arm.scores)} seeds", ""
 
 
 def _scores(run: Run) -> Iterator[str]:

@@ -16,7 +16,7 @@ from budgets.pace import GOOD_ACCURACY, Pace, Timing
 from budgets.plan import Caps
 from budgets.schedule import next_action
 from budgets.state import RunState
-from budgets.stats import Gain, better, sd_interval
+from budgets.stats import Gain, sd_interval
 from budgets.verdict import Findings
 from orchestrator.look import words
 from orchestrator.look.rows import Balance, Knob
@@ -90,13 +90,10 @@ def devices(run: Run) -> str:
 
 
 def caps(own: Caps) -> dict[str, str]:
-    """Those there are, by name, to the last digit."""
-    values = own.model_dump(mode="json", exclude={"window"}, exclude_none=True)
-    said = {name.replace("_", " "): str(v).removesuffix(".0") for name, v in values.items()}
-    if (window := own.window) is not None:
-        margin = f", less a margin of {window.margin_seconds:.9g} s" * bool(window.margin_seconds)
-        said["window"] = f"{window.until or f'{window.hours} hours'}{margin}"
-    return said
+    """Those there are, by name."""
+    found = own.model_dump(mode="json", exclude_none=True)
+    found |= {f"window {name}": value for name, value in found.pop("window", {}).items()}
+    return {name.replace("_", " "): str(v).removesuffix(".0") for name, v in found.items()}
 
 
 def caps_changed(before: Caps, after: Caps) -> str:
@@ -210,34 +207,15 @@ def detectable(found: Findings) -> str:
 
     The detectable gain rests on few pairs: how well it is known is said with it.
     """
-    gain = found.gain
+    gain, asked = found.gain, f"A Go asks for {percent(found.asked)}."
     if gain is None:
-        if found.grade is not None:
-            return "No finalist has a score on fresh seeds: nothing was compared with the baseline."
-        what = "The winner has not" if found.finalists else "Nothing has"
-        return f"{what} been compared with the baseline on fresh seeds yet."
-    if gain.detectable is None or gain.sd is None:
-        return ""
-    asked = f"A Go asks for {percent(found.asked)}."
-    if gain.sd == 0:
-        return f"The pairs do not differ, so any gain would show. {asked}"
+        return "The winner has not been compared with the baseline on fresh seeds."
+    if gain.detectable is None or not gain.sd:
+        return asked
     low, high = (gain.detectable * sd / gain.sd for sd in sd_interval(gain.sd, gain.pairs))
     return (
         f"Detectable gain at 80 % power on {gain.pairs} pairs with this noise: "
         f"{gain.detectable:.2%} (95%: {low:.2%} to {high:.2%}). {asked}"
-    )
-
-
-def best_by_chance(found: Findings) -> str:
-    """What the best score of the search is worth as evidence; empty where there is none."""
-    if found.seemed is None:
-        return ""
-    noise = "what noise alone would show was not measured"
-    if found.luck is not None:
-        noise = f"by noise alone the best of as many baselines would seem {better(found.luck)}"
-    return (
-        f"The best score of the search seemed {better(found.seemed)} than the baseline; {noise}. "
-        "A best score is no evidence."
     )
 
 

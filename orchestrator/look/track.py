@@ -235,7 +235,7 @@ def follow(run: Path, name: Tracker, make: Make, pipe: int, *, watch: bool) -> N
         is_told = bool(select.select([pipe], [], [], POLL_SECONDS)[0])
         is_last = is_told or not goes_on(state, datetime.now(UTC))
     facts = document(Run(state, datetime.now(UTC)))
-    del facts["arms"], facts["gains"]  # of their rows several have one name
+    del facts["gains"]  # several of its rows have one name
     sink.end(flat(facts), is_over=is_over)
 
 

@@ -93,7 +93,7 @@ def slots(run: "Run") -> Iterator[Slot]:
             attempt=one.attempt,
             seconds=max(0.0, now - one.began) if goes_on and one.session == session else None,
             expected_seconds=None if expected is None else expected * length,
-            limit_seconds=one.reserved_seconds,
+            limit_seconds=one.limit_seconds,
             **said,
         )
     workers = state.opened[-1].workers if goes_on and state.opened else 0

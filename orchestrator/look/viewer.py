@@ -26,8 +26,9 @@ from orchestrator.look.run import Run
 from orchestrator.look.terminal import Picture, harmless, line_of
 from orchestrator.records.tail import Tail
 
-LOOK_SECONDS, LOOK_SHARE = 1.0, 0.005
-"""How often there is a look at the ledger, unless that takes a larger share of a core than this."""
+LOOK_SECONDS, LOOK_SHARE, LOOK_MOST = 1.0, 0.005, 5.0
+"""Seconds between two looks at the ledger; more where they take a larger share of a core than that,
+up to a most: the first one imports, which takes half a second."""
 
 TOGETHER_SECONDS, ABOVE = 0.1, 3
 """What is said within so long is printed at once; how many lines of it are seen at the least."""
@@ -71,7 +72,8 @@ def looks(directory: Path, *, brief: bool = False) -> Iterator[tuple[list[str], 
 
 def pause(began: float) -> float:
     """Seconds until the next look; `began` is the process's CPU time when the last one began."""
-    return max(LOOK_SECONDS, (time.process_time() - began) / LOOK_SHARE)
+    seconds = (time.process_time() - began) / LOOK_SHARE
+    return min(LOOK_MOST, max(LOOK_SECONDS, seconds))
 
 
 class Canvas(Console):

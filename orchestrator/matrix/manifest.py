@@ -110,7 +110,7 @@ def refresh(directory: Path, state: RunState) -> None:
         for number, condition in enumerate(terms.conditions)
         for seed in terms.seeds
     ]
-    objective = state.plan.objective["name"]
+    objective = state.plan.objective.name
     manifest = manifest_of(terms.name, "training", objective, terms, runs)
     write_manifest(directory, manifest, matrix)
 

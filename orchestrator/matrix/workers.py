@@ -134,8 +134,6 @@ def as_document(levels: Sequence[Swept], fit: Fit, devices: int) -> dict[str, An
         "law": {"lambda": law.one, "sigma": law.contention, "kappa": law.coherency},
         "residual": fit.residual,
         "optimum": None if optimum is None or isinf(optimum) else optimum,
-        "optimum_is_told": optimum is not None,
-        "untold": list(fit.untold),
         "noise": fit.noise,
         "recommended_workers": fit.recommended(devices),
     }
@@ -166,10 +164,12 @@ def to_markdown(name: str, found: dict[str, Any]) -> str:
         f"{law['kappa']:.3g} N (N-1)) an hour: contention sigma = {law['sigma']:.3g}, coherency "
         f"kappa = {law['kappa']:.3g}, residual {found['residual']:.1%}.",
     ]
-    if found["optimum_is_told"]:
-        peak = "none: more workers always do more" if optimum is None else f"{optimum:.3g}"
-        lines.append(f"Optimum N* = {peak}.")
-    lines += [f"Unknown: {what}." for what in found["untold"]]
+    if optimum is not None:
+        lines.append(f"Optimum N* = {optimum:.3g}.")
+    elif len(found["levels"]) > 2:
+        lines.append("Optimum N*: none, more workers always do more.")
+    else:
+        lines.append("Optimum N*: not known from so few numbers of workers.")
     lines += ["", f"Recommended: `--workers {found['recommended_workers']}`."]
     if left_out := sum(level["left_out"] for level in found["levels"]):
         lines.append(f"\n{left_out} evaluations failed or were interrupted: they do not count.")

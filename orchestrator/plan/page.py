@@ -22,7 +22,6 @@ from orchestrator.plan.checks import Facts, Item, checklist
 from orchestrator.plan.forecast import DetectableGain, Forecast, detectable_gain, forecast_of
 from orchestrator.plan.resolve import Succession, search_plan
 from orchestrator.plan.times import Disk, Known, Times, disk_of, known_knobs, times_here
-from orchestrator.records.objective import spec_of
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
     now, pages = datetime.now(UTC), list[TierPage]()
     for tier in tiers:
         one = config.having({"search.tier": tier})
-        plan = search_plan(one, devices, times.calibration, None, succession)
+        plan = search_plan(one, devices, times.calibration, succession)
         took, disk = forecast_of(plan, times), disk_of(plan, root, times.evaluation_bytes)
         items = checklist(Facts(plan, times, took, disk, now, devices.count, known))
         pages.append(TierPage(plan, took, disk, detectable_gain(plan), items))
@@ -134,7 +133,7 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
 def page_text(page: Page, *, in_full: bool = False) -> str:
     """The tiers side by side, and what speaks against them; `in_full` with all they rest on."""
     plan = page.tiers[0].plan
-    devices, name = plan.devices, kind(spec_of(plan))
+    devices, name = plan.devices, kind(plan.objective)
     parts = [
         [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
         _tiers(page),

@@ -22,7 +22,7 @@ from orchestrator.config import Config, format_value
 from orchestrator.plan.differences import deciding, differing, in_short
 from orchestrator.plan.resolve import SIGMA0, Overrides, Succession, method_of
 from orchestrator.plan.times import Known, known_knobs
-from orchestrator.records.objective import Point, best_point, objective_of, space_of
+from orchestrator.records.objective import Point, best_point, objective_of
 from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def followed(root: Path, config: Config, kind: str) -> Followed | None:
     _require_same_objective(run_id, state.plan, objective, variant)
     point, added = carried(run_id, state, objective.space)
     if variant == "expanded":
-        _require_more_knobs(run_id, space_of(state.plan), objective.space)
+        _require_more_knobs(run_id, state.plan.space, objective.space)
     known = known_knobs(root, objective, kind) if added else Known((), (), ())
     source = Source(
         run_id=run_id,
@@ -130,7 +130,7 @@ def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Point, tu
     A new knob is at its baseline. Raises ValueError where the run stands for nothing, or shares no
     knob.
     """
-    stands, earlier = best_point(state), [knob.name for knob in space_of(state.plan).knobs]
+    stands, earlier = best_point(state), [knob.name for knob in state.plan.space.knobs]
     if stands is None:
         raise ValueError(f"{run_id} has told no generation yet: there is nothing to start from")
     known = dict(zip(earlier, stands, strict=True))
@@ -216,7 +216,7 @@ def _distribution(
 
     from orchestrator.search.landscape import rows
 
-    searched = [knob.name for knob in space_of(earlier).knobs]
+    searched = [knob.name for knob in earlier.space.knobs]
     names = [knob.name for knob in config.tuned.space.knobs]
     here = [place for place, name in enumerate(names) if name not in added]
     there = [searched.index(names[place]) for place in here]

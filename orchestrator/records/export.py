@@ -11,7 +11,7 @@ from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.state import Batch, RunState
 from budgets.storage import document, write_aside
-from orchestrator.records.objective import knobs_of, space_of
+from orchestrator.records.objective import knobs_of
 
 Format = Literal["csv", "json", "parquet"]
 Row = dict[str, Any]
@@ -74,7 +74,7 @@ def arm_of(batch: Batch, candidate: int) -> str:
 def export_rows(state: RunState) -> list[Row]:
     """The columns of `progress.csv`; what it was charged; `knob.NAME` in units, `metric.NAME`."""
     rows = []
-    space = space_of(state.plan)
+    space = state.plan.space
     for batch, event in settlements(state):
         knobs = knobs_of(batch, event.candidate, space)
         rows.append(

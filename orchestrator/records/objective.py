@@ -4,23 +4,15 @@ from budgets.plan import Plan
 from budgets.state import Batch, RunState
 from budgets.verdict import recommendation, stood_for, winner
 from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
+from objectives.api import Objective
 from objectives.space import SearchSpace
 
 Point = tuple[float, ...]
 
 
-def space_of(plan: Plan) -> SearchSpace:
-    return SearchSpace.model_validate(plan.space)
-
-
-def spec_of(plan: Plan) -> ObjectiveSpec:
-    return ObjectiveSpec.model_validate(plan.objective)
-
-
 def objective_of(plan: Plan) -> Objective:
     """Loaded anew. Raises ValueError where it is not what it was."""
-    return registry.load(spec_of(plan))
+    return registry.load(plan.objective)
 
 
 def same_objective(plan: Plan) -> Objective:
@@ -28,7 +20,7 @@ def same_objective(plan: Plan) -> Objective:
     objective = objective_of(plan)
     if objective.fingerprint != plan.objective_fingerprint:
         raise ValueError(
-            f"{plan.run_id} searched {plan.objective['name']} "
+            f"{plan.run_id} searched {plan.objective.name} "
             f"{plan.objective_fingerprint[:10]}, which is {objective.fingerprint[:10]} here: its "
             "data or its code has changed since"
         )

@@ -17,7 +17,7 @@ from budgets.failures import cause_of, is_lost, is_unexplained, was_given_up
 from budgets.formatting import one_line
 from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
 from budgets.rules import refusal_of
-from budgets.state import Attempt as Tried
+from budgets.state import Attempt as Recorded
 from budgets.state import Batch, Observer, RunState, apply, ticked
 from budgets.storage import unused
 from objectives.registry import varied
@@ -31,7 +31,7 @@ from orchestrator.execution.files import (
     recover,
 )
 from orchestrator.execution.trainer import MOST_CHARACTERS
-from orchestrator.records.objective import knobs_of, space_of, spec_of
+from orchestrator.records.objective import knobs_of
 from orchestrator.records.runs import attempt_place
 
 
@@ -84,7 +84,7 @@ class Run:
         return None
 
     def _excused(self, own: Settled) -> Settled:
-        """A failure on a disk that is full says nothing of its candidate: it is owed again."""
+        """A failure on a disk that is full says nothing of its candidate: it is pending again."""
         if own.status is not Status.ERROR or self.ledger.free_bytes() >= LEAST_FREE_BYTES:
             return own
         cause = one_line(f"the run's disk is full: {own.cause}")
@@ -132,14 +132,14 @@ class Run:
     def attempt(self, reserved: Reserved) -> Attempt:
         """The attempt a reservation is for: the same one whenever it is asked for."""
         plan, batch = self.state.plan, self.state.batch(reserved)
-        spec = spec_of(plan)
+        spec = plan.objective
         if changed := batch.configurations[reserved.candidate].settings:
             spec = varied(spec, changed)
         return Attempt(
             attempt_id=attempt_id(self.state, reserved),
             directory=self.directory / "eval" / attempt_place(reserved),
             objective=spec,
-            knobs=knobs_of(batch, reserved.candidate, space_of(plan)),
+            knobs=knobs_of(batch, reserved.candidate, plan.space),
             seed=reserved.seed,
             limits=plan.limits.stretched(batch.configurations[reserved.candidate].cost_factor),
             owner=self.owner,
@@ -178,7 +178,7 @@ def settle_abandoned(run: Run) -> None:
         settle_one_abandoned(run, abandoned)
 
 
-def settle_one_abandoned(run: Run, abandoned: Tried) -> None:
+def settle_one_abandoned(run: Run, abandoned: Recorded) -> None:
     """Settle an attempt that another process began, once nothing of it is alive here."""
     attempt = run.attempt(abandoned.reserved)
     wait_seconds = 2 * attempt.limits.grace_seconds + 5
@@ -244,23 +244,23 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
     )
 
 
-def ends(tries: Iterable[Tried]) -> tuple[Settled, ...]:
+def ends(attempts: Iterable[Recorded]) -> tuple[Settled, ...]:
     """How those ended that have."""
-    return tuple(attempt.settled for attempt in tries if attempt.settled is not None)
+    return tuple(attempt.settled for attempt in attempts if attempt.settled is not None)
 
 
 def before(batch: Batch, place: Reserved | Settled) -> tuple[Settled, ...]:
-    """How the tries at the same evaluation ended that came earlier."""
+    """How earlier attempts at the same evaluation ended."""
     return ends(batch.attempts.get((place.candidate, place.seed), ())[: place.attempt - 1])
 
 
 def avoided(earlier: tuple[Settled, ...]) -> str:
-    """The device that the next try keeps away from, if it can; empty where any will do."""
+    """The device that the next attempt keeps away from, if it can; empty where any will do."""
     return next((end.device for end in earlier if end.retry), "")
 
 
 def judged(state: RunState, end: Settled) -> Settled:
-    """`end` as it goes on record: as what it is, or owed again for a reason.
+    """`end` as it goes on record: as what it is, or pending again for a reason.
 
     What the infrastructure did is `lost`, and so is what found that nothing can be evaluated. An
     evaluation that is lost again and again is its configuration's own failure in the end. What may
@@ -289,18 +289,18 @@ def _given_up(state: RunState, lost: Settled) -> Settled:
     if lost not in counted or len(counted) < limit:
         return lost
     session = batch.attempts[lost.candidate, lost.seed][lost.attempt - 1].session
-    if not any(_most_losses(tries, before=session) >= limit for tries in _all_tries(state)):
+    if not any(_most_losses(own, before=session) >= limit for own in _all_attempts(state)):
         return lost
     cause = one_line(f"lost {len(counted)} times: {lost.cause}")
     return replace(lost, status=Status.ERROR, cause=cause)
 
 
-def _all_tries(state: RunState) -> Iterator[tuple[Tried, ...]]:
+def _all_attempts(state: RunState) -> Iterator[tuple[Recorded, ...]]:
     """Of every evaluation."""
-    return (tries for batch in state.batches() for tries in batch.attempts.values())
+    return (own for batch in state.batches() for own in batch.attempts.values())
 
 
-def _most_losses(tries: tuple[Tried, ...], before: int) -> int:
+def _most_losses(attempts: tuple[Recorded, ...], before: int) -> int:
     """How many of them one session lost, of those before that one."""
-    lost = (t for t in tries if t.settled and is_lost(t.settled.status, t.settled.cause))
+    lost = (t for t in attempts if t.settled and is_lost(t.settled.status, t.settled.cause))
     return max(Counter(t.session for t in lost if t.session < before).values(), default=0)

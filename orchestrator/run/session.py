@@ -31,6 +31,7 @@ from orchestrator.run.amend import override, refuse_late_overrides, refuse_overr
 from orchestrator.run.attempts import Run, settle_abandoned
 from orchestrator.run.files import check_place, check_same_plan, make_directory, open_run
 from orchestrator.run.loop import Loop, Proposer, Stop, conclude, judge_on_record
+from orchestrator.scalability import Controller
 
 MEASURES = ("calibration",)
 """Phases whose evaluations are timed: back-pressure would change what they measure."""
@@ -271,8 +272,12 @@ class Paces:
     def of(self, run: Run, slots: Slots, own: Pace | None = None) -> Pace:
         """The pace of an open run on these devices: its `own`, beside what was said."""
         paces = [] if own is None else [own]
-        if self._pacing.backpressure.enabled and run.state.plan.phase not in MEASURES:
-            paces.append(self._controlled(run, slots))
+        terms = self._pacing.backpressure
+        if terms is not None and run.state.plan.phase not in MEASURES:
+            controlled = Controlled(Controller(slots.count, *terms), run.directory, self._say)
+            controlled.replay(read(run.ledger.path).records)
+            run.watch(controlled.follow)
+            paces.append(controlled)
         self.share()
         if self._slots is not None:
             paces.append(self._slots)  # asked last: it takes a slot
@@ -283,13 +288,6 @@ class Paces:
         limit = self._pacing.max_concurrent
         if self._slots is None and limit is not None:
             self._slots = HostSlots(limit, self._say, self._pacing.slots_dir)
-
-    def _controlled(self, run: Run, slots: Slots) -> Pace:
-        terms = self._pacing.backpressure
-        controlled = Controlled(terms, slots.count, run.directory, self._say)
-        controlled.replay(read(run.ledger.path).records)
-        run.watch(controlled.follow)
-        return controlled
 
     def close(self) -> None:
         """Give back what is held. Nothing may be in flight any more."""

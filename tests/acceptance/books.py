@@ -72,10 +72,10 @@ class Books:
         self.lines = lines
         planned, decided = self.events("planned"), self.events("decided")
         self.plan: dict[str, Any] = planned[0]["plan"] if planned else {}
-        led_to = [self.plan.get(name) or {} for name in ("calibration", "parent")]
-        self.paid_before_ms = sum(one.get("charged_ms", one.get("device_ms", 0)) for one in led_to)
-        self.open_before_ms = [one.get("open_ms", 0) for one in led_to]
-        self.baseline = [one["score"] for one in led_to[0].get("samples", [])]  # of a calibration
+        calibration = self.plan.get("calibration") or {}
+        self.paid_before_ms = calibration.get("charged_ms", 0)
+        self.open_before_ms = [calibration.get("open_ms", 0)]
+        self.baseline = [one["score"] for one in calibration.get("samples", [])]
         self.sessions = len(self.events("opened"))
         self.is_concluded = bool(self.events("concluded"))
         self.verdict = _verdict(decided[-1]) if decided else None
@@ -83,9 +83,8 @@ class Books:
             (event["rule"], event["generation"], event["reason"])
             for event in self.events("overridden")
         ]
-        self.fired = [
-            Fired(*(event[name] for name in Fired._fields)) for event in self.events("fired")
-        ]
+        fired = self.events("fired")
+        self.fired = [Fired(*(event[name] for name in Fired._fields)) for event in fired]
 
     @classmethod
     def of(cls, run: Path) -> "Books":
@@ -101,15 +100,6 @@ class Books:
         """Population, generations, seeds per candidate, as they were carried out."""
         resolved = self.plan["resolved"]
         return resolved["population"], resolved["generations"], resolved["seeds_per_candidate"]
-
-    @property
-    def knobs(self) -> list[dict[str, Any]]:
-        return list(self.plan["space"]["knobs"])
-
-    @property
-    def conditions(self) -> list[str]:
-        """Of a campaign of trainings: the conditions, in the order of the candidates."""
-        return [condition["name"] for condition in self.plan["campaign"]["conditions"]]
 
     @cached_property
     def attempts(self) -> list[Attempt]:
@@ -329,20 +319,6 @@ def sealed(lines: Iterable[dict[str, Any]]) -> bytes:
         previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
         data += body + b',"h":"' + previous.encode() + b'"}\n'
     return data
-
-
-def renamed(run: Path, names: dict[str, str]) -> None:
-    """Write a ledger anew in which every text that holds one of these is another instead."""
-
-    def other(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: other(inner) for name, inner in value.items()}
-        if isinstance(value, list):
-            return [other(inner) for inner in value]
-        found = [new for old, new in names.items() if isinstance(value, str) and old in value]
-        return found[0] if found else value
-
-    (run / LEDGER).write_bytes(sealed(other(line) for line in Books.of(run).lines))
 
 
 def records(run: Path) -> int:

@@ -43,20 +43,31 @@ phase1 --tier min --objective spere                     | sphere
 phase1 --tier min {RUN} --set dimensoin=3               | dimension
 phase1 --tier min {RUN} --set dimension=many            | dimension
 phase1 --tier min {RUN} --set failure_rate=true         | failure_rate
-phase1 --tier min {RUN} --set search.sigma0=7                      | 0.3
+phase1 --tier min {RUN} --set search.sigma0=7           | 0.3
 phase1 --tier min {RUN} --max-hours -1                  | -1
 phase1 --tier min {RUN} --max-cost 3                    | price
 phase1 --tier min {RUN} --window soon                   | soon
 phase1 --tier min {RUN} --window 1999-01-01T00:00       | 1999
-phase1 --tier min {RUN} --set search.population=1                  | 1
-phase1 --tier min {RUN} --set backend.threads=100000                | 100000
+phase1 --tier min {RUN} --set search.population=1       | 1
+phase1 --tier min {RUN} --set backend.threads=100000    | 100000
 phase1 --tier min --objective sphere --executor dask    | inline
 phase1 --tier min {RUN} --device tpu                    | tpu
-phase1 --tier min {RUN} --set verdict.confirm_seeds=8    | verdict
+phase1 --tier min {RUN} --set verdict.confirm_seeds=8   | verdict
 phase1 --tier min {RUN} --run-id a/b                    | a/b
-phase1 --tier min {RUN} --set search.known=knobs.json              | x9999
+phase1 --tier min {RUN} --set search.known=knobs.json   | x9999
 phase1 --tier min {RUN} --override patience --reason x  | no such run
-phase1 --tier min latin1.toml                  | latin1.toml
+phase1 --tier min {RUN} --seed 0                        | seed
+phase1 --tier min {RUN} --max-evals 3                   | one generation
+phase1 --tier min {RUN} --set search.population=7       | even
+phase1 --tier min {RUN} --workers 1000                  | 1000
+phase1 --tier min {RUN} --reason why                    | --override
+phase1 --tier min {RUN} --colour red                    | colour
+phase1 --tier min {RUN} --address h:1                   | inline
+phase1 --tier min {RUN} --window 0h                     | 0h
+phase1 --tier min {RUN} --window 99999999d              | 100000h
+phase1 --tier min {RUN} --preset quick                  | presets
+phase1 --tier min --set target_flops=1e9 --workers 1    | target_flops
+phase1 --tier min latin1.toml                           | latin1.toml
 {FIRST} --set dimension=3                               | dimension
 {FIRST} --override crash_rate --reason x                | crash_rate
 phase1 --tier min --runs-dir notes.txt {RUN}            | notes.txt | 8
@@ -81,19 +92,24 @@ run campaign.toml                                       | conditions
 run 1.toml --set search.tier=min                        | the ledger
 run 2.toml --set search.tier=min                        | the ledger
 run 3.toml --set search.tier=min                        | the ledger
-plan --objective sphere --fit                    | --window
-plan --objective ellipsoid --fit --window 1h     | calibrate
+plan --objective sphere --fit                           | --window
+plan --objective ellipsoid --fit --window 1h            | calibrate
 plan good.toml --fit --devices 1,4                      | --devices
+plan --objective sphere --address head                  | HOST:PORT
+plan good.toml --fit --window 2020-01-01T00:00          | 1800
 calibrate --objective sphere --again                    | --reason
 explain good.toml --set thresholds.crash_rate_paus=1    | crash_rate_pause
 init --template surch                                   | surch
 init --template phase1 --out good.toml                  | good.toml
+init --template smoke --out nowhere/x.toml              | nowhere
 export slurm good.toml --set slurm.time=never           | never
 status twin                                             | phase2
 report first absent                                     | absent
 amend first --reason x                                  | --max
-verify first --salvage notes.txt                         | notes.txt
+verify first --salvage notes.txt                        | notes.txt
 track first --to no-such-tracker                        | no-such-tracker
+amend first --max-evals 2 --reason x                    | pay
+check knobs --objective idle --knobs x0,y               | y
 check proxy --objective sphere --fraction 2             | 2
 """
 

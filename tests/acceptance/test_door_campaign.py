@@ -56,9 +56,10 @@ def test_a_preview_names_every_run_and_table_and_effects_follow_from_the_raw_sco
     books = product.books()
     effects = (product.run_directory() / "effects.json").read_bytes()
     report = json.loads(effects)["campaign"]
-    scores: dict[str, list[float]] = {name: [] for name in books.conditions}
+    names = [condition["name"] for condition in books.plan["campaign"]["conditions"]]
+    scores: dict[str, list[float]] = {name: [] for name in names}
     for one in books.searched:  # seed after seed
-        scores[books.conditions[one.key[2]]].append(one.score or 0.0)
+        scores[names[one.key[2]]].append(one.score or 0.0)
     rows = {row["name"]: row for row in report["rows"]}
     assert rows.keys() == scores.keys() == {"broken", *CELLS}
     for row in (rows[cell] for cell in CELLS):

@@ -30,9 +30,9 @@ MIN = "phase1 --tier min --assume-eval-seconds 1"
 INLINE = f"{MIN} search.toml --executor inline --set search.population=8"
 
 
-def user(product: Product, train: str = TRAIN, search: str = SEARCH) -> None:
-    product.write("train.py", train)
-    product.write("search.toml", search)
+def user(product: Product) -> None:
+    product.write("train.py", TRAIN)
+    product.write("search.toml", SEARCH)
 
 
 def test_a_function_gets_what_was_promised_and_its_score_comes_back(product: Product) -> None:
@@ -74,18 +74,23 @@ def test_the_template_fits_the_function_that_it_describes(product: Product) -> N
     product.verify()
 
 
-def test_two_functions_of_one_name_and_two_commands_have_runs_of_their_own(
+def test_functions_of_one_name_and_commands_of_one_script_have_runs_of_their_own(
     product: Product,
 ) -> None:
+    product.write("train.py", TRAIN)
+    product.write("other.py", TRAIN)
+    program = 'argv = ["python", "train.py", "--mode", "{0}", "--steps", "{{budget}}"]'
     names = set()
-    for name in ("train", "other"):
-        product.write(f"{name}.py", TRAIN)
-        program = f'argv = ["python", "{name}.py", "{{budget}}"]\nscore = "score"'
-        for kind, more in ((f"python:{name}:evaluate", ""), ("command", program)):
-            search = SEARCH.replace("python:train:evaluate", kind)
-            product.write("search.toml", search.replace("[training]", f"[training]\n{more}"))
-            planned = product.json("plan --tier min search.toml")
-            names.add(planned["tiers"][0]["plan"]["run_id"])
+    for kind, more in (
+        ("python:train:evaluate", ""),
+        ("python:other:evaluate", ""),
+        ("command", f"{program.format('fast')}\nscore = 'score'"),
+        ("command", f"{program.format('slow')}\nscore = 'score'"),
+    ):
+        search = SEARCH.replace("python:train:evaluate", kind)
+        product.write("search.toml", search.replace("[training]", f"[training]\n{more}"))
+        (tier,) = product.json("plan --tier min search.toml")["tiers"]
+        names.add(tier["plan"]["run_id"])
     assert len(names) == 4
 
 

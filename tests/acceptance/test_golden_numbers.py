@@ -99,13 +99,6 @@ def test_a_campaign_takes_its_runs_by_the_effective_parallelism_and_the_stagger(
     assert plan["runs"] == [f"{cell}_s{seed}" for cell in cells for seed in (1, 2, 3)]
 
 
-def test_controls_end_in_base(product: Product) -> None:
-    product.write("f.toml", "factors.n_layer = [1, 3]\ncampaign.seeds = [7]\n")
-    plan = product.json("plan f.toml --set evaluation.assume_eval_seconds=60")
-    names = {one["name"] for one in plan["conditions"]}
-    assert names == {"n_layer1", "n_layer3", "default_base", "synapses-off_base"}
-
-
 def test_8x1_4x2_and_2x4_are_the_same_training(product: Product) -> None:
     conditions = "".join(
         f'[[campaign.conditions]]\nname = "{micro}x{steps}"\ntraining.micro_batch_size = {micro}\n'

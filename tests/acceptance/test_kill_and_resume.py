@@ -70,6 +70,8 @@ def check_resumed(product: Product, story: Story, keep: int, *, torn: bool, file
     for path in (run / "eval").rglob("*.*") if files == "emptied" else ():
         path.unlink()
 
+    if keep:
+        product("report", run)  # what was left can be looked at
     attempts = repeated(product, story.command, run, story).attempts
     if files == "kept":  # every result is adopted: nothing is evaluated or charged again
         assert sorted(attempts) == sorted(story.books.attempts), when

@@ -15,11 +15,12 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.acceptance.books import cut, records, renamed
+from tests.acceptance.books import LEDGER, Books, cut, records, sealed
 from tests.acceptance.product import Done, Product, commands_in, wait_until
 
 SCRIPT = "<script>window.owned = 1</script>"
 HOSTILE = f"'\">{SCRIPT}<img onerror='a()'>\u202e\u2066\x1b[31m\x07\x9b|`"
+NAMES = r'"(?:[^"\\]|\\.)*(?:statuses|python:rude|MemoryError)(?:[^"\\]|\\.)*"'
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 SMALL = "phase1 --tier min --objective sphere --executor inline --assume-eval-seconds 1"
 SLOPE = """
@@ -130,8 +131,10 @@ def test_a_run_that_goes_on_is_followed_to_its_end(product: Product, browser: Br
 
 @pytest.mark.browser
 def test_text_of_others_is_shown_as_text(product: Product, browser: Browser) -> None:
-    names = dict.fromkeys(["statuses", "python:rude", "MemoryError"], HOSTILE)
-    renamed(product.stored("statuses"), names)
+    ledger = product.stored("statuses") / LEDGER
+    text = json.dumps(Books.of(ledger.parent).lines)
+    named = re.sub(NAMES, lambda _: json.dumps(HOSTILE), text)
+    ledger.write_bytes(sealed(json.loads(named)))
     knobs = json.dumps({HOSTILE: {"min": 0, "max": 1, "baseline": 0.5}})
     texts = [product("plan", "--objective=python:a:f", f"--set=knobs={knobs}", code=2)]
     commands = ["status", "best", "verify", "report", "report --html --out run.html"]

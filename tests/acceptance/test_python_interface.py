@@ -18,7 +18,10 @@ assert not {"torch", "ray"} & set(sys.modules)"""
 
 def of_range(books: Books, point: list[float]) -> dict[str, float]:
     """The knobs of a space that is linear throughout."""
-    spans = {knob["name"]: (knob["low"], knob["high"] - knob["low"]) for knob in books.knobs}
+    spans = {
+        knob["name"]: (knob["low"], knob["high"] - knob["low"])
+        for knob in books.plan["space"]["knobs"]
+    }
     return {name: spans[name][0] + x * spans[name][1] for name, x in zip(spans, point, strict=True)}
 
 

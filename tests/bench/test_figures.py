@@ -9,14 +9,11 @@ from scripts.bench.figures import (
     Curves,
     crashes,
     finals,
-    groups_of,
-    instances,
     price,
     ratio,
     reached,
     regrets,
     row,
-    rows,
     spends,
 )
 from scripts.bench.race import Outcome
@@ -38,19 +35,6 @@ def test_a_row_has_quartiles_wins_and_who_is_worse_than_the_default() -> None:
     assert found.over_all == pytest.approx((0.2, 0.3, 0.4))
     assert found.worse == 1
     assert found.shared_median == pytest.approx((0.15, 0.2))
-
-
-def test_contenders_are_ordered_by_their_median() -> None:
-    found = rows([*some("a", [0.5, 0.6]), *some("b", [0.1, 0.2])], {})
-    assert [row.contender for row in found] == ["b", "a"]
-
-
-def test_noise_is_ordered_by_its_level() -> None:
-    results = [
-        Result("min", "a", str(group), group, Outcome({1.0: 1.0}))
-        for group in ("1", "1/3 shared", "0.1", "1/3", "0")
-    ]
-    assert groups_of(results) == ["0", "0.1", "1/3", "1", "1/3 shared"]
 
 
 def test_a_spend_is_found_between_two_on_the_logarithm_s_line() -> None:
@@ -77,11 +61,6 @@ def test_a_search_twice_as_fast_costs_the_other_twice_the_spend() -> None:
     back = price(curves(2), curves(1))
     assert back is not None
     assert back.value == pytest.approx(0.5, rel=0.02)
-
-
-def test_an_instance_is_resampled_with_all_its_noise() -> None:
-    names = ["own:f:1:0:white", "own:f:1:1:white", "own:f:2:0:white", "own:g:1:0:white"]
-    assert instances(names) == [[0, 1], [2], [3]]
 
 
 def test_a_result_that_the_reference_never_has_is_beyond_what_was_seen() -> None:

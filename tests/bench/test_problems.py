@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from scripts.bench.problems import (
-    CLIFF,
     FUNCTIONS,
     SHARES,
     Kind,
@@ -12,7 +11,6 @@ from scripts.bench.problems import (
     Setting,
     keyed,
     noise,
-    reflected,
 )
 from scripts.bench.suites import SUITES, Key, TrainingProblem, keys, load
 
@@ -34,26 +32,6 @@ def test_the_best_value_is_zero_and_the_default_has_more(name: str) -> None:
     assert np.nanmin([function(x) for x in points]) > 0
     if name != "edge":
         assert function(at.optimum) == pytest.approx(0, abs=1e-12)
-
-
-def test_the_edge_s_best_value_is_on_the_faces_it_binds_at() -> None:
-    at = setting()
-    function = FUNCTIONS["edge"](at)
-    masks = [np.array([n >> k & 1 for k in range(10)], bool) for n in range(1024)]
-    values = [function(np.where(mask, np.round(at.default), at.optimum)) for mask in masks]
-    best = int(np.argmin(values))
-    assert values[best] == pytest.approx(0, abs=1e-12)
-    assert masks[best].sum() == 3
-
-
-def test_the_cliff_fails_a_little_behind_its_optimum() -> None:
-    problem = OwnProblem("cliff", 1)
-    points = keyed("box").uniform(size=(300, 10)).tolist()
-    failed = [problem.score(tuple(point), 1) is None for point in points]
-    assert 0.1 < np.mean(failed) < 0.9
-    assert problem.regret(tuple(points[failed.index(True)])) == 2
-    beyond = problem.setting.optimum + CLIFF / 2
-    assert problem.score(tuple(beyond.tolist()), 1) is not None
 
 
 def test_a_score_is_its_point_s_and_seed_s_whoever_asks_and_when() -> None:
@@ -83,13 +61,6 @@ def test_noise_is_shared_by_a_seed_s_candidates_more_the_nearer_they_are() -> No
     common, smooth, _ = SHARES["shared"]
     assert correlation(1e-3) == pytest.approx(common + smooth, abs=0.04)
     assert correlation(0.4) == pytest.approx(common, abs=0.06)
-
-
-def test_instances_differ_and_all_lie_in_the_box() -> None:
-    optima = {tuple(OwnProblem("sphere", seed).setting.optimum) for seed in range(30)}
-    assert len(optima) == 30
-    assert 0 <= min(map(min, optima)) <= max(map(max, optima)) <= 1
-    assert reflected(np.array([-0.25, 0.5, 1.25, 2.75])) == pytest.approx([0.25, 0.5, 0.75, 0.75])
 
 
 def test_a_suite_has_every_problem_once_for_each_seed_and_its_name_builds_it_again() -> None:

@@ -66,21 +66,10 @@ def test_what_would_end_beyond_the_budget_is_not_begun() -> None:
     assert outcome.regrets == {0.5: 1.0, 1.0: 1 / 2}
 
 
-def test_a_contender_that_has_come_to_its_end_keeps_its_recommendation() -> None:
-    outcome = Race(Batches(3), Line(), BUDGET, [0.5, 1.0, 2.0]).run()
-    assert outcome.regrets == {0.5: 1 / 2, 1.0: 1 / 2, 2.0: 1 / 2}
-    assert outcome.idle == 21
-
-
 def test_a_crash_leaves_the_default_and_its_reason() -> None:
     outcome = Race(Batches(3, 3, 3, 3, fails=2), Line(), BUDGET, [0.25, 0.75, 1.0]).run()
     assert outcome.regrets == {0.25: 1 / 2, 0.75: 1.0, 1.0: 1.0}
     assert outcome.error == "RuntimeError: as peers do"
-
-
-def test_failed_evaluations_are_counted() -> None:
-    outcome = Race(Batches(6, 6, unit=-1), Line(), BUDGET, [1.0]).run()
-    assert outcome.failed == 12
 
 
 def test_the_trials_of_an_ask_share_a_seed_unless_they_repeat() -> None:

@@ -23,12 +23,6 @@ def test_one_seed_has_one_ending_and_nothing_is_left_of_it(place: Path) -> None:
     assert len(BY_NAME) == len(TRIALS)
 
 
-def test_pure_noise_is_no_go(place: Path) -> None:
-    found = end(BY_NAME["nothing, noise 2%"], 1, place)
-    assert (found.grade, found.decision, found.arm) == ("no_go", "done", "")
-    assert found.winner_gain == 0
-
-
 def test_a_gain_of_two_percent_is_a_go_that_has_most_of_it(place: Path) -> None:
     found = end(BY_NAME["sphere 2.0%"], 0, place)
     assert found.is_go

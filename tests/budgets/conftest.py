@@ -39,8 +39,10 @@ from budgets.plan import (
     SearchTerms,
     Thresholds,
     Variant,
+    plan_of_fields,
 )
 from budgets.state import Batch, RunState, apply, begin
+from objectives.space import Knob, SearchSpace
 
 Outcome = float | Status
 """A healthy evaluation's score, or how it failed."""
@@ -76,7 +78,9 @@ def small_plan(**fields: Any) -> Plan:
         "reasons": (),
         "objective": {"name": "sphere", "settings": {}},
         "objective_fingerprint": "f" * 64,
-        "space": {"knobs": []},
+        "space": SearchSpace(
+            knobs=tuple(Knob(name=n, kind="linear", low=0.0, high=1.0, baseline=0.5) for n in "ab")
+        ),
         "provenance": {},
         "search": SearchTerms(seed=7, sigma0=0.2, start=(0.5, 0.5)),
         "evaluation_seed": 123,
@@ -88,10 +92,9 @@ def small_plan(**fields: Any) -> Plan:
         "calibration": Calibration(
             samples=tuple(sample(score=1.0 + s) for s in (-0.1, 0.0, 0.1)), ledger="c" * 32
         ),
-        "parent": None,
         **fields,
     }
-    return Plan.model_validate(values)
+    return plan_of_fields(values)
 
 
 PICKING, FRESH, ON_RUNG = (11, 12, 13), tuple(range(21, 29)), (31, 32)

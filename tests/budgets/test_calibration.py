@@ -16,31 +16,10 @@ from budgets.calibration import (
     noise_band,
 )
 from budgets.events import Status
-from budgets.plan import Calibration, Caps, Envelope, Sample, Tier, percentile_90
-from budgets.tiers import TIERS
+from budgets.plan import Calibration, Caps, Envelope, Sample
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakePlan, MakeStory, Story
-
-
-@pytest.mark.parametrize(
-    ("tier", "devices", "hours"),
-    [
-        ("min", 1, 0.27),
-        ("min", 4, 0.07),
-        ("target", 1, 2.0),
-        ("target", 4, 0.5),
-        ("max", 1, 8.0),
-        ("max", 4, 2.0),
-    ],
-)
-def test_phase_1_at_a_minute_an_evaluation_takes_the_hours_of_the_seed(
-    tier: Tier, devices: int, hours: float
-) -> None:
-    times = forecast(TIERS["phase1", tier], 60.0, devices)
-    assert round(times.ideal_hours, 2) == hours
-    assert times.evals_per_hour == 60.0
-    assert times.device_hours == pytest.approx(times.ideal_hours * devices)
 
 
 @given(
@@ -63,19 +42,6 @@ def test_the_barrier_never_saves_time(envelope: Envelope, seconds: float, device
 @pytest.mark.parametrize(("evaluations", "deviations"), [(16, 1.8), (120, 2.6), (480, 3.0)])
 def test_the_best_of_pure_noise_looks_like_a_gain(evaluations: int, deviations: float) -> None:
     assert round(best_of_noise(evaluations), 1) == deviations
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([3.0], 3.0),
-        ([1.0, 2.0], 1.9),
-        ([4.0, 1.0, 2.0, 3.0], 3.7),
-        ([float(n) for n in range(11)], 9.0),
-    ],
-)
-def test_the_90th_percentile_interpolates_inclusively(values: list[float], expected: float) -> None:
-    assert percentile_90(values) == pytest.approx(expected)
 
 
 @pytest.fixture

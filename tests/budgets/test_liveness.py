@@ -31,7 +31,6 @@ def checking(
         "caps": Caps(evaluations=envelope.evaluations),
         "search": None,
         "calibration": None,
-        "space": {"knobs": [{"name": "a"}, {"name": "b"}]},
         **fields,
     }
     story = make_story(**terms)

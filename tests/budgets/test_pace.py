@@ -97,17 +97,6 @@ def test_a_run_that_takes_what_was_planned_is_all_accurate(timed: Any) -> None:
     assert found.is_good
 
 
-@pytest.mark.parametrize(
-    ("accuracy", "is_good"), [(84.9, False), (85.0, True), (115.0, True), (115.1, False)]
-)
-def test_85_and_115_per_cent_are_good_themselves(
-    timed: Any, accuracy: float, is_good: bool
-) -> None:
-    found = timing(in_pairs(timed(), 2.0))
-    assert found is not None
-    assert found.model_copy(update={"accuracy": accuracy}).is_good == is_good
-
-
 def test_nothing_is_estimated_before_an_evaluation_is_over_or_without_a_time(timed: Any) -> None:
     assert timing(timed().story.state) is None
     assert timing(in_pairs(timed(calibration=None), 2.0)) is None

@@ -12,7 +12,6 @@ from budgets.schedule import (
     expected,
     left_for_the_verdict,
     next_action,
-    open_batches,
     search_is_over,
 )
 
@@ -33,13 +32,6 @@ def ended(story: "Story", rule: str = "patience") -> None:
 
 
 # What comes next
-
-
-def test_the_reference_is_asked_before_anything_else(
-    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
-) -> None:
-    story = make_story(make_confirmed_plan())
-    assert next_action(story.state) == "reference"
 
 
 def test_a_confirmed_run_goes_from_panel_to_panel(tell: "Tell") -> None:
@@ -78,12 +70,6 @@ def test_a_rung_that_no_cap_has_room_for_is_left_out(
     assert next_action(tell(make_confirmed_plan(caps=caps), winner=GAIN).state) == step
 
 
-def test_a_panel_that_is_not_settled_is_what_is_done(tell: "Tell") -> None:
-    story = tell()
-    story.say(panel("finalists", 3))
-    assert next_action(story.state) == "finalists"
-
-
 def test_a_reference_that_is_late_is_waited_for(
     make_story: "MakeStory", make_confirmed_plan: "MakePlan"
 ) -> None:
@@ -93,12 +79,6 @@ def test_a_reference_that_is_late_is_waited_for(
     story.finish()
     story.compare("finalists", [Configuration(name="average", point=(0.4, 0.6))], [{11: 0.98}])
     assert next_action(story.state) == "reference"
-
-
-def test_a_run_without_a_comparison_is_over_after_its_search(make_story: "MakeStory") -> None:
-    story = make_story()
-    assert next_action(story.state) == "generation"
-    assert next_action(story.finish()) == "over"
 
 
 # When a search is over
@@ -116,12 +96,6 @@ def test_a_rule_ends_a_search_that_can_be_compared(tell: "Tell", make_story: "Ma
     assert not search_is_over(plain.state)
 
 
-def test_before_a_generation_was_told_there_is_nothing_to_compare(tell: "Tell") -> None:
-    story = tell(generations=())
-    ended(story, "budget")
-    assert not search_is_over(story.state)
-
-
 # What is at work
 
 
@@ -131,16 +105,6 @@ def panel(name: Any, count: int = 8) -> ComparisonAsked:
     return ComparisonAsked(
         comparison=name, configurations=(arm,), seeds=(tuple(range(50, 50 + count)),)
     )
-
-
-def test_the_generation_comes_before_what_fills_slots(
-    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
-) -> None:
-    story = make_story(make_confirmed_plan())
-    story.say(panel("reference"))
-    story.ask()
-    assert [batch.comparison for batch in open_batches(story.state)] == [None, "reference"]
-    assert [batch.comparison for batch in blocking_batches(story.state)] == [None]
 
 
 def test_after_the_search_everything_is_waited_for(

@@ -6,16 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.events import (
@@ -24,7 +16,6 @@ from budgets.events import (
     Event,
     GenerationAsked,
     GenerationTold,
-    Overridden,
     Planned,
     Reserved,
     Settled,
@@ -32,7 +23,7 @@ from budgets.events import (
 )
 from budgets.ledger import read
 from budgets.plan import Caps, Envelope, Window
-from budgets.state import Attempt, Batch, ImpossibleEventError, apply, begin, fold, ticked
+from budgets.state import Attempt, Batch, ImpossibleEventError, apply, begin, fold
 from tests.budgets.conftest import small_plan
 from tests.ledgers import closed_batch
 
@@ -82,7 +73,7 @@ def test_a_whole_run_adds_up(disk: "Disk", whole: list[Event]) -> None:
     assert state.concluded is not None
 
     accounts = state.accounts
-    assert (accounts.evaluations, accounts.device_ms, accounts.lost_ms) == (8, 28_000, 12_000)
+    assert (accounts.evaluations, accounts.device_ms) == (8, 28_000)
     assert accounts.reserved_ms == 0
 
 
@@ -91,26 +82,6 @@ def test_a_ledger_begins_with_its_plan(story: "Story") -> None:
         begin(story.records[1])
     with pytest.raises(ImpossibleEventError, match="begins with its plan"):
         fold(story.records[1:])
-
-
-def test_a_ledger_without_a_record_is_no_run() -> None:
-    with pytest.raises(ValueError, match="holds no whole record yet: begin the run"):
-        fold([])
-
-
-@pytest.mark.parametrize("caps", [Caps(evaluations=8), Caps(evaluations=8, window=Window(hours=9))])
-def test_the_accounts_of_a_moment_are_those_that_a_record_of_it_finds(
-    make_story: "MakeStory", caps: Caps
-) -> None:
-    story = make_story(caps=caps)
-    note = Overridden(rule="crash_rate", generation=0, reason="a record that changes nothing")
-    record = story.records[1]._replace(
-        seq=2, at="2030-01-01T00:00:07.000+00:00", elapsed_ms=7000, event=note
-    )
-    before = ticked(story.state.accounts, record)
-    assert before != story.state.accounts
-    apply(story.state, record)
-    assert story.state.accounts == before
 
 
 def test_a_generation_in_progress_knows_what_it_owes(story: "Story") -> None:
@@ -125,40 +96,6 @@ def test_a_generation_in_progress_knows_what_it_owes(story: "Story") -> None:
     assert story.state.running_attempts() == []
 
 
-@pytest.mark.parametrize("status", Status)
-def test_only_a_lost_or_cancelled_evaluation_is_owed_again(story: "Story", status: Status) -> None:
-    story.ask()
-    story.say(settlement(story.reserve(0), status))
-    again = status in (Status.LOST, Status.CANCELLED)
-    assert ((0, 5) in story.current.pending) == again
-    assert (story.current.result(0, 5) is None) == again
-    assert story.state.accounts.evaluations == (0 if again else 1)
-    assert len(story.current.failed) == (not again and status is not Status.OK)
-
-
-def test_a_calibration_is_finished_when_it_is_evaluated(
-    make_story: "MakeStory",
-) -> None:
-    envelope = Envelope(population=1, generations=1, seeds_per_candidate=2)
-    story = make_story(
-        phase="calibration", tier=None, resolved=envelope, search=None, calibration=None
-    )
-    story.ask(seeds=(1, 2))
-    story.evaluate(0, seed=1)
-    assert story.state.finished == 0
-    story.evaluate(0, seed=2)
-    assert story.state.finished == 1
-
-
-def test_a_search_is_finished_with_a_generation_when_it_was_told(story: "Story") -> None:
-    story.score(1.0, 2.0, 3.0, 4.0)
-    assert story.state.finished == 0
-    assert story.state.current is not None
-    story.tell()
-    assert story.state.finished == 1
-    assert story.state.current is None
-
-
 def test_the_clock_of_a_record_counts_before_its_event(make_story: "MakeStory") -> None:
     story = make_story(caps=Caps(evaluations=8, hours=15_000 / MS_PER_HOUR))
     story.ask()
@@ -168,16 +105,6 @@ def test_the_clock_of_a_record_counts_before_its_event(make_story: "MakeStory") 
     story.elapsed_ms = 3001
     with pytest.raises(ImpossibleEventError, match="beyond the cap on wall clock"):
         story.reserve(1)
-
-
-def test_an_attempt_lost_with_its_session_extends_that_session(story: "Story") -> None:
-    story.ask()
-    story.elapsed_ms = 500
-    reservation = story.reserve(0)
-    story.open()
-    story.elapsed_ms = 40
-    story.say(settlement(reservation, Status.LOST, charged_ms=12_000, recovered=True))
-    assert story.state.accounts.sessions_ms == (12_500, 40)
 
 
 # What cannot follow what. Each case says what came before, the impossible event, and why.
@@ -296,16 +223,6 @@ def test_fitness_is_finite_and_never_ties_a_failure_with_a_healthy_candidate(
     assert not failed or failed[0] > max(healthy)
 
 
-def test_several_seeds_are_averaged(make_story: "MakeStory") -> None:
-    story = make_story(resolved=shape(2, seeds=3), caps=Caps(evaluations=12))
-    story.ask(seeds=(1, 2, 3), candidates=2)
-    for seed, score in ((1, 1.0), (2, 2.0), (3, 6.0)):
-        story.evaluate(0, score, seed=seed)
-        story.evaluate(1, 2 * score, seed=seed)
-    assert story.current.scores() == [3.0, 6.0]
-    assert story.current.fitness() == [3.0, 6.0]
-
-
 def test_one_failed_seed_fails_the_candidate(make_story: "MakeStory") -> None:
     story = make_story(resolved=shape(2, seeds=2), caps=Caps(evaluations=8))
     story.ask(seeds=(1, 2), candidates=2)
@@ -325,112 +242,6 @@ def test_without_a_healthy_candidate_their_order_is_the_fitness(story: "Story") 
 # Any interleaving
 
 
-class AnyInterleaving(RuleBasedStateMachine):
-    """Dispatches, results, losses, crashes and resumes over two small generations."""
-
-    make_story: "MakeStory"
-
-    @initialize(
-        device_ms=st.none() | st.integers(12_000, 150_000),
-        wall_ms=st.none() | st.integers(12_000, 60_000),
-    )
-    def begin(self, device_ms: int | None, wall_ms: int | None) -> None:
-        self.caps = Caps(
-            evaluations=12,
-            device_hours=None if device_ms is None else device_ms / MS_PER_HOUR,
-            hours=None if wall_ms is None else wall_ms / MS_PER_HOUR,
-        )
-        envelope = Envelope(population=3, generations=2, seeds_per_candidate=2)
-        self.story = self.make_story(caps=self.caps, resolved=envelope)
-        self.finals: dict[tuple[int, int, int], Settled] = {}
-
-    @property
-    def open(self) -> list[Attempt]:
-        return self.story.state.running_attempts()
-
-    @rule()
-    def ask_or_tell(self) -> None:
-        state = self.story.state
-        if state.current is None and len(state.generations) < 2:
-            self.story.ask(seeds=(11, 7))
-        elif state.current is not None and state.current.closed:
-            self.story.tell()
-
-    @precondition(lambda self: self.story.state.current is not None)
-    @rule()
-    def dispatch(self) -> None:
-        state, owed = self.story.state, self.story.current.pending
-        reserve_ms = state.plan.limits.reserve_ms
-        accounts = state.accounts.tick(self.story.elapsed_ms)
-        if owed and len(self.open) < 2 and accounts.refusal(reserve_ms) is None:
-            assert (self.story.current.number, *owed[0]) not in self.finals
-            self.story.reserve(*owed[0])
-
-    def settle(self, attempt: Attempt, status: Status, charged_ms: int) -> None:
-        event = settlement(attempt.reserved, status, charged_ms=charged_ms)
-        if status.final:
-            key = (event.generation, event.candidate, event.seed)
-            assert key not in self.finals
-            self.finals[key] = event
-        self.story.say(event)
-
-    @precondition(lambda self: self.open)
-    @rule(which=st.integers(0, 1), status=st.sampled_from(Status), ms=st.integers(0, 12_000))
-    def hear(self, which: int, status: Status, ms: int) -> None:
-        """One attempt in flight ends, however it does."""
-        attempt = self.open[which % len(self.open)]
-        self.settle(attempt, status, ms)
-
-    @rule(ms=st.integers(1, 3000))
-    def wait(self, ms: int) -> None:
-        """Time passes only for attempts in flight, and never past their reservations."""
-        holds = self.story.state.accounts.holds.values()
-        ends = [hold.since_ms + hold.reserve_ms for hold in holds]
-        if ends:
-            self.story.elapsed_ms = min(self.story.elapsed_ms + ms, *ends)
-
-    @rule(adopted=st.lists(st.booleans(), min_size=2, max_size=2))
-    def crash_and_resume(self, adopted: list[bool]) -> None:
-        assert fold(self.story.records) == self.story.state
-        self.story.state = fold(self.story.records)
-        self.story.open()
-        for attempt, finished in zip(self.open, adopted, strict=False):
-            status = Status.OK if finished else Status.LOST
-            self.settle(attempt, status, 2000 if finished else 12_000)
-
-    @invariant()
-    def every_evaluation_has_one_final_result_at_most(self) -> None:
-        state = self.story.state
-        told = {(g.number, r.candidate, r.seed): r for g in state.generations for r in g.results()}
-        assert told == self.finals
-        assert state.accounts.evaluations == len(self.finals)
-        for generation in state.generations:
-            order = [(r.candidate, r.seed) for r in generation.results()]
-            assert order == sorted(order, key=lambda key: (key[0], (11, 7).index(key[1])))
-            assert generation.closed == (len(order) == 6)
-            assert generation.told is None or generation.closed
-
-    @invariant()
-    def spent_and_reserved_stay_within_every_cap(self) -> None:
-        accounts, caps = self.story.state.accounts, self.caps
-        device_ms = accounts.device_ms + accounts.reserved_ms
-        assert accounts.evaluations + len(accounts.holds) <= caps.evaluations
-        assert caps.device_hours is None or device_ms <= caps.device_hours * MS_PER_HOUR
-        assert caps.hours is None or accounts.committed_wall_ms <= caps.hours * MS_PER_HOUR
-        assert len(accounts.holds) == len(self.open)
-        assert accounts.reserved_ms == 12_000 * len(self.open)
-
-
-def test_any_interleaving_ends_every_evaluation_once_and_passes_no_cap(
-    make_story: "MakeStory",
-) -> None:
-    class Machine(AnyInterleaving):
-        pass
-
-    Machine.make_story = staticmethod(make_story)
-    run_state_machine_as_test(Machine, settings=settings(max_examples=80, stateful_step_count=40))
-
-
 # A refusal changes nothing
 
 
@@ -445,18 +256,6 @@ def test_a_time_of_day_that_is_none_is_refused_by_record(
     with pytest.raises(ImpossibleEventError, match=r"record 2 at byte 100 \(opened\)"):
         apply(story.state, record)
     assert story.state == before
-
-
-def test_no_event_refused_after_the_end_changes_anything_at_all(make_story: "MakeStory") -> None:
-    story = make_story(caps=Caps(evaluations=8, window=Window(hours=9)))
-    story.finish()
-    before_the_end = [record.event for record in story.records]
-    story.say(DONE)
-    before = deepcopy(story.state)
-    for event in before_the_end:
-        with pytest.raises(ImpossibleEventError):
-            story.say(event)
-        assert story.state == before, event.kind
 
 
 @pytest.mark.parametrize(("points", "seeds"), [(3, 1), (5, 1), (4, 0), (4, 2), (0, 0)])

@@ -39,13 +39,6 @@ def test_a_tier_without_a_device_count_is_as_written(
     assert sizing.reasons == ()
 
 
-@pytest.mark.parametrize(
-    ("dimension", "expected"), [(1, 4), (2, 6), (4, 6), (10, 8), (12, 8), (13, 10), (24, 10)]
-)
-def test_the_least_population_is_cma_es_default_made_even(dimension: int, expected: int) -> None:
-    assert smallest_population(dimension) == expected
-
-
 GENERATIONS = {8: 15, 10: 12, 12: 10, 14: 8, 16: 7}
 
 
@@ -75,28 +68,6 @@ def test_the_tiers_evaluations_are_never_exceeded_and_populations_are_even(
         assert resolved.population >= smallest_population(dimension)
         # one more generation would not fit
         assert resolved.evaluations + resolved.per_generation > nominal.evaluations
-
-
-def test_a_single_generation_is_too_few_so_the_tiers_own_population_is_used() -> None:
-    sizing = size("phase1", "min", 10, 8)  # P = 16 would be the whole E
-    assert sizing.resolved == sizing.nominal
-    assert sizing.reasons == (
-        "P = 16 would leave 1 generation of the tier's 16 evaluations: the tier's own P = 8 is "
-        "used",
-    )
-
-
-def test_devices_that_idle_are_named() -> None:
-    reasons = size("phase1", "target", 10, 20).reasons
-    assert (
-        "16 evaluations a generation on 20 devices leave 4 idle in the last round (20% of the time)"
-        in reasons
-    )
-    reasons = size("phase1", "target", 10, 9).reasons  # 16 on 9: a second round of 7
-    assert (
-        "16 evaluations a generation on 9 devices leave 2 idle in the last round (11% of the time)"
-        in reasons
-    )
 
 
 def test_a_population_asked_for_is_used_with_as_many_generations_as_the_tier_pays_for() -> None:

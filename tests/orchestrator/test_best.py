@@ -21,7 +21,7 @@ from objectives.api import ObjectiveSpec
 from orchestrator.best import Configuration, KnobValue, training_name
 from orchestrator.look.document import best_document
 from orchestrator.look.run import Run
-from orchestrator.plan.seeds import training_seeds
+from orchestrator.plan.comparisons import training_seeds
 from orchestrator.records.runs import Result, load_state
 from orchestrator.verify import verify
 

@@ -22,8 +22,8 @@ from objectives.files import LARGEST
 from objectives.nanochat.config import NanochatConfig
 from orchestrator.cli.app import program
 from orchestrator.cli.set_up import explained
+from orchestrator.config import FLAGS as FLAGS_BY_KEY
 from orchestrator.config import (
-    OPTIONS,
     SECTIONS,
     TOP,
     Config,
@@ -108,7 +108,7 @@ def test_every_key_with_an_option_is_read_from_the_command_line(
     search = program(is_whole=True).commands["phase1"]
     own = {"FILE", "--set", "--override", "--reason", "--json"}
     spelled = {parameter.opts[0] for parameter in search.params}
-    assert spelled - own - {"file"} == {option.spelling for option in OPTIONS.values()}
+    assert spelled - own - {"file"} == {flag.spelling for flag in FLAGS_BY_KEY.values()}
 
 
 def test_an_option_that_is_given_its_own_default_goes_before_the_file_too(
@@ -170,7 +170,7 @@ threads = 1
 drain_seconds = 5.0
 """
 
-TYPED = {key: option.spelling for key, option in OPTIONS.items()}
+TYPED = {key: flag.spelling for key, flag in FLAGS_BY_KEY.items()}
 FLAGS = tuple(
     word
     for key, value in flattened(tomllib.loads(WHOLE), "WHOLE")
@@ -179,7 +179,7 @@ FLAGS = tuple(
 """The same, each key by its flag where it has one."""
 
 IN_THE_PLAN: dict[str, Callable[[Plan], Any]] = {
-    "objective": lambda plan: plan.objective["name"],
+    "objective": lambda plan: plan.objective.name,
     "search.phase": lambda plan: plan.phase,
     "search.tier": lambda plan: plan.tier,
     "search.run_id": lambda plan: plan.run_id,

@@ -88,7 +88,6 @@ def test_an_attempt_of_a_panel_that_a_lost_record_reserved_is_adopted_beside_one
     state = search(run.parent.parent).state
 
     assert found(run) == found(finished)
-    assert state.accounts.lost_ms == 0
     reference = state.comparison("reference")
     assert reference is not None
     assert all(result.recovered for result in reference.results())

@@ -40,7 +40,7 @@ def assert_held_up(result: Result, starts: int = 1) -> Settled:
     end = recorded[found[-1]]
     assert isinstance(end, Settled)
     assert (end.status, end.score, end.retry) == (Status.LOST, None, False)
-    assert result.state.accounts.lost_ms >= end.charged_ms > 0
+    assert result.state.accounts.device_ms >= end.charged_ms > 0
     return end
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from budgets.storage import write_aside
-from tests.simulation.disk import CALLS, SECTOR, Call, Fault, FaultyDisk, PowerCut
+from tests.simulation.disk import SECTOR, Fault, FaultyDisk, PowerCut
 
 Story = Callable[[FaultyDisk, Path], None]
 OLD, NEW = b"o" * SECTOR, b"n" * SECTOR
@@ -101,16 +101,6 @@ def test_only_what_was_synced_is_sure_to_survive(
     assert survivors(place, story) == expected
 
 
-def test_what_was_not_synced_survives_whole_in_part_as_zeros_or_not_at_all(place: Path) -> None:
-    def story(disk: FaultyDisk, path: Path) -> None:
-        durable(disk, path, b"o" * 100)
-        append(disk, path, 2 * NEW, sync=False)
-
-    found = survivors(place, story)
-    assert {b"o" * 100, b"o" * 100 + 2 * NEW, b"o" * 100 + bytes(2 * SECTOR)} < found
-    assert len(found) > 4
-
-
 def test_a_file_written_aside_is_the_old_or_the_new_wherever_the_power_goes(place: Path) -> None:
     found = set()
     for at in range(1, 6):
@@ -126,25 +116,6 @@ def test_a_file_written_aside_is_the_old_or_the_new_wherever_the_power_goes(plac
     assert found == {OLD, 3 * NEW}
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_the_named_call_fails_and_only_that_one(place: Path, call: Call) -> None:
-    path, disk, failed = place / "file", FaultyDisk(Fault(2, call, errno.EROFS)), []
-    for number in range(3):
-        try:
-            with opened(disk, path) as handle:
-                disk.write(handle, b"x")
-                disk.sync(handle)
-                disk.truncate(handle, 0)
-            disk.rename(path, place / "other")
-            disk.remove(place / "other")
-            disk.sync_directory(place)
-        except OSError as error:
-            failed.append((number, error.errno))
-            path.unlink(missing_ok=True)
-            (place / "other").unlink(missing_ok=True)
-    assert failed == [(1, errno.EROFS)]
-
-
 def test_a_full_disk_takes_a_part_and_then_nothing_until_there_is_room(place: Path) -> None:
     disk = FaultyDisk(capacity=10)
     append(disk, place / "other", bytes(6))
@@ -155,12 +126,3 @@ def test_a_full_disk_takes_a_part_and_then_nothing_until_there_is_room(place: Pa
         disk.remove(place / "other")
         assert disk.write(handle, b"5") == 1
     assert (place / "file").read_bytes() == b"12345"
-
-
-def test_the_death_of_the_process_alone_loses_nothing_that_was_written(place: Path) -> None:
-    disk = FaultyDisk(Fault(1, "sync"))
-    with pytest.raises(PowerCut):
-        append(disk, place / "file", b"new")
-    disk.restart()
-    append(disk, place / "file", b"er")
-    assert (place / "file").read_bytes() == b"newer"

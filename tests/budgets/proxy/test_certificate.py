@@ -96,7 +96,6 @@ def test_a_comparison_says_how_far_both_lengths_agree(check: Check) -> None:
     assert found.lower is not None
     assert found.upper == 1
     assert 0.5 < found.lower < 26 / 28
-    assert found.seconds_ratio == 0.25
     assert found.holds
 
 

@@ -11,8 +11,8 @@ from budgets.events import Event, Settled
 from budgets.ledger import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
-from orchestrator.capacity import SIGNALS, Backpressure, Pacing
-from orchestrator.matrix.calibrate import calibrate
+from orchestrator.capacity import SIGNALS, Pacing
+from orchestrator.matrix.matrix import calibrate
 from orchestrator.matrix.search import Searching
 from orchestrator.records.runs import Result
 from orchestrator.scalability import Law
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MakeWorld = Callable[..., "World"]
 LAW = Law(3600.0, 0.05, 0.05)  # N* = 4.4
-ON = Pacing(backpressure=Backpressure(enabled=True))
+ON = Pacing(backpressure=(4, 0.05))
 
 
 class KilledError(Exception):

@@ -158,18 +158,6 @@ def exit_with_3(config: dict[str, Any]) -> None:
     sys.exit(3)
 
 
-def kill_supervisor(config: dict[str, Any]) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _family()
-    os.kill(os.getppid(), signal.SIGKILL)
-    hang(config)
-
-
-def stop_supervisor(config: dict[str, Any]) -> None:
-    os.kill(os.getppid(), signal.SIGSTOP)
-    hang(config)
-
-
 def _note(pid: int) -> None:
     with Path("pids").open("a") as file:
         file.write(f"{pid}\n")

@@ -13,7 +13,7 @@ from budgets.events import Status
 from objectives import registry
 from objectives.api import ObjectiveSpec, SetupError
 from orchestrator.execution import files
-from orchestrator.execution.api import Attempt, EngineError, Executor, Outcome, Slots, usable
+from orchestrator.execution.api import Attempt, Executor, Outcome, Slots, usable
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.ray import RayExecutor
@@ -75,19 +75,6 @@ def test_every_attempt_comes_back_once(executor: Executor, make_attempt: Make) -
     assert executor.warnings == ()
 
 
-def test_no_more_attempts_than_slots(executor: Executor, make_attempt: Make) -> None:
-    submitted = [make_attempt() for _ in range(executor.slots.count)]
-    assert executor.free() == executor.slots.count
-    for attempt in submitted:
-        executor.submit(attempt)
-    with pytest.raises(EngineError, match="all 2 slots are in use"):
-        executor.submit(make_attempt())
-    arrived: list[Outcome] = []
-    while len(arrived) < len(submitted):
-        arrived += executor.wait(10.0)
-    assert executor.wait(0.0) == []
-
-
 def test_a_real_training_in_a_process_of_its_own_scores_as_it_does_in_this_one(
     slots: Slots, make_attempt: Make
 ) -> None:
@@ -127,20 +114,6 @@ def test_a_device_to_avoid_is_used_where_there_is_no_other(
 def server_of(executor: LocalExecutor) -> psutil.Process:
     assert executor._server is not None
     return psutil.Process(executor._server.pid)
-
-
-def test_many_evaluations_leave_no_descriptors_and_no_processes(
-    make_attempt: Make, slots: Slots, eventually: Any
-) -> None:
-    with LocalExecutor(slots) as executor:
-        server = server_of(executor)
-        evaluate_all(executor, [make_attempt()])
-        eventually(lambda: not server.children(recursive=True))
-        before = psutil.Process().num_fds(), server.num_fds()
-        outcomes = evaluate_all(executor, [make_attempt() for _ in range(30)])
-        assert {outcome.status for outcome in outcomes.values()} == {Status.OK}
-        eventually(lambda: not server.children(recursive=True))
-        assert (psutil.Process().num_fds(), server.num_fds()) == before
 
 
 def test_a_dead_fork_server_is_replaced_and_loses_nothing_that_runs(

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,31 +18,6 @@ from orchestrator.execution.local import LocalExecutor
 
 Make = Callable[..., Attempt]
 Run = Callable[..., Any]
-
-DRIVER = """
-import sys
-from pathlib import Path
-from orchestrator.execution import processes
-from orchestrator.execution.api import Attempt, Slots
-from orchestrator.execution.local import LocalExecutor
-attempt = Attempt.model_validate_json(Path(sys.argv[1]).read_text())
-attempt = attempt.model_copy(update={"owner": processes.this_owner()})
-slots = Slots(1, "cpu", "", 1)
-with LocalExecutor(slots, entry="nasty:main") as executor:
-    executor.submit(attempt)
-    executor.wait(600.0)
-"""
-
-
-def test_limit_kills_a_tree_that_ignores_sigterm_and_fled_its_session(
-    make_attempt: Make, run: Run, family: Any
-) -> None:
-    attempt = make_attempt("resist", wall_seconds=4.0, grace_seconds=0.5)
-    outcome = run(attempt)
-    assert (outcome.status, outcome.cause) == (Status.TIMEOUT, "ran over 4 s")
-    assert len(family.noted(attempt)) == 3
-    assert family.alive(attempt) == []
-    assert 4.5 <= outcome.seconds < 30.0
 
 
 def test_silence_is_a_stall(make_attempt: Make, run: Run) -> None:
@@ -221,54 +195,6 @@ def test_a_cancelled_attempt_is_asked_to_leave_before_it_is_killed(
     assert (attempt.directory / "tidied").exists() == (do == "tidy")
 
 
-def test_leaving_the_executor_ends_what_is_in_flight(
-    make_attempt: Make,
-    slots: Slots,
-    nasty: str,
-    family: Any,
-) -> None:
-    attempt = make_attempt("resist")
-    with LocalExecutor(slots, entry=nasty) as executor:
-        executor.submit(attempt)
-        family.assemble(attempt, 3)
-    assert family.alive(attempt) == []
-    summary = files.read_summary(attempt.directory, attempt.attempt_id)
-    assert summary is not None
-    assert summary.status is Status.CANCELLED
-
-
-def test_a_killed_supervisor_is_noticed_and_its_slot_is_clean_before_reuse(
-    make_attempt: Make, slots: Slots, nasty: str, family: Any
-) -> None:
-    attempt = make_attempt("kill_supervisor")
-    with LocalExecutor(slots, entry=nasty) as executor:
-        executor.submit(attempt)
-        (outcome,) = executor.wait(20.0)
-        assert (outcome.status, outcome.cause) == (Status.LOST, "its supervisor was killed")
-        assert family.noted(attempt)
-        assert family.alive(attempt) == []
-        assert outcome.seconds < 5.0
-        executor.submit(make_attempt("finish"))
-        (outcome,) = executor.wait(20.0)
-        assert outcome.status is Status.OK
-
-
-def test_the_tree_dies_within_five_seconds_of_its_executor(
-    make_attempt: Make, tmp_path: Path, family: Any
-) -> None:
-    attempt = make_attempt("resist", grace_seconds=30.0)
-    draft = tmp_path / "draft.json"
-    draft.write_text(attempt.model_dump_json())
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER, str(draft)])
-    family.assemble(attempt, 3)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
-    family.vanish(attempt, within_seconds=5.0)
-    summary = files.read_summary(attempt.directory, attempt.attempt_id)
-    assert summary is not None
-    assert summary.status is Status.LOST
-
-
 # What takes the machine along: unkillable, stopped, a full disk. Some need root
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -331,20 +257,6 @@ def test_a_tree_that_cannot_be_killed_is_given_back_and_its_device_withdrawn(
         assert [one.status for one in executor.wait(20.0)] == [Status.OK]
     (freezer / "freezer.state").write_text("THAWED")
     family.vanish(attempt, within_seconds=5.0)
-
-
-def test_an_attempt_whose_supervisor_is_stopped_is_killed_and_comes_back_lost_at_what_it_took(
-    make_attempt: Make, slots: Slots, nasty: str, family: Any
-) -> None:
-    attempt = make_attempt("stop_supervisor", wall_seconds=2.0, grace_seconds=0.2)
-    with LocalExecutor(slots, entry=nasty, overrun_seconds=2.0) as executor:
-        executor.submit(attempt)
-        family.assemble(attempt, 1)
-        (outcome,) = executor.wait(20.0)
-        assert outcome.status is Status.LOST
-        assert outcome.seconds > attempt.limits.reserve_ms / 1000 + 2.0
-        assert executor.warnings == ()
-        family.vanish(attempt, within_seconds=5.0)
 
 
 def on(disk: Path, attempt: Attempt) -> Attempt:

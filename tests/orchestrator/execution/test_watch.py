@@ -3,16 +3,14 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
 from budgets.events import Status
 from objectives.api import Measurement
 from orchestrator.execution import processes
-from orchestrator.execution.api import Attempt, Slots
+from orchestrator.execution.api import Attempt
 from orchestrator.execution.files import MEASUREMENT, Report, write_model
-from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.supervisor import Lease, Liveness, lease_ends
 from orchestrator.execution.watch import Watch
 
@@ -55,21 +53,6 @@ def test_liveness_is_lost_with_the_lease_the_lifeline_and_the_owner(lease: Lease
     os.close(reader)
 
 
-def test_an_attempt_whose_lease_runs_out_is_lost_and_its_tree_gone(
-    make_attempt: Make, slots: Slots, nasty: str, family: Any
-) -> None:
-    attempt = make_attempt("resist", grace_seconds=0.3)
-    with LocalExecutor(slots, entry=nasty, lease_seconds=1.0) as executor:
-        assert executor.lease is not None
-        executor.lease.extend(time.monotonic())
-        executor.submit(attempt)
-        (outcome,) = executor.wait(20.0)
-        assert family.alive(attempt) == []
-    assert outcome.status is Status.LOST
-    assert outcome.cause == "the orchestrator has not renewed its lease for 1 s"
-    assert outcome.seconds < 15.0
-
-
 # What a watch makes of its end
 
 
@@ -79,18 +62,6 @@ def watch(make_attempt: Make, lease: Lease) -> Watch:
     attempt, owner = make_attempt(), processes.this_owner()
     liveness = Liveness(owner, lifeline=-1, lease=lease.descriptor)
     return Watch(attempt, liveness.lost, time.monotonic() - 5.0)
-
-
-def test_the_first_cause_of_an_end_is_the_one_that_counts(watch: Watch) -> None:
-    watch.cancel()
-    watch.check_liveness()
-    assert watch.violation == (Status.CANCELLED, "its supervisor was told to end (SIGTERM)")
-
-
-def test_what_has_ended_by_itself_is_not_cancelled(watch: Watch) -> None:
-    watch.exit_code = 0
-    watch.cancel()
-    assert watch.violation is None
 
 
 def says(watch: Watch, called_at: float | None = None) -> None:

@@ -35,8 +35,9 @@ def test_winner_against_winner_is_the_paired_gain_on_shared_seeds() -> None:
             records[place] = record._replace(event=replace(end, score=end.score + gains[-1]))
     other = Run(fold(records), NOW, GOLDEN / "go")
     (duel,) = Comparison([run, other]).duels
-    (scale,) = (arm.mean for arm in other.arms if arm.comparison == "winner")
-    assert scale is not None
+    winner = other.state.comparison("winner")
+    assert winner is not None
+    scale = fmean(winner.scores_by_seed(0).values())
     low, high = stats.ttest_1samp(gains, 0.0).confidence_interval(1 - 2 * duel.gain.level)
     assert (duel.run, duel.against, duel.gain.pairs) == (0, 1, len(gains))
     assert duel.gain.mean == pytest.approx(fmean(gains) / scale)

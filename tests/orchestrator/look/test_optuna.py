@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from objectives.space import SearchSpace
 from orchestrator.look.notebook import as_study
 from orchestrator.look.run import Run
 from tests.orchestrator.look.golden import GOLDEN, golden
@@ -44,13 +45,13 @@ def test_a_trial_is_a_candidate_of_the_ledger(
 
 def test_ranges_keep_their_scale_and_their_steps(tmp_path: Path) -> None:
     """Of a search of other kinds of knobs: the golden ones are linear."""
-    space = golden("smoke").plan.space
+    space = golden("smoke").plan.space.model_dump(mode="json")
     kinds: list[dict[str, Any]] = [
         {"kind": "log10", "low": -4, "high": -1, "baseline": 0.01},
         {"kind": "int", "low": 1, "high": 9, "step": 2, "baseline": 3},
     ]
     knobs = [knob | kind for knob, kind in zip(space["knobs"], 2 * kinds, strict=True)]
-    run = golden("smoke", space=space | {"knobs": knobs})
+    run = golden("smoke", space=SearchSpace.model_validate(space | {"knobs": knobs}))
     log, whole, *_ = study(run, tmp_path / "study.db").trials[0].distributions.values()
     assert (log.log, log.low, log.high) == (True, pytest.approx(1e-4), pytest.approx(0.1))
     assert (whole.low, whole.high, whole.step) == (1, 9, 2)

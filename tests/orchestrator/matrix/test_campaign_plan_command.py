@@ -43,12 +43,6 @@ def plan(command: "Command", tmp_path: Path) -> "Callable[..., dict[str, Any]]":
     return page
 
 
-def test_without_a_measurement_there_is_no_number(plan: "Callable[..., dict[str, Any]]") -> None:
-    found = plan(1.0)
-    assert [one["seconds"] for one in found["conditions"]] == [None, None]
-    assert found["forecast"] is None
-
-
 def test_somebodys_word_is_scaled_to_each_condition_and_named(
     plan: "Callable[..., dict[str, Any]]",
 ) -> None:

@@ -90,21 +90,6 @@ def test_a_baseline_at_an_end_is_not_paid_for_twice(one: Knob, ends: list[float]
 # The plan
 
 
-def test_a_check_is_one_generation_of_all_points_on_all_seeds() -> None:
-    plan = asked().plan(DEVICES, None)
-    assert (plan.phase, plan.tier, plan.search) == ("check", None, None)
-    assert (plan.resolved.population, plan.resolved.generations) == (7, 1)
-    assert plan.resolved.seeds_per_candidate == 8
-    assert plan.caps.evaluations == 56
-
-
-def test_a_cap_on_evaluations_leaves_fewer_seeds_and_says_so() -> None:
-    plan = asked(max_evals=27).plan(DEVICES, None)
-    assert (plan.nominal.seeds_per_candidate, plan.resolved.seeds_per_candidate) == (8, 3)
-    assert plan.reasons == ("--max-evals 27 pays for 3 of 8 seeds",)
-    assert plan.caps.evaluations == 27
-
-
 def test_a_cap_on_evaluations_below_two_seeds_is_refused() -> None:
     asked(max_evals=14).plan(DEVICES, None)
     with pytest.raises(ValueError, match="--max-evals 13 does not pay for 7 points on 2 seeds"):
@@ -115,27 +100,6 @@ def test_a_cap_on_evaluations_below_two_seeds_is_refused() -> None:
 def test_an_unknown_knob_is_refused_with_those_there_are() -> None:
     with pytest.raises(ValueError, match="sphere has no 'y', expected some of x0, x1, x2"):
         asked(knobs=("x0", "y"))
-
-
-def test_the_name_follows_from_what_was_asked_not_from_what_was_found() -> None:
-    same = {asked(knobs=k).run_id("cpu") for k in ((), ("x0", "x1", "x2"), ("x2", "x1", "x0"))}
-    other = {
-        request.run_id("cpu")
-        for request in (
-            asked(knobs=("x0",)),
-            asked(seeds=9),
-            asked(evaluation_seed=5),
-            asked(max_evals=50),
-            asked(max_device_hours=1.0),
-            asked(max_hours=1.0),
-            asked(max_cost=1.0, price_per_device_hour=1.0),
-            asked(price_per_device_hour=1.0),
-            asked(limit_seconds=50),
-            asked(stall_seconds=5),
-        )
-    }
-    assert len(same) == 1
-    assert len(other | same) == 11
 
 
 # A whole check
@@ -243,16 +207,6 @@ def hearing(root: Path, run_search: RunSearch, **options: Any) -> tuple[Result, 
     settings = {"dimension": 3, **NOISY}
     result = run_search(root, objective="idle", settings=settings, say=said.append, **options)
     return result, [line for line in said if line.startswith(("Note", "Warning"))]
-
-
-def test_a_search_without_a_check_is_told_that_no_knob_is_proven(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    result, said = hearing(tmp_path, run_search)
-    assert result.ruling.decision == "done"
-    assert len(said) == 1
-    assert said[0].startswith("Note: no knob has been shown to move the score yet")
-    assert "orchestrator check knobs" in said[0]
 
 
 def test_a_search_is_warned_of_knobs_that_a_check_found_dead(

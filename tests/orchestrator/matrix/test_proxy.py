@@ -66,31 +66,11 @@ def asked(candidates: int = 8, seeds: int = 1, **terms: Any) -> Matrix:
     return proxy_check(config, fraction, candidates, seeds)
 
 
-def test_a_check_compares_candidates_around_the_baseline() -> None:
-    request = asked(candidates=200)
-    points = request.points
-    assert points == asked(candidates=200).points
-    assert len(set(points)) == 200
-    for place in range(4):
-        units = [point[place] for point in points]
-        assert all(0 <= unit <= 1 for unit in units)
-        assert sum(units) / 200 == pytest.approx(0.5, abs=0.03)
-        assert 0.08 < (sum((u - 0.5) ** 2 for u in units) / 200) ** 0.5 < 0.12
-    assert asked(evaluation_seed=5).points != asked().points
-
-
 def test_a_check_pays_for_both_lengths_or_is_refused() -> None:
     plan = asked(max_evals=16).plan(DEVICES, None)
     assert (plan.caps.evaluations, plan.comparison_evaluations) == (8, 8)
     with pytest.raises(ValueError, match="--max-evals 15 does not pay for the 16 evaluations"):
         asked(max_evals=15).plan(DEVICES, None)
-
-
-def test_the_name_of_a_check_follows_from_what_was_asked() -> None:
-    others = [asked(9), asked(seeds=2), asked(proxy=0.5), asked(max_hours=1.0)]
-    names = {request.run_id("cpu") for request in (*others, asked(), asked())}
-    assert len(names) == 5
-    assert all(name.startswith("proxy-sphere-") for name in names)
 
 
 def test_a_check_says_in_words_and_in_files_whether_the_proxy_is_good_enough(
@@ -122,8 +102,7 @@ def test_a_repeated_check_is_only_read_and_an_interrupted_one_taken_up(
     ledgers.cut(run, 25)
     again = orjson.loads(command("check", "proxy", *QUICK, "--json").out)
     ours, theirs = again["proxy"], once["proxy"]
-    for comparison in (ours, theirs):
-        del comparison["seconds_ratio"]
+
     assert ours == theirs
 
 
@@ -145,7 +124,7 @@ def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
     assert command(*short).code in (0, 4)
     run = tmp_path / "artifacts/cmaes/phase1/target-sphere-s1"
     state = load_state(run)
-    assert state.plan.objective["settings"]["effort"] == 0.25
+    assert state.plan.objective.settings["effort"] == 0.25
     assert state.plan.confirmation is not None
     assert state.plan.confirmation.rung is not None
     assert state.plan.confirmation.rung.variant.settings == {"effort": 1.0}

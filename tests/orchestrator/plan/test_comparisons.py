@@ -7,56 +7,16 @@ import pytest
 
 from budgets.accounts import Accounts
 from budgets.events import Reserved, Settled, Status
-from budgets.ledger import LEDGER, read
 from budgets.plan import Calibration, Configuration, Devices, Plan
-from budgets.state import Attempt, Batch, RunState, apply, fold
+from budgets.state import Attempt, Batch, RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan.comparisons import due, panel
+from orchestrator.plan.comparisons import comparison, confirmation_seeds, evaluation_seeds
 from orchestrator.plan.resolve import search_plan
-from orchestrator.plan.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.runs import Result
 from tests.asking import config_for
 
 RunSearch = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def go(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Result:
-    """A whole run of a few generations of a sphere, compared on 5 fresh seeds."""
-    return run_search(
-        tmp_path_factory.mktemp("go"),
-        "sphere",
-        {"dimension": 2, "noise": 0.005},
-        tier="target",
-        max_evals=24,
-        confirm_seeds=5,
-    )
-
-
-def test_nobody_is_judged_on_a_seed_that_was_looked_at(go: Result) -> None:
-    state = go.state
-    seeds = confirmation_seeds(state.plan)
-    searched = {seed for g in state.generations for seed in g.seeds[0]}
-    assert state.plan.calibration is not None
-    known = searched | {sample.seed for sample in state.plan.calibration.samples}
-    fresh = (*seeds.picking, *seeds.verdict, *seeds.rung)
-    assert len(set(fresh)) == 3 + 5 + 2
-    assert not known & set(fresh)
-    assert set(state.comparisons["finalists"].seeds) == {seeds.picking}
-    assert state.comparisons["winner"].seeds == (seeds.verdict,)
-    assert state.comparisons["reference"].seeds == ((*seeds.picking, *seeds.verdict),)
-    assert set(state.comparisons["rung"].seeds) == {seeds.rung}
-
-
-def test_a_panel_is_due_once_and_the_same_whenever_it_is_asked(go: Result) -> None:
-    records = read(go.directory / LEDGER).records
-    for number, record in enumerate(records):
-        if record.event.kind == "comparison_asked":
-            state = fold(records[:number])
-            assert due(state) == record.event
-            apply(state, record)
-            assert due(state) is None
 
 
 # Controls
@@ -107,7 +67,7 @@ def settle(own: Batch, place: int, score: float | None, **fields: Any) -> None:
 def ask(state: RunState, name: Any) -> Batch:
     """The panel as it would be asked now."""
     assert state.plan.confirmation is not None
-    event = panel(state, name, state.plan.confirmation)
+    event = comparison(state, name, state.plan.confirmation)
     own = Batch(name, 0, event.configurations, event.seeds)
     state.comparisons[name] = own
     return own
@@ -125,17 +85,6 @@ def compared(plan: Plan, *arms: dict[str, Any]) -> tuple[Configuration, ...]:
     settle(finalists, 0, 2.9)
     state.comparisons["finalists"] = finalists
     return ask(state, "winner").configurations
-
-
-def test_the_reference_is_known_before_the_search() -> None:
-    plan = nanochat()
-    own, seeds = ask(state_of(plan), "reference"), confirmation_seeds(plan)
-    baseline, control = own.configurations
-    assert (baseline.name, baseline.settings) == ("baseline", {})
-    assert own.seeds[0] == (*seeds.picking, *seeds.verdict)
-    assert (control.name, control.settings["model"]) == ("synapses off", "gpt")
-    assert control.point == baseline.point
-    assert own.seeds[1] == seeds.verdict[:5]
 
 
 @pytest.mark.parametrize(
@@ -164,16 +113,6 @@ def test_on_a_gpu_the_wall_of_the_training_counts() -> None:
 )
 def test_without_a_time_there_is_no_control_at_equal_seconds(control: dict[str, Any]) -> None:
     assert [arm.name for arm in compared(nanochat(), {"cpu_seconds": 6.0}, control)] == ["average"]
-
-
-def test_an_earlier_winner_is_compared_on_the_seeds_of_the_new_one() -> None:
-    plan = nanochat()
-    assert plan.confirmation is not None
-    point = tuple(0.4 for _ in plan.space["knobs"])
-    earlier = plan.confirmation.model_copy(update={"incumbent": point})
-    own = ask(state_of(plan.model_copy(update={"confirmation": earlier})), "reference")
-    assert [arm.name for arm in own.configurations] == ["baseline", "incumbent", "synapses off"]
-    assert (own.configurations[1].point, own.seeds[1]) == (point, confirmation_seeds(plan).verdict)
 
 
 # Seeds

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from objectives.analytic import AnalyticObjective
+from objectives.api import ObjectiveSpec
 from orchestrator.plan.differences import differences, differing, in_short
 from orchestrator.records.runs import Result
 
@@ -44,7 +45,9 @@ def test_a_list_of_the_same_length_shows_which_of_it_differs(begun: Result) -> N
     plan = begun.state.plan
 
     def starting(*argv: str) -> Any:
-        return plan.model_copy(update={"objective": {"settings": {"argv": list(argv)}}})
+        return plan.model_copy(
+            update={"objective": ObjectiveSpec(name="own", settings={"argv": list(argv)})}
+        )
 
     one, other, longer = starting("python", "a.py"), starting("python", "b.py"), starting("python")
     assert differences(one, other) == ["objective.settings.argv[1]: a.py -> b.py"]

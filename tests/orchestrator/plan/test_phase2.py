@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.events import Concluded, Decided, Event, Grade, Overridden, Planned, Status
+from budgets.events import Concluded, Decided, Event, Grade, Status
 from budgets.ledger import LEDGER, Ledger
 from budgets.plan import Plan, Source
 from budgets.state import RunState
@@ -160,77 +160,7 @@ def test_learned_knobs_keep_their_block_and_the_others_get_the_first_step(
 # Killed, and resumed; asked for otherwise
 
 
-@pytest.mark.parametrize("records", [2, 60, 163])
-def test_cut_anywhere_it_ends_alike_without_the_run_that_it_follows(
-    root: Path, run_search: RunSearch, found: Found, records: int
-) -> None:
-    run = run_search(root, **PHASE_2).directory
-    whole = found(run)
-    cut(run, records)
-    shutil.rmtree(root / "phase1" / SOURCE)
-    assert run_search(root, **PHASE_2).ruling.decision == "done"
-    assert found(run) == whole
-    assert verify(run).divergence is None
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"follows": "other", "variant": "robust"}, f"source.run_id: {SOURCE} -> other"),
-        ({"follows": SOURCE, "variant": "expanded"}, "robust -> expanded"),
-        ({"sigma0": 0.19}, "search.sigma0: 0."),
-        ({"search_seed": 2}, "search.seed: 1 -> 2"),
-    ],
-)
-def test_asked_for_otherwise_it_is_another_plan(
-    root: Path,
-    run_search: RunSearch,
-    change: dict[str, Any],
-    named: str,
-) -> None:
-    run_search(root, **PHASE_2)
-    with pytest.raises(PlanChangedError) as refused:
-        run_search(root, **{**PHASE_2, **change})
-    assert named in str(refused.value)
-
-
-def test_verify_finds_a_start_where_the_earlier_run_did_not_stand(
-    root: Path, run_search: RunSearch
-) -> None:
-    run = run_search(root, **PHASE_2).directory
-    plan = state_of(run).plan
-    assert plan.search is not None
-    search = plan.search.model_copy(update={"start": (0.5,) * 3})
-    source = plan.source and plan.source.model_copy(update={"point": (0.5,) * 3})
-    shutil.rmtree(run)
-    run.mkdir()
-    rewrite(run, Planned(plan=plan.model_copy(update={"search": search, "source": source})))
-    assert verify(run).divergence is not None
-
-
 # Without a Go
-
-
-@pytest.mark.parametrize("records", [2, 3, 30])
-def test_an_override_is_on_record_once_and_asked_for_until_it_is(
-    root: Path, run_search: RunSearch, found: Found, records: int
-) -> None:
-    conclude_with(root / "phase1" / SOURCE, Concluded())
-    with pytest.raises(ValueError, match="--override go"):
-        run_search(root, **PHASE_2)
-    assert not (root / "phase2").exists()
-    run = run_search(root, **PHASE_2, overrides=OVERRIDE).directory
-    whole = found(run)
-    assert state_of(run).plan.source is not None
-    cut(run, records)
-
-    without = run_search(root, **PHASE_2)
-    if records < 3:  # the override is not on record yet
-        assert without.ruling.decision == "pause"
-        assert not without.state.generations
-        run_search(root, **PHASE_2, overrides=OVERRIDE)
-    assert found(run) == whole
-    assert sum(isinstance(event, Overridden) for event in events_of(run)) == 1
 
 
 # What cannot be started from

@@ -1,7 +1,6 @@
 """Windows as people write them, and the sizes that they ask for."""
 
 import time
-from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -53,23 +52,6 @@ def test_a_duration_has_a_number_and_a_unit(text: str, hours: float) -> None:
 def test_what_is_no_duration_is_refused_with_its_flag(text: str) -> None:
     with pytest.raises(ValueError, match=r"budget\.safety_margin: expected a duration such as 45m"):
         parse_hours("budget.safety_margin", text)
-
-
-@pytest.mark.parametrize(
-    ("text", "until"),
-    [
-        ("2030-11-27T18:00+00:00", datetime(2030, 11, 27, 18, tzinfo=UTC)),
-        ("2030-11-27T18:00Z", datetime(2030, 11, 27, 18, tzinfo=UTC)),
-        (
-            "2030-11-27T18:00:30+02:00",
-            datetime(2030, 11, 27, 18, 0, 30, tzinfo=timezone(timedelta(hours=2))),
-        ),
-        (" 2030-11-27 18:00+00:00 ", datetime(2030, 11, 27, 18, tzinfo=UTC)),
-    ],
-)
-def test_a_moment_is_one_whatever_its_zone(text: str, until: datetime) -> None:
-    window = parse_window(text, "10m")
-    assert (window.hours, window.until, window.margin_seconds) == (None, until, 600.0)
 
 
 @pytest.mark.parametrize("text", ["soon", "", "27.11.2030", "2030-13-01", "18:00", "12", "-2h"])

@@ -1,6 +1,5 @@
 """What can be kept of a damaged ledger is kept, elsewhere, and the run goes on with it."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.events import Reserved
-from budgets.ledger import HEAD, LEDGER, Reader, Record, read
-from budgets.state import fold
-from orchestrator.records.runs import attempt_place
-from orchestrator.run.salvage import salvage
-from orchestrator.verify import verify
+from budgets.ledger import HEAD, LEDGER, read
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -91,40 +85,3 @@ def test_an_existing_out_is_refused(
 
 
 # A search whose finds are compared
-
-
-@pytest.mark.parametrize("on_disk", [True, False], ids=["finished", "gone"])
-def test_open_reservations_of_a_panel_are_adopted_or_charged_and_the_run_ends_as_if_unharmed(
-    confirmed_run: Path,
-    search_confirmed: Callable[..., Any],
-    place: Path,
-    found: Found,
-    on_disk: bool,
-) -> None:
-    run = Path(shutil.copytree(confirmed_run, place / "phase1" / confirmed_run.name))
-    reserved = [
-        r for r in read(run / LEDGER).records
-        if isinstance(r.event, Reserved) and r.event.comparison == "finalists"
-    ]  # fmt: skip
-    last = reserved[-1]
-    (run / LEDGER).write_bytes(b"".join(lines(run)[: last.seq + 1]) + b"junk\n")
-    open_tries = fold(read_prefix(run)).running_attempts()
-    if not on_disk:
-        for attempt in open_tries:
-            shutil.rmtree(run / "eval" / attempt_place(attempt.reserved))
-    out = place / "saved"
-
-    saved = salvage(run, out)
-
-    assert saved.records == last.seq + 1
-    run.rename(f"{run}.damaged")
-    out.rename(run)
-    search_confirmed(place)
-    assert found(run) == found(confirmed_run)
-    assert verify(run).divergence is None
-
-
-def read_prefix(run: Path) -> list[Record]:
-    """The records before the damage."""
-    whole = b"".join(line for line in lines(run) if line != b"junk\n")
-    return list(Reader(run / LEDGER, whole))

@@ -1,7 +1,6 @@
 """Sessions that take a run up: full disks, clocks, ledgers of an older schema."""
 
 import os
-import shutil
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,24 +11,20 @@ from typing import Any, Self
 
 import pytest
 
-from budgets import storage
-from budgets.events import Event, GenerationAsked, Status
+from budgets.events import Event, GenerationAsked
 from budgets.ledger import HEAD, LEDGER, LOCK
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution import devices
-from orchestrator.execution.api import Attempt, Outcome, Slots
+from orchestrator.execution.api import Outcome, Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.matrix.search import Searching
 from orchestrator.records.runs import Result
 from orchestrator.run.files import PlanChangedError
 from orchestrator.run.session import Session
-from orchestrator.verify import verify
 from tests.asking import config_for
-from tests.executors import ending
-from tests.ledgers import state_of
 from tests.orchestrator.conftest import NOISY
 from tests.simulation.session import Person, SimulatedEngine
 
@@ -59,52 +54,6 @@ def test_a_default_that_is_asked_for_is_not_what_the_run_was_begun_with(
 # Full disks
 
 
-@dataclass
-class Tight(storage.Disk):
-    """A disk that is full when the test says so, but for what records take."""
-
-    full_after: int = 1 << 60  # writes of records
-    full: bool = False
-
-    def write(self, handle: int, data: bytes) -> int:
-        if data.startswith(b'{"seq":'):
-            self.full_after -= 1
-            self.full = self.full or self.full_after < 0
-        return super().write(handle, data)
-
-    def free_bytes(self, directory: Path) -> int:
-        return 0 if self.full else 1 << 40
-
-
-def test_what_fails_for_want_of_room_is_nobodys_fault_and_owed_again(
-    run: Path, root: Path, run_search: RunSearch, found: Found
-) -> None:
-    whole, tight = found(run), Tight()
-    shutil.rmtree(run)
-
-    def no_room(attempt: Attempt) -> tuple[Status, str] | None:
-        accounts = state_of(run).accounts
-        if not accounts.holds or accounts.evaluations != 3:
-            return None
-        tight.full = True
-        return Status.ERROR, "No space left"
-
-    engine = ending(no_room, on_disk=False)
-    paused = run_search(root, **NOISY, storage=tight, engine=engine)
-    assert [t.rule for t in paused.ruling.triggers] == ["storage"]
-    (tries,) = (
-        ts
-        for ts in paused.state.generations[0].attempts.values()
-        if len(ts) and ts[-1].settled and ts[-1].settled.status is Status.LOST
-    )
-    assert tries[-1].settled is not None
-    assert "disk is full" in tries[-1].settled.cause
-    tight.full = False
-    assert run_search(root, **NOISY, storage=tight).ruling.decision == "done"
-    assert found(run)["generations"] == whole["generations"]
-    assert verify(run).divergence is None
-
-
 def test_a_run_is_its_owners_alone(tmp_path: Path, run_search: RunSearch) -> None:
     umask = os.umask(0o022)
     try:
@@ -116,31 +65,6 @@ def test_a_run_is_its_owners_alone(tmp_path: Path, run_search: RunSearch) -> Non
 
 
 # Deadlines
-
-
-def test_nothing_is_searched_for_a_verdict_where_the_baseline_cannot_be_told_from_0(
-    tmp_path: Path, search_confirmed: RunSearch
-) -> None:
-    (tmp_path / "own.py").write_text("def score(knobs, seed, budget): return knobs['x']")
-    knobs = {
-        "x": {"min": -1.0, "max": 1.0, "baseline": 0.0},
-        "y": {"min": 0.0, "max": 1.0, "baseline": 0.5},
-    }
-    settings = {"directory": str(tmp_path), "knobs": knobs}
-    terms = {"objective": "python:own:score", "settings": settings, "assumed_seconds": None}
-
-    with pytest.raises(
-        ValueError, match=r"cannot be told from 0, .* --set verdict.confirm_seeds=0$"
-    ):
-        search_confirmed(tmp_path, **terms)
-    heard: list[str] = []
-    with pytest.raises(ValueError, match="cannot be told from 0"):
-        search_confirmed(tmp_path, **terms, say=heard.append)
-    assert not heard  # it is calibrated already: nothing more is to be said
-    assert not (tmp_path / "phase1").exists()
-    result = search_confirmed(tmp_path, **terms, confirm_seeds=0, say=heard.append)
-    assert result.ruling.decision == "done"
-    assert any(line.startswith(("Warning: ", "Note: ")) for line in heard)
 
 
 # What a session says and keeps to
@@ -229,12 +153,6 @@ def test_what_an_executor_warns_of_is_said_once_and_before_the_next_generation(
     ]
 
 
-def test_a_session_that_ends_in_mid_generation_says_what_was_warned_of_and_ends_its_executor(
-    tmp_path: Path,
-) -> None:
-    assert talking(tmp_path, dies_after=3)[-3:] == ["asks 0", "Warning: it is slow.", "ends"]
-
-
 @pytest.mark.parametrize(
     ("cpus", "started"), [(2, "1 worker"), (3, "1 worker"), (4, "2 workers"), (9, "2 workers")]
 )
@@ -245,22 +163,6 @@ def test_a_run_taken_up_has_no_more_threads_at_once_than_there_are_processors(
     assert "Starting 1 worker (inline) ..." in talking(tmp_path, threads=2, dies_after=3)
     again = talking(tmp_path, threads=1, workers=2)
     assert {"2 threads", f"Starting {started} (inline) ..."} < set(again)
-
-
-def test_each_run_of_a_session_is_evaluated_on_the_threads_that_it_was_planned_with(
-    tmp_path: Path,
-) -> None:
-    talking(tmp_path, threads=1, dies_after=3)
-    noted: list[str] = []
-    engine = talks(noted, threads=2)
-    with Session(
-        tmp_path, engine, lambda state, event: None, noted.append, stop=Listens(noted)
-    ) as session:
-        for run_id in (None, "another", "third"):
-            config = SPHERE.having({"search.run_id": run_id})
-            Searching(config, engine.slots()).carry_out(session)
-    starts = [line for line in noted if line in ("1 threads", "2 threads", "starts", "ends")]
-    assert starts == ["1 threads", "starts", "ends", "2 threads", "starts", "ends"]
 
 
 @dataclass(frozen=True)

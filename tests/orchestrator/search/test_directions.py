@@ -61,22 +61,3 @@ def test_every_direction_alone_is_standard_normal(
     assert abs(lengths.mean() - 10.0) < 0.3  # chi-squared with 10 degrees of freedom
     assert abs(lengths.var() - 20.0) < 2.0
     assert abs((rows[:, 3] ** 4).mean() - 3.0) < 0.3
-
-
-@pytest.mark.parametrize("kind", EVERY)
-def test_a_generation_has_its_directions_whatever_was_asked_before(
-    kind: type[Independent | MirroredOrthogonal | Chained],
-) -> None:
-    in_order, backwards = drawn(kind(5), 6, 4, 3), kind(5)
-    for number in (5, 2, 2, 0, 4):
-        backwards.begin(number)
-        assert np.array_equal(backwards(4, 3), in_order[number])
-
-
-@pytest.mark.parametrize("kind", EVERY)
-def test_no_two_seeds_or_generations_share_a_direction(
-    kind: type[Independent | MirroredOrthogonal | Chained],
-) -> None:
-    every = [drawn(kind(seed), 5, 6, 3) for seed in range(1, 13)]
-    ends = np.concatenate([generation[::2] for one in every for generation in one])
-    assert len(np.unique(ends, axis=0)) == len(ends)

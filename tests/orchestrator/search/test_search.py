@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from budgets.plan import SearchTerms
@@ -47,11 +46,6 @@ def test_the_same_terms_give_the_same_search_bit_for_bit(run: Run) -> None:
     assert run(8) == run(8)
 
 
-def test_another_seed_gives_another_search() -> None:
-    other = Search(TERMS.model_copy(update={"seed": 8}), 8)
-    assert other.ask() != Search(TERMS, 8).ask()
-
-
 def test_foreign_use_of_the_global_generator_changes_nothing(evaluated: "Evaluated") -> None:
     search = Search(TERMS, 8)
     np.random.seed(1)
@@ -61,14 +55,6 @@ def test_foreign_use_of_the_global_generator_changes_nothing(evaluated: "Evaluat
     undisturbed = Search(TERMS, 8)
     undisturbed.tell(evaluated(undisturbed))
     assert search.ask() == undisturbed.ask()
-
-
-def test_making_a_search_leaves_the_global_generator_alone() -> None:
-    np.random.seed(3)
-    expected = np.random.random(4)
-    np.random.seed(3)
-    Search(TERMS, 8).ask()
-    assert np.array_equal(np.random.random(4), expected)
 
 
 def test_a_replay_arrives_where_the_search_was(run: Run, evaluated: "Evaluated") -> None:
@@ -110,22 +96,6 @@ def test_a_replay_names_the_generation_whose_state_differs_in_its_last_bits(run:
         Search(TERMS, 8).replay(done)
 
 
-def test_the_favourite_is_a_point_of_the_cube_and_moves_towards_the_optimum(run: Run) -> None:
-    told = run(30)[-1].told
-    assert told is not None
-    assert all(0.0 <= u <= 1.0 for u in told.mean)
-    assert sum((u - 0.7) ** 2 for u in told.mean) < 0.1 * 10 * 0.3**2
-
-
-def test_a_failed_candidate_is_told_as_worse_than_every_healthy_one(evaluated: "Evaluated") -> None:
-    search = Search(TERMS, 8)
-    generation = evaluated(search, frozenset({0, 3}))
-    fitness = generation.fitness()
-    assert all(np.isfinite(fitness))
-    assert min(fitness[0], fitness[3]) > max(f for i, f in enumerate(fitness) if i not in (0, 3))
-    assert fitness[0] < fitness[3]
-
-
 def test_nothing_is_written_to_the_working_directory_or_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], run: Run
 ) -> None:
@@ -137,22 +107,6 @@ def test_nothing_is_written_to_the_working_directory_or_the_terminal(
 
 
 # Distances
-
-
-def mahalanobis(search: Search, sigma: float, covariance: npt.NDArray[np.float64]) -> list[float]:
-    """From the start, by the definition; right where the bounds bend nothing."""
-    steps = np.array(search.ask()) - TERMS.start
-    return [float(np.sqrt(y @ np.linalg.solve(covariance, y))) / sigma for y in steps]
-
-
-@pytest.mark.parametrize("shape", [None, rows(SHAPE)])
-def test_a_distance_is_that_of_the_candidate_in_the_distribution_it_was_drawn_from(
-    shape: tuple[tuple[float, ...], ...] | None,
-) -> None:
-    search = Search(TERMS.model_copy(update={"sigma0": 0.01, "shape": shape}), 9)
-    covariance = np.eye(10) if shape is None else np.array(shape)
-    expected = mahalanobis(search, 0.01, covariance)
-    assert search.distances() == pytest.approx(expected, rel=1e-3)
 
 
 def test_distances_are_those_pycma_finds_for_the_genotypes_of_every_generation(
@@ -168,28 +122,7 @@ def test_distances_are_those_pycma_finds_for_the_genotypes_of_every_generation(
         search.tell(evaluated(search))
 
 
-def test_distances_are_sqrt_d_on_average() -> None:
-    drawn: list[float] = []
-    for seed in range(1, 101):
-        drawn += Search(TERMS.model_copy(update={"seed": seed}), 8).distances()
-    assert np.mean(drawn) == pytest.approx(np.sqrt(10), rel=0.05)
-
-
-def test_looking_at_a_search_does_not_change_it(evaluated: "Evaluated") -> None:
-    watched, left_alone = Search(TERMS, 8), Search(TERMS, 8)
-    for _ in range(8):
-        before = (watched.distances(), watched.landscape())
-        generation = evaluated(watched)
-        assert (watched.distances(), watched.landscape()) == before
-        assert watched.tell(generation) == left_alone.tell(evaluated(left_alone))
-
-
 # Warm starts
-
-
-def test_a_search_with_a_shape_is_the_same_bit_for_bit_and_no_other(run: Run) -> None:
-    assert run(8, terms=SHAPED) == run(8, terms=SHAPED)
-    assert run(1, terms=SHAPED) != run(1)
 
 
 def test_a_search_with_a_shape_replays(run: Run) -> None:
@@ -197,33 +130,6 @@ def test_a_search_with_a_shape_replays(run: Run) -> None:
     replayed = Search(SHAPED, 8)
     replayed.replay(done)
     assert replayed.generation == 6
-
-
-def test_the_first_generation_is_drawn_from_the_shape() -> None:
-    steps = []
-    for seed in range(1, 41):
-        terms = SHAPED.model_copy(update={"seed": seed, "sigma0": 0.01})
-        steps += list((np.array(Search(terms, 100).ask()) - TERMS.start)[::2] / 0.01)
-    found = np.cov(np.array(steps).T)
-    assert found == pytest.approx(SHAPE, abs=0.15)
-
-
-def test_a_search_begins_at_the_landscape_it_was_given() -> None:
-    landscape = Search(SHAPED, 8).landscape()
-    assert np.array(landscape.shape) == pytest.approx(SHAPE, rel=1e-4)
-    assert landscape.scale == pytest.approx(0.2, rel=1e-4)
-    assert landscape.favourite == TERMS.start
-
-
-def test_the_landscape_of_one_search_is_the_shape_of_another(run: Run) -> None:
-    learned = Search(TERMS, 8)
-    learned.replay(run(10))
-    first = learned.landscape()
-    terms = {"sigma0": min(first.scale, 0.3), "start": first.favourite, "shape": first.shape}
-    second = Search(SearchTerms(seed=9, **terms), 8).landscape()
-    assert second.correlations[0] == pytest.approx(first.correlations[0], rel=1e-4)
-    assert second.deviations == pytest.approx(first.deviations, rel=1e-4)
-    assert second.condition == pytest.approx(first.condition, rel=1e-3)
 
 
 def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Scored") -> None:

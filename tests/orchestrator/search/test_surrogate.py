@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.search import surrogate
-from orchestrator.search.arithmetic import Tridiagonal
 from orchestrator.search.surrogate import Surrogate, fit, minimum
 
 Array = npt.NDArray[np.float64]
@@ -106,26 +105,6 @@ def test_the_gradient_is_that_of_the_mean() -> None:
         assert slopes[:, axis] == pytest.approx(difference, rel=1e-4, abs=1e-7)
 
 
-def test_of_points_that_are_equally_low_the_earlier_start_wins() -> None:
-    def flat(points: Array) -> tuple[Array, Array]:
-        return np.zeros(len(points)), np.zeros(points.shape)
-
-    starts = np.array([[0.25, 0.5], [0.0, 0.0]])
-    assert np.array_equal(minimum(flat, starts, lambda points: points, 0.3), starts[0])
-
-
-def test_descending_never_leaves_what_is_allowed() -> None:
-    asked: list[Array] = []
-
-    def slope(points: Array) -> tuple[Array, Array]:
-        asked.append(points)
-        return points.sum(axis=1), np.ones(points.shape)
-
-    found = minimum(slope, np.array([[2.0, 0.5], [0.0, 0.0]]), lambda p: np.clip(p, -1, 1), 0.3)
-    assert found == pytest.approx([-1.0, -1.0], abs=1e-3)
-    assert np.abs(np.concatenate(asked)).max() <= 1.0
-
-
 # Scores that are no function's
 
 
@@ -135,12 +114,6 @@ def test_scores_that_are_all_equal_move_nothing(level: float) -> None:
     scores.scores[:] = level
     assert np.array_equal(scores.lowest(), np.zeros(4))
     assert not scores.fit()(scores.points)[0].any()
-
-
-def test_scores_with_ties_are_modelled() -> None:
-    scores = Scores(120)
-    scores.scores = np.round(scores.scores / 2)
-    assert quadratic(scores.lowest()[None])[0] < 0.4
 
 
 @pytest.mark.parametrize("score", [1e3, 1e300])
@@ -153,15 +126,6 @@ def test_one_huge_score_does_not_hide_the_function(score: float) -> None:
     assert np.mean(found) < 0.25
 
 
-def test_a_score_far_off_is_as_good_as_one_a_little_less_far_off() -> None:
-    scores = Scores(40, noise=0.1)
-    found = []
-    for score in (1e9, 1e300):
-        scores.scores[7] = score
-        found.append(scores.lowest())
-    assert np.array_equal(found[0], found[1])
-
-
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1.0, 1e9, 1e300])
 @pytest.mark.parametrize("shift", [0.0, -1e3, 1e6])
 def test_the_unit_and_the_level_of_the_scores_do_not_matter(scale: float, shift: float) -> None:
@@ -170,26 +134,6 @@ def test_the_unit_and_the_level_of_the_scores_do_not_matter(scale: float, shift:
     other = fit(scores.points, scale * (scores.scores + shift), scores.generations)
     assert lowest(other) == pytest.approx(lowest(model), abs=1e-3)
     assert other.noise * other.scale == pytest.approx(scale * model.noise * model.scale, rel=1e-6)
-
-
-def test_a_power_of_two_does_not_even_change_a_bit() -> None:
-    scores = Scores(60, noise=0.1)
-    other = fit(scores.points, 2.0**-70 * scores.scores, scores.generations)
-    assert np.array_equal(lowest(other), scores.lowest())
-
-
-def test_one_coordinate_is_enough() -> None:
-    rng = np.random.default_rng(3)
-    points = rng.standard_normal((16, 1))
-    scores = (points[:, 0] - 0.5) ** 2 + 0.01 * rng.standard_normal(16)
-    assert lowest(fit(points, scores, np.arange(16) // 4)) == pytest.approx([0.5], abs=0.05)
-
-
-def test_a_point_evaluated_again_and_again_is_one_point() -> None:
-    points = np.repeat(np.random.default_rng(3).standard_normal((10, 2)), 6, axis=0)
-    scores = (points**2).sum(axis=1) + 0.1 * np.random.default_rng(4).standard_normal(60)
-    model = fit(points, scores, np.arange(60) // 6)
-    assert model.noise * model.scale == pytest.approx(0.1, rel=0.3)
 
 
 @given(
@@ -201,19 +145,3 @@ def test_whatever_the_scores_the_lowest_point_is_a_point(scores: list[float], si
     model = fit(points, np.array(scores), np.arange(len(scores)) // size)
     assert np.isfinite(lowest(model)).all()
     assert np.isfinite([model.noise, model.scale]).all()
-
-
-def test_its_cost_does_not_depend_on_how_many_hyperparameters_are_tried(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One decomposition for each length and share, however many noises and squashings."""
-    made = []
-    decompose = Tridiagonal.of
-
-    def counted(matrix: Array) -> object:
-        made.append(matrix.shape)
-        return decompose(matrix)
-
-    monkeypatch.setattr(Tridiagonal, "of", counted)
-    Scores(24).fit()
-    assert made == [(24, 24)] * len(surrogate.LENGTHS) * len(surrogate.SHARED)

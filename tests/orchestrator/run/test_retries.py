@@ -6,19 +6,15 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Reserved, Status
+from budgets.events import Status
 from budgets.state import Attempt as Recorded
 from budgets.state import RunState
 from orchestrator.execution.api import Attempt, Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.files import CONFIG
-from orchestrator.execution.files import read as read_file
 from orchestrator.execution.local import LocalExecutor
-from orchestrator.records.runs import Result, attempt_place
-from orchestrator.run.attempts import avoided, before
+from orchestrator.records.runs import Result
 from orchestrator.verify import verify
 from tests.executors import ending
-from tests.ledgers import events_of, state_of
 from tests.simulation.session import SimulatedEngine
 
 RunSearch = Callable[..., Result]
@@ -98,46 +94,7 @@ EVENTFUL: Ends = [BROKEN, KILLED]
 NOISY: dict[str, Any] = {**QUICK, "settings": {"noise": 0.01}}
 
 
-@pytest.fixture(scope="module")
-def eventful(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
-    """A run one of whose evaluations is lost, and then tried elsewhere."""
-    root = tmp_path_factory.mktemp("run")
-    return run_search(root, engine=scripted(EVENTFUL), **NOISY).directory
-
-
-def test_what_a_try_is_of_and_avoids_follow_from_the_ledger(eventful: Path) -> None:
-    state = state_of(eventful)
-    reserved = [event for event in events_of(eventful) if isinstance(event, Reserved)]
-    assert len(reserved) == 18
-    for event in reserved:
-        config = read_file(Attempt, eventful / "eval" / attempt_place(event) / CONFIG)
-        assert config is not None
-        batch = state.batch(event)
-        earlier = before(batch, event)
-        assert config.avoid == avoided(earlier)
-
-
 # Devices
-
-
-@pytest.mark.parametrize(
-    ("entry", "expected"),
-    [
-        ("killed_once", [(Status.ERROR, True), OK]),
-        ("killed", [(Status.ERROR, True), (Status.ERROR, False)]),
-    ],
-)
-def test_an_evaluation_killed_from_outside_is_tried_again_once_and_then_blamed(
-    entry: str, expected: list[Any], tmp_path: Path, run_search: RunSearch, rude: Rude
-) -> None:
-    result = run_search(tmp_path, engine=rude(entry), **QUICK)
-
-    assert told(result.state) == expected
-    causes = [t.settled.cause for t in tries_of(result.state) if t.settled is not None]
-    assert causes == [KILLED[1] if s is Status.ERROR else "" for s, _ in expected]
-    scores = result.state.generations[0].scores()
-    assert (scores[3] is None) == (entry == "killed")
-    assert verify(result.directory).divergence is None
 
 
 class Gpus(SimulatedEngine):

@@ -1,7 +1,6 @@
 """A walk as others meet it: signals, what stays in flight, devices given up, overrides."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,47 +14,28 @@ from budgets.events import (
     Status,
 )
 from budgets.ledger import Clock
-from budgets.plan import Window
 from budgets.rules import judge
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.capacity import Pace
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.checks import knob_check
-from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import Searching
 from orchestrator.records.runs import Result
 from orchestrator.run.amend import Amendment, amend
 from orchestrator.run.attempts import Run
 from orchestrator.run.session import Session, system_clock
-from orchestrator.verify import verify
 from tests.asking import config_for
 from tests.executors import failing
 from tests.ledgers import cut, events_of, every
 from tests.orchestrator.conftest import CONFIRMED
-from tests.simulation.session import Person, SimulatedClock
+from tests.simulation.session import Person
 
 Found = Callable[[Path], dict[str, Any]]
 Watch = Callable[[RunState, Event], None]
 
 TWO = Engine(kind="inline", workers=2)
 """Two evaluations in flight; each look at the executor ends one of them."""
-
-
-@dataclass
-class Interrupting(Person):
-    """Interrupts, once or at once twice, when so many evaluations are settled."""
-
-    after: int = 1
-    insists: bool = False
-    settled: int = 0
-
-    def watch(self, state: RunState, event: Event) -> None:
-        self.settled += isinstance(event, Settled)
-        if self.settled == self.after:
-            self.requested, self.now = True, self.insists
 
 
 def search(
@@ -83,61 +63,6 @@ def search(
 
 
 # Signals
-
-
-def test_the_first_signal_starts_nothing_more_and_lets_what_is_in_flight_end(
-    tmp_path: Path, found: Found
-) -> None:
-    whole = search(tmp_path / "whole")
-    stop = Interrupting(after=3)
-
-    result = search(tmp_path / "run", stop=stop, observe=stop.watch)
-
-    assert result.ruling.decision == "continue"
-    events = events_of(result.directory)
-    assert sum(isinstance(event, Reserved) for event in events) == 4
-    assert [e.status for e in events if isinstance(e, Settled)] == [Status.OK] * 4
-    assert result.state.head in (result.directory / "summary.md").read_text()
-    search(tmp_path / "run")
-    assert found(result.directory) == found(whole.directory)
-
-
-def test_the_second_signal_ends_what_is_in_flight_and_settles_it_at_once(
-    tmp_path: Path, found: Found
-) -> None:
-    whole = search(tmp_path / "whole")
-    stop = Interrupting(after=3, insists=True)
-
-    result = search(tmp_path / "run", stop=stop, observe=stop.watch)
-
-    assert result.ruling.decision == "continue"
-    ends = every(Settled, result.directory)
-    assert [end.status for end in ends] == [Status.OK] * 3 + [Status.CANCELLED]
-    assert ends[-1].recovered
-    assert not result.state.accounts.holds
-    search(tmp_path / "run")
-    assert found(result.directory)["generations"] == found(whole.directory)["generations"]
-    assert verify(result.directory).divergence is None
-
-
-def test_a_run_that_is_interrupted_while_an_attempt_waits_for_room_under_a_cap_is_not_over(
-    tmp_path: Path,
-) -> None:
-    stop = Person()
-
-    def insist(state: RunState, event: Event) -> None:
-        if isinstance(event, Reserved):
-            stop.requested = stop.now = True
-
-    room_for_one: dict[str, Any] = {
-        "limit_seconds": 10.0,
-        "max_device_hours": 30 / 3600,
-        "assumed_seconds": 0.001,
-    }
-    result = search(tmp_path, stop=stop, observe=insist, **room_for_one)
-
-    assert result.ruling.decision == "continue"
-    assert not every(Fired, result.directory)
 
 
 def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(tmp_path: Path) -> None:
@@ -200,46 +125,7 @@ def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Pa
 # While it waits
 
 
-@dataclass
-class Counts(Pace):
-    """A pace that slows nothing down."""
-
-    looks: list[int] = field(default_factory=list)
-
-    def look(self, state: RunState) -> None:
-        self.looks.append(state.accounts.evaluations)
-
-
-def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> None:
-    objective = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 2}))
-    pace, engine = Counts(), Engine(kind="inline", workers=1)
-    with Session(
-        tmp_path, engine, lambda state, event: None, lambda text: None, stop=Person()
-    ) as session:
-        asked = knob_check(config_for("check", "min", objective), 2)
-        carry_out(asked, session, engine.slots(), pace)
-
-    assert pace.looks == [*range(1, 11), 10]
-
-
 # Stops
-
-
-def test_a_deadline_that_passes_in_mid_generation_ends_a_search_that_found_something(
-    tmp_path: Path,
-) -> None:
-    clock, one = SimulatedClock(), Engine(kind="inline", workers=1)
-
-    def pass_it(state: RunState, event: Event) -> None:
-        if isinstance(event, Settled) and len(state.completed) == 1 and event.comparison is None:
-            clock.advance_to(7200.0)
-
-    window = Window(hours=1.0, margin_seconds=30.0)
-    result = search(tmp_path, one, observe=pass_it, clock=clock.clock, window=window, **CONFIRMED)
-
-    assert result.ruling.decision == "stop"
-    assert len(result.state.completed) == 1
-    assert {fired.rule for fired in every(Fired, result.directory)} == {"budget"}
 
 
 def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(tmp_path: Path) -> None:
