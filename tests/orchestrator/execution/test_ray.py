@@ -363,7 +363,7 @@ def test_a_killed_node_loses_its_attempt_and_nobody_elses(
         raylet = node.all_processes["raylet"][0].process
         raylet.kill()
         raylet.wait()  # its workers see it die only when it has been reaped
-        family.vanish(victim, within_seconds=5.0)
+        family.vanish(victim, within_seconds=10.0)
         outcome = the_one(executor.wait(20.0))
         assert (outcome.attempt_id, outcome.status) == (victim.attempt_id, Status.LOST)
         assert outcome.seconds < 20.0

@@ -11,7 +11,7 @@ from objectives.api import Measurement
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.files import MEASUREMENT, Report, write_model
-from orchestrator.execution.supervisor import Lease, Liveness, lease_ends
+from orchestrator.execution.supervisor import Lease, Supervision, lease_ends
 from orchestrator.execution.watch import Watch
 
 Make = Callable[..., Attempt]
@@ -39,17 +39,18 @@ def test_an_answer_heard_long_ago_extends_nothing(lease: Lease) -> None:
     assert lease_ends(lease.descriptor)[0] == now + 5.0
 
 
-def test_liveness_is_lost_with_the_lease_the_lifeline_and_the_owner(lease: Lease) -> None:
+def test_a_result_is_unwanted_without_the_lease_the_lifeline_or_the_owner(lease: Lease) -> None:
     reader, writer = os.pipe()
     owner = processes.this_owner()
-    bound = Liveness(owner, reader, lease.descriptor)
-    assert bound.lost() == "the orchestrator has not renewed its lease for 5 s"
+    leased = Supervision(-1, reader, lease.descriptor, "", 1, "")
+    assert leased.why_unwanted(owner) == "the orchestrator has not renewed its lease for 5 s"
     lease.extend(time.monotonic())
-    assert bound.lost() == ""
+    assert leased.why_unwanted(owner) == ""
     stranger = owner.model_copy(update={"start_ticks": 1})
-    assert Liveness(stranger, reader, None).lost() == "the orchestrator's process is gone"
+    unleased = Supervision(-1, reader, None, "", 1, "")
+    assert unleased.why_unwanted(stranger) == "the orchestrator's process is gone"
     os.close(writer)
-    assert bound.lost() == "the executor's process is gone"
+    assert leased.why_unwanted(owner) == "the executor's process is gone"
     os.close(reader)
 
 
@@ -57,11 +58,9 @@ def test_liveness_is_lost_with_the_lease_the_lifeline_and_the_owner(lease: Lease
 
 
 @pytest.fixture
-def watch(make_attempt: Make, lease: Lease) -> Watch:
+def watch(make_attempt: Make) -> Watch:
     """Of an attempt that began five seconds ago, whose result nobody waits for any more."""
-    attempt, owner = make_attempt(), processes.this_owner()
-    liveness = Liveness(owner, lifeline=-1, lease=lease.descriptor)
-    return Watch(attempt, liveness.lost, time.monotonic() - 5.0)
+    return Watch(make_attempt(), lambda: "unwanted", time.monotonic() - 5.0)
 
 
 def says(watch: Watch, called_at: float | None = None) -> None:
