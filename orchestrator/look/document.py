@@ -77,7 +77,7 @@ def best_document(run: Run) -> dict[str, Any]:
         compared = _place(run, best.point) | {"gain": plain_values(found.gain)}
         compared["configuration"] = best.name
     measured = own and {"mean": own.mean, "sd": own.sd, "seeds": own.seeds}
-    is_confirmed = found is not None and found.arm is not None  # by a Go
+    is_confirmed = found is not None and found.configuration is not None  # by a Go
     return {
         "recommendation": point and {**_place(run, point), "is_confirmed": is_confirmed},
         "winner": compared,

@@ -229,12 +229,12 @@ def _paths(run: Run) -> Drawing | None:
     if not own:
         return None
     history, told = run.landscapes[0], [one.number for one in run.state.completed]
-    last = history[-1].favourite if history else [one.baseline_unit for one in run.knobs]
+    last = history[-1].mean if history else [one.baseline_unit for one in run.knobs]
 
     def paint(axes: Any, knob: Knob, place: int) -> None:
         draw.dots(axes, [one.generation for one in own], [one.point[place] for one in own])
-        x, means = told[: len(history)], [one.favourite[place] for one in history]
-        ends = ([one.favourite[place] + side * one.deviations[place] for one in history]
+        x, means = told[: len(history)], [one.mean[place] for one in history]
+        ends = ([one.mean[place] + side * one.deviations[place] for one in history]
                 for side in (-1, 1))  # fmt: skip
         axes.fill_between(x, *ends, color=draw.BLUE, alpha=0.22, lw=0, label="± 1 sd")
         draw.series(axes, x, means, "mean point")

@@ -79,7 +79,7 @@ class Given:
 class Loop:
     """Brings a run to its end: who proposes, who evaluates, who may stop it or slow it down.
 
-    `closed` is called after each generation that was told and, with None, after panels;
+    `closed` is called after each generation that was told and, with None, after comparisons;
     `look` whenever the run waits for what is in flight.
     """
 
@@ -100,8 +100,8 @@ class Loop:
                 ruling = judge_on_record(self.run)
                 if ruling.decision != "continue":
                     return ruling
-            if (panel := due(self.run.state)) is not None:
-                self.run.record(panel)
+            if (comparison := due(self.run.state)) is not None:
+                self.run.record(comparison)
                 continue
             if next_action(self.run.state) == "decide":
                 if not self._drained():
