@@ -1,8 +1,4 @@
-"""Processes as the operating system tells of them: identity, descendants, memory, marks.
-
-Linux's /proc is read directly, since a supervisor looks several times a second; elsewhere psutil
-answers more slowly, and what only Linux can do (subreaper, death signal, marks) is left out.
-"""
+"""Processes as Linux's /proc tells of them: identity, descendants, memory, marks."""
 
 import ctypes
 import os
@@ -12,30 +8,32 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from budgets.events import Owner
-from objectives.process import LINUX, MARK, libc
+from objectives.process import MARK, libc
+from orchestrator.execution.api import EngineError
 
 MARK_LENGTH = 255
 _PR_SET_CHILD_SUBREAPER = 36
-_MADV_COLLAPSE, _HUGE = 25, 2 << 20
-_GONE = (FileNotFoundError, ProcessLookupError, PermissionError, psutil.Error)
+_GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
 def boot_id() -> str:
-    """Names the boot and the pid namespace within which a pid means something."""
-    if not LINUX:
-        return f"{os.uname().nodename}:{psutil.boot_time():.0f}"
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    """Names the boot and the pid namespace within which a pid means something.
+
+    Raises EngineError on a system without them.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError as error:
+        raise EngineError(
+            f"runs need Linux with /proc ({error}): use such a machine or a container of one"
+        ) from None
     return f"{boot}:{os.readlink('/proc/self/ns/pid')}"
 
 
 def start_ticks(pid: int) -> int | None:
     """When the process started, in the system's own unit; None if it is gone or a zombie."""
     try:
-        if not LINUX:
-            return round(psutil.Process(pid).create_time() * 100)
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except _GONE:
         return None
@@ -59,17 +57,10 @@ def owner_is_gone(owner: Owner) -> bool:
 
 def descendants(root: int) -> list[int]:
     """Pids below `root`, zombies among them, parents first."""
-    found: list[int] = []
-    if not LINUX:
-        with suppress(*_GONE):
-            found = [child.pid for child in psutil.Process(root).children(recursive=True)]
-        return found
-    ahead = [root]
-    while ahead:
-        children = list(_children(ahead.pop(0)))
-        found += children
-        ahead += children
-    return found
+    found = [root]
+    for pid in found:  # grows meanwhile
+        found += _children(pid)
+    return found[1:]
 
 
 def _children(pid: int) -> Iterator[int]:
@@ -85,11 +76,8 @@ def resident_bytes(pids: Iterable[int]) -> int:
     total = 0
     for pid in pids:
         with suppress(*_GONE):
-            if LINUX:
-                pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
-                total += pages * os.sysconf("SC_PAGE_SIZE")
-            else:
-                total += psutil.Process(pid).memory_info().rss
+            pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
+            total += pages * os.sysconf("SC_PAGE_SIZE")
     return total
 
 
@@ -102,8 +90,6 @@ def send(pids: Iterable[int], signum: signal.Signals) -> None:
 
 def marked(attempt_id: str) -> list[int]:
     """Pids of live processes that carry the attempt's mark, wherever they have fled to."""
-    if not LINUX:
-        return []
     wanted = f"{MARK}={attempt_id}".encode()
     found = []
     for name in os.listdir("/proc"):
@@ -132,7 +118,7 @@ def mark_this_process(attempt_id: str) -> None:
     started with a placeholder of MARK_LENGTH bytes, which is overwritten here in place.
     """
     room = len(os.environ.get(MARK, ""))
-    if LINUX and len(attempt_id) <= room:
+    if len(attempt_id) <= room:
         getenv = libc().getenv
         getenv.restype = ctypes.c_void_p
         if address := getenv(MARK.encode()):
@@ -141,30 +127,11 @@ def mark_this_process(attempt_id: str) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every orphan among one's descendants (Linux)."""
-    if LINUX:
-        libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    """Become the parent of every orphan among one's descendants."""
+    libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def volunteer_for_the_oom_killer() -> None:
-    """Ask the kernel to take this process first when memory runs out (Linux)."""
-    if LINUX:
-        with suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text("1000")
-
-
-def gather_into_huge_pages() -> None:
-    """Make forks of this process cheaper: fewer, larger pages to copy entries of (Linux >= 6.1).
-
-    With torch imported, a fork took 1.4 instead of 4.5 ms and its exit 3 instead of 9 ms.
-    """
-    if not LINUX:
-        return
-    madvise = libc().madvise
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        span, mode, *rest = line.split()
-        if mode == "rw-p" and (len(rest) < 4 or rest[3] == "[heap]"):  # memory of no file
-            first, last = (int(address, 16) for address in span.split("-"))
-            first, last = -(-first // _HUGE) * _HUGE, last // _HUGE * _HUGE
-            if first < last:  # a refusal costs nothing but speed
-                madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _MADV_COLLAPSE)
+    """Ask the kernel to take this process first when memory runs out."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
