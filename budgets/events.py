@@ -7,10 +7,10 @@ Every record also carries its sequence number, the wall clock (`at`, for people 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, PlainValidator, SerializeAsAny, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from budgets.plan import Caps, ComparisonName, Configuration, Plan, Terms
+from budgets.plan import Caps, ComparisonName, Configuration, Plan, Terms, plan_of_fields
 
 SCHEMA = 1
 """Version of these events, in every ledger's first record and in every session's."""
@@ -72,7 +72,7 @@ class Planned:
 
     kind: Literal["planned"] = "planned"
     schema_version: int = SCHEMA
-    plan: Plan
+    plan: SerializeAsAny[Annotated[Plan, PlainValidator(plan_of_fields)]]  # of its kind of run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)

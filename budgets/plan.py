@@ -9,7 +9,14 @@ from math import ceil
 from statistics import median, quantiles, stdev
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    model_validator,
+)
 
 from budgets.stats import total
 from objectives.api import ObjectiveSpec
@@ -422,21 +429,16 @@ class Source(Terms):
     unproven: tuple[str, ...] = ()  # of these, not shown to move the score; a person let them pass
 
 
-class Parent(Terms):
-    """The run that this one was forked from. Its spending counts against the caps of both."""
-
-    run_id: str
-    head: str  # of its ledger, when it was forked
-    device_ms: int = Field(ge=0)
-    open_ms: int = Field(ge=0)
-
-
 class Plan(Terms):
-    """All of it. Two plans are equal when, and only when, they describe the same run."""
+    """What the plans of all kinds of run have. Two are equal only when they describe the same run.
+
+    Each kind has a class of its own, by its `phase` (see `plan_of_fields`), which says what of the
+    parts at the end it has.
+    """
 
     run_id: str
     phase: Phase
-    tier: Tier | None  # a calibration and a check have none
+    tier: Tier | None = None
     nominal: Envelope
     resolved: Envelope
     reasons: tuple[str, ...]  # why the two differ
@@ -444,19 +446,18 @@ class Plan(Terms):
     objective_fingerprint: str
     space: SearchSpace
     provenance: dict[str, str | int]  # hashes and sizes of the data
-    search: SearchTerms | None  # a calibration and a check search nothing
     evaluation_seed: PositiveSeed
     limits: Limits
     caps: Caps
     price_per_device_hour: float = Field(default=0.0, ge=0)
     devices: Devices
     calibration: Calibration | None
-    parent: Parent | None
     thresholds: Thresholds = Thresholds()
+    search: SearchTerms | None = None
     confirmation: Confirmation | None = None  # None: no Go is possible
-    proxy: ProxyTerms | None = None  # of a check that compares both lengths
     source: Source | None = None  # of a phase 2
-    campaign: CampaignTerms | None = None  # of a campaign
+    proxy: ProxyTerms | None = None  # of a check that compares both lengths
+    campaign: CampaignTerms | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -465,23 +466,14 @@ class Plan(Terms):
                 f"the envelope's {self.resolved.evaluations} evaluations exceed the cap of "
                 f"{self.caps.evaluations}"
             )
-        if (self.phase == "campaign") != (self.campaign is not None):
-            raise ValueError("a plan of phase campaign has a campaign, and no other has one")
-        if self.campaign is not None:
-            shape = (self.resolved.population, self.resolved.seeds_per_candidate)
-            if shape != (len(self.campaign.conditions), len(self.campaign.seeds)):
-                raise ValueError(f"{shape} is not the shape of the plan's campaign")
-        if self.proxy is not None and self.search is not None:
-            raise ValueError("only a check compares two lengths: a search has evaluations of one")
         if self.caps.cost is not None and self.price_per_device_hour == 0:
             raise ValueError("a cap on cost needs budget.price_per_device_hour")
         return self
 
     @property
     def paid_before_ms(self) -> int:
-        """Device time that led to the run, and counts against its caps."""
-        calibration = 0 if self.calibration is None else self.calibration.charged_ms
-        return calibration + (0 if self.parent is None else self.parent.device_ms)
+        """Device time of the calibration that was made for the run, and counts against its caps."""
+        return 0 if self.calibration is None else self.calibration.charged_ms
 
     @property
     def comparison_evaluations(self) -> int:
@@ -489,3 +481,65 @@ class Plan(Terms):
         confirmation = 0 if self.confirmation is None else self.confirmation.evaluations
         proxy = 0 if self.proxy is None else self.resolved.evaluations
         return confirmation + proxy
+
+
+class SearchPlan(Plan):
+    """Of a search."""
+
+    phase: Literal["phase1", "phase2"]
+    tier: Tier
+    search: SearchTerms
+    proxy: None = None
+    campaign: None = None
+
+
+class CalibrationPlan(Plan):
+    """Of the baseline, measured on several seeds."""
+
+    phase: Literal["calibration"]
+    tier: None = None
+    search: None = None
+    confirmation: None = None
+    source: None = None
+    proxy: None = None
+    campaign: None = None
+
+
+class CheckPlan(Plan):
+    """Of knobs moved one by one, or of candidates that are evaluated in full and short."""
+
+    phase: Literal["check"]
+    tier: None = None
+    search: None = None
+    confirmation: None = None
+    source: None = None
+    campaign: None = None
+
+
+class CampaignPlan(Plan):
+    """Of conditions, each evaluated on every seed."""
+
+    phase: Literal["campaign"]
+    tier: None = None
+    search: None = None
+    confirmation: None = None
+    source: None = None
+    proxy: None = None
+    campaign: CampaignTerms
+
+    @model_validator(mode="after")
+    def _check_shape(self) -> Self:
+        shape = (self.resolved.population, self.resolved.seeds_per_candidate)
+        if shape != (len(self.campaign.conditions), len(self.campaign.seeds)):
+            raise ValueError(f"{shape} is not the shape of the plan's campaign")
+        return self
+
+
+_PLANS: TypeAdapter[Plan] = TypeAdapter(
+    Annotated[SearchPlan | CalibrationPlan | CheckPlan | CampaignPlan, Field(discriminator="phase")]
+)
+
+
+def plan_of_fields(fields: Any) -> Plan:
+    """The plan of the kind that its `phase` says. Raises pydantic.ValidationError."""
+    return fields if isinstance(fields, Plan) else _PLANS.validate_python(fields)

@@ -312,19 +312,17 @@ def begin(record: Record) -> RunState:
     if not isinstance(record.event, Planned):
         raise ImpossibleEventError(record, "a ledger begins with its plan")
     plan = record.event.plan
+    calibrating_ms = 0 if plan.calibration is None else plan.calibration.open_ms
     try:
-        began_ms = _ms(record.at)
+        began_ms = _ms(record.at) - calibrating_ms  # made for this very run, it is the run's
     except ValueError as error:
         raise ImpossibleEventError(record, str(error)) from error
-    if plan.calibration is not None:  # made for this very run, its time is the run's
-        began_ms -= plan.calibration.open_ms
-    led_here = [paid for paid in (plan.calibration, plan.parent) if paid is not None]
     accounts = Accounts(
         plan.caps,
         plan.price_per_device_hour,
         plan.comparison_evaluations,
-        device_ms=plan.paid_before_ms,  # what led to the run is part of its price
-        sessions_ms=tuple(paid.open_ms for paid in led_here if paid.open_ms),
+        device_ms=plan.paid_before_ms,
+        sessions_ms=(calibrating_ms,) if calibrating_ms else (),
         calendar=_calendar(plan.caps.window, began_ms, began_ms),
     )
     return RunState(plan, plan, record.digest, began_ms, record.digest, 1, accounts)

@@ -53,15 +53,6 @@ def sd_interval(sd: float, n: int, level: float = 0.05) -> tuple[float, float]:
     return low, high
 
 
-def at_least(count: int, trials: int, rate: float) -> float:
-    """P(X >= count) of X events in so many trials, each with probability `rate`."""
-    if not 0 < count <= trials:
-        return float(count <= 0)
-    from scipy.special import betainc
-
-    return float(betainc(count, trials - count + 1, rate))
-
-
 def rate_interval(count: int, trials: int, level: float = 0.05) -> tuple[float, float]:
     """Two-sided confidence interval of the true rate, exact (Clopper and Pearson 1934)."""
     from scipy.special import betaincinv

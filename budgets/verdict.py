@@ -6,6 +6,7 @@ that nobody was picked on, so that having picked it does not flatter it there. E
 Go is a pure function of the state; `decide` puts them together once all that is planned is settled.
 """
 
+from collections.abc import Mapping
 from math import ceil, sqrt
 from statistics import fmean, variance
 from typing import Literal, TypeVar
@@ -13,7 +14,7 @@ from typing import Literal, TypeVar
 from budgets.calibration import best_exceeded, best_of_noise
 from budgets.calibration import noise as calibrated_noise
 from budgets.events import Decided, Facts, Fired, GenerationTold, Grade, NoGo, Settled
-from budgets.plan import Configuration, Frozen
+from budgets.plan import ComparisonName, Configuration, Frozen
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, gain, total, unexplained
 
@@ -133,28 +134,34 @@ def has_winner(state: RunState) -> bool:
     return batch is None or not batch.closed or winner(state) is not None
 
 
-# Who gains how much over whom, and what luck makes of the search's scores
+# Who gains how much over whom, on the seeds that both have scores on
+
+
+def scores_of(state: RunState, comparison: ComparisonName, name: str) -> dict[int, float]:
+    """Healthy scores by seed of the configuration of that name; empty where there is none."""
+    batch = state.comparison(comparison)
+    named = [] if batch is None else [one.name for one in batch.configurations]
+    return batch.scores_by_seed(named.index(name)) if batch and name in named else {}
 
 
 def baseline_scores(state: RunState) -> dict[int, float]:
     """The baseline's healthy scores on the confirmation's seeds."""
-    return scores_of(state.comparison("reference"), BASELINE)
+    return scores_of(state, "reference", BASELINE)
 
 
-def incumbent_scores(state: RunState) -> dict[int, float] | None:
-    """An earlier winner's healthy scores there; None before they are settled, and without one."""
-    confirmation, batch = state.plan.confirmation, state.comparison("reference")
-    if confirmation is None or confirmation.incumbent is None:
-        return None
-    return None if batch is None or not batch.closed else scores_of(batch, INCUMBENT)
+def winner_scores(state: RunState) -> dict[int, float]:
+    """The winner's, on seeds nobody was picked on."""
+    batch = state.comparison("winner")
+    return {} if batch is None else batch.scores_by_seed(0)
 
 
-def scores_of(batch: Batch | None, name: str) -> dict[int, float]:
-    """Healthy scores by seed of the configuration of that name; empty where there is none."""
-    if batch is None:
-        return {}
-    places = (place for place, own in enumerate(batch.configurations) if own.name == name)
-    return next(map(batch.scores_by_seed, places), {})
+def _gain(state: RunState, scores: Mapping[int, float], reference: Mapping[int, float]) -> Gain:
+    return gain(scores, reference, state.plan.thresholds.go_level)
+
+
+def _is_closed(state: RunState, *names: ComparisonName) -> bool:
+    batches = (state.comparison(name) for name in names)
+    return all(batch is not None and batch.closed for batch in batches)
 
 
 def baseline_mean(state: RunState) -> float | None:
@@ -168,14 +175,12 @@ def baseline_mean(state: RunState) -> float | None:
 
 def picking_gains(state: RunState) -> list[tuple[Configuration, Gain]]:
     """Each finalist's gain over the baseline on the picking seeds, in the order of the batch."""
-    batch, level = state.comparison("finalists"), state.plan.thresholds.go_level
+    batch, baseline = state.comparison("finalists"), baseline_scores(state)
     if batch is None:
         return []
-    baseline = baseline_scores(state)
-    return [
-        (configuration, gain(scores_of(batch, configuration.name), baseline, level))
-        for configuration in batch.configurations
-    ]
+    scores = (batch.scores_by_seed(place) for place in range(len(batch.configurations)))
+    gains = (_gain(state, own, baseline) for own in scores)
+    return list(zip(batch.configurations, gains, strict=True))
 
 
 def average_gain(state: RunState) -> Gain | None:
@@ -186,19 +191,14 @@ def average_gain(state: RunState) -> Gain | None:
     best = winner(state)
     if best is not None and best.name == AVERAGE and state.comparison("winner") is not None:
         return winner_gain(state)
-    return next(
-        (found for configuration, found in picking_gains(state) if configuration.name == AVERAGE),
-        None,
-    )
+    return next((found for one, found in picking_gains(state) if one.name == AVERAGE), None)
 
 
 def winner_gain(state: RunState) -> Gain | None:
     """The winner's gain over the baseline, on seeds nobody was picked on; None before they are."""
-    batch = state.comparison("winner")
-    if batch is None:
+    if state.comparison("winner") is None:
         return None
-    scores = batch.scores_by_seed(0)
-    return gain(scores, baseline_scores(state), state.plan.thresholds.go_level)
+    return _gain(state, winner_scores(state), baseline_scores(state))
 
 
 def winner_means(state: RunState) -> tuple[float, float] | None:
@@ -206,10 +206,7 @@ def winner_means(state: RunState) -> tuple[float, float] | None:
 
     None where that is not seen.
     """
-    batch = state.comparison("winner")
-    if batch is None:
-        return None
-    scores, baseline = batch.scores_by_seed(0), baseline_scores(state)
+    scores, baseline = winner_scores(state), baseline_scores(state)
     seeds = set(scores) & set(baseline)
     if not seeds:
         return None
@@ -217,19 +214,24 @@ def winner_means(state: RunState) -> tuple[float, float] | None:
 
 
 def incumbent_gain(state: RunState) -> Gain | None:
-    """The earlier winner's gain over the baseline on the same seeds; None before it is settled."""
-    scores = incumbent_scores(state)
-    if scores is None:
-        return None
-    return gain(scores, baseline_scores(state), state.plan.thresholds.go_level)
+    """An earlier winner's gain over the baseline; None before it is settled, and without one."""
+    scores = _incumbent_scores(state)
+    return None if scores is None else _gain(state, scores, baseline_scores(state))
 
 
 def gain_over_incumbent(state: RunState) -> Gain | None:
     """The winner's gain over the earlier one on the same seeds; None before both are settled."""
-    batch, scores = state.comparison("winner"), incumbent_scores(state)
-    if batch is None or not batch.closed or scores is None:
+    scores = _incumbent_scores(state)
+    if scores is None or not _is_closed(state, "winner"):
         return None
-    return gain(batch.scores_by_seed(0), scores, state.plan.thresholds.go_level)
+    return _gain(state, winner_scores(state), scores)
+
+
+def _incumbent_scores(state: RunState) -> dict[int, float] | None:
+    confirmation = state.plan.confirmation
+    has_one = confirmation is not None and confirmation.incumbent is not None
+    known = has_one and _is_closed(state, "reference")
+    return scores_of(state, "reference", INCUMBENT) if known else None
 
 
 def rung_gain(state: RunState) -> Gain | None:
@@ -237,48 +239,35 @@ def rung_gain(state: RunState) -> Gain | None:
     batch = state.comparison("rung")
     if batch is None or not batch.closed:
         return None
-    baseline, best = batch.scores_by_seed(0), batch.scores_by_seed(1)
-    return gain(best, baseline, state.plan.thresholds.go_level)
+    return _gain(state, batch.scores_by_seed(1), batch.scores_by_seed(0))
 
 
 def control_gains(state: RunState) -> list[tuple[str, Gain, Gain]]:
     """For each control its gain over the baseline, and the winner's gain over it."""
-    level, batch = state.plan.thresholds.go_level, state.comparison("winner")
-    best = batch.scores_by_seed(0) if batch is not None else {}
-    baseline = baseline_scores(state)
-    found = []
-    for one in (state.comparison("reference"), batch):
-        for configuration in one.configurations if one is not None else ():
-            if configuration.settings:
-                scores = scores_of(one, configuration.name)
-                found.append(
-                    (configuration.name, gain(scores, baseline, level), gain(best, scores, level))
-                )
-    return found
+    best, baseline = winner_scores(state), baseline_scores(state)
+    batches = [b for name in ("reference", "winner") if (b := state.comparisons.get(name))]
+    controls = [
+        (one.name, batch.scores_by_seed(place))
+        for batch in batches
+        for place, one in enumerate(batch.configurations)
+        if one.settings
+    ]
+    return [(n, _gain(state, s, baseline), _gain(state, best, s)) for n, s in controls]
 
 
 # What luck alone would make of the search's scores
 
 
-def spread(state: RunState) -> float | None:
-    """Standard deviation of the candidates of one generation, over the first third of them.
+def spread(state: RunState) -> tuple[float | None, int]:
+    """Standard deviation of the candidates of one generation, and its degrees of freedom.
 
-    There the search steps furthest. In the score's unit, of full evaluations; None where no
-    generation has two healthy candidates.
+    Over the first third of generations: there the search steps furthest. None where none of them
+    has two healthy candidates.
     """
-    parts = [(variance(scores), len(scores) - 1) for scores in _far_apart(state)]
-    return _pooled([(value * freedom, freedom) for value, freedom in parts])
-
-
-def spread_freedom(state: RunState) -> int:
-    """Degrees of freedom that the spread is known with."""
-    return sum(len(scores) - 1 for scores in _far_apart(state))
-
-
-def _far_apart(state: RunState) -> list[list[float]]:
-    full = state.completed
-    healthy = [generation.healthy for generation in full[: ceil(len(full) / 3)]]
-    return [scores for scores in healthy if len(scores) > 1]
+    first = state.completed[: ceil(len(state.completed) / 3)]
+    healthy = [scores for generation in first if len(scores := generation.healthy) > 1]
+    parts = [(variance(scores) * (len(scores) - 1), len(scores) - 1) for scores in healthy]
+    return _pooled(parts), sum(freedom for _, freedom in parts)
 
 
 def noise(state: RunState) -> float | None:
@@ -288,22 +277,13 @@ def noise(state: RunState) -> float | None:
     baseline's standard deviation over seeds may be of that kind. What is left is seen where
     finalists, winner and baseline are compared on the same fresh seeds.
     """
-    baseline, batches = (
-        baseline_scores(state),
-        (state.comparison("finalists"), state.comparison("winner")),
-    )
-    rows = [[baseline, *_scores(batch)] for batch in batches if batch is not None]
-    one_seed = _pooled([unexplained([row for row in own if row]) for own in rows])
+    parts = []
+    for batch in filter(None, (state.comparison("finalists"), state.comparison("winner"))):
+        configurations = enumerate(batch.configurations)
+        rows = [batch.scores_by_seed(n) for n, one in configurations if not one.settings]
+        parts.append(unexplained([row for row in (baseline_scores(state), *rows) if row]))
+    one_seed = _pooled(parts)
     return None if one_seed is None else one_seed / sqrt(state.plan.resolved.seeds_per_candidate)
-
-
-def _scores(batch: Batch) -> list[dict[int, float]]:
-    """By seed, of each configuration that is no control."""
-    return [
-        batch.scores_by_seed(place)
-        for place, configuration in enumerate(batch.configurations)
-        if not configuration.settings
-    ]
 
 
 def _pooled(parts: list[tuple[float, int]]) -> float | None:
@@ -316,9 +296,7 @@ def promise(state: RunState) -> float | None:
     """The gain that the search's best score, of a full evaluation, seemed to have."""
     baseline = baseline_mean(state)
     scores = [score for g in state.completed for score in g.healthy]
-    if not baseline or not scores:
-        return None
-    return (baseline - min(scores)) / abs(baseline)
+    return (baseline - min(scores)) / abs(baseline) if baseline and scores else None
 
 
 def luck(state: RunState, share: float | None = None) -> float | None:
@@ -430,8 +408,7 @@ def rung(state: RunState) -> Condition | None:
 
 def conditions(state: RunState) -> tuple[Condition, ...]:
     """All of a Go, as far as they can be judged; empty before the winner was compared."""
-    batch = state.comparison("winner")
-    if batch is None or not batch.closed:
+    if not _is_closed(state, "winner"):
         return ()
     judged = (signal(state), stability(state), persistence(state), sanity(state), rung(state))
     return tuple(condition for condition in judged if condition is not None)
@@ -510,8 +487,8 @@ def winner_seeds(state: RunState) -> tuple[int, ...]:
 
 def _is_dead(state: RunState) -> bool:
     """Whether candidates differ by no more than chance, as far as enough of them can say so."""
-    limits, seen, by_chance = state.plan.thresholds, spread(state), noise(state)
-    if seen is None or by_chance is None or spread_freedom(state) < limits.dead_freedom:
+    limits, (seen, freedom), by_chance = state.plan.thresholds, spread(state), noise(state)
+    if seen is None or by_chance is None or freedom < limits.dead_freedom:
         return False
     return seen <= limits.dead_spread * by_chance
 
@@ -601,12 +578,6 @@ def title(grade: Grade, no_go: NoGo | None) -> str:
     return TITLES[grade] if no_go is None else f"{TITLES[grade]}, {NAMES[no_go]}"
 
 
-def is_settled(state: RunState) -> bool:
-    """Whether the winner has met the baseline: a bound watched while it grows is none."""
-    batches = (state.comparison("reference"), state.comparison("winner"))
-    return all(batch is not None and batch.closed for batch in batches)
-
-
 def findings(state: RunState) -> Findings | None:
     """What the run found; None of one that is not to be compared with the baseline."""
     plan, decided = state.plan, state.decided
@@ -620,7 +591,7 @@ def findings(state: RunState) -> Findings | None:
         no_go=None if decided is None else decided.no_go,
         asked=plan.thresholds.go_gain,
         arm=decided.configuration or None if decided is not None else None,
-        gain=winner_gain(state) if is_settled(state) else None,
+        gain=winner_gain(state) if _is_closed(state, "reference", "winner") else None,
         finalists=tuple(
             Finalist(
                 name=configuration.name,

@@ -207,7 +207,7 @@ def _needed_bytes(config: Config, devices: Devices) -> dict[str, int]:
         return {f"campaign {plan.run_id}": disk_of(plan, root, each).needed}
     succession = foreseen(root, config, devices.kind)
     configs = [config.having({"search.tier": one}) for one in ((tier,) if tier else get_args(Tier))]
-    plans = [search_plan(one, devices, None, None, succession) for one in configs]
+    plans = [search_plan(one, devices, None, succession) for one in configs]
     return {f"{plan.phase} {plan.tier}": disk_of(plan, root, each).needed for plan in plans}
 
 

@@ -346,7 +346,7 @@ def _estimate(config: Config, devices: Devices) -> Estimate | None:
         return None
     if config.campaign is not None:
         return Estimate(known.p90_seconds, known.median_seconds, known.p90_seconds, source)
-    plan = search_plan(config, devices, known, None, foreseen(root, config, devices.kind))
+    plan = search_plan(config, devices, known, foreseen(root, config, devices.kind))
     # The job calibrates on its own devices, so a measured time is no more than a prior one here.
     took = forecast_of(plan, Times("prior" if assumed is None else "assumed", known))
     assert took is not None, "a time of an evaluation is known"

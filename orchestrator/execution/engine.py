@@ -13,8 +13,6 @@ from budgets.plan import Devices
 from objectives.api import Objective
 from orchestrator.execution.api import Executor, Slots
 from orchestrator.execution.devices import Offer, cpu_name, local_offer
-from orchestrator.execution.inline import InlineExecutor
-from orchestrator.execution.local import LocalExecutor
 from orchestrator.version import version
 
 ExecutorKind = Literal["ray", "local", "inline"]
@@ -77,8 +75,12 @@ class Engine:
     def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:
         """Not started yet: enter it."""
         if self.kind == "inline":
+            from orchestrator.execution.inline import InlineExecutor
+
             return InlineExecutor(slots)
         if self.kind == "local":
+            from orchestrator.execution.local import LocalExecutor
+
             return LocalExecutor(slots, objective.preload)
         from orchestrator.execution.ray import RayExecutor
 

@@ -248,9 +248,10 @@ def decision(state: RunState, own: Decided) -> str:
     signal = next(one for one in found if one.rule == "signal")
     parts = [condition(state, one) for one in dict.fromkeys((signal, *shown))]
     if own.no_go == "dead_space":
+        seen, _ = spread(state)
         parts.append(
-            f"candidates of one generation differ by no more than chance (sd {spread(state):.3g}, "
-            f"by chance alone {noise(state):.3g}): the knobs hardly move the score"
+            f"candidates of one generation differ by no more than chance (sd {seen:.3g}, by chance "
+            f"alone {noise(state):.3g}): the knobs hardly move the score"
         )
     return "; ".join(parts)
 

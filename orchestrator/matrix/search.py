@@ -61,7 +61,7 @@ class Searching:
         config, devices = self.config, devices_of(self.slots)
         succession, permits, others = self._succeeding(session)
         # what cannot be planned is not calibrated either
-        outline = search_plan(config, devices, None, None, succession)
+        outline = search_plan(config, devices, None, succession)
         refuse_the_past(window_of(config.budget), session.clock.now())
         if config.evaluation.assume_eval_seconds is None:
             _refuse_zero(outline, calibration_here(session.root, config.tuned, devices))
@@ -72,7 +72,7 @@ class Searching:
         calibration = calibrated_for(session, config, self.slots, others)
         if isinstance(calibration, Result):
             return calibration
-        plan = search_plan(config, devices, calibration, None, succession)
+        plan = search_plan(config, devices, calibration, succession)
         _refuse_zero(plan, calibration)
         return plan, permits
 
@@ -97,7 +97,7 @@ def planned_again(config: Config, recorded: Plan) -> Plan:
     """
     config = _as_begun(config, recorded)
     succession = recorded_again(config, recorded)
-    plan = search_plan(config, recorded.devices, recorded.calibration, recorded.parent, succession)
+    plan = search_plan(config, recorded.devices, recorded.calibration, succession)
     named = config.thresholds.model_dump(exclude_unset=True)
     kept: dict[str, Any] = {"thresholds": recorded.thresholds.model_copy(update=named)}
     if config.verdict == Verdict():

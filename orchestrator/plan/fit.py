@@ -298,7 +298,7 @@ def _weighed(  # noqa: PLR0913, PLR0917 - what a choice is made of
     if shorter is not None:
         objective, settings, calibration = shorter
         config = config.with_objective(objective)
-    plan = search_plan(config, wanted.devices, calibration, None, wanted.succession)
+    plan = search_plan(config, wanted.devices, calibration, wanted.succession)
     took, gain = forecast_of(plan, wanted.times), detectable_gain(plan)
     if took is None:
         raise NoTimeError

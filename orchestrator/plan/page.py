@@ -123,7 +123,7 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
     now, pages = datetime.now(UTC), list[TierPage]()
     for tier in tiers:
         one = config.having({"search.tier": tier})
-        plan = search_plan(one, devices, times.calibration, None, succession)
+        plan = search_plan(one, devices, times.calibration, succession)
         took, disk = forecast_of(plan, times), disk_of(plan, root, times.evaluation_bytes)
         items = checklist(Facts(plan, times, took, disk, now, devices.count, known))
         pages.append(TierPage(plan, took, disk, detectable_gain(plan), items))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from budgets.calibration import noise
 from budgets.formatting import counted
@@ -19,7 +19,6 @@ from budgets.plan import (
     Devices,
     Envelope,
     Limits,
-    Parent,
     Phase,
     Plan,
     Rung,
@@ -29,18 +28,21 @@ from budgets.plan import (
     Thresholds,
     Variant,
     Window,
+    plan_of_fields,
 )
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
 from objectives.api import Variant as ObjectiveVariant
 from objectives.registry import short_name
 from objectives.settings import shown
-from orchestrator.capacity import Pacing
 from orchestrator.config import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Budget, Config, Verdict
-from orchestrator.execution.api import Slots
-from orchestrator.execution.engine import Engine
 from orchestrator.plan.known import known_points, read_known
 from orchestrator.records.runs import RUNS_DIR
+
+if TYPE_CHECKING:
+    from orchestrator.capacity import Pacing
+    from orchestrator.execution.api import Slots
+    from orchestrator.execution.engine import Engine
 
 METHOD: SearchMethod = "guided"
 """How a search proposes its candidates where nobody says how (docs/search.md)."""
@@ -117,19 +119,23 @@ def found_as(directory: Path, plan: Plan) -> str:
 # Devices
 
 
-def engine_of(config: Config) -> Engine:
+def engine_of(config: Config) -> "Engine":
     """Return what evaluations run on."""
+    from orchestrator.execution.engine import Engine
+
     own = config.backend
     return Engine(own.executor, own.address, own.device, own.workers, own.threads)
 
 
-def slots_of(config: Config) -> Slots:
+def slots_of(config: Config) -> "Slots":
     """The evaluations that run at once, and on what. Raises EngineError where nothing is there."""
     return engine_of(config).slots()
 
 
-def pacing_of(config: Config) -> Pacing:
+def pacing_of(config: Config) -> "Pacing":
     """How many evaluations run at once, where it is not simply one a device."""
+    from orchestrator.capacity import Pacing
+
     own = config.backend
     directory = None if own.slots_dir is None else Path(own.slots_dir)
     control = config.backpressure
@@ -268,7 +274,6 @@ def search_plan(
     config: Config,
     devices: Devices,
     calibration: Calibration | None,
-    parent: Parent | None = None,
     succession: Succession | None = None,
 ) -> Plan:
     """Return the plan of a search. Raises ValueError on what cannot be planned, naming the key."""
@@ -288,7 +293,6 @@ def search_plan(
         reasons=(*sizing.reasons, *no_go),
         search=_search_terms(config, sizing.resolved, succession),
         caps=caps_for(config, most_evaluations(config, sizing)),
-        parent=parent,
         thresholds=config.thresholds,
         confirmation=confirmation,
         source=source,
@@ -324,13 +328,12 @@ def plan_of(
         "price_per_device_hour": config.budget.price_per_device_hour,
         "devices": devices,
         "calibration": calibration,
-        "parent": None,
         "objective": objective.spec.model_dump(mode="json"),
         "objective_fingerprint": objective.fingerprint,
         "space": objective.space.model_dump(mode="json"),
         "provenance": dict(objective.provenance),
     }
-    return Plan(**(fields | own))
+    return plan_of_fields(fields | own)
 
 
 def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:

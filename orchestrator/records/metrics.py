@@ -40,8 +40,7 @@ def measured(state: RunState, event: Settled) -> dict[str, Any]:
     how many were over.
     """
     accounts, trained = state.accounts, event.train_seconds
-    paid = (state.plan.calibration, state.plan.parent)
-    before = sum(one.open_ms for one in paid if one is not None)
+    before = 0 if state.plan.calibration is None else state.plan.calibration.open_ms
     return {
         "seed": event.seed,
         "attempt": event.attempt,

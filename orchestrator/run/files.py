@@ -124,11 +124,6 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
         ways[0] = "The sources have changed since it was planned: put them back as they were"
     if asked.campaign is not None:
         ways = ["Put the file back as it was", "or give the campaign a [campaign] name of its own"]
-    if asked.campaign is not None and asked.parent is not None:  # it was asked for without a file
-        ways = [
-            "Repeat the recorded options",
-            "or give this training its own name with --run-id NAME",
-        ]
     if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
         ways = [f"Caps change by: {PROGRAM} amend {directory} ... --reason WHY"]
     raise PlanChangedError(

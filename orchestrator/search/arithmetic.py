@@ -97,7 +97,8 @@ def _turn(turned: Array, vectors: Array, p: Any, q: Any) -> None:
     """Turn each pair of coordinates p and q so that nothing couples the two any more."""
     coupling = turned[p, q]
     is_coupled = coupling != 0
-    ratio = (turned[q, q] - turned[p, p]) / np.where(is_coupled, 2 * coupling, 1.0)
+    with np.errstate(over="ignore"):  # of hardly any coupling
+        ratio = (turned[q, q] - turned[p, p]) / np.where(is_coupled, 2 * coupling, 1.0)
     ratio = np.clip(ratio, -1e150, 1e150)
     tangent = np.where(ratio < 0, -1.0, 1.0) / (np.abs(ratio) + np.sqrt(1 + ratio * ratio))
     tangent = np.where(is_coupled, tangent, 0.0)

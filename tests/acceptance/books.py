@@ -72,10 +72,10 @@ class Books:
         self.lines = lines
         planned, decided = self.events("planned"), self.events("decided")
         self.plan: dict[str, Any] = planned[0]["plan"] if planned else {}
-        led_to = [self.plan.get(name) or {} for name in ("calibration", "parent")]
-        self.paid_before_ms = sum(one.get("charged_ms", one.get("device_ms", 0)) for one in led_to)
-        self.open_before_ms = [one.get("open_ms", 0) for one in led_to]
-        self.baseline = [one["score"] for one in led_to[0].get("samples", [])]  # of a calibration
+        calibration = self.plan.get("calibration") or {}
+        self.paid_before_ms = calibration.get("charged_ms", 0)
+        self.open_before_ms = [calibration.get("open_ms", 0)]
+        self.baseline = [one["score"] for one in calibration.get("samples", [])]
         self.sessions = len(self.events("opened"))
         self.is_concluded = bool(self.events("concluded"))
         self.verdict = _verdict(decided[-1]) if decided else None

@@ -39,6 +39,7 @@ from budgets.plan import (
     SearchTerms,
     Thresholds,
     Variant,
+    plan_of_fields,
 )
 from budgets.state import Batch, RunState, apply, begin
 from objectives.space import Knob, SearchSpace
@@ -91,10 +92,9 @@ def small_plan(**fields: Any) -> Plan:
         "calibration": Calibration(
             samples=tuple(sample(score=1.0 + s) for s in (-0.1, 0.0, 0.1)), ledger="c" * 32
         ),
-        "parent": None,
         **fields,
     }
-    return Plan.model_validate(values)
+    return plan_of_fields(values)
 
 
 PICKING, FRESH, ON_RUNG = (11, 12, 13), tuple(range(21, 29)), (31, 32)

@@ -63,7 +63,7 @@ class Books:
 
     spent_ms: int = 0  # of device time
     overrun_ms: int = 0  # of that, beyond what was reserved
-    before_ms: int = 0  # wall clock of the calibration and the parent run
+    before_ms: int = 0  # wall clock of the calibration
     sessions_ms: list[int] = field(default_factory=list)  # how long each was open at least
     began_ms: float = 0.0  # by the wall clock
     now_ms: float = 0.0  # the latest moment that any clock has shown
@@ -74,9 +74,8 @@ class Books:
 
     def begin(self, plan: Plan, at_ms: float) -> None:
         """The run is planned."""
-        led_here = [paid for paid in (plan.calibration, plan.parent) if paid is not None]
-        self.before_ms = sum(paid.open_ms for paid in led_here)
-        self.spent_ms = plan.paid_before_ms if led_here else 0
+        self.before_ms = plan.calibration.open_ms if plan.calibration else 0
+        self.spent_ms = plan.calibration.charged_ms if plan.calibration else 0
         self.began_ms = at_ms - (plan.calibration.open_ms if plan.calibration else 0)
 
     def add(self, record: Record) -> None:
