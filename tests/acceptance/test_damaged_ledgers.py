@@ -74,6 +74,9 @@ LIES: dict[str, Callable[[Events], object]] = {
         events.pop(events.index(first(events, kind))) for kind in ("reserved", "settled")
     ],
     "another digest": lambda events: first(events, "generation_told").update(digest="0" * 32),
+    "a knob nobody could name": lambda events: events[0]["plan"]["space"]["knobs"][0].update(
+        name="../x"
+    ),
     "another search": lambda events: events[0]["plan"]["search"].update(sigma0=0.1),
 }
 
