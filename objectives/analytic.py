@@ -112,31 +112,6 @@ class AnalyticSettings(BaseModel):
     bias: float = _extra(0.0, ge=-3, le=1)  # in z: by part of it the optimum is off below effort 1
     persists: float = _extra(1.0, ge=-1, le=1)  # share of the gain that is left at effort 4
 
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of an evaluation's noise at this effort."""
-        return self.noise / math.sqrt(self.effort)
-
-    @property
-    def seed_noise_sd(self) -> float:
-        """Standard deviation of what a seed adds to every point at this effort."""
-        return self.seed_noise / math.sqrt(self.effort)
-
-    @property
-    def shift(self) -> float:
-        """How far in z, in every coordinate, the optimum lies from where it is at full effort."""
-        return self.bias * max(0.0, 1.0 - self.effort)
-
-    @property
-    def kept(self) -> float:
-        """Share of the gain left at this effort: linear in its logarithm from 1 to 4."""
-        return 1.0 + (self.persists - 1.0) * math.log2(max(1.0, self.effort)) / 2.0
-
-    @property
-    def stream(self) -> str:
-        """A suffix that gives every effort noise of its own."""
-        return "" if self.effort == 1.0 else f" at effort {self.effort}"
-
 
 class InjectedError(ObjectiveError):
     """The failure that `failure_rate` asked for."""
@@ -188,11 +163,6 @@ class AnalyticObjective(Objective):
         }
         return hashlib.sha256(_canonical(identity)).hexdigest()
 
-    @property
-    def optimum(self) -> tuple[float, ...]:
-        """The best point of the unit cube (for `noise` and `idle`, one of many)."""
-        return self.space.encode({f"x{i}": x for i, x in enumerate(self._best())})
-
     def _scale(self, factor: float) -> Variant | None:
         """`factor` times the effort, which ends at 4."""
         effort = self.settings.effort * factor
@@ -200,70 +170,58 @@ class AnalyticObjective(Objective):
             return None
         return Variant(label=f"{factor:g} x effort", settings={"effort": effort}, length=factor)
 
-    def preflight(self) -> tuple[str, ...]:
-        """Warns if nothing is left to tell two candidates apart, or to be lucky with."""
-        warnings = []
-        if self.name == "noise" and self.settings.noise == 0:
-            warnings.append("objective noise with noise = 0 scores every candidate alike")
-        if self.settings.traps and self.settings.noise == 0:
-            warnings.append("traps are 5 sd of the noise deep, and noise = 0: there are none")
-        return tuple(warnings)
-
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Spend the time, then score.
 
         Raises DivergedError past the cliff's edge and within `nan_radius`, InjectedError for a
         `failure_rate`, SetupError if a knob is missing.
         """
-        settings, x = self.settings, self._coordinates(knobs)
+        settings = self.settings
+        names = [f"x{i}" for i in range(settings.dimension)]
+        if missing := [name for name in names if name not in knobs]:
+            raise SetupError(f"objective {self.name}: knobs {', '.join(missing)} are missing")
+        x = tuple(float(knobs[name]) for name in names)
         spent = _spend(settings.seconds * settings.effort, settings.busy, context.heartbeat)
         if _draws("failure", seed, x).random() < settings.failure_rate:
             raise InjectedError(f"failure on request: failure_rate {settings.failure_rate}")
-        self._require_finite(x)
+        if self.name == "cliff" and x[0] > CLIFF_EDGE:
+            raise DivergedError(f"x0 = {x[0]:.6g} lies past the cliff's edge at {CLIFF_EDGE}")
         noise_free = self._noise_free(x)
         score = noise_free + self._noise(seed, self._read(x))
         return Measurement(
             score=score, train_seconds=spent, steps=1, metrics={"noise_free_score": noise_free}
         )
 
-    def _best(self) -> tuple[float, ...]:
-        return tuple(-0.5 if i % 2 else 0.5 for i in range(self.settings.dimension))
-
-    def _coordinates(self, knobs: Knobs) -> tuple[float, ...]:
-        missing = [f"x{i}" for i in range(self.settings.dimension) if f"x{i}" not in knobs]
-        if missing:
-            raise SetupError(f"objective {self.name}: knobs {', '.join(missing)} are missing")
-        return tuple(float(knobs[f"x{i}"]) for i in range(self.settings.dimension))
-
     def _read(self, x: tuple[float, ...]) -> tuple[float, ...]:
         """The coordinates that change anything."""
         return x[:-1] if self.name == "idle" else x
 
-    def _z(self, x: tuple[float, ...]) -> tuple[float, ...]:
-        return tuple(value / best for value, best in zip(x, self._best(), strict=False))
-
-    def _require_finite(self, x: tuple[float, ...]) -> None:
-        if self.name == "cliff" and x[0] > CLIFF_EDGE:
-            raise DivergedError(f"x0 = {x[0]:.6g} lies past the cliff's edge at {CLIFF_EDGE}")
-        radius, z = self.settings.nan_radius, self._z(self._read(x))
-        distance = math.dist(z, (1.0,) * len(z)) / math.sqrt(len(z))
-        if radius is not None and distance < radius:
-            raise DivergedError(f"the optimum is {distance:.3g} away, nearer than {radius}")
-
     def _noise_free(self, x: tuple[float, ...]) -> float:
         settings, function = self.settings, FUNCTIONS[self.name]
-        z = tuple(value - settings.shift for value in self._z(x))
+        z = tuple(value / (-0.5 if i % 2 else 0.5) for i, value in enumerate(x))
+        read = self._read(z)
+        distance = math.dist(read, (1.0,) * len(read)) / math.sqrt(len(read))
+        if settings.nan_radius is not None and distance < settings.nan_radius:
+            raise DivergedError(f"the optimum is {distance:.3g} away: nearer than nan_radius")
+        shift = settings.bias * max(0.0, 1.0 - settings.effort)
+        z = tuple(value - shift for value in z)
         share = function(z) / function((0.0,) * len(z))
         score = (1.0 - settings.available) + settings.available * share
-        return score + (1.0 - settings.kept) * max(0.0, 1.0 - score)
+        # Of the gain, so much is left at this effort: linear in its logarithm from 1 to 4.
+        kept = 1.0 + (settings.persists - 1.0) * math.log2(max(1.0, settings.effort)) / 2.0
+        return score + (1.0 - kept) * max(0.0, 1.0 - score)
 
     def _noise(self, seed: int, read: tuple[float, ...]) -> float:
-        """The seed's part, the point's, and a trap's."""
+        """The seed's part, the point's, and a trap's. Every effort has noise of its own."""
         settings = self.settings
-        common = _draws("seed" + settings.stream, seed, ()).gauss(0.0, settings.seed_noise_sd)
-        own = _draws("noise" + settings.stream, seed, read).gauss(0.0, settings.noise_sd)
-        lucky = _draws("trap" + settings.stream, seed, read).random() < settings.traps
-        return common + own - (TRAP_SD * settings.noise_sd if lucky else 0.0)
+        own = "" if settings.effort == 1.0 else f" at effort {settings.effort}"
+        noise_sd, seed_sd = (
+            sd / math.sqrt(settings.effort) for sd in (settings.noise, settings.seed_noise)
+        )
+        common = _draws("seed" + own, seed, ()).gauss(0.0, seed_sd)
+        noise = _draws("noise" + own, seed, read).gauss(0.0, noise_sd)
+        lucky = _draws("trap" + own, seed, read).random() < settings.traps
+        return common + noise - (TRAP_SD * noise_sd if lucky else 0.0)
 
 
 def _draws(purpose: str, seed: int, x: tuple[float, ...]) -> Random:

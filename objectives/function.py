@@ -9,19 +9,24 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import cache
 from importlib import metadata
 from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
 from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
 from objectives.environment import PACKAGES, record
 from objectives.files import absolute
 from objectives.importing import (
-    Question,
     UserFunction,
     find,
     imported,
@@ -33,7 +38,7 @@ from objectives.importing import (
 from objectives.process import LEAST_CPU_SHARE, Heartbeat, cpu_seconds
 from objectives.program import ProgramConfig, ProgramObjective
 from objectives.settings import cut, in_words, parse
-from objectives.sources import MOST_NAMED, files_of_module, in_short, matching
+from objectives.sources import MOST_NAMED, files_of_module, in_short
 from objectives.space import SearchSpace
 
 CHECK_SECONDS = 2.0
@@ -61,6 +66,11 @@ class FunctionConfig(ProgramConfig):
     budget: int | float | None = Field(default=None, gt=0)  # third argument
     fixed: Annotated[dict[str, JsonValue], AfterValidator(_keyword_arguments)] = Field(default={})
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        SearchSpace.declared(self.knobs)
+        return self
+
 
 class FunctionObjective(ProgramObjective[FunctionConfig]):
     """A function that is imported in the process of each evaluation, and nowhere else."""
@@ -77,18 +87,9 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         parsed(name)
         config = parse(FunctionConfig, settings, name)
         objective = cls(name, config)
-        try:
-            SearchSpace.declared(config.knobs)
-        except ValueError as error:
-            raise ValueError(f"{name} settings: {error}") from error
         if config.code is not None:  # of a run that is on record: the files may be gone
             return objective
         find(name, objective.directory)
-        for pattern in config.sources:
-            if not matching(objective.directory, (pattern,)):
-                raise ValueError(
-                    f"{name} settings: sources: nothing in {config.directory} is called {pattern}"
-                )
         return objective.pinned()
 
     @property
@@ -153,7 +154,7 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         self._imports(self._found())
 
     def _imports(self, user: UserFunction) -> tuple[Path, ...]:
-        return _imports(user, self.code, json.dumps(self.config.fixed, sort_keys=True))
+        return try_import(user, json.dumps(self.config.fixed, sort_keys=True), self.code)
 
     def _found(self) -> UserFunction:
         """Where the function is now. Raises SetupError where it is gone."""
@@ -167,12 +168,6 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         user = self._found()
         self.require_same_sources()
         return user
-
-
-@cache
-def _imports(user: UserFunction, code: str, fixed: str) -> tuple[Path, ...]:  # noqa: ARG001
-    """The user's files that importing it reads; asked once in a process for each code."""
-    return tuple(try_import(Question(user=user, fixed=json.loads(fixed))))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module, invalidate_caches
 from importlib.machinery import ModuleSpec, PathFinder
 from inspect import iscoroutinefunction, isgeneratorfunction, signature
@@ -97,14 +98,13 @@ def _editable(top: str) -> ModuleSpec | None:
 
 def require_no_namesake(directory: Path) -> None:
     """Raises SetupError if a module there has the name of a package of ours: ours is imported."""
-    for name in sorted(OURS):
-        found = [directory / f"{name}.py", *sorted((directory / name).glob("*.py"))[:1]]
-        theirs = next((file for file in found if file.is_file()), None)
-        if theirs is not None and not theirs.resolve().is_relative_to(HERE / name):
-            raise SetupError(
-                f"{theirs} can never be imported: {name} is a package of the orchestrator's, which "
-                "every evaluation has imported already. Give yours another name"
-            )
+    for name in OURS if directory.resolve() != HERE else ():
+        for file in (directory / f"{name}.py", *(directory / name).glob("*.py")):
+            if file.is_file():
+                raise SetupError(
+                    f"{file} can never be imported: {name} is a package of the orchestrator's, "
+                    "which every evaluation has imported already. Give yours another name"
+                )
 
 
 @contextmanager
@@ -189,25 +189,19 @@ def _require_signature(function: Callable[..., Any], name: str, fixed: dict[str,
         ) from error
 
 
-class Question(BaseModel):
-    """Which function, and the keyword arguments that it would get."""
+@cache
+def try_import(user: UserFunction, fixed: str, code: str) -> tuple[Path, ...]:  # noqa: ARG001
+    """The user's files that importing it reads, as another process finds, once for each code.
 
-    user: UserFunction
-    fixed: dict[str, Any]
-
-
-def try_import(question: Question) -> list[Path]:
-    """The files of the user's that importing it reads, as another process finds.
-
-    Raises SetupError, with what Python says, where it cannot be imported or called so.
+    `fixed` are keyword arguments as JSON. Raises SetupError, with what Python says, where it cannot
+    be imported or called so.
     """
-    user = question.user
     what = f"importing {user.module} from {user.file}"
     path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
     with tempfile.TemporaryDirectory(prefix="import-") as scratch, tempfile.TemporaryFile() as said:
         answer = Path(scratch, "answer")
         process = subprocess.Popen(
-            (sys.executable, "-P", "-m", __name__, question.model_dump_json(), str(answer)),
+            (sys.executable, "-P", "-m", __name__, user.model_dump_json(), fixed, str(answer)),
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
@@ -236,12 +230,11 @@ def try_import(question: Question) -> list[Path]:
         found = json.loads(answer.read_bytes())
     if "failed" in found:
         raise SetupError(found["failed"])
-    return [Path(file) for file in found["files"]]
+    return tuple(map(Path, found["files"]))
 
 
-def main(question: Question, answer: Path) -> None:
+def main(user: UserFunction, fixed: dict[str, Any], answer: Path) -> None:
     """Import what is asked for; an error that nobody expects is an answer too."""
-    user = question.user
 
     def unexpected(
         _: type[BaseException], error: BaseException, trace: TracebackType | None
@@ -250,7 +243,7 @@ def main(question: Question, answer: Path) -> None:
 
     sys.excepthook = unexpected
     with surroundings(user, answer.parent):
-        _require_signature(imported(user), user.function, question.fixed)
+        _require_signature(imported(user), user.function, fixed)
         own = [str(module.__file__) for module in own_modules(user).values()]
     answer.write_text(json.dumps({"files": sorted(own)}))
 
@@ -267,4 +260,4 @@ def _in_words(user: UserFunction, error: BaseException, trace: TracebackType | N
 
 
 if __name__ == "__main__":
-    main(Question.model_validate_json(sys.argv[1]), Path(sys.argv[2]))
+    main(UserFunction.model_validate_json(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3]))

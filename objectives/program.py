@@ -23,7 +23,6 @@ from objectives.api import (
     Knobs,
     Objective,
     ObjectiveSpec,
-    SetupError,
     Variant,
 )
 from objectives.environment import record, revision
@@ -61,11 +60,21 @@ class ProgramObjective(Objective, Generic[Config]):
     def pinned(self) -> Self:
         """With the hashes of the sources as they are now, unless they are on record already.
 
-        Raises SetupError where they cannot be read.
+        Raises ValueError on a pattern in `sources` that finds nothing, and SetupError where a
+        source cannot be read.
         """
         if self.config.code is not None:
             return self
-        code = sources.hashes(self.directory, self.source_files)
+        usual = type(self.config).model_fields["sources"].default
+        for pattern in self.config.sources:
+            if pattern not in usual and not sources.matching(self.directory, (pattern,)):
+                what = f"nothing in {self.directory} is called {pattern}"
+                raise ValueError(f"{self.name} settings: sources: {what}")
+        files = set(self.program_files())
+        found = sources.with_imports(
+            files | sources.matching(self.directory, self.config.sources), self.import_places(files)
+        )
+        code = sources.hashes(self.directory, found)
         return replace(self, config=self.config.model_copy(update={"code": code}))
 
     @property
@@ -81,18 +90,6 @@ class ProgramObjective(Objective, Generic[Config]):
         """Folders in which a program of these files finds modules of the user's."""
         scripts = {file.parent for file in files if file.suffix == ".py"}
         return {self.directory, self.directory / "src", *scripts}
-
-    @property
-    def source_files(self) -> set[Path]:
-        """The program's files, what `sources` names, and the user's modules that these import.
-
-        Raises SetupError on too many.
-        """
-        files = set(self.program_files())
-        places = self.import_places(files)
-        return sources.with_imports(
-            files | sources.matching(self.directory, self.config.sources), places
-        )
 
     @cached_property
     def code(self) -> str:
@@ -175,9 +172,3 @@ class ProgramObjective(Objective, Generic[Config]):
         """Run the program to its end, with `program.json` in the evaluation's directory."""
         record(line, context, {"code": self.code, **facts})
         return process.run(line, listener, context.heartbeat)
-
-
-def is_there(directory: Path) -> None:
-    """Raises SetupError unless the directory exists."""
-    if not directory.is_dir():
-        raise SetupError(f"there is no directory {directory}: mend the setting directory")

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel  # noqa: TC002
+from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from objectives.analytic import FUNCTIONS
@@ -55,28 +55,31 @@ class Named(NamedTuple):
     aside: tuple[str, ...] = ()  # that only its training by itself has
 
 
-def _kind(name: str, settings: Collection[str]) -> str:
-    """The key in `_KINDS`. Raises ValueError on an unknown name."""
-    if name.startswith(FUNCTION):
-        return FUNCTION
-    if name == "nanochat" and CHECKOUT in settings:
-        return "nanochat checkout"
-    if name not in _KINDS:
+def kind(spec: ObjectiveSpec) -> str:
+    """What is tuned, in words: our own nanochat and somebody's checkout have one name."""
+    is_checkout = spec.name == "nanochat" and CHECKOUT in spec.settings
+    return "nanochat checkout" if is_checkout else spec.name
+
+
+def _kind(name: str, settings: Collection[str]) -> tuple[Any, type[BaseModel]]:
+    """The class and the model of its settings. Raises ValueError on an unknown name."""
+    key = "nanochat checkout" if name == "nanochat" and CHECKOUT in settings else name
+    key = FUNCTION if name.startswith(FUNCTION) else key
+    if key not in _KINDS:
         raise unknown("objective", name, NAMES)
-    return name
-
-
-def _import(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(f"objectives.{module}"), name)
+    places = (place.partition(":") for place in _KINDS[key])
+    objective, model = (
+        getattr(import_module(f"objectives.{module}"), found) for module, _, found in places
+    )
+    return objective, model
 
 
 def load(spec: ObjectiveSpec) -> Objective:
     """The objective `spec` names. Raises ValueError on an unknown name or a wrong setting."""
-    kind = _kind(spec.name, spec.settings)
-    build = _import(_KINDS[kind][0]).from_settings
-    has_own_name = kind == FUNCTION or kind in ANALYTIC
-    made: Objective = build(*((spec.name,) if has_own_name else ()), spec.settings)
+    objective, _ = _kind(spec.name, spec.settings)
+    has_own_name = spec.name.startswith(FUNCTION) or spec.name in ANALYTIC
+    own = (spec.name,) if has_own_name else ()
+    made: Objective = objective.from_settings(*own, spec.settings)
     return made
 
 
@@ -85,9 +88,8 @@ def named(name: str, given: Collection[str] = ()) -> Named:
 
     Raises ValueError on an unknown one.
     """
-    kind = _kind(name, given)
-    settings = tuple(_import(_KINDS[kind][1]).model_fields)
-    if kind != "nanochat":
+    settings = tuple(_kind(name, given)[1].model_fields)
+    if name != "nanochat" or CHECKOUT in given:
         return Named(settings=settings)
     from objectives.nanochat.config import PRESETS, PROFILES, RunConfig
 
@@ -115,34 +117,23 @@ def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> Objectiv
     return load(ObjectiveSpec(name=spec.name, settings=settings)).spec
 
 
-def kind(spec: ObjectiveSpec) -> str:
-    """What is tuned, in words: our own nanochat and somebody's checkout have one name."""
-    is_checkout = spec.name == "nanochat" and CHECKOUT in spec.settings
-    return "nanochat checkout" if is_checkout else spec.name
-
-
-def usual(spec: ObjectiveSpec) -> Mapping[str, Any]:
-    """The settings that an objective of that kind has where nobody says anything."""
-    kind = _kind(spec.name, spec.settings)
-    if kind == "nanochat" or kind in ANALYTIC:
-        return load(ObjectiveSpec(name=spec.name)).spec.settings
-    model: type[BaseModel] = _import(_KINDS[kind][1])
-    fields = {name: field for name, field in model.model_fields.items() if not field.is_required()}
-    found = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
-    jsonable: dict[str, Any] = to_jsonable_python(found, exclude_none=True)
-    return jsonable
-
-
 def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
     """The settings that somebody gave: those that are not what they would be anyway.
 
-    The code that was found is none. Raises ValueError or SetupError as `usual` does.
+    The code that was found is none. Raises ValueError or SetupError as `load` does.
     """
-    expected = usual(spec)
+    if kind(spec) == "nanochat" or spec.name in ANALYTIC:
+        usual = load(ObjectiveSpec(name=spec.name)).spec.settings
+    else:
+        fields = _kind(spec.name, spec.settings)[1].model_fields.items()
+        found = {
+            n: f.get_default(call_default_factory=True) for n, f in fields if not f.is_required()
+        }
+        usual = to_jsonable_python(found, exclude_none=True)
     return {
         name: value
         for name, value in spec.settings.items()
-        if name != CODE and not (name in expected and expected[name] == value)
+        if name != CODE and not (name in usual and usual[name] == value)
     }
 
 

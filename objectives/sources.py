@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 
 from objectives.api import SetupError
 
-MOST_FILES, MOST_BYTES = 1000, 64 << 20
+MOST_BYTES = 64 << 20
 IGNORED = frozenset({"__pycache__", "node_modules", "site-packages", "wandb", "venv"})
 """Directories that hold nobody's own source, beside those whose names begin with a dot."""
 
@@ -24,29 +24,26 @@ MOST_NAMED = 3
 def matching(directory: Path, patterns: Iterable[str]) -> set[Path]:
     """The files below `directory` that the patterns find, as `glob` reads them: `**` is any depth.
 
-    Hidden files and `IGNORED` directories are passed over. Raises SetupError on too many.
+    Hidden files and `IGNORED` directories are passed over.
     """
     found = set[Path]()
     for pattern in patterns:
         for name in iglob(pattern.lstrip("/"), root_dir=directory, recursive=True):
             if IGNORED.isdisjoint(PurePath(name).parts) and os.path.isfile(directory / name):
                 found.add(directory / name)
-                _require_few(found, directory)
     return found
 
 
 def with_imports(files: Iterable[Path], places: Collection[Path]) -> set[Path]:
     """The files, and the modules below `places` that they import, directly or through each other.
 
-    They are read, not run: what is imported by a name made at run time is not seen. Raises
-    SetupError on too many.
+    They are read, not run: what is imported by a name made at run time is not seen.
     """
     found, pending = set[Path](), list(files)
     while pending:
         file = pending.pop()
         if file not in found:
             found.add(file)
-            _require_few(found, file.parent)
             pending.extend(_imported_by(file, places) if file.suffix == ".py" else ())
     return found
 
@@ -78,13 +75,6 @@ def _imported_by(file: Path, places: Collection[Path]) -> Iterator[Path]:
             within = (file.parents[node.level - 1],) if node.level else places
             for alias in node.names:
                 yield from files_of_module(f"{node.module or ''}.{alias.name}".strip("."), within)
-
-
-def _require_few(found: Collection[Path], directory: Path) -> None:
-    if len(found) > MOST_FILES:
-        raise SetupError(
-            f"sources: more than {MOST_FILES} files in {directory} would be pinned: name fewer"
-        )
 
 
 def hashes(directory: Path, files: Iterable[Path]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from objectives.command.config import (
 from objectives.command.result import KNOBS, Results
 from objectives.environment import cleaned, is_python, python_versions
 from objectives.process import MARK
-from objectives.program import BUDGET, ProgramObjective, is_there
+from objectives.program import BUDGET, ProgramObjective
 from objectives.settings import parse
 from objectives.sources import files_of_module
 
@@ -126,7 +126,6 @@ class CommandObjective(ProgramObjective[CommandConfig]):
         return (*found, *self._by_name(sent))
 
     def preflight(self) -> tuple[str, ...]:
-        is_there(self.directory)
         self.require_program()
         self.versions()
         self.require_same_sources()
@@ -154,6 +153,8 @@ class CommandObjective(ProgramObjective[CommandConfig]):
 
     def require_program(self) -> None:
         argv = self.config.argv
+        if not self.directory.is_dir():
+            raise SetupError(f"there is no directory {self.directory}: see the setting directory")
         if self._program() is None:
             raise SetupError(
                 f"there is no program {argv[0]!r} that can be started in {self.directory}: the "

@@ -23,7 +23,6 @@ import lzma
 import os
 import re
 import stat
-import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -47,7 +46,6 @@ if TYPE_CHECKING:  # numpy is imported where it is used: plans start quickly
 LAYOUT = "4"  # raise it when the same data is split, tokenised or stored in another way
 COLUMN = "text"  # the column, or field, that holds the documents
 BATCH = 256  # documents tokenised at once
-RACY_NS = 2_000_000_000  # a change so soon after another may leave the same time stamp
 
 
 class Builtin(NamedTuple):
@@ -105,8 +103,8 @@ def load(data: str, tokenizer: str = "bytes") -> Corpus:
     missing, damaged, too short or not the pinned one, or a package is missing.
     """
     vocab_size(tokenizer)
-    source, now = parse(data), time.time_ns()
-    state, changed_ns = source.state()
+    source = parse(data)
+    state = source.state()
     key = "\n".join((LAYOUT, state, tokenizer, library(tokenizer)))
     path = cache_directory() / f"text-{_sha256(f'{source.name} {tokenizer}')[:32]}"
     if found := _cached(path, key):
@@ -117,11 +115,10 @@ def load(data: str, tokenizer: str = "bytes") -> Corpus:
         except OSError as error:
             reason = f"{file.name}: {error.strerror}"
             raise SetupError(f"cannot write the tokens of {source.name!r} ({reason})") from error
-        if source.state()[0] != state:
+        if source.state() != state:
             raise SetupError(f"data {source.name!r} changed while it was read: try again")
         corpus = _mapped(Path(file.name), **facts)
-        if now - changed_ns >= RACY_NS:
-            _keep(path, key, facts, file)
+        _keep(path, key, facts, file)
     return corpus
 
 
@@ -254,20 +251,13 @@ class Source:
         prefix = {"jsonl": "jsonl:", "hub": "hf:", "saved": "hf:"}.get(self.form, "")
         return f"{prefix}{self.place}" + (f":{self.part}" if self.part else "")
 
-    def state(self) -> tuple[str, int]:
-        """A text that changes with the documents, and when they changed last (ns, 0 if unknown).
-
-        Raises SetupError when they cannot be read.
-        """
+    def state(self) -> str:
+        """A text that changes with the documents. Raises SetupError when they cannot be read."""
         if self.form == "builtin":
-            return BUILTIN[self.place].sha256, 0
+            return BUILTIN[self.place].sha256
         if self.form == "hub":  # loads it, and downloads what is new
-            return str(sorted((name, rows._fingerprint) for name, rows in self._splits.items())), 0
-        found = {str(path): _status(path) for path in self._files()}
-        changed_ns = max(
-            (max(one.st_mtime_ns, one.st_ctime_ns) for one in found.values()), default=0
-        )
-        return _sha256(str([(path, *_stamp(one)) for path, one in found.items()])), changed_ns
+            return str(sorted((name, rows._fingerprint) for name, rows in self._splits.items()))
+        return _sha256(str([(str(path), *_stamp(_status(path))) for path in self._files()]))
 
     def documents(self) -> "Documents":
         """Raises SetupError, saying how to mend it, when they are not there or not text."""

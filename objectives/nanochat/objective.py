@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # torch is imported where something is trained: plans start q
 
 HEARTBEAT_STEPS = 10
 HEARTBEAT_SECONDS = 1.0
-NOT_SCORED = {"run", "shards"}  # modules that cannot change a score
+NOT_SCORED = {"run"}  # modules that cannot change a score
 
 
 @dataclass(frozen=True)

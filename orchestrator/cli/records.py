@@ -10,7 +10,6 @@ from typer import Argument, Context, Option
 
 from budgets.formatting import counted, move_command, printable, shell_word
 from budgets.ledger import damaged
-from objectives.nanochat.config import NanochatConfig
 from orchestrator.cli import flags
 from orchestrator.cli.errors import EXIT_CORRUPT
 from orchestrator.cli.flags import resolved
@@ -195,34 +194,3 @@ def slurm(
         return
     print_line(printable(f"{export.directory} is written."))
     print_line(printable(f"Submit it with: {export.directory}/{jobs.SUBMIT}"))
-
-
-def shards(
-    out: Out,
-    data: Annotated[
-        str, Option("--data", metavar="DATA", help="A file, a folder, hf:NAME, ...")
-    ] = str(NanochatConfig.model_fields["data"].default),
-    count: Annotated[
-        int, Option("--shards", metavar="N", help="Files to train on; one more is held out.")
-    ] = 1,
-    as_json: Json = False,
-) -> None:
-    """A text as the Parquet shards karpathy/nanochat trains on: the same split, the last held out.
-
-    Writes the directory --out.
-    """
-    from objectives.nanochat.shards import write
-
-    if not out.name or not str(out).isprintable():
-        raise ValueError(f"--out: expected a directory's name, got {str(out)!r}")
-    written = write(data, out, count)
-    if as_json:
-        print_json(written)
-        return
-    files = written["files"]
-    said = (
-        "{directory}: {train_documents:,} documents of {train_bytes:,} bytes to train on in "
-        "{count}, {val_documents:,} of {val_bytes:,} held out in {last}."
-    )
-    line = said.format(count=counted(len(files) - 1, "file"), last=files[-1], **written)
-    print_line(printable(line))

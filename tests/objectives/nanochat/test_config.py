@@ -41,13 +41,6 @@ def test_a_wrong_setting_is_refused_in_one_line_that_says_what_was_expected(
     assert "\n" not in str(error.value)
 
 
-def test_the_spec_holds_every_setting_and_gives_an_equal_objective() -> None:
-    objective = load(ObjectiveSpec(name="nanochat", settings={"n_layer": 3}))
-    unset = {"num_batches", "num_epochs", "control"}
-    assert set(objective.spec.settings) == set(NanochatConfig.model_fields) - unset
-    assert load(ObjectiveSpec.model_validate_json(objective.spec.model_dump_json())) == objective
-
-
 def test_a_path_is_made_absolute_because_evaluations_run_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,12 +71,3 @@ def test_a_search_starts_at_the_configuration_and_every_corner_is_one(
         assert value == pytest.approx(getattr(config, name))
     for corner in product((0.0, 1.0), repeat=space.dimension):
         config.with_knobs(space.decode(corner))
-
-
-def test_shapes_are_whole_numbers_from_half_to_twice_the_configured() -> None:
-    space = search_space(NanochatConfig(space="shape"))
-    assert space.decode([0.0, 0.0]) == {"n_layer": 1, "n_embd": 16}
-    assert space.decode([1.0, 1.0]) == {"n_layer": 4, "n_embd": 64}
-    assert [knob.step for knob in space.knobs] == [1, 2]
-    with pytest.raises(ValueError, match="tau_c"):
-        NanochatConfig().with_knobs({"tau_c": 1.5})

@@ -5,10 +5,10 @@ import json
 import lzma
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -49,13 +49,6 @@ def text(tmp_path: Path) -> Path:
     documents = (" ".join(choice.choices(words, k=40)) + "\n\tend." for _ in range(300))
     path.write_text("\n\n".join(documents), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An hour has passed since any file changed."""
-    now = time.time_ns() + 3_600_000_000_000
-    monkeypatch.setattr("objectives.nanochat.data.time.time_ns", lambda: now)
 
 
 def write_shard(path: Path, texts: Sequence[Any], column: str = "text") -> None:
@@ -176,24 +169,6 @@ def test_a_data_set_of_the_hub_is_loaded_by_its_name(
         data.Source("hub", hub.place, "none").documents()
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "counts"),
-    [
-        ("wiki-v1", 5_039_594, (10_033, 4_527_038, 492_491)),
-        ("kjv-v1", 4_190_291, (4_635, 3_791_492, 389_530)),
-    ],
-)
-def test_a_builtin_text_is_the_pinned_one(
-    name: str, size: int, counts: tuple[int, int, int]
-) -> None:
-    corpus = data.load(f"builtin:{name}")
-    text = corpus.train.tobytes() + b"\n" + corpus.val.tobytes()
-    assert (corpus.documents, corpus.train_bytes, corpus.val_bytes) == counts
-    assert len(text) == size
-    assert sha256(text).hexdigest() == corpus.sha256 == data.BUILTIN[f"builtin:{name}"].sha256
-    assert corpus.duplicates == 0  # two paragraphs of kjv-v1 are copies, and stay
-
-
 @pytest.mark.parametrize("found", [json.dumps({"A": {"extract": "b"}}), '{"A": 1}', "[]", "{"])
 def test_another_text_under_the_name_of_a_pinned_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str, cache: Path
@@ -263,114 +238,82 @@ def test_an_unknown_form_is_refused_in_one_line(name: str, message: str) -> None
 # What will not do
 
 
-def packed(pack: Callable[[bytes], bytes], damage: Callable[[bytes], bytes]) -> bytes:
-    return damage(pack(b'{"text": "one"}\n\n{"text": "two"}'))
-
-
 def flipped(whole: bytes) -> bytes:
     return whole[:15] + bytes([whole[15] ^ 255]) + whole[16:]
 
 
+def shard(*texts: Any, column: str = "text") -> bytes:
+    buffer = BytesIO()
+    parquet.write_table(pyarrow.table({"id": [0] * len(texts), column: texts}), buffer)
+    return buffer.getvalue()
+
+
+TWO = b'{"text": "one"}\n\n{"text": "two"}'
 LINE = b'{"text": "one"}\n\n%s\n{"text": "two"}'
-BROKEN: list[tuple[str, bytes, str]] = [
-    ("a.txt", b"a single document", "at least two documents that differ, got 1; .* blank line"),
-    ("a.txt", b"same\n\nsame\n\nsame", "at least two documents that differ, got 1 in 3 copies"),
-    ("a.txt", b" \n\n", "at least two documents that differ, got 0"),
-    ("a.txt", b"one\n\ntwo \xff three", r"a.txt is not UTF-8 at byte 9 \(0xff\): convert it"),
-    ("a.jsonl", b"one\n\ntwo", "no text file: set data to jsonl:PATH"),
-    ("a.parquet", b"one\n\ntwo", "no text file: set data to the folder of two or more"),
-    ("a.gz", b"not packed", r"cannot read data '/.*a.gz'"),
-    ("a.gz", packed(gzip.compress, lambda whole: whole[:-6]), r"cannot read data '/.*a.gz'"),
-    ("a.xz", packed(lzma.compress, lambda whole: whole[:-6]), r"cannot read data '/.*a.xz'"),
-    ("a.xz", packed(lzma.compress, flipped), r"cannot read data '/.*a.xz'"),
-    ("jsonl:a.gz", packed(gzip.compress, flipped), r"a.gz"),
-    ("jsonl:a", LINE % b'{"text": }', r"line 3: not JSON \(.*\); expected an object"),
-    ("jsonl:a", LINE % b'["text"]', "line 3: expected an object with the field 'text', got list"),
-    (
-        "jsonl:a",
-        LINE % b'{"body": 1, "id": 1}',
-        "line 3: expected an object with the field 'text', got body, id",
-    ),
-    ("jsonl:a", LINE % b"{}", "line 3: expected an object with the field 'text', got none"),
-    ("jsonl:a", LINE % b'{"text": 7}', "line 3: expected text, got int"),
-    ("jsonl:a", LINE % b'{"text": "\\ud83d"}', "line 3: character 0 is not Unicode text"),
-    ("jsonl:a", LINE % b'{"text": "\xe9"}', "line 3: not JSON .*can't decode byte 0xe9"),
+NOT_UTF8 = shard("fine", "cafeteria").replace(b"cafeteria", b"caf\xe9teria")
+BROKEN: list[tuple[str, dict[str, bytes | None], str]] = [
+    ("a", {"a": b"a single document"}, "two documents that differ, got 1; .* blank line"),
+    ("a", {"a": b"same\n\nsame\n\nsame"}, "two documents that differ, got 1 in 3 copies"),
+    ("a", {"a": b" \n\n"}, "at least two documents that differ, got 0"),
+    ("a", {"a": b"one\n\ntwo \xff three"}, r"a is not UTF-8 at byte 9 \(0xff\): convert it"),
+    ("a.jsonl", {"a.jsonl": b"one\n\ntwo"}, "no text file: set data to jsonl:PATH"),
+    ("a.parquet", {"a.parquet": b"one\n\ntwo"}, "no text file: set data to the folder of two"),
+    ("a.gz", {"a.gz": b"not packed"}, r"cannot read data '/.*a.gz'"),
+    ("a.gz", {"a.gz": gzip.compress(TWO)[:-6]}, r"cannot read data '/.*a.gz'"),
+    ("a.xz", {"a.xz": lzma.compress(TWO)[:-6]}, r"cannot read data '/.*a.xz'"),
+    ("a.xz", {"a.xz": flipped(lzma.compress(TWO))}, r"cannot read data '/.*a.xz'"),
+    ("jsonl:a.gz", {"a.gz": flipped(gzip.compress(TWO))}, r"a.gz"),
+    ("jsonl:a", {"a": LINE % b'{"text": }'}, r"line 3: not JSON \(.*\); expected an object"),
+    ("jsonl:a", {"a": LINE % b'["text"]'}, "line 3: expected .* the field 'text', got list"),
+    ("jsonl:a", {"a": LINE % b'{"b": 1, "c": 1}'}, "line 3: expected .* 'text', got b, c"),
+    ("jsonl:a", {"a": LINE % b'{"text": 1}'}, "line 3: expected text, got int"),
+    ("jsonl:a", {"a": LINE % b'{"text": "\\ud83d"}'}, "line 3: character 0 is not Unicode text"),
+    ("jsonl:a", {"a": LINE % b'{"text": "\xe9"}'}, "line 3: not JSON .*can't decode byte 0xe9"),
+    *((f, {}, r"cannot read data '/.*none.*No such file") for f in ("none", "jsonl:none")),
+    ("hf:./none", {}, r"cannot read data '/.*none.*No such file"),
+    ("pipe", {"pipe": None}, "it is neither a file nor a folder"),
+    (".", {}, r"must hold .*; got 0 other files: keep"),
+    (".", {"rows.jsonl": b"{}"}, r"must hold .*; got 1 other files: keep"),
+    (".", {"a.md": b"caf\xe9"}, r"a.md is not UTF-8 at byte 3 \(0xe9\)"),
+    (".", {"a.md": b"a", "b.parquet": b""}, r"must hold .*; got a.md and b.parquet: keep"),
+    (".", {"0.parquet": shard("a", "b")}, "needs two .*files: the last is held out"),
+    (".", {"0.parquet": shard("a"), "1.parquet": shard()}, "the held-out part .* no document"),
+    (".", {"0.parquet": shard("a"), "1.parquet": shard(1)}, "1.parquet, row 1: .* text, got int"),
+    (".", {"0.parquet": shard("a"), "1.parquet": shard("a", column="body")}, "only body, id"),
+    (".", {"0.parquet": shard("a"), "1.parquet": NOT_UTF8}, r"1.parquet' \(.*decode.*UTF-8"),
+    (".", {"0.parquet": shard("a"), "1.parquet": b"x"}, r"1.parquet' .*expected a Parquet"),
+    ("hf:./", {"file": b""}, r"cannot read data 'hf:.* a folder written by save_to_disk"),
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "message"), BROKEN, ids=range(len(BROKEN)))
-def test_a_file_that_will_not_do_is_named_with_the_place_and_the_reason(
-    name: str, content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "files", "message"), BROKEN, ids=range(len(BROKEN)))
+def test_what_will_not_do_is_named_with_the_place_and_the_reason(
+    name: str,
+    files: dict[str, bytes | None],
+    message: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / name.removeprefix("jsonl:")).write_bytes(content)
+    if name.startswith("hf:"):
+        pytest.importorskip("datasets")
+    monkeypatch.chdir(folder)
+    for file, content in files.items():
+        if content is None:
+            os.mkfifo(file)
+        else:
+            Path(file).write_bytes(content)
     with pytest.raises(SetupError, match=message):
         data.load(name)
 
 
-@pytest.mark.parametrize("name", ["none.txt", "none.jsonl.gz", "jsonl:none.jsonl", "hf:./none"])
-def test_a_file_that_is_not_there_is_named(name: str) -> None:
-    with pytest.raises(SetupError, match=r"cannot read data '/.*none.*No such file or directory\)"):
-        data.load(name)
-
-
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.txt")
-    with pytest.raises(SetupError, match="it is neither a file nor a folder"):
-        data.load(str(tmp_path / "pipe.txt"))
-
-
-def test_a_folder_holds_one_kind_of_data(folder: Path) -> None:
-    with pytest.raises(SetupError, match=r"must hold .*; got 0 other files: keep"):
-        data.load(str(folder))
-    (folder / "rows.jsonl").write_text("{}")
-    with pytest.raises(SetupError, match=r"must hold .*; got 1 other files: keep"):
-        data.load(str(folder))
-    (folder / "a.md").write_bytes(b"caf\xe9")
-    with pytest.raises(SetupError, match=r"folder/a.md is not UTF-8 at byte 3 \(0xe9\)"):
-        data.load(str(folder))
-    (folder / "b.parquet").write_text("")
-    with pytest.raises(SetupError, match=r"must hold .*; got a.md and b.parquet: keep"):
-        data.load(str(folder))
-
-
-def test_shards_that_will_not_do_are_refused(folder: Path) -> None:
-    write_shard(folder / "0.parquet", ["one", "two"])
-    with pytest.raises(SetupError, match=r"needs two .*files: the last is held out"):
-        data.load(str(folder))
-    for texts, message in (
-        ([], "the held-out part of data '.*folder' holds no document"),
-        ([1, 2], "1.parquet, row 1: expected text, got int"),
-    ):
-        write_shard(folder / "1.parquet", texts)
-        with pytest.raises(SetupError, match=message):
-            data.load(str(folder))
-    write_shard(folder / "1.parquet", ["one"], column="body")
-    with pytest.raises(SetupError, match=r"1.parquet has no column 'text', only body, id: rename"):
-        data.load(str(folder))
-    cells = pyarrow.array([b"fine", b"caf\xe9"], type=pyarrow.binary())
-    column = pyarrow.StringArray.from_buffers(len(cells), cells.buffers()[1], cells.buffers()[2])
-    parquet.write_table(pyarrow.table({"text": column}), folder / "1.parquet")
-    with pytest.raises(
-        SetupError, match=r"1.parquet' \(.*decode.*expected a Parquet file of UTF-8"
-    ):
-        data.load(str(folder))
-    (folder / "1.parquet").write_text("not parquet")
-    with pytest.raises(SetupError, match=r"cannot read data '.*1.parquet' .*expected a Parquet"):
-        data.load(str(folder))
-
-
-def test_a_data_set_that_will_not_do_is_refused(tmp_path: Path) -> None:
+def test_a_data_set_without_the_column_or_the_split_is_refused(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     body = datasets.Dataset.from_dict({"body": ["one", "two"]})
     body.save_to_disk(tmp_path / "body")
     datasets.DatasetDict({"test": body}).save_to_disk(tmp_path / "test")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "file").touch()
     for name, message in (
         ("body", "has no column 'text', only body: rename"),
         ("test", "has no split 'train', only test"),
-        ("other", r"cannot read data 'hf:.*other' .*expected .* a folder written by save_to_disk"),
     ):
         with pytest.raises(SetupError, match=message):
             data.load(f"hf:{tmp_path / name}")
@@ -435,7 +378,6 @@ def test_bpe_spells_what_it_never_saw_and_learns_the_same_every_time(
 # The cache
 
 
-@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("words", ["bytes", "bpe:400"])
 def test_what_was_prepared_is_mapped_the_next_time(
     text: Path, words: str, monkeypatch: pytest.MonkeyPatch
@@ -452,7 +394,6 @@ def test_what_was_prepared_is_mapped_the_next_time(
     assert not same(data.load(str(text), words), first)
 
 
-@pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("kind", ["tokens", "json"])
 @pytest.mark.parametrize("damage", ["shorter", "empty", "changed", "gone"])
 def test_a_damaged_cache_file_is_made_again(
@@ -470,15 +411,6 @@ def test_a_damaged_cache_file_is_made_again(
     assert len(path.read_bytes()) == len(whole)
 
 
-def test_a_text_that_changed_just_now_is_not_kept(text: Path, cache: Path) -> None:
-    corpus = data.load(str(text))
-    assert not list(cache.glob("*"))
-    os.utime(text, (1, 1))  # but its inode says when
-    assert same(data.load(str(text)), corpus)
-    assert not list(cache.glob("*"))
-
-
-@pytest.mark.usefixtures("later")
 def test_a_cache_that_cannot_be_written_is_not_used(
     text: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -494,7 +426,6 @@ def test_a_cache_that_cannot_be_written_is_not_used(
     assert same(data.load(str(text)), corpus)
 
 
-@pytest.mark.usefixtures("later")
 def test_a_text_that_changes_while_it_is_read_is_refused(
     text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

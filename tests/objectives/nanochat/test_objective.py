@@ -97,11 +97,6 @@ def test_only_memory_that_did_not_suffice_is_called_that(
     assert type(error.value) is expected
 
 
-def test_missing_and_unknown_knobs_are_named(objective: Build, evaluate: Evaluate) -> None:
-    with pytest.raises(ValueError, match=r"unknown \['tau'\]"):
-        evaluate(objective(40), tau=0.5)
-
-
 def test_an_evaluation_imports_no_module_that_was_not_preloaded(tmp_path: Path) -> None:
     objective = NanochatObjective.from_settings({"target_flops": 3e9, "val_windows": 8})
     code = f"""
