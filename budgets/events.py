@@ -109,15 +109,15 @@ class ComparisonAsked:
     seeds: tuple[tuple[int, ...], ...]  # of each configuration
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class _OfAnAttempt:
     """What names the attempt that an event is about."""
 
-    __slots__ = ()
-    comparison: ComparisonName | None  # None: of a generation
+    comparison: ComparisonName | None = None  # None: of a generation
     generation: int  # 0 in a comparison
     candidate: int
     seed: int
-    attempt: int
+    attempt: int = Field(ge=1)
 
     @property
     def key(self) -> Key:
@@ -134,11 +134,6 @@ class Reserved(_OfAnAttempt):
     """An attempt is about to start; its worst case is set aside."""
 
     kind: Literal["reserved"] = "reserved"
-    comparison: ComparisonName | None = None  # None: of a generation
-    generation: int  # 0 in a comparison
-    candidate: int
-    seed: int
-    attempt: int = Field(ge=1)
     reserve_ms: int = Field(ge=0)
     slot: int | None = Field(default=None, ge=0)  # of its session: the lowest that was free
 
@@ -148,11 +143,6 @@ class Settled(_OfAnAttempt):
     """An attempt is over: what it cost, how it ended, and its score if it has one."""
 
     kind: Literal["settled"] = "settled"
-    comparison: ComparisonName | None = None  # None: of a generation
-    generation: int  # 0 in a comparison
-    candidate: int
-    seed: int
-    attempt: int
     status: Status
     score: Score | None  # present when and only when status is ok
     charged_ms: int = Field(ge=0)  # device time

@@ -331,32 +331,16 @@ def take_lock(directory: Path) -> int:
     except OSError as error:
         owner = os.pread(lock, 200, 0).decode(errors="replace").strip() or "unknown"
         os.close(lock)
-        raise LedgerLockedError(_held(directory, owner)) from error
+        raise LedgerLockedError(
+            f"another orchestrator is running in {directory} ({owner}). Look at it with: "
+            f"{command('status', str(directory))}"
+        ) from error
     since = datetime.now(UTC).isoformat(timespec="seconds")
     owner = f"host {os.uname().nodename}, pid {os.getpid()}, since {since}"
     with suppress(OSError):  # the text is for people; a full disk takes none
         os.ftruncate(lock, 0)
         os.pwrite(lock, owner.encode(), 0)
     return lock
-
-
-def _held(directory: Path, owner: str) -> str:
-    text = f"another orchestrator is running in {directory} ({owner}). "
-    holders = processes_with(directory / LOCK)
-    if holders and f"pid {holders[0]}," not in owner:  # it died, a child it forked lives on
-        pids = ", ".join(map(str, holders))
-        text += f"The lock is held by process {pids} on this machine, which it has started. "
-    return text + f"Look at it with: {command('status', str(directory))}"
-
-
-def processes_with(path: Path) -> list[int]:
-    """Pids of this machine's other processes that have the file open, as far as /proc tells us."""
-    found = set()
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        with suppress(OSError):
-            if link.samefile(path):
-                found.add(int(link.parts[2]))
-    return sorted(found - {os.getpid()})
 
 
 # The writer

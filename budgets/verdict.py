@@ -549,7 +549,7 @@ class Findings(Frozen):
     grade: Grade | None
     no_go: NoGo | None
     asked: float  # the gain a Go needs, relative to the baseline's score
-    arm: str | None  # that is recommended
+    configuration: str | None  # that is recommended
     gain: Gain | None  # the winner's over the baseline, on seeds nobody was picked on
     finalists: tuple[Finalist, ...]
     controls: tuple[Control, ...]
@@ -590,7 +590,7 @@ def findings(state: RunState) -> Findings | None:
         grade=None if decided is None else decided.grade,
         no_go=None if decided is None else decided.no_go,
         asked=plan.thresholds.go_gain,
-        arm=decided.configuration or None if decided is not None else None,
+        configuration=decided.configuration or None if decided is not None else None,
         gain=winner_gain(state) if _is_closed(state, "reference", "winner") else None,
         finalists=tuple(
             Finalist(

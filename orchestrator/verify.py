@@ -28,9 +28,8 @@ from orchestrator.execution.api import Outcome
 from orchestrator.execution.files import SUMMARY
 from orchestrator.execution.files import read as read_file
 from orchestrator.matrix.campaign import points_of
-from orchestrator.plan.comparisons import due
+from orchestrator.plan.comparisons import due, evaluation_seeds
 from orchestrator.plan.phase2 import carried
-from orchestrator.plan.seeds import evaluation_seeds
 from orchestrator.records.runs import ReplayError, as_of, attempt_place, is_there
 from orchestrator.run.attempts import attempt_id, judged, settled, settles
 from orchestrator.search import Search

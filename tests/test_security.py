@@ -235,9 +235,9 @@ def test_somebody_elses_ledger_does_not_steer_the_terminal(
     """Its chain is whole: whoever wrote it knows the format, and whoever reads it is a victim."""
     planned = read(complaining / LEDGER).records[0].event
     assert isinstance(planned, Planned)
-    odd = {"run_id": HOSTILE[4] + HOSTILE[3], "reasons": (HOSTILE[4],), "tier": None}
+    odd = {"run_id": HOSTILE[4] + HOSTILE[3], "reasons": (HOSTILE[4],)}
     devices = planned.plan.devices.model_copy(update={"name": HOSTILE[4]})
-    objective = {"name": HOSTILE[3] + HOSTILE[8], "settings": {}}
+    objective = ObjectiveSpec(name=HOSTILE[3] + HOSTILE[8])
     plan = planned.plan.model_copy(update={**odd, "devices": devices, "objective": objective})
     with Ledger(tmp_path, system_clock()) as ledger:
         assert list(ledger.replay()) == []

@@ -15,7 +15,7 @@ from orchestrator.cli.options import Json
 from orchestrator.cli.session import conducting, finish
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config import MOST_SEEDS
-from orchestrator.matrix import calibrate as measuring
+from orchestrator.matrix import matrix as measuring
 from orchestrator.matrix import workers as sweeping
 from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, proxy_check
 from orchestrator.matrix.matrix import Matrix, carry_out

@@ -51,7 +51,6 @@ class Answer(Frozen):
 
     host: str
     clock: float  # of this machine: see `Lease`
-    niceness: int
     outcomes: tuple[Outcome, ...]
     free: tuple[str, ...]  # devices
     warnings: tuple[str, ...]  # all so far
@@ -112,7 +111,6 @@ class Agent:
             Answer(
                 host=platform.node(),
                 clock=time.monotonic(),
-                niceness=os.nice(0),
                 outcomes=tuple(outcomes),
                 free=tuple(free),
                 warnings=self._local.warnings,

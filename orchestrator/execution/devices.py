@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import psutil
-
 from budgets.formatting import counted
 from orchestrator.execution.api import EngineError, Slots, device_name
 
@@ -103,28 +101,22 @@ def visible_gpus(environment: Mapping[str, str] = os.environ) -> list[tuple[str,
     Ids are those of CUDA_VISIBLE_DEVICES where it is set, otherwise UUIDs, because CUDA and
     nvidia-smi number the same GPUs differently.
     """
-    rows = _named_gpus()
+    rows = [row for row in nvidia_smi("--query-gpu=index,uuid,name") if len(row) > 2]
     chosen = environment.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
-        return [(uuid, name) for _, uuid, name in rows]
+        return [(uuid, ", ".join(name)) for _, uuid, *name in rows]
     found = []
     for entry in (part.strip() for part in chosen.split(",")):
-        name = next((row[2] for row in rows if entry and _means(entry, row)), None)
-        if name is None:
+        meant = (row for row in rows if entry and _means(entry, row[0], row[1]))
+        if (row := next(meant, None)) is None:
             break  # CUDA, too, ignores everything after the first id it does not know
-        found.append((entry, name))
+        found.append((entry, ", ".join(row[2:])))
     return found
 
 
-def _means(entry: str, row: tuple[str, str, str]) -> bool:
-    index, uuid, _ = row
+def _means(entry: str, index: str, uuid: str) -> bool:
+    """Whether that entry of CUDA_VISIBLE_DEVICES names the GPU."""
     return entry == index or (not entry.isdigit() and uuid.startswith(entry))
-
-
-def _named_gpus() -> list[tuple[str, str, str]]:
-    """(index, uuid, name) of each GPU; none if the driver's program is absent or fails."""
-    rows = nvidia_smi("--query-gpu=index,uuid,name")
-    return [(row[0], row[1], ", ".join(row[2:])) for row in rows if len(row) > 2]
 
 
 def nvidia_smi(query: str) -> list[list[str]]:
@@ -153,8 +145,7 @@ class Gpu:
     pids: tuple[int, ...]  # with a CUDA context on it
 
     def is_meant_by(self, device: str) -> bool:
-        """Whether that entry of CUDA_VISIBLE_DEVICES names it."""
-        return device == self.index or (not device.isdigit() and self.uuid.startswith(device))
+        return _means(device, self.index, self.uuid)
 
     def trouble(self) -> str:
         """What foreign use there is of it, for people; empty when it is free."""
@@ -184,8 +175,8 @@ def _pids(uuid: str, apps: list[list[str]]) -> tuple[int, ...]:
 def _process_name(pid: int) -> str:
     """What the process is called, or that it cannot be seen (another namespace, or gone)."""
     try:
-        return psutil.Process(pid).name()
-    except psutil.Error:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
         return "not visible from here"
 
 

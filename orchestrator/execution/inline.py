@@ -21,7 +21,7 @@ from orchestrator.execution.files import (
     write_model,
     write_summary,
 )
-from orchestrator.execution.signals import Insisted, insisted_on
+from orchestrator.execution.signals import INTERRUPTS, Insisted, insisted_on
 
 THREADS = "OMP_NUM_THREADS"
 ANYTHING = "backslashreplace"
@@ -118,15 +118,14 @@ def _evaluated_here_alone(attempt: Attempt, slots: Slots) -> Report:
 
 @contextmanager
 def _restored(threads: int) -> Iterator[None]:
-    """Whatever the block does to them, the working directory and signal handlers stay.
+    """Whatever the block does to them, the working directory and the handlers of signals stay.
 
     Within it the environment says how many threads are the evaluation's.
     """
     directory, said = os.getcwd(), os.environ.get(THREADS)
     os.environ[THREADS] = str(threads)
     in_main = threading.current_thread() is threading.main_thread()
-    caught = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP} if in_main else set()
-    handlers = {signum: signal.getsignal(signum) for signum in caught}
+    handlers = {signum: signal.getsignal(signum) for signum in INTERRUPTS if in_main}
     try:
         yield
     finally:
@@ -135,5 +134,4 @@ def _restored(threads: int) -> Iterator[None]:
         if said is not None:
             os.environ[THREADS] = said
         for signum, handler in handlers.items():
-            if handler is not None and signal.getsignal(signum) is not handler:
-                signal.signal(signum, handler)
+            signal.signal(signum, handler or signal.SIG_DFL)

@@ -1,8 +1,4 @@
-"""Processes as the operating system tells of them: identity, descendants, memory, marks.
-
-Linux's /proc is read directly, since a supervisor looks several times a second; elsewhere psutil
-answers more slowly, and what only Linux can do (subreaper, death signal, marks) is left out.
-"""
+"""Processes as Linux's /proc tells of them: identity, descendants, memory, marks."""
 
 import ctypes
 import os
@@ -12,21 +8,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from budgets.events import Owner
-from objectives.process import LINUX, MARK, libc
+from objectives.process import MARK, libc
 
 MARK_LENGTH = 255
 _PR_SET_CHILD_SUBREAPER = 36
 _MADV_COLLAPSE, _HUGE = 25, 2 << 20
-_GONE = (FileNotFoundError, ProcessLookupError, PermissionError, psutil.Error)
+_GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
 def boot_id() -> str:
     """Names the boot and the pid namespace within which a pid means something."""
-    if not LINUX:
-        return f"{os.uname().nodename}:{psutil.boot_time():.0f}"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot}:{os.readlink('/proc/self/ns/pid')}"
 
@@ -34,8 +26,6 @@ def boot_id() -> str:
 def start_ticks(pid: int) -> int | None:
     """When the process started, in the system's own unit; None if it is gone or a zombie."""
     try:
-        if not LINUX:
-            return round(psutil.Process(pid).create_time() * 100)
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except _GONE:
         return None
@@ -59,12 +49,7 @@ def owner_is_gone(owner: Owner) -> bool:
 
 def descendants(root: int) -> list[int]:
     """Pids below `root`, zombies among them, parents first."""
-    found: list[int] = []
-    if not LINUX:
-        with suppress(*_GONE):
-            found = [child.pid for child in psutil.Process(root).children(recursive=True)]
-        return found
-    ahead = [root]
+    found, ahead = list[int](), [root]
     while ahead:
         children = list(_children(ahead.pop(0)))
         found += children
@@ -85,12 +70,8 @@ def resident_bytes(pids: Iterable[int]) -> int:
     total = 0
     for pid in pids:
         with suppress(*_GONE):
-            if LINUX:
-                pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
-                total += pages * os.sysconf("SC_PAGE_SIZE")
-            else:
-                total += psutil.Process(pid).memory_info().rss
-    return total
+            total += int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
+    return total * os.sysconf("SC_PAGE_SIZE")
 
 
 def send(pids: Iterable[int], signum: signal.Signals) -> None:
@@ -102,8 +83,6 @@ def send(pids: Iterable[int], signum: signal.Signals) -> None:
 
 def marked(attempt_id: str) -> list[int]:
     """Pids of live processes that carry the attempt's mark, wherever they have fled to."""
-    if not LINUX:
-        return []
     wanted = f"{MARK}={attempt_id}".encode()
     found = []
     for name in os.listdir("/proc"):
@@ -132,7 +111,7 @@ def mark_this_process(attempt_id: str) -> None:
     started with a placeholder of MARK_LENGTH bytes, which is overwritten here in place.
     """
     room = len(os.environ.get(MARK, ""))
-    if LINUX and len(attempt_id) <= room:
+    if len(attempt_id) <= room:
         getenv = libc().getenv
         getenv.restype = ctypes.c_void_p
         if address := getenv(MARK.encode()):
@@ -141,16 +120,14 @@ def mark_this_process(attempt_id: str) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every orphan among one's descendants (Linux)."""
-    if LINUX:
-        libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    """Become the parent of every orphan among one's descendants."""
+    libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def volunteer_for_the_oom_killer() -> None:
-    """Ask the kernel to take this process first when memory runs out (Linux)."""
-    if LINUX:
-        with suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text("1000")
+    """Ask the kernel to take this process first when memory runs out."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def gather_into_huge_pages() -> None:
@@ -158,8 +135,6 @@ def gather_into_huge_pages() -> None:
 
     With torch imported, a fork took 1.4 instead of 4.5 ms and its exit 3 instead of 9 ms.
     """
-    if not LINUX:
-        return
     madvise = libc().madvise
     for line in Path("/proc/self/maps").read_text().splitlines():
         span, mode, *rest = line.split()

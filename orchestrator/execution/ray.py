@@ -348,7 +348,7 @@ class RayExecutor:
         for node in self._nodes:
             self._step(node)
         try:
-            answers = ray.get([node.call for node in self._nodes], timeout=START_SECONDS)
+            ray.get([node.call for node in self._nodes], timeout=START_SECONDS)
         except ray.exceptions.GetTimeoutError:
             raise EngineError(
                 f"the {self.slots.count} slots were not ready after {START_SECONDS:g} s: "
@@ -358,12 +358,6 @@ class RayExecutor:
             raise EngineError(f"the agent of a node could not be started: {error}") from error
         for node in self._nodes:
             self._take_in(node)
-        nice = max(Answer.model_validate_json(answer).niceness for answer in answers)
-        if nice > os.nice(0):
-            self.warnings += (
-                f"Ray's workers run at nice {nice}, which slows evaluations down beside other "
-                f"work: start the cluster with RAY_worker_niceness=0",
-            )
 
     def _raise_if_hopeless(self) -> None:
         """With nothing in flight: is there a device that is, or may still become, free?"""

@@ -100,7 +100,7 @@ def _prepare(supervisor: int, launch: Launch, stdout: int, stderr: int) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
         os.dup2(source, target)
-    for name in os.listdir("/proc/self/fd" if kernel.LINUX else "/dev/fd"):
+    for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             with suppress(OSError):
                 os.close(int(name))

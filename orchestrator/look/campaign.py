@@ -172,14 +172,15 @@ def _effects(found: CampaignReport) -> Iterator[Block]:
 
 def matrix_lines(matrix: Matrix, width: int = WIDTH) -> list[str]:
     """A line for each condition, at most so wide: how its cells stand, and their mean score."""
-    stands = [_counts(row) for row in matrix.rows]
+    stands = list(map(_stands, matrix.rows))
     most = min(max(map(len, stands)), width // 2)
     names = shortened([one.name for one in matrix.terms.conditions], width - most - 20)
     widest = max(map(len, names))
-    lines = [
-        f"{name:{widest}}  {said[:most]:{most}}  {_mean(row):>10}"
-        for name, said, row in zip(names, stands, matrix.rows, strict=True)
-    ]
+    lines = []
+    for name, said, row in zip(names, stands, matrix.rows, strict=True):
+        scores = [cell.score for cell in row if cell.score is not None]
+        mean = f"{fmean(scores):.5g}" if scores else "-"
+        lines.append(f"{name:{widest}}  {said[:most]:{most}}  {mean:>10}")
     noted = [
         f"  {condition.name}, seed {seed}: {cell.status}: {cell.note}"
         for condition, row in zip(matrix.terms.conditions, matrix.rows, strict=True)
@@ -190,15 +191,10 @@ def matrix_lines(matrix: Matrix, width: int = WIDTH) -> list[str]:
     return [*lines, *noted[:MOST_NOTES], *more * (len(noted) > MOST_NOTES)]
 
 
-def _counts(row: Sequence[Cell]) -> str:
+def _stands(row: Sequence[Cell]) -> str:
     """`7 ok, 1 oom`."""
-    found = Counter(cell.status for cell in row)
-    return ", ".join(f"{count} {status}" for status, count in found.most_common())
-
-
-def _mean(row: Sequence[Cell]) -> str:
-    healthy = [cell.score for cell in row if cell.score is not None]
-    return f"{fmean(healthy):.5g}" if healthy else "-"
+    found = Counter(cell.status for cell in row).most_common()
+    return ", ".join(f"{count} {status}" for status, count in found)
 
 
 # A campaign whose cells are runs of their own, as `export slurm` makes them

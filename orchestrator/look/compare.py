@@ -122,11 +122,10 @@ class Comparison:
 
     def page(self) -> Page:
         """What people are shown of them; no section where there is nothing to show."""
-        heading = "These scores cannot be compared"
-        if self.is_comparable:
-            heading = "These scores can be compared"
-        elif len(self.groups) < len(self.runs):
-            heading = "Only some of these scores can be compared"
+        how = "can" if self.is_comparable else "cannot"
+        if 1 < len(self.groups) < len(self.runs):
+            how = "cannot all"
+        heading = f"These scores {how} be compared"
         gains = ((name, decisive(run)) for name, run in zip(self.names, self.runs, strict=True))
         shown = [f"{name} {text.interval(own)}" for name, own in gains if own and own.is_shown]
         sentence = "None of these runs shows a gain on fresh seeds."

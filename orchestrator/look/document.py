@@ -77,7 +77,7 @@ def best_document(run: Run) -> dict[str, Any]:
     measured = None
     if (own := run.baseline) is not None:
         measured = {"mean": own.mean, "sd": own.sd, "seeds": own.seeds}
-    is_confirmed = found is not None and found.arm is not None  # by a Go
+    is_confirmed = found is not None and found.configuration is not None  # by a Go
     return {
         "recommendation": point and {**_place(run, point), "is_confirmed": is_confirmed},
         "winner": compared,

@@ -5,7 +5,6 @@ which takes time, when somebody wants to see it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from math import ceil, sqrt
 from statistics import fmean, stdev
 from textwrap import wrap
@@ -170,15 +169,14 @@ def _effects(run: Run) -> Drawing | None:
     if run.campaign is not None:
         return campaign(run.campaign)
     found, rows = run.check, []
-    if found is None:
-        return None
-    scale, unit = (found.noise, "sd of the noise") if found.noise > 0 else (1.0, "score")
-    for knob in found.knobs:
+    scale, unit = (found.noise, "sd of the noise") if found and found.noise else (1.0, "score")
+    for knob in found.knobs if found else ():
         for end in knob.ends:
-            if end.difference is not None:
-                mean, reach = end.difference / scale, (end.standard_error or 0) / scale
-                ends = (mean - found.t_limit * reach, mean + found.t_limit * reach)
-                rows.append(_Row(f"{knob.knob}, {end.end}", mean, ends[0], ends[1], end.moves))
+            if found and end.difference is not None:
+                mean = end.difference / scale
+                reach = found.t_limit * (end.standard_error or 0) / scale
+                name = f"{knob.knob}, {end.end}"
+                rows.append(_Row(name, mean, mean - reach, mean + reach, end.moves))
     if not rows:
         return None
     return _forest(
@@ -194,19 +192,17 @@ def _effects(run: Run) -> Drawing | None:
 def campaign(own: CampaignReport) -> Drawing:
     """Draw effects of factors; or conditions against controls; or conditions alone."""
     named = [(name_of(one), one.difference) for one in own.effects]
-    if not named:
-        named = [(f"{row.name} - {one.control}", one.difference)
-                 for row in own.rows for one in row.comparisons]  # fmt: skip
+    named = named or [(f"{row.name} - {one.control}", one.difference)
+                      for row in own.rows for one in row.comparisons]  # fmt: skip
     measure = draw.line(own.measure)
     if not named:
         rows = [_Row(one.name, one.mean, one.lower, one.upper, True) for one in own.rows]
         return _forest("Conditions", "Means over the seeds.", measure, rows, {})
-    rows = [_Row(name, one.mean, one.lower, one.upper, one.is_found) for name, one in named]
     return _forest(
         "What sets the conditions apart",
         "Differences paired by seed. Filled: more than chance, all considered together.",
         f"difference ({measure}), left is better",
-        rows,
+        [_Row(name, one.mean, one.lower, one.upper, one.is_found) for name, one in named],
         {0.0: "no difference"},
     )
 
@@ -233,12 +229,12 @@ def _paths(run: Run) -> Drawing | None:
     if not own:
         return None
     history, told = run.landscapes[0], [one.number for one in run.state.completed]
-    last = history[-1].favourite if history else [one.baseline_unit for one in run.knobs]
+    last = history[-1].mean if history else [one.baseline_unit for one in run.knobs]
 
     def paint(axes: Any, knob: Knob, place: int) -> None:
         draw.dots(axes, [one.generation for one in own], [one.point[place] for one in own])
-        x, means = told[: len(history)], [one.favourite[place] for one in history]
-        ends = ([one.favourite[place] + side * one.deviations[place] for one in history]
+        x, means = told[: len(history)], [one.mean[place] for one in history]
+        ends = ([one.mean[place] + side * one.deviations[place] for one in history]
                 for side in (-1, 1))  # fmt: skip
         axes.fill_between(x, *ends, color=draw.BLUE, alpha=0.22, lw=0, label="± 1 sd")
         draw.course(axes, x, means, "mean point")
@@ -375,27 +371,23 @@ def _device_time(run: Run) -> Drawing | None:
         "idle": {"color": draw.GREY, "alpha": 0.45},
     }
     most = max((one.useful + one.idle + (one.planned or 0.0) for one in run.usage), default=0.0)
+    if not most:
+        return None
     unit, size = _unit(3600 * most)
     amounts = {kind: [3600 / size * (getattr(one, kind) or 0.0) for one in run.usage]
                for kind in (*looks, "planned")}  # fmt: skip
-    if not any(map(any, amounts.values())):
-        return None
     names = [one.part.removeprefix("generation " * run.is_search) for one in run.usage]
-    step, gap = ceil(len(names) / 20), max(1.0, len(names) / 20)  # labels need room
-    x = list(accumulate(1.0 if name.isdecimal() and int(name) else gap for name in names))
-    named = [at for at, name in enumerate(names) if not name.isdecimal() or int(name) % step == 0]
+    x, step = range(len(names)), ceil(len(names) / 20)  # labels need room
+    named = [at for at in x if at % step == 0 or not names[at].isdecimal()]
 
     def paint(canvas: Any) -> None:
         axes, tops = canvas.subplots(), [0.0] * len(names)
         for kind, look in looks.items():
-            if any(amounts[kind]):
-                axes.bar(x, amounts[kind], bottom=tops, label=kind, **look)
+            axes.bar(x, amounts[kind], bottom=tops, label=kind, **look)
             tops = [low + own for low, own in zip(tops, amounts[kind], strict=True)]
-        if any(amounts["planned"]):
-            axes.bar(x, amounts["planned"], 0.95, fill=False, ec=draw.PURPLE, label="planned")
+        axes.bar(x, amounts["planned"], 0.95, fill=False, ec=draw.PURPLE, label="planned")
         axes.set_ylabel(f"device time ({unit})")
-        axes.set_xticks([x[at] for at in named], [names[at] for at in named])
-        axes.tick_params(axis="x", rotation=90 if len(names) > 6 else 0)
+        axes.set_xticks(named, [names[at] for at in named], rotation=90 * (len(names) > 6))
 
     return Drawing(
         "Device time",

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, stdev
@@ -21,7 +21,7 @@ from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
 from budgets.liveness import Liveness, label, liveness
 from budgets.matrix import Matrix, matrix_of
-from budgets.plan import Calibration, ComparisonName, Plan, SearchTerms
+from budgets.plan import Calibration, ComparisonName, Plan
 from budgets.proxy import Certificate, certificate
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 MOST_PLACES = 5  # directories that are named of attempts that failed alike
 NEAR = 0.01  # of a knob's range: no further from an end counts as there
-NOISE_SEARCHES = 19  # one search in twenty exceeds all of them by chance
 
 _NAMES: dict[ComparisonName, str] = {"rung": "long run", "proxy": "short evaluations"}
 
@@ -362,8 +361,11 @@ class Run:
     @property
     def landscape_by_chance(self) -> tuple[float, float]:
         """The strongest correlation and the largest condition of one search in 20 on noise."""
+        from orchestrator.search import landscape_by_chance
+
         assert self.plan.search is not None, "it searches"
-        return by_chance(self.plan.search, self.plan.resolved.population, self.state.finished)
+        population, generations = self.plan.resolved.population, self.state.finished
+        return landscape_by_chance(self.plan.search, population, generations)
 
     # Verdicts
 
@@ -463,22 +465,3 @@ def _gains(found: Findings) -> Iterator[rows.NamedGain]:
         if gain is not None:
             decisive = gain is found.gain
             yield rows.NamedGain(name=name, against=against, gain=gain, is_decisive=decisive)
-
-
-@lru_cache(maxsize=8)
-def by_chance(terms: SearchTerms, population: int, generations: int) -> tuple[float, float]:
-    """Return what one search in twenty of that size exceeds where no knob does anything.
-
-    That is its strongest correlation, whatever its sign, and its covariance's condition number.
-    """
-    import numpy as np
-
-    from orchestrator.search import landscape_of_noise
-
-    seen = [
-        landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
-        for seed in range(1, NOISE_SEARCHES + 1)
-    ]
-    rest = (np.array(one.correlations) - np.eye(len(terms.start)) for one in seen)
-    strongest = max(float(np.abs(matrix).max()) for matrix in rest)
-    return strongest, max(one.condition for one in seen)

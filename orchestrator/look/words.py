@@ -1,11 +1,9 @@
 """Rules and verdicts in words: what each has seen, made of its numbers. No sentence has its end."""
 
-from collections.abc import Callable
-
 from budgets.events import Decided, Fired, Status
 from budgets.following import objection
-from budgets.formatting import counted, in_bytes, listed, percent, precise_duration
-from budgets.rules import Reading, Ruling, unexplained
+from budgets.formatting import counted, in_bytes, percent, precise_duration
+from budgets.rules import Reading, Ruling
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, better
 from budgets.verdict import (
@@ -34,140 +32,92 @@ def held_up(state: RunState, ruling: Ruling) -> str:
     return "; ".join(seen(state, trigger) for trigger in ruling.triggers)
 
 
-def seen(state: RunState, one: Reading | Fired) -> str:
+def seen(state: RunState, one: Reading | Fired) -> str:  # noqa: PLR0912, PLR0915 - a rule each
     """What a rule that fires has seen."""
-    if one.rule in ("go", "unproven_knobs"):
-        assert state.plan.source is not None, "it speaks of the run that is followed"
-        return objection(state.plan.source, one.rule)
-    return _SEEN[one.rule](state, one)
+    limits, facts, where = state.plan.thresholds, one.facts, f"generation {one.generation}"
+    observed, limit = one.observed or 0.0, one.limit or 0.0
+    own = next((each for each in state.generations if each.number == one.generation), None)
+    planned = 0 if own is None else own.planned
+    match one.rule:
+        case "go" | "unproven_knobs":
+            assert state.plan.source is not None, "it speaks of the run that is followed"
+            said = objection(state.plan.source, one.rule)
+        case "crash_rate":
+            failed = state.generation(one.generation).failed
+            causes = sorted({f"{r.status} ({r.cause})" for r in failed})
+            said = (
+                f"{facts['failed']} of {planned} evaluations of {where} failed (limit "
+                f"{limits.crash_rate_pause:.0%} and {limits.crash_count_pause} evaluations): "
+                f"{'; '.join(causes[:3])}"
+            )
+        case "sustained_nan":
+            said = (
+                f"{facts['nans']} of {planned} evaluations of {where} are NaN where no extreme "
+                f"point explains it (limit {limits.nan_rate_pause:.0%} and "
+                f"{limits.nan_count_pause} evaluations), in {facts['running']} generations running "
+                f"(limit {limits.nan_generations_pause})"
+            )
+        case "too_few_healthy":
+            said = f"{observed:.0f} candidates of {where} are healthy, the search needs {limit:.0f}"
+        case "runaway_time":
+            seconds = f"{facts['seconds']:.1f} {'CPU ' * (facts['of'] == 'CPU')}seconds"
+            said = f"the median evaluation of {where} took {seconds}, {observed:.1f} times what is "
+            said += f"expected (limit {limit:g})"
+        case "baseline_failed":
+            end = next(r for r in state.generation(one.generation).failed if r.candidate == 0)
+            said = f"the baseline failed on seed {end.seed}: {end.status} ({end.cause}). Mend it, "
+            said += "then check on other seeds (evaluation.seed)"
+        case "setup_failed":
+            said = f"nothing can be evaluated, as {_lost(state, one)}. Mend it and repeat the "
+            said += "command: the evaluation is pending again"
+        case "infrastructure":
+            said = f"lost {observed:.0f} times: {_lost(state, one)}. See to the machines, then "
+            said += "resume: lost again it counts as its candidate's failure"
+        case "storage":
+            free, needed = in_bytes(observed), in_bytes(limit)
+            said = f"the run's disk is full ({free} free, {needed} needed to start an evaluation); "
+            said += "make room and repeat the command"
+        case "patience":
+            count = counted(int(facts["generations"]), "generation")
+            said = f"the mean score got {observed:.3%} better over {count} (limit {limit:.3%})"
+        case "budget":
+            what = f"{where} is expected to need"
+            if "currency" in facts:
+                what = f"an attempt of {name_of(_batch(state, one))} needs"
+            needed, free = against(observed, max(limit, 0.0), str(facts["unit"]))
+            flag = f" ({facts['flag']})" if facts["flag"] else ""
+            said = f"{what} {needed}, {free} are free{flag}"
+        case "flat":
+            said = f"after {facts['evaluations']} evaluations nothing is shown to be better than "
+            said += f"the baseline: on fresh seeds the winner is {better(observed)}"
+        case "seed_luck":
+            said = f"the search's best score seemed {better(observed)} than the baseline; on fresh "
+            said += f"seeds the winner is {better(float(facts['upper']))} at most: the rest was "
+            said += "luck of the seed"
+        case rule:
+            raise ValueError(f"no words for the rule {rule}")
+    return said
 
 
-Seen = Reading | Fired
-
-
-def _crash_rate(state: RunState, one: Seen) -> str:
-    limits, generation = state.plan.thresholds, state.generation(one.generation)
-    spared, kinds = one.facts["spared"], [*Status]
-    if spared:
-        kinds.remove(Status.NAN)
-    causes = sorted({f"{r.status} ({r.cause})" for r in generation.failed if r.status in kinds})
-    more = f"; {spared} more that are NaN do not count here" if spared else ""
-    return (
-        f"{_share(state, one, 'failed')} failed ({one.observed:.1%}; limit "
-        f"{limits.crash_rate_pause:.0%} and {limits.crash_count_pause} evaluations): "
-        f"{'; '.join(causes[:3])}{more}"
-    )
-
-
-def _share(state: RunState, one: Seen, fact: str) -> str:
-    """`2 of 8 evaluations of generation 3`."""
-    generation = state.generation(one.generation)
-    count = one.facts[fact]
-    return f"{count} of {generation.planned} evaluations of generation {generation.number}"
-
-
-def _sustained_nan(state: RunState, one: Seen) -> str:
-    limits, said = state.plan.thresholds, _share(state, one, "nans")
-    if state.plan.search is None:
-        return f"{said} are NaN: the baseline has no score to compare with"
-    nans = unexplained(state, state.generation(one.generation))
-    candidates = listed(dict.fromkeys(str(end.candidate) for end in nans), 4)
-    return (
-        f"{said} are NaN where no extreme point explains it (limit {limits.nan_rate_pause:.0%} and "
-        f"{limits.nan_count_pause} evaluations), in {one.facts['running']} generations running "
-        f"(limit {limits.nan_generations_pause}); NaN by now: candidates {candidates}"
-    )
-
-
-def _too_few_healthy(state: RunState, one: Seen) -> str:
-    count = len(state.generation(one.generation).points)
-    return (
-        f"{one.observed:.0f} of {count} candidates of generation {one.generation} are healthy, the "
-        f"search needs {one.limit:.0f}"
-    )
-
-
-def _baseline_failed(state: RunState, one: Seen) -> str:
-    failed = next(r for r in state.generation(one.generation).failed if r.candidate == 0)
-    return (
-        f"the baseline failed on seed {failed.seed}: {failed.status} ({failed.cause}). Mend it, "
-        "then check on other seeds (evaluation.seed)"
-    )
-
-
-def _setup_failed(state: RunState, one: Seen) -> str:
-    where, cause = _lost(state, one)
-    return (
-        f"nothing can be evaluated, as {where} found: {cause.rstrip('.')}. Mend it and repeat the "
-        "command: the evaluation is pending again"
-    )
-
-
-def _infrastructure(state: RunState, one: Seen) -> str:
-    where, cause = _lost(state, one)
-    return (
-        f"{where} was lost {one.observed:.0f} times ({cause}). See to the machines, then resume: "
-        "lost again it counts as its candidate's failure"
-    )
-
-
-def _lost(state: RunState, one: Seen) -> tuple[str, str]:
+def _lost(state: RunState, one: Reading | Fired) -> str:
     """Which evaluation is meant, and what it was lost by at last."""
     candidate, seed = int(one.facts["candidate"]), int(one.facts["seed"])
     batch = _batch(state, one)
     ends = (own.settled for own in batch.attempts[candidate, seed])
     causes = [end.cause for end in ends if end is not None and end.status is Status.LOST]
-    return f"candidate {candidate}, seed {seed} of {name_of(batch)}", causes[-1]
+    cause = causes[-1].rstrip(".")
+    return f"candidate {candidate}, seed {seed} of {name_of(batch)} found: {cause}"
 
 
-def _batch(state: RunState, one: Seen) -> Batch:
+def _batch(state: RunState, one: Reading | Fired) -> Batch:
     name = one.facts["comparison"]
-    return next((b for b in state.comparisons.values() if b.comparison == name), None) or (
-        state.generation(one.generation)
-    )
+    found = next((b for b in state.comparisons.values() if b.comparison == name), None)
+    return found or state.generation(one.generation)
 
 
 def name_of(batch: Batch) -> str:
     """`generation 3`, `the winner`."""
     return f"generation {batch.number}" if batch.comparison is None else f"the {batch.comparison}"
-
-
-def _storage(_: RunState, one: Seen) -> str:
-    free, needed = in_bytes(one.observed or 0), in_bytes(one.limit or 0)
-    return (
-        f"the run's disk is full ({free} free, {needed} needed to start an evaluation); make room "
-        "and repeat the command"
-    )
-
-
-def _runaway_time(_: RunState, one: Seen) -> str:
-    cpu = "CPU " * (one.facts["of"] == "CPU")
-    return (
-        f"the median evaluation of generation {one.generation} took {one.facts['seconds']:.1f} "
-        f"{cpu}seconds, {one.observed:.1f} times the expected {one.facts['expected']:.1f} (limit "
-        f"{one.limit:g})"
-    )
-
-
-def _patience(_: RunState, one: Seen) -> str:
-    count = counted(int(one.facts["generations"]), "generation")
-    return (
-        f"the mean score got {one.observed:.3%} better over {count}, to {one.facts['after']:.5g} "
-        f"from {one.facts['before']:.5g} (medians over generations; limit {one.limit:.3%})"
-    )
-
-
-def _budget(state: RunState, one: Seen) -> str:
-    needed, free = against(one.observed or 0.0, max(one.limit or 0.0, 0.0), str(one.facts["unit"]))
-    flag = f" ({one.facts['flag']})" if one.facts["flag"] else ""
-    if "currency" in one.facts:
-        return f"an attempt of {name_of(_batch(state, one))} needs {needed}, {free} are free{flag}"
-    count = state.plan.resolved.per_generation
-    beside = f" and the verdict's {one.facts['verdict']}" if one.facts["verdict"] else ""
-    return (
-        f"generation {one.generation} is expected to need {needed} (its {count} evaluations"
-        f"{beside}, the last with its whole limit), {free} are free{flag}"
-    )
 
 
 def against(need: float, free: float, unit: str) -> tuple[str, str]:
@@ -178,37 +128,6 @@ def against(need: float, free: float, unit: str) -> tuple[str, str]:
     if words[0] == words[1]:
         words = [f"{3600 * hours:.6g} s" for hours in (need, free)]
     return words[0] + " of device time" * (unit == "device-hours"), words[1]
-
-
-def _flat(_: RunState, one: Seen) -> str:
-    return (
-        f"after {one.facts['evaluations']} evaluations nothing is shown to be better than the "
-        f"baseline: on fresh seeds the winner is {better(one.observed or 0.0)}"
-    )
-
-
-def _seed_luck(_: RunState, one: Seen) -> str:
-    gain, upper = (better(float(one.facts[name])) for name in ("gain", "upper"))
-    return (
-        f"the search's best score seemed {better(one.observed or 0.0)} than the baseline; on fresh "
-        f"seeds the winner is {gain}, or {upper} at most: what seemed more was luck of the seed"
-    )
-
-
-_SEEN: dict[str, Callable[[RunState, Seen], str]] = {
-    "crash_rate": _crash_rate,
-    "sustained_nan": _sustained_nan,
-    "too_few_healthy": _too_few_healthy,
-    "runaway_time": _runaway_time,
-    "baseline_failed": _baseline_failed,
-    "setup_failed": _setup_failed,
-    "infrastructure": _infrastructure,
-    "storage": _storage,
-    "patience": _patience,
-    "budget": _budget,
-    "flat": _flat,
-    "seed_luck": _seed_luck,
-}
 
 
 # What a Go needs, and the decision

@@ -5,25 +5,40 @@ differ in their points, and in what is read from them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from budgets.plan import Calibration, Devices, Envelope, Phase, Plan
+from budgets.calibration import measure
+from budgets.ledger import LedgerCorruptError
+from budgets.plan import Calibration, Caps, Devices, Envelope, Phase, Plan
+from budgets.state import RunState
+from objectives import registry
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
 from orchestrator.plan.resolve import (
     Overrides,
+    calibration_name,
+    calibration_plan,
     caps_for,
     family_of,
     plan_of,
     run_directory,
     short_hash,
 )
-from orchestrator.plan.times import calibration_here
+from orchestrator.plan.times import CALIBRATION_SEEDS, calibration_here, find_calibration
 from orchestrator.records.objective import Point
-from orchestrator.records.runs import Result, recorded_plan
+from orchestrator.records.runs import (
+    Result,
+    first_plan,
+    ledgers,
+    recorded_plan,
+    recorded_runs,
+    recorded_state,
+)
 from orchestrator.run.loop import Given
 from orchestrator.run.session import Session
 
@@ -117,3 +132,122 @@ def _planned_again(matrix: Matrix, recorded: Plan) -> Plan:
         named = matrix.config.thresholds.model_dump(exclude_unset=True)
         limits = limits.model_copy(update=named)
     return plan.model_copy(update={"thresholds": limits})
+
+
+# Calibrations
+
+
+def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under which name
+    session: Session,
+    config: Config,
+    slots: Slots,
+    repeats: int = CALIBRATION_SEEDS,
+    overrides: Overrides = (),
+    *,
+    why: str = "",
+    prefix: str = "",
+) -> Result:
+    """Measure the baseline, or read the measurement there is on these devices.
+
+    With a `prefix` to its name no run is planned with it. `why` is said where it is measured now.
+    """
+    devices = devices_of(slots)
+    if known := find_calibration(session.root, config.tuned, devices):
+        return known
+    plan = calibration_plan(config, devices, repeats)
+    plan = plan.model_copy(update={"run_id": prefix + plan.run_id})
+    return evaluate(session, plan, slots, (config.tuned.space.baseline,), overrides, why=why)
+
+
+def calibrate_again(  # noqa: PLR0913, PLR0917 - as above, for a reason
+    session: Session,
+    config: Config,
+    slots: Slots,
+    repeats: int,
+    overrides: Overrides,
+    reason: str,
+) -> Result:
+    """Measure it anew beside what there is, or take up what that reason began.
+
+    From then on new runs are planned with it; those there are keep theirs.
+    """
+    plan = _calibration_again(session.root, config, devices_of(slots), repeats, reason)
+    recorded = recorded_state(run_directory(session.root, "calibration", plan.run_id))
+    if recorded is None and overrides:
+        raise ValueError(
+            f"--override: nothing was calibrated again for the reason {reason!r}, so no rule "
+            "holds it up. One --reason serves both: repeat the one given with --again at first"
+        )
+    if recorded is not None and recorded.concluded is not None:
+        session.say(f"{plan.run_id} was made for this reason. Another reason calibrates anew.")
+    return evaluate(session, plan, slots, (config.tuned.space.baseline,), overrides)
+
+
+def calibrated_for(
+    session: Session, config: Config, slots: Slots, overrides: Overrides
+) -> Calibration | Result:
+    """The calibration to plan a search with, made if nobody has; or how making it ended instead."""
+    known, assumed = None, config.evaluation.assume_eval_seconds
+    if assumed is not None:
+        known = Calibration(assumed_seconds=assumed)
+    elif found := find_calibration(session.root, config.tuned, devices_of(slots)):
+        known = _measured_for(session.root, found, config)
+    if known is not None:
+        if overrides:
+            raise ValueError("--override: there is no such run yet, so no rule holds it up")
+        return known
+    kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.device_name}"
+    why = (
+        f"No calibration of {kind} on {where} yet: evaluating the baseline on "
+        f"{CALIBRATION_SEEDS} seeds first."
+    )
+    result = calibrate(session, config, slots, overrides=overrides, why=why)
+    return _with_its_cost(result.state) if result.ruling.decision == "done" else result
+
+
+def _calibration_again(
+    root: Path, config: Config, devices: Devices, repeats: int, reason: str
+) -> Plan:
+    """Return the plan of a calibration beside those there are, made for a reason that it keeps.
+
+    It is the same plan as long as the reason is the same: an unfinished run is resumed.
+    """
+    plan = calibration_plan(config, devices, repeats)
+    reasons = (f"calibrated again: {reason.strip()}",)
+    earlier = list(recorded_runs(root, "calibration", calibration_name(config.tuned, devices)))
+    for directory, state in earlier:
+        if state.planned.reasons == reasons:
+            return plan.model_copy(update={"run_id": directory.name, "reasons": reasons})
+    name = f"{plan.run_id}-{len(earlier) + 1}" if earlier else plan.run_id
+    return plan.model_copy(update={"run_id": name, "reasons": reasons})
+
+
+def _measured_for(root: Path, found: Result, config: Config) -> Calibration:
+    """Return what a calibration found; with its cost, if it was made for these caps.
+
+    That is so when the process died between the two: no run has paid for it yet.
+    """
+    plan = found.state.planned
+    asked = calibration_plan(config, plan.devices, CALIBRATION_SEEDS)
+    is_capped = asked.caps != Caps(evaluations=asked.caps.evaluations)
+    if is_capped and plan.run_id == asked.run_id and not _is_paid_for(root, found.state.head):
+        return _with_its_cost(found.state)
+    return measure(found.state)
+
+
+def _with_its_cost(state: RunState) -> Calibration:
+    """Return what a calibration found, as part of the price of the run that it was made for."""
+    accounts = state.accounts
+    cost = {"charged_ms": accounts.device_ms, "open_ms": accounts.wall_ms}
+    return measure(state).model_copy(update=cost)
+
+
+def _is_paid_for(root: Path, calibration: str) -> bool:
+    """Whether a run has taken the cost of the calibration with this head on its own account."""
+    for path in ledgers(root):
+        with suppress(LedgerCorruptError, ValueError, OSError):
+            plan = first_plan(path)
+            made = None if plan is None else plan.calibration
+            if made is not None and made.ledger == calibration and made.charged_ms:
+                return True
+    return False

@@ -10,7 +10,7 @@ from objectives.api import Objective
 from orchestrator.config import Config, Verdict
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.matrix.calibrate import calibrated_for
+from orchestrator.matrix.matrix import calibrated_for
 from orchestrator.plan.phase2 import followed, landscapes, recorded_again
 from orchestrator.plan.resolve import (
     Overrides,

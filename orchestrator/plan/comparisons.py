@@ -1,5 +1,9 @@
-"""Which configurations are compared beside the search, and when: what the plan says, asked."""
+"""The seeds of generations, and the comparisons beside a search with their fresh ones."""
 
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, islice
 from statistics import median
 
 from budgets.events import ComparisonAsked, Status
@@ -8,13 +12,95 @@ from budgets.schedule import next_action
 from budgets.state import Batch, RunState, short_evaluations
 from budgets.verdict import BASELINE, INCUMBENT, finalists, winner
 from objectives import registry
-from orchestrator.plan.seeds import ConfirmationSeeds, confirmation_seeds
 
 AT_EQUAL_SECONDS = " at equal seconds"
 
 
+# Seeds
+
+
+def evaluation_seeds(plan: Plan, generation: int) -> tuple[int, ...]:
+    """S seeds that all candidates of the generation share, fresh in every generation.
+
+    Phases draw from different streams, so no search scores on the seeds it was calibrated with. So
+    do searches that begin with known settings: none is judged on the seeds that these were chosen
+    on.
+    """
+    if plan.campaign is not None:
+        return plan.campaign.seeds
+    stream = _stream(plan)
+    return tuple(
+        _seed(f"{stream}/{generation}/{repeat}")
+        for repeat in range(plan.resolved.seeds_per_candidate)
+    )
+
+
+@dataclass(frozen=True)
+class ConfirmationSeeds:
+    """Fresh seeds: none of the search's or the calibration's, none of one for another."""
+
+    picking: tuple[int, ...]
+    verdict: tuple[int, ...]
+    rung: tuple[int, ...]
+
+
+def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
+    """The seeds of a plan's confirmation, which it has."""
+    wanted = plan.confirmation
+    assert wanted is not None
+    seeds = _fresh(f"{_stream(plan)}/confirm", _searched(plan))
+    rung = 0 if wanted.rung is None else wanted.rung.seeds
+    counts = (wanted.picking_seeds, wanted.seeds, rung)
+    return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
+
+
+def training_seeds(state: RunState, number: int) -> tuple[int, ...]:
+    """So many that no evaluation of a search has used or will use, whatever becomes of it."""
+    plan = state.plan
+    used = _searched(plan)
+    if plan.confirmation is not None:
+        fresh = confirmation_seeds(plan)
+        used |= {*fresh.picking, *fresh.verdict, *fresh.rung}
+    used |= {seed for batch in state.batches() for _, seed in batch.evaluations()}
+    return tuple(islice(_fresh(f"{_stream(plan)}/best", used), number))
+
+
+def _searched(plan: Plan) -> set[int]:
+    """Seeds of its generations, however it is amended, and of its calibration."""
+    most = plan.nominal.evaluations // plan.resolved.per_generation
+    generations = max(plan.resolved.generations, most)
+    used = {seed for number in range(generations) for seed in evaluation_seeds(plan, number)}
+    if plan.calibration is not None:
+        used |= {sample.seed for sample in plan.calibration.samples}
+    return used
+
+
+def _stream(plan: Plan) -> str:
+    stream, search = f"{plan.evaluation_seed}/{plan.phase}", plan.search
+    if search is None or not search.known:
+        return stream
+    return f"{stream}/after {search.known}"
+
+
+def _fresh(stream: str, used: set[int]) -> Iterator[int]:
+    """Seeds of the stream, each once and none that is used."""
+    known = set(used)
+    for number in count():
+        seed = _seed(f"{stream}/{number}")
+        if seed not in known:
+            known.add(seed)
+            yield seed
+
+
+def _seed(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % (2**31 - 1) + 1
+
+
+# Comparisons
+
+
 def due(state: RunState) -> ComparisonAsked | None:
-    """The next panel, if its time has come and it was not asked yet."""
+    """The next comparison, if its time has come and it was not asked yet."""
     plan, step = state.plan, next_action(state)
     if step == "proxy":
         assert plan.proxy is not None
@@ -22,12 +108,16 @@ def due(state: RunState) -> ComparisonAsked | None:
         return short_evaluations(state.current, plan.proxy)
     if plan.confirmation is None or step in ("generation", "decide", "over"):
         return None
-    name: ComparisonName = step  # type: ignore[assignment]  # the other steps are panels
-    return None if state.comparison(name) is not None else panel(state, name, plan.confirmation)
+    name: ComparisonName = step  # type: ignore[assignment]  # the other steps are comparisons
+    return (
+        None if state.comparison(name) is not None else comparison(state, name, plan.confirmation)
+    )
 
 
-def panel(state: RunState, name: ComparisonName, confirmation: Confirmation) -> ComparisonAsked:
-    """The panel of that name as the plan and the ledger so far give it."""
+def comparison(
+    state: RunState, name: ComparisonName, confirmation: Confirmation
+) -> ComparisonAsked:
+    """The one of that name as the plan and the ledger so far give it."""
     seeds = confirmation_seeds(state.plan)
     match name:
         case "reference":
@@ -45,14 +135,14 @@ def panel(state: RunState, name: ComparisonName, confirmation: Confirmation) -> 
     return ComparisonAsked(comparison=name, configurations=configurations, seeds=each)
 
 
-Panels = tuple[tuple[Configuration, ...], tuple[tuple[int, ...], ...]]
+Compared = tuple[tuple[Configuration, ...], tuple[tuple[int, ...], ...]]
 
 
 def _baseline(plan: Plan) -> tuple[float, ...]:
     return plan.space.baseline
 
 
-def _reference(plan: Plan, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Panels:
+def _reference(plan: Plan, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Compared:
     """The baseline on all fresh seeds, an earlier winner and each control on some of them."""
     point = _baseline(plan)
     configurations = [Configuration(name=BASELINE, point=point)]
@@ -72,7 +162,7 @@ def _arm(varied: Variant, point: tuple[float, ...]) -> Configuration:
     )
 
 
-def _winner(state: RunState, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Panels:
+def _winner(state: RunState, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Compared:
     """The finalist that won, and each control given the seconds that the baseline took."""
     best = winner(state)
     assert best is not None, "some finalist has a score"

@@ -13,16 +13,15 @@ from typing import Literal, NamedTuple, get_args
 from budgets.calibration import measure
 from budgets.events import Status
 from budgets.formatting import PROGRAM
-from budgets.ledger import LEAST_FREE_BYTES, LedgerCorruptError
+from budgets.ledger import LEAST_FREE_BYTES
 from budgets.liveness import Liveness, liveness
 from budgets.pace import last_seen
-from budgets.plan import Calibration, Caps, Devices, Plan
+from budgets.plan import Calibration, Devices, Plan
 from budgets.state import RunState
 from objectives.api import Objective
 from objectives.registry import kind, short_name
-from orchestrator.config import Config
-from orchestrator.plan.resolve import calibration_name, calibration_plan, family_of
-from orchestrator.records.runs import Result, finished_runs, first_plan, ledgers, recorded_runs
+from orchestrator.plan.resolve import calibration_name, family_of
+from orchestrator.records.runs import Result, finished_runs
 
 CALIBRATION_SEEDS = 8
 
@@ -54,54 +53,6 @@ def calibration_here(root: Path, objective: Objective, devices: Devices) -> Cali
     """Return what was measured of an evaluation on such devices."""
     found = find_calibration(root, objective, devices)
     return None if found is None else measure(found.state)
-
-
-def calibration_again(
-    root: Path, config: Config, devices: Devices, repeats: int, reason: str
-) -> Plan:
-    """Return the plan of a calibration beside those there are, made for a reason that it keeps.
-
-    It is the same plan as long as the reason is the same: an unfinished run is resumed.
-    """
-    plan = calibration_plan(config, devices, repeats)
-    reasons = (f"calibrated again: {reason.strip()}",)
-    earlier = list(recorded_runs(root, "calibration", calibration_name(config.tuned, devices)))
-    for directory, state in earlier:
-        if state.planned.reasons == reasons:
-            return plan.model_copy(update={"run_id": directory.name, "reasons": reasons})
-    name = f"{plan.run_id}-{len(earlier) + 1}" if earlier else plan.run_id
-    return plan.model_copy(update={"run_id": name, "reasons": reasons})
-
-
-def measured_for(root: Path, found: Result, config: Config) -> Calibration:
-    """Return what a calibration found; with its cost, if it was made for these caps.
-
-    That is so when the process died between the two: no run has paid for it yet.
-    """
-    plan = found.state.planned
-    asked = calibration_plan(config, plan.devices, CALIBRATION_SEEDS)
-    is_capped = asked.caps != Caps(evaluations=asked.caps.evaluations)
-    if is_capped and plan.run_id == asked.run_id and not _is_paid_for(root, found.state.head):
-        return with_its_cost(found.state)
-    return measure(found.state)
-
-
-def with_its_cost(state: RunState) -> Calibration:
-    """Return what a calibration found, as part of the price of the run that it was made for."""
-    accounts = state.accounts
-    cost = {"charged_ms": accounts.device_ms, "open_ms": accounts.wall_ms}
-    return measure(state).model_copy(update=cost)
-
-
-def _is_paid_for(root: Path, calibration: str) -> bool:
-    """Whether a run has taken the cost of the calibration with this head on its own account."""
-    for path in ledgers(root):
-        with suppress(LedgerCorruptError, ValueError, OSError):
-            plan = first_plan(path)
-            made = None if plan is None else plan.calibration
-            if made is not None and made.ledger == calibration and made.charged_ms:
-                return True
-    return False
 
 
 # The time of an evaluation

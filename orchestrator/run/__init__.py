@@ -1,1 +1,1 @@
-"""A run carried out: its session, its walk, and how each attempt is settled."""
+"""A run carried out: its session, its loop, and how each attempt is settled."""

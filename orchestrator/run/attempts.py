@@ -17,7 +17,7 @@ from budgets.failures import cause_of, is_lost, is_unexplained, was_given_up
 from budgets.formatting import one_line
 from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
 from budgets.rules import refusal_of
-from budgets.state import Attempt as Tried
+from budgets.state import Attempt as Recorded
 from budgets.state import Batch, Observer, RunState, apply, ticked
 from budgets.storage import unused
 from objectives.registry import varied
@@ -86,7 +86,7 @@ class Run:
         return None
 
     def _excused(self, own: Settled) -> Settled:
-        """A failure on a disk that is full says nothing of its candidate: it is owed again."""
+        """A failure on a disk that is full says nothing of its candidate: it is pending again."""
         if own.status is not Status.ERROR or self.ledger.free_bytes() >= LEAST_FREE_BYTES:
             return own
         cause = one_line(f"the run's disk is full: {own.cause}")
@@ -180,7 +180,7 @@ def settle_abandoned(run: Run) -> None:
         settle_one_abandoned(run, abandoned)
 
 
-def settle_one_abandoned(run: Run, abandoned: Tried) -> None:
+def settle_one_abandoned(run: Run, abandoned: Recorded) -> None:
     """Settle an attempt that another process began, once nothing of it is alive here."""
     attempt = run.attempt(abandoned.reserved)
     wait_seconds = 2 * attempt.limits.grace_seconds + 5
@@ -188,7 +188,7 @@ def settle_one_abandoned(run: Run, abandoned: Tried) -> None:
     run.record(judged(run.state, _end_of_abandoned(abandoned, found)))
 
 
-def _end_of_abandoned(abandoned: Tried, found: Outcome | Unstarted | Unknown) -> Settled:
+def _end_of_abandoned(abandoned: Recorded, found: Outcome | Unstarted | Unknown) -> Settled:
     if isinstance(found, Outcome):
         return settled(abandoned.reserved, found, recovered=True)
     if isinstance(found, Unstarted):
@@ -260,13 +260,13 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
     )
 
 
-def ends(tries: Iterable[Tried]) -> tuple[Settled, ...]:
+def ends(attempts: Iterable[Recorded]) -> tuple[Settled, ...]:
     """How those ended that have."""
-    return tuple(attempt.settled for attempt in tries if attempt.settled is not None)
+    return tuple(attempt.settled for attempt in attempts if attempt.settled is not None)
 
 
 def before(batch: Batch, place: Reserved | Settled) -> tuple[Settled, ...]:
-    """How the tries at the same evaluation ended that came earlier."""
+    """How earlier attempts at the same evaluation ended."""
     return ends(batch.attempts.get((place.candidate, place.seed), ())[: place.attempt - 1])
 
 
@@ -276,7 +276,7 @@ def avoided(earlier: tuple[Settled, ...]) -> str:
 
 
 def judged(state: RunState, end: Settled) -> Settled:
-    """`end` as it goes on record: as what it is, or owed again for a reason.
+    """`end` as it goes on record: as what it is, or pending again for a reason.
 
     What the infrastructure did is `lost`, and so is what found that nothing can be evaluated. An
     evaluation that is lost again and again is its configuration's own failure in the end. What may
@@ -305,18 +305,18 @@ def _given_up(state: RunState, lost: Settled) -> Settled:
     if lost not in counted or len(counted) < limit:
         return lost
     session = batch.attempts[lost.candidate, lost.seed][lost.attempt - 1].session
-    if not any(_most_losses(tries, before=session) >= limit for tries in _all_tries(state)):
+    if not any(_most_losses(own, before=session) >= limit for own in _all_attempts(state)):
         return lost
     cause = one_line(f"lost {len(counted)} times: {lost.cause}")
     return replace(lost, status=Status.ERROR, cause=cause)
 
 
-def _all_tries(state: RunState) -> Iterator[tuple[Tried, ...]]:
+def _all_attempts(state: RunState) -> Iterator[tuple[Recorded, ...]]:
     """Of every evaluation."""
-    return (tries for batch in state.batches() for tries in batch.attempts.values())
+    return (own for batch in state.batches() for own in batch.attempts.values())
 
 
-def _most_losses(tries: tuple[Tried, ...], before: int) -> int:
+def _most_losses(attempts: tuple[Recorded, ...], before: int) -> int:
     """How many of them one session lost, of those before that one."""
-    lost = (t for t in tries if t.settled and is_lost(t.settled.status, t.settled.cause))
+    lost = (t for t in attempts if t.settled and is_lost(t.settled.status, t.settled.cause))
     return max(Counter(t.session for t in lost if t.session < before).values(), default=0)

@@ -21,8 +21,7 @@ from budgets.state import Batch, RunState
 from budgets.verdict import decide
 from orchestrator.capacity import Pace
 from orchestrator.execution.api import Executor
-from orchestrator.plan.comparisons import due
-from orchestrator.plan.seeds import evaluation_seeds
+from orchestrator.plan.comparisons import due, evaluation_seeds
 from orchestrator.run.attempts import Run, avoided, ends, has_begun, settle_one_abandoned
 
 Pending = tuple[Batch, tuple[int, int]]
@@ -80,7 +79,7 @@ class Given:
 class Loop:
     """Brings a run to its end: who proposes, who evaluates, who may stop it or slow it down.
 
-    `closed` is called after each generation that was told and, with None, after panels;
+    `closed` is called after each generation that was told and, with None, after comparisons;
     `look` whenever the run waits for what is in flight.
     """
 
@@ -101,8 +100,8 @@ class Loop:
                 ruling = judge_on_record(self.run)
                 if ruling.decision != "continue":
                     return ruling
-            if (panel := due(self.run.state)) is not None:
-                self.run.record(panel)
+            if (comparison := due(self.run.state)) is not None:
+                self.run.record(comparison)
                 continue
             if next_action(self.run.state) == "decide":
                 if not self._drained():

@@ -68,7 +68,7 @@ def _data(generations: Sequence[Batch]) -> _Data | None:
 
 
 def _advice(data: _Data, latest: int, strategy: Strategy, before: float) -> Guided:
-    centre = np.array(strategy.favourite)
+    centre = np.array(strategy.mean)
     variances, axes = eigh(strategy.covariance)
     deviations = np.sqrt(variances)
 

@@ -18,7 +18,7 @@ class Landscape:
     said here; everywhere else the distribution is that of the points.
     """
 
-    favourite: Point  # its mean, as a point of the unit cube
+    mean: Point  # its mean, as a point of the unit cube
     sigma: float  # the search's step size
     deviations: tuple[float, ...]  # standard deviation of each knob
     correlations: Matrix
@@ -38,15 +38,15 @@ class Landscape:
         return rows(np.array(self.correlations) * np.outer(deviations, deviations))
 
 
-def landscape(favourite: Point, sigma: float, covariance: Array) -> Landscape:
-    """The landscape of N(favourite, covariance), which a search got at step size `sigma`."""
+def landscape(mean: Point, sigma: float, covariance: Array) -> Landscape:
+    """The landscape of N(mean, covariance), which a search got at step size `sigma`."""
     deviations = np.sqrt(np.diag(covariance))
     correlations = covariance / np.outer(deviations, deviations)
     np.fill_diagonal(correlations, 1.0)
     eigenvalues, axes = eigh(covariance)
     signs = np.sign(axes[np.abs(axes).argmax(axis=0), range(len(eigenvalues))])
     return Landscape(
-        favourite=favourite,
+        mean=mean,
         sigma=sigma,
         deviations=tuple(float(s) for s in deviations),
         correlations=rows((correlations + correlations.T) / 2),

@@ -6,6 +6,7 @@ for bit, and no pickle is needed.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import zip_longest
 
 import numpy as np
@@ -73,7 +74,7 @@ class Search:
         return GenerationTold(
             generation=generation.number,
             digest=strategy.digest(),
-            mean=strategy.favourite,
+            mean=strategy.mean,
             sigma=strategy.sigma,
             axis_ratio=strategy.axis_ratio,
             guided=advice,
@@ -146,6 +147,24 @@ def landscape_of_noise(terms: SearchTerms, population: int, generations: int) ->
         seeds = ((),) * len(tried)
         search._learn(_Noise(None, number, tried, seeds, drawn=drawn), lambda _: None)
     return search.landscape()
+
+
+@lru_cache(maxsize=8)
+def landscape_by_chance(
+    terms: SearchTerms, population: int, generations: int
+) -> tuple[float, float]:
+    """What one search in twenty of that size exceeds where no knob does anything.
+
+    That is its strongest correlation, whatever its sign, and its covariance's condition number.
+    """
+    seeds = range(1, 20)  # one search in twenty exceeds all of 19 by chance
+    seen = [
+        landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
+        for seed in seeds
+    ]
+    rest = (np.array(one.correlations) - np.eye(len(terms.start)) for one in seen)
+    strongest = max(float(np.abs(matrix).max()) for matrix in rest)
+    return strongest, max(one.condition for one in seen)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -141,7 +141,7 @@ class Strategy:
         return float(max(self._es.sm.D) / min(self._es.sm.D))
 
     @property
-    def favourite(self) -> Point:
+    def mean(self) -> Point:
         """The mean of the distribution, as a point of the unit cube."""
         return tuple(float(u) for u in self._es.result.xfavorite)
 
@@ -155,7 +155,7 @@ class Strategy:
 
     def landscape(self) -> Landscape:
         """What the distribution has learned, and is drawn from."""
-        return landscape(self.favourite, self.sigma, self.covariance)
+        return landscape(self.mean, self.sigma, self.covariance)
 
     def digest(self) -> str:
         """Of the whole state: equal when, and hardly ever but when, all that follows is."""

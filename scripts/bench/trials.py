@@ -19,7 +19,7 @@ from budgets.state import Batch, RunState
 from budgets.verdict import BASELINE, conditions, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.matrix.calibrate import calibrate
+from orchestrator.matrix.matrix import calibrate
 from orchestrator.matrix.search import Searching
 from orchestrator.run.attempts import Run
 from orchestrator.run.session import Session

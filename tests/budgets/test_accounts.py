@@ -120,12 +120,6 @@ def test_a_cap_falls_to_what_is_used_and_no_further() -> None:
             assert used.amend(amended, None, 1).caps == amended
 
 
-def test_nothing_starts_before_a_session() -> None:
-    accounts = Accounts(Caps(evaluations=1))
-    with pytest.raises(ValueError, match="no session"):
-        accounts.reserve(A, 1)
-
-
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, MINUTE), st.booleans())))
 def test_whatever_is_tried_no_cap_is_overdrawn(tries: list[tuple[int, int, bool]]) -> None:
     accounts = books(device_hours=0.03, hours=0.03, cost=0.05)

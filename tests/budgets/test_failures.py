@@ -142,10 +142,6 @@ def test_whose_a_failure_is_and_what_it_was(status: str, text: str, whose: str, 
     assert (found.whose, found.what, found.device_failed) == (whose, what, device_failed)
 
 
-def test_what_went_well_has_no_cause() -> None:
-    assert cause_of(Status.OK, "") is None
-
-
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
 @pytest.mark.parametrize("text", ["", "\n", "?" * 300])
 def test_every_other_end_has_one(status: Status, text: str) -> None:

@@ -216,7 +216,7 @@ def test_a_second_process_is_told_who_has_the_lock_and_a_dead_one_holds_nothing(
         assert child.stdout is not None
         assert child.stdout.readline() == "held\n"
         child.wait()
-        with pytest.raises(LedgerLockedError, match="held by process"):
+        with pytest.raises(LedgerLockedError, match="another orchestrator is running"):
             take_lock(tmp_path)
     for _ in range(1000):
         with suppress(LedgerLockedError):

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from budgets.events import ComparisonAsked, Overridden, Reserved, Settled, Status
+from budgets.events import Overridden, Reserved, Settled, Status
 from budgets.plan import (
     Calibration,
     Caps,
-    Configuration,
     Devices,
     Envelope,
     SearchTerms,
@@ -28,7 +27,7 @@ from budgets.rules import (
     unaffordable,
 )
 from orchestrator.look import words
-from tests.budgets.conftest import Story, confirmed_plan, small_plan, told_of
+from tests.budgets.conftest import Story, confirmed_plan, small_plan
 
 MIDDLE = (0.5, 0.5)
 ERROR, NAN, LOST = Status.ERROR, Status.NAN, Status.LOST
@@ -116,13 +115,6 @@ def test_crash_rate(
     assert firing(story) == ["crash_rate"] * fires
 
 
-@pytest.mark.parametrize("status", [LOST, Status.CANCELLED])
-def test_what_was_lost_or_cancelled_is_no_failure(status: Status) -> None:
-    story = make_story(**plan())
-    ask(story, *8 * [status])
-    assert observed(story, "crash_rate").observed == 0
-
-
 @pytest.mark.parametrize(
     ("nans", "errors", "place", "counted"),
     [
@@ -164,14 +156,6 @@ def test_nans_of_one_generation(
     ask(story, *nans * [NAN])
     assert observed(story, "sustained_nan").fires == fires
     assert firing(story) == ["sustained_nan"] * fires
-
-
-def test_on_several_seeds_evaluations_count() -> None:
-    story = make_story(**plan(8, seeds=3))
-    ask(story, seeds=(5, 6, 7))
-    for seed, fires in ((5, False), (6, False), (7, True)):  # 1, 2, 3 of 24
-        story.evaluate(0, NAN, seed=seed)
-        assert observed(story, "sustained_nan").fires == fires
 
 
 @pytest.mark.parametrize(
@@ -281,15 +265,6 @@ def test_a_cpu_is_judged_by_cpu_seconds_and_a_gpu_by_the_wall_clock(
     assert reading.fires == (drift > 2)
 
 
-def test_the_median_of_the_healthy_decides_once_all_are_over(story: Story) -> None:
-    story.ask()
-    for candidate, cpu_seconds in enumerate((2.0, 3.0, 500.0)):
-        story.evaluate(candidate, cpu_seconds=cpu_seconds)
-        assert observed(story, "runaway_time").observed is None
-    story.evaluate(3, Status.TIMEOUT, cpu_seconds=999.0)
-    assert observed(story, "runaway_time").observed == 1.5
-
-
 # infrastructure and setup_failed
 
 NO_DATA = "SetupError: cannot read data 'text': No such file or directory."
@@ -358,24 +333,6 @@ def test_what_finds_nothing_to_evaluate_pauses_until_the_next_session() -> None:
     assert firing(story) == []
 
 
-def test_a_comparison_is_held_up_too() -> None:
-    story = told_of()
-    story.say(
-        ComparisonAsked(
-            comparison="winner",
-            configurations=(Configuration(name="a", point=(0.4, 0.6)),),
-            seeds=((7,),),
-        )
-    )
-    reserved = Reserved(
-        comparison="winner", generation=0, candidate=0, seed=7, attempt=1, reserve_ms=12_000
-    )
-    story.say(reserved)
-    lose(story, reserved, NO_DATA)
-    (reading,) = judge(story.state).triggers
-    assert (reading.rule, reading.generation) == ("setup_failed", story.state.begun)
-
-
 # patience
 
 
@@ -427,19 +384,6 @@ def test_patience_is_relative_to_the_baseline_or_else_to_the_first_mean() -> Non
     assumed = Calibration(assumed_seconds=2.0)
     for fields, expected in (({}, 0.25), ({"calibration": assumed}, 0.125)):
         assert told(make_story(**patient(1, **fields)), 2.0, 1.75).observed == expected
-
-
-def test_after_an_override_patience_waits_as_long_again() -> None:
-    story, fired = make_story(**patient()), []
-    told(story, 2.0)
-    for number in range(1, 8):
-        if told(story, 2.0).fires:
-            fired.append(number)
-            waive(story, "crash_rate", number)
-            assert firing(story) == ["patience"]
-            waive(story, "patience", number)
-            assert firing(story) == []
-    assert fired == [2, 4, 6]
 
 
 # A check's baseline
@@ -520,23 +464,7 @@ def test_the_second_generation_must_fit_into_what_the_first_left(
     assert judge(story.state).decision == decision
 
 
-def test_a_budget_all_but_spent_on_the_last_generation_is_done_not_stopped() -> None:
-    story = limited(device_hours=26.01 / 3600)
-    story.finish()
-    assert judge(story.state).decision == "done"
-
-
 # judge
-
-
-def test_a_run_goes_on_until_all_its_generations_are_told(story: Story) -> None:
-    assert judge(story.state).decision == "continue"
-    story.score(1.0, 2.0, 3.0, 4.0)
-    story.tell()
-    story.score(1.0, 2.0, 3.0, 4.0)
-    assert judge(story.state).decision == "continue"  # evaluated, not learned from
-    story.tell()
-    assert judge(story.state).decision == "done"
 
 
 def test_an_override_waives_its_rule_in_its_generation_alone(story: Story) -> None:
@@ -551,14 +479,6 @@ def test_an_override_waives_its_rule_in_its_generation_alone(story: Story) -> No
     story.tell()
     story.ask()
     assert firing(story) == []  # only the latest generation is judged
-
-
-def test_a_pause_comes_before_a_stop() -> None:
-    story = limited(device_hours=0.01)
-    story.score(1.0, 2.0, Status.ERROR, Status.ERROR, charged_ms=8000)
-    story.tell()  # as with a rule edited later
-    assert unaffordable(story.state) is not None
-    assert judge(story.state).decision == "pause"
 
 
 def test_a_generation_that_no_cap_lets_finish_is_a_stop_nobody_overrides() -> None:

@@ -16,7 +16,6 @@ from budgets.events import (
     Event,
     GenerationAsked,
     GenerationTold,
-    Overridden,
     Planned,
     Reserved,
     Settled,
@@ -24,7 +23,7 @@ from budgets.events import (
 )
 from budgets.ledger import read
 from budgets.plan import Caps, Envelope, Window
-from budgets.state import Attempt, Batch, ImpossibleEventError, apply, begin, fold, ticked
+from budgets.state import Attempt, Batch, ImpossibleEventError, apply, begin, fold
 from tests.budgets.conftest import small_plan
 from tests.ledgers import closed_batch
 
@@ -85,26 +84,6 @@ def test_a_ledger_begins_with_its_plan(story: "Story") -> None:
         fold(story.records[1:])
 
 
-def test_a_ledger_without_a_record_is_no_run() -> None:
-    with pytest.raises(ValueError, match="holds no whole record yet: begin the run"):
-        fold([])
-
-
-@pytest.mark.parametrize("caps", [Caps(evaluations=8), Caps(evaluations=8, window=Window(hours=9))])
-def test_the_accounts_of_a_moment_are_those_that_a_record_of_it_finds(
-    make_story: "MakeStory", caps: Caps
-) -> None:
-    story = make_story(caps=caps)
-    note = Overridden(rule="crash_rate", generation=0, reason="a record that changes nothing")
-    record = story.records[1]._replace(
-        seq=2, at="2030-01-01T00:00:07.000+00:00", elapsed_ms=7000, event=note
-    )
-    before = ticked(story.state.accounts, record)
-    assert before != story.state.accounts
-    apply(story.state, record)
-    assert story.state.accounts == before
-
-
 def test_a_generation_in_progress_knows_what_it_owes(story: "Story") -> None:
     story.ask()
     assert story.current.pending == [(0, 5), (1, 5), (2, 5), (3, 5)]
@@ -115,20 +94,6 @@ def test_a_generation_in_progress_knows_what_it_owes(story: "Story") -> None:
     assert story.current.pending == [(1, 5), (2, 5), (3, 5)]
     assert not story.current.closed
     assert story.state.running_attempts() == []
-
-
-def test_a_calibration_is_finished_when_it_is_evaluated(
-    make_story: "MakeStory",
-) -> None:
-    envelope = Envelope(population=1, generations=1, seeds_per_candidate=2)
-    story = make_story(
-        phase="calibration", tier=None, resolved=envelope, search=None, calibration=None
-    )
-    story.ask(seeds=(1, 2))
-    story.evaluate(0, seed=1)
-    assert story.state.finished == 0
-    story.evaluate(0, seed=2)
-    assert story.state.finished == 1
 
 
 def test_the_clock_of_a_record_counts_before_its_event(make_story: "MakeStory") -> None:
@@ -256,16 +221,6 @@ def test_fitness_is_finite_and_never_ties_a_failure_with_a_healthy_candidate(
     assert healthy == [o for o in drawn if not isinstance(o, Status)]
     assert failed == sorted(set(failed))
     assert not failed or failed[0] > max(healthy)
-
-
-def test_several_seeds_are_averaged(make_story: "MakeStory") -> None:
-    story = make_story(resolved=shape(2, seeds=3), caps=Caps(evaluations=12))
-    story.ask(seeds=(1, 2, 3), candidates=2)
-    for seed, score in ((1, 1.0), (2, 2.0), (3, 6.0)):
-        story.evaluate(0, score, seed=seed)
-        story.evaluate(1, 2 * score, seed=seed)
-    assert story.current.scores() == [3.0, 6.0]
-    assert story.current.fitness() == [3.0, 6.0]
 
 
 def test_one_failed_seed_fails_the_candidate(make_story: "MakeStory") -> None:

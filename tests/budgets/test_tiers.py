@@ -39,13 +39,6 @@ def test_a_tier_without_a_device_count_is_as_written(
     assert sizing.reasons == ()
 
 
-@pytest.mark.parametrize(
-    ("dimension", "expected"), [(1, 4), (2, 6), (4, 6), (10, 8), (12, 8), (13, 10), (24, 10)]
-)
-def test_the_least_population_is_cma_es_default_made_even(dimension: int, expected: int) -> None:
-    assert smallest_population(dimension) == expected
-
-
 GENERATIONS = {8: 15, 10: 12, 12: 10, 14: 8, 16: 7}
 
 

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -35,15 +34,6 @@ def misuse() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.environ["OMP_NUM_THREADS"] = "64"
     sys.argv = ["rude"]
-
-
-def fork_and_linger(attempt: Attempt, device: str, threads: int) -> int:
-    """The first process measures; its copy, which knows no better, does too, and stays."""
-    is_copy = os.fork() == 0
-    status = trainer.main(attempt, device, threads)
-    if is_copy:
-        time.sleep(60)
-    return status
 
 
 def leave(attempt: Attempt, _device: str, _threads: int) -> int:

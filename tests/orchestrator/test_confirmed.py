@@ -9,8 +9,6 @@ import pytest
 
 from budgets.events import (
     ComparisonAsked,
-    GenerationTold,
-    Reserved,
     Settled,
 )
 from budgets.plan import ComparisonName
@@ -45,37 +43,6 @@ def finished(confirmed_run: Path) -> Path:
 def run(finished: Path, place: Path) -> Path:
     """A copy of it to do harm to."""
     return Path(shutil.copytree(finished, place / "phase1" / finished.name))
-
-
-def last_reserved(run: Path, panel: ComparisonName) -> int:
-    """The number of the record that reserved the panel's last evaluation."""
-    return max(
-        n for n, e in enumerate(events_of(run)) if isinstance(e, Reserved) and e.comparison == panel
-    )
-
-
-def test_the_reference_fills_slots_that_a_generation_leaves_idle(finished: Path) -> None:
-    told = next(n for n, e in enumerate(events_of(finished)) if isinstance(e, GenerationTold))
-    before = [e for e in events_of(finished)[:told] if isinstance(e, Reserved)]
-    assert {e.comparison for e in before} == {None, "reference"}
-    in_flight = {e.seed for e in before if e.comparison} - {
-        e.seed for e in events_of(finished)[:told] if isinstance(e, Settled) and e.comparison
-    }
-    assert in_flight  # when the generation is told, and the next one asked
-
-
-def test_evaluations_beside_the_search_are_counted_apart_and_on_seeds_of_their_own(
-    finished: Path,
-) -> None:
-    state = state_of(finished)
-    assert (state.accounts.evaluations, state.accounts.comparisons) == (8, 5 + 9 + 2 + 2)
-    assert state.plan.comparison_evaluations == 5 + 12 + 2 + 2  # two finalists may be one
-    searched = {seed for g in state.generations for seed in g.seeds[0]}
-    seeds = {name: {s for own in p.seeds for s in own} for name, p in state.comparisons.items()}
-    assert not searched & set().union(*seeds.values())
-    assert not seeds["finalists"] & seeds["winner"]
-    assert seeds["reference"] == seeds["finalists"] | seeds["winner"]
-    assert not seeds["rung"] & seeds["reference"]
 
 
 def test_an_attempt_of_a_panel_that_a_lost_record_reserved_is_adopted_beside_one_in_flight(

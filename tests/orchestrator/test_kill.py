@@ -1,6 +1,8 @@
 """`kill -9`, run the command again: the same run. With real processes and real signals."""
 
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -126,3 +128,41 @@ def test_a_reader_who_leaves_does_not_stop_the_run(cli: Cli, found: Found, whole
 
     assert (process.returncode, errors) == (0, "")
     assert found(cli.cwd / "unread/phase1/run") == found(whole(SPHERE))
+
+
+SEARCH = (
+    *("phase1", "--tier", "min", "--objective", "ellipsoid", "--executor", "inline"),
+    *("--workers", "1", "--assume-eval-seconds", "1"),
+)
+
+
+def test_what_lies_about_in_the_working_directory_is_ignored_and_nothing_is_added(cli: Any) -> None:
+    stray = {
+        "cma_signals.in": "{'timeout': 0, 'maxiter': 1}",
+        "outcmaes/axlen.dat": "old",
+        "numpy.py": "raise SystemExit('imported from the working directory')",
+        ".env": "ORCHESTRATOR=1",
+        "conftest.py": "",
+    }
+    for name, text in stray.items():
+        (cli.cwd / name).parent.mkdir(exist_ok=True)
+        (cli.cwd / name).write_text(text)
+    code = (  # as the installed command does: the working directory is not on the path
+        "import sys; sys.modules['matplotlib'] = None; sys.path.remove('')\n"
+        "from orchestrator.cli.app import main; main()"
+    )
+
+    answer = subprocess.run(
+        [sys.executable, "-W", "default", "-c", code, *SEARCH],
+        cwd=cli.cwd,
+        env=cli.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stderr == ""
+    files = {str(p.relative_to(cli.cwd)) for p in cli.cwd.rglob("*") if p.is_file()}
+    assert {name for name in files if not name.startswith("artifacts/")} == set(stray)
+    assert {name: (cli.cwd / name).read_text() for name in stray} == stray

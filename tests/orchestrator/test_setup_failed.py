@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from budgets.events import Fired, Reserved, Settled, Status
 from orchestrator.execution.engine import Engine
 from orchestrator.records.runs import Result
@@ -42,23 +40,6 @@ def assert_held_up(result: Result, starts: int = 1) -> Settled:
     assert (end.status, end.score, end.retry) == (Status.LOST, None, False)
     assert result.state.accounts.device_ms >= end.charged_ms > 0
     return end
-
-
-@pytest.mark.parametrize("place", ["gen_0000/cand_0000", "gen_0001/cand_0007"])
-def test_a_search_held_up_goes_on_as_if_it_had_never_been(
-    place: str, tmp_path: Path, run_search: Run, lack: Lack, found: Found
-) -> None:
-    undisturbed = run_search(tmp_path / "undisturbed", **QUICK)
-    lack(place)
-
-    end = assert_held_up(run_search(tmp_path / "run", **QUICK))
-    assert place in f"gen_{end.generation:04d}/cand_{end.candidate:04d}"
-    resumed = run_search(tmp_path / "run", **QUICK)
-
-    assert resumed.ruling.decision == "done"
-    assert found(resumed.directory) == found(undisturbed.directory)
-    assert resumed.state.accounts.evaluations == 16
-    assert verify(resumed.directory).divergence is None
 
 
 def test_evaluations_in_processes_of_their_own_hold_a_run_up_once(

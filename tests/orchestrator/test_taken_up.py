@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Reserved, Settled, Status
-from budgets.ledger import HEAD, LEDGER, LedgerRolledBackError, read
+from budgets.ledger import HEAD, LEDGER, read
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, read_summary
 from orchestrator.records.runs import Result, attempt_place, load_state
 from orchestrator.run.attempts import attempt_id
 from orchestrator.verify import verify
-from tests import ledgers
 from tests.ledgers import every, state_of
 from tests.orchestrator.conftest import NOISY
 
@@ -114,20 +113,6 @@ def test_no_attempt_is_made_through_a_link(
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-@pytest.mark.parametrize("look", ["status", "report", "phase1"])
-def test_a_concluded_run_that_was_rolled_back_is_refused_by_whoever_looks(
-    run: Path, command: "Command", look: str
-) -> None:
-    ledgers.cut(run, -3, keep_head=True)
-    options = ("--tier", "min", "--objective", "sphere", "--set", "noise=0.01")
-    more = (*options, "--set", "failure_rate=0.1", "--executor", "inline", "--workers", "1")
-    answer = command(look, *((run.name,) if look != "phase1" else more))
-    assert answer.code == 6
-    assert "rolled back by 3 records" in answer.err
-    with pytest.raises(LedgerRolledBackError):
-        load_state(run)
-
-
 @pytest.mark.parametrize("name", [LEDGER, HEAD])
 @pytest.mark.parametrize("verb", ["status", "verify", "salvage", "amend"])
 def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(
@@ -151,14 +136,4 @@ def test_what_a_process_died_before_writing_is_written_when_the_command_is_repea
     run_search(run.parent.parent, **NOISY)
 
     assert state.head in (run / "summary.md").read_text()
-    assert len(list((run / "reports").iterdir())) == 4
-
-
-def test_a_report_that_a_process_died_before_writing_is_written_when_the_run_goes_on(
-    run: Path, run_search: RunSearch, cut: Cut
-) -> None:
-    told = next(r.seq for r in read(run / LEDGER).records if r.event.kind == "generation_told")
-    cut(run, told + 1)
-    shutil.rmtree(run / "reports", ignore_errors=True)
-    run_search(run.parent.parent, **NOISY)
     assert len(list((run / "reports").iterdir())) == 4

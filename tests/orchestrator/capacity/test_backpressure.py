@@ -12,7 +12,7 @@ from budgets.ledger import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import SIGNALS, Pacing
-from orchestrator.matrix.calibrate import calibrate
+from orchestrator.matrix.matrix import calibrate
 from orchestrator.matrix.search import Searching
 from orchestrator.records.runs import Result
 from orchestrator.scalability import Law

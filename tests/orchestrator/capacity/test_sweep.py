@@ -13,7 +13,7 @@ from objectives.api import Objective
 from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
-from orchestrator.matrix.calibrate import calibrate
+from orchestrator.matrix.matrix import calibrate
 from orchestrator.matrix.workers import as_document, evaluations_at, sweep, swept, worker_counts
 from orchestrator.plan.times import find_calibration
 from orchestrator.records.runs import Result

@@ -69,10 +69,6 @@ def test_without_a_driver_there_are_only_cpus(
     assert offer.slots() == Slots(usable_cpus(), "cpu", offer.cpu_name, 1)
 
 
-def test_threads_divide_the_cpus() -> None:
-    assert Offer(cpus=7, cpu_name="x").slots(threads=2) == Slots(3, "cpu", "x", 2)
-
-
 @pytest.mark.parametrize(("device", "count"), [("cuda", 3), ("cpu", 9), ("cuda", 0)])
 def test_more_than_there_is_or_nothing_at_all_is_refused(device: str, count: int) -> None:
     with pytest.raises(ValueError, match=r"asked for|at least one"):
@@ -115,11 +111,6 @@ def test_a_device_with_a_foreign_process_is_named_and_the_others_are_used(driver
     (gone,) = devices.warnings
     assert gone.startswith("GPU-a is not used any more: used by process 1 (")
     assert gone.endswith("30000 MiB in all")
-
-
-def test_the_little_that_a_driver_keeps_for_itself_does_not_count(driver: Driver) -> None:
-    driver.says((600, 1024))
-    assert len(pool().free()) == 2
 
 
 def test_memory_that_is_given_back_in_time_is_waited_for() -> None:

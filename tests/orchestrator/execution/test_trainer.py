@@ -3,6 +3,7 @@ import importlib
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -158,3 +159,34 @@ def test_an_exception_says_the_innermost_line_that_is_the_users(
 
     assert cause.startswith("json.decoder.JSONDecodeError: Expecting property name")
     assert cause.endswith(" at own_train.py:4")
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (Measurement(score=math.nan), Status.NAN),
+        (Measurement(score=-math.inf), Status.NAN),
+        (Measurement(score=sys.float_info.max), Status.NAN),
+        (Measurement(score=-1.01e100), Status.NAN),
+        (None, Status.ERROR),
+        (0.1, Status.ERROR),
+        *(
+            ({"score": value}, Status.ERROR)
+            for value in ("0.1", True, 1 + 2j, None, [0.1], 10**400)
+        ),
+        ({"score": 1, "steps": 10**30}, Status.ERROR),
+        ({"score": 1, "tokens": -1}, Status.ERROR),
+        ({"score": 1, "train_seconds": math.nan}, Status.ERROR),
+        ({"score": 1, "train_flops": math.inf}, Status.ERROR),
+    ],
+    ids=repr,
+)
+def test_an_answer_that_is_no_score_is_none(
+    answer: Any, status: Status, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def evaluate(_context: Context) -> Any:
+        return Measurement(**answer) if isinstance(answer, dict) else answer
+
+    report = reported(monkeypatch, make_attempt(), evaluate)
+    assert report.status is status
+    assert report.cause

@@ -88,12 +88,6 @@ def watch(make_attempt: Make, lease: Lease) -> Watch:
     return Watch(attempt, liveness.lost, time.monotonic() - 5.0)
 
 
-def test_the_first_cause_of_an_end_is_the_one_that_counts(watch: Watch) -> None:
-    watch.cancel()
-    watch.check_liveness()
-    assert watch.violation == (Status.CANCELLED, "its supervisor was told to end (SIGTERM)")
-
-
 def says(watch: Watch, called_at: float | None = None) -> None:
     """The evaluation's own word: it is done."""
     report = Report(

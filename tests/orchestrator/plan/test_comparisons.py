@@ -11,9 +11,8 @@ from budgets.plan import Calibration, Configuration, Devices, Plan
 from budgets.state import Attempt, Batch, RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan.comparisons import panel
+from orchestrator.plan.comparisons import comparison, confirmation_seeds, evaluation_seeds
 from orchestrator.plan.resolve import search_plan
-from orchestrator.plan.seeds import confirmation_seeds, evaluation_seeds
 from orchestrator.records.runs import Result
 from tests.asking import config_for
 
@@ -68,7 +67,7 @@ def settle(own: Batch, place: int, score: float | None, **fields: Any) -> None:
 def ask(state: RunState, name: Any) -> Batch:
     """The panel as it would be asked now."""
     assert state.plan.confirmation is not None
-    event = panel(state, name, state.plan.confirmation)
+    event = comparison(state, name, state.plan.confirmation)
     own = Batch(name, 0, event.configurations, event.seeds)
     state.comparisons[name] = own
     return own

@@ -36,10 +36,6 @@ def test_all_that_was_measured_is_on_record_and_a_begun_millisecond_is_charged()
     assert "\n" not in end.cause
 
 
-def test_metrics_that_are_no_numbers_are_left_out() -> None:
-    assert settled(RESERVED, outcome()).metrics == {"loss": 2.0}
-
-
 @pytest.mark.parametrize("score", [nan, inf, -inf])
 def test_a_score_that_is_no_number_is_none_whatever_the_outcome_says(score: float) -> None:
     end = settled(RESERVED, outcome(score=score))

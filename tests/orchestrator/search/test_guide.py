@@ -58,7 +58,7 @@ def draw(scored: "Scored") -> Drawing:
 
 def whitened(point: Sequence[float], strategy: Strategy) -> float:
     """How many standard deviations of the distribution the point is from its mean."""
-    step = np.array(point) - strategy.favourite
+    step = np.array(point) - strategy.mean
     return float(np.sqrt(step @ np.linalg.solve(strategy.covariance, step)))
 
 

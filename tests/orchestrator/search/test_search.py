@@ -1,6 +1,6 @@
 """The search is a function of its terms and of what it was told."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import nextafter
 from pathlib import Path
@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from budgets.events import Settled, Status
 from budgets.plan import SearchTerms
 from budgets.state import Batch
 from orchestrator.records.runs import ReplayError
 from orchestrator.search import Search, landscape_of_noise
 from orchestrator.search.landscape import rows
+from tests.ledgers import closed_batch
 
 if TYPE_CHECKING:
     from tests.orchestrator.search.conftest import Evaluated, Scored
@@ -132,17 +134,6 @@ def test_a_search_with_a_shape_replays(run: Run) -> None:
     assert replayed.generation == 6
 
 
-def test_the_landscape_of_one_search_is_the_shape_of_another(run: Run) -> None:
-    learned = Search(TERMS, 8)
-    learned.replay(run(10))
-    first = learned.landscape()
-    terms = {"sigma0": min(first.scale, 0.3), "start": first.favourite, "shape": first.shape}
-    second = Search(SearchTerms(seed=9, **terms), 8).landscape()
-    assert second.correlations[0] == pytest.approx(first.correlations[0], rel=1e-4)
-    assert second.deviations == pytest.approx(first.deviations, rel=1e-4)
-    assert second.condition == pytest.approx(first.condition, rel=1e-3)
-
-
 def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Scored") -> None:
     weights = 100.0 ** (np.arange(10) / 9)
     inverse = np.diag(1 / weights / np.mean(1 / weights))
@@ -188,3 +179,22 @@ def test_small_spaces_and_populations_are_searched_too(
         done.append(replace(generation, told=search.tell(generation)))
     assert min(min(each.fitness()) for each in done) < 1e-3
     Search(terms, population).replay(done, with_models=True)
+
+
+def test_ties_are_told_in_the_order_of_candidates_whichever_ended_first() -> None:
+    terms = SearchTerms(seed=7, sigma0=0.2, start=(0.4,) * 10)
+
+    def told(order: Iterator[int]) -> Any:
+        search = Search(terms, 8)
+        points = search.ask()
+        ends = []
+        for candidate in order:
+            place: dict[str, Any] = {"generation": 0, "candidate": candidate}
+            place |= {"seed": 5, "attempt": 1}
+            end = Settled(
+                **place, status=Status.OK, score=float(candidate // 4), charged_ms=1, seconds=0.001
+            )
+            ends.append(end)
+        return search.tell(closed_batch(0, points, ends))
+
+    assert told(iter(range(8))) == told(iter(reversed(range(8))))

@@ -1,7 +1,6 @@
 """A walk as others meet it: signals, what stays in flight, devices given up, overrides."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,8 @@ from budgets.rules import judge
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.capacity import Pace
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.checks import knob_check
-from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import Searching
 from orchestrator.records.runs import Result
 from orchestrator.run.amend import Amendment, amend
@@ -127,28 +123,6 @@ def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Pa
 
 
 # While it waits
-
-
-@dataclass
-class Counts(Pace):
-    """A pace that slows nothing down."""
-
-    looks: list[int] = field(default_factory=list)
-
-    def look(self, state: RunState) -> None:
-        self.looks.append(state.accounts.evaluations)
-
-
-def test_a_runs_own_pace_sees_every_settlement_and_its_end(tmp_path: Path) -> None:
-    objective = registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 2}))
-    pace, engine = Counts(), Engine(kind="inline", workers=1)
-    with Session(
-        tmp_path, engine, lambda state, event: None, lambda text: None, stop=Person()
-    ) as session:
-        asked = knob_check(config_for("check", "min", objective), 2)
-        carry_out(asked, session, engine.slots(), pace)
-
-    assert pace.looks == [*range(1, 11), 10]
 
 
 # Stops
