@@ -1,7 +1,6 @@
 """Each fact of a run worded once: plain text, made of the numbers of `Run`, without any marks."""
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from budgets.events import Amended, Fired, Overridden
 from budgets.formatting import (
@@ -12,7 +11,7 @@ from budgets.formatting import (
     precise_duration,
     sentence_case,
 )
-from budgets.pace import GOOD_ACCURACY, Pace, Timing
+from budgets.pace import GOOD_ACCURACY, Timing
 from budgets.plan import Caps
 from budgets.schedule import next_action
 from budgets.state import RunState
@@ -123,32 +122,19 @@ def rules(state: RunState, events: Iterable[Fired | Overridden]) -> list[str]:
 
 def pace_line(run: Run) -> str:
     """On track or not, elapsed, left, when it ends, progress, evaluations an hour."""
-    found, now = run.pace, run.now
-    parts = [f"{duration(3600 * found.elapsed_hours)} open"]
+    found, parts = run.pace, list[str]()
+    if found.on_track is not None:
+        parts.append("on track" if found.on_track else "off track")
+    parts.append(f"{duration(3600 * found.elapsed_hours)} open")
     if found.remaining_hours is not None:
         parts.append(f"{duration(3600 * found.remaining_hours)} left")
     if found.remaining_hours and found.eta is not None and run.standing.goes_on:
-        parts.append(f"ends at {clock(found.eta, now)}")
-    parts.append(f"{per_cent(found.progress)} done")
+        parts.append(f"ends {found.eta.astimezone():%a %H:%M}")
+    share = min(int(100 * found.progress), 99 if found.progress < 1 else 100)
+    parts.append(f"{share}% done")  # all of it only when all of it is done
     if found.evals_per_hour is not None:
         parts.append(f"{found.evals_per_hour:,.0f} evaluations an hour")
-    return sentence_case(f"{', '.join(filter(None, [on_track(found), *parts]))}.")
-
-
-def on_track(found: Pace) -> str:
-    """`on track` or `off track`; empty if unknown."""
-    return "" if found.on_track is None else "on track" if found.on_track else "off track"
-
-
-def per_cent(share: float) -> str:
-    """All of it only when all of it is done."""
-    return f"{min(int(100 * share), 99)}%" if share < 1 else "100%"
-
-
-def clock(moment: datetime, now: datetime) -> str:
-    """Its time of day; with the date, if that is not today's. In the machine's time zone."""
-    local, today = moment.astimezone(), now.astimezone()
-    return f"{local:%H:%M:%S}" if local.date() == today.date() else f"{local:%Y-%m-%d %H:%M}"
+    return sentence_case(f"{', '.join(parts)}.")
 
 
 def timing(found: Timing | None) -> str:
