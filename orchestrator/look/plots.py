@@ -5,6 +5,7 @@ which takes time, when somebody wants to see it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from math import ceil, sqrt
 from statistics import fmean, stdev
 from textwrap import wrap
@@ -377,8 +378,9 @@ def _device_time(run: Run) -> Drawing | None:
     amounts = {kind: [3600 / size * getattr(one, kind) for one in run.usage]
                for kind in (*looks, "planned")}  # fmt: skip
     names = [one.part.removeprefix("generation " * run.is_search) for one in run.usage]
-    x, step = range(len(names)), ceil(len(names) / 20)  # labels need room
-    named = [at for at in x if at % step == 0 or not names[at].isdecimal()]
+    step, gap = ceil(len(names) / 20), max(1.0, len(names) / 20)  # labels need room
+    x = list(accumulate(1.0 if name.isdecimal() and int(name) else gap for name in names))
+    named = [at for at, name in enumerate(names) if not name.isdecimal() or int(name) % step == 0]
 
     def paint(canvas: Any) -> None:
         axes, tops = canvas.subplots(), [0.0] * len(names)
@@ -387,7 +389,8 @@ def _device_time(run: Run) -> Drawing | None:
             tops = [low + own for low, own in zip(tops, amounts[kind], strict=True)]
         axes.bar(x, amounts["planned"], 0.95, fill=False, ec=draw.PURPLE, label="planned")
         axes.set_ylabel(f"device time ({unit})")
-        axes.set_xticks(named, [names[at] for at in named], rotation=90 * (len(names) > 6))
+        turned = {"rotation": 90 * (len(names) > 6)}
+        axes.set_xticks([x[at] for at in named], [names[at] for at in named], **turned)
 
     return Drawing(
         "Device time",
