@@ -1,11 +1,11 @@
-"""From the measured baseline to what a budget buys, and to what luck alone would show."""
+"""What a calibration run measured of the baseline, and what luck alone would show."""
 
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import sqrt
 from statistics import NormalDist
 
 from budgets.events import Settled, Status
-from budgets.plan import Calibration, Envelope, Sample
+from budgets.plan import Calibration, Sample
 from budgets.state import RunState
 from budgets.stats import rate_interval, sd_interval
 
@@ -66,34 +66,6 @@ def noise(calibration: Calibration) -> Noise | None:
     rate_low, rate_high = rate_interval(failed, seeds + failed)
     rate = failed / (seeds + failed)
     return Noise(mean, sd, low, high, seeds, failed, rate, rate_low, rate_high)
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """What an envelope costs at a given time per evaluation on W devices."""
-
-    evaluations: int
-    eval_seconds: float
-    evals_per_hour: float  # of one device
-    device_hours: float
-    ideal_hours: float  # wall clock with no device ever idle
-    barrier_hours: float  # wall clock with every generation waiting for its last evaluation
-    cost: float
-
-
-def forecast(envelope: Envelope, eval_seconds: float, devices: int, price: float = 0.0) -> Forecast:
-    """ideal = E * t / (3600 W); with the barrier G * ceil(P S / W) * t / 3600."""
-    device_hours = envelope.evaluations * eval_seconds / 3600
-    rounds = envelope.generations * ceil(envelope.per_generation / devices)
-    return Forecast(
-        evaluations=envelope.evaluations,
-        eval_seconds=eval_seconds,
-        evals_per_hour=3600 / eval_seconds,
-        device_hours=device_hours,
-        ideal_hours=device_hours / devices,
-        barrier_hours=rounds * eval_seconds / 3600,
-        cost=device_hours * price,
-    )
 
 
 BAND_SDS = 2.0

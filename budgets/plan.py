@@ -236,9 +236,9 @@ class Thresholds(Terms):
     dead_freedom: int = Field(default=20, ge=1)  # ... known with these degrees of freedom or more
 
 
-SearchMethod = Literal["guided", "mirrored-orthogonal", "plain"]
+SearchMethod = Literal["guided", "plain"]
 """How candidates are proposed: `guided` draws mirrored orthogonal directions around where a model
-of all scores is lowest, `mirrored-orthogonal` around CMA-ES's own mean, `plain` is pycma's own."""
+of all scores is lowest, `plain` is pycma's own."""
 
 
 class SearchTerms(Terms):

@@ -10,7 +10,7 @@ from math import inf
 from random import Random
 
 from budgets.events import Status
-from budgets.plan import Frozen, Plan, ProxyTerms
+from budgets.plan import Frozen
 from budgets.state import Batch, RunState
 from budgets.stats import tau_b, tau_b_interval
 
@@ -33,29 +33,25 @@ class Certificate(Frozen):
 
 
 def certificate(state: RunState) -> Certificate | None:
-    """What a check has shown; None unless its candidates were evaluated at both lengths."""
-    short, terms = state.comparison("proxy"), state.plan.proxy
-    if short is None or terms is None or not short.closed:
-        return None
-    generation = state.generation(0)
-    return compare(generation, short, terms, _key(state.plan)) if generation.closed else None
+    """What a check has shown; None unless its candidates were evaluated at both lengths.
 
-
-def compare(generation: Batch, others: Batch, terms: ProxyTerms, key: str) -> Certificate:
-    """Both lengths of the same candidates. One that failed comes after every healthy one.
-
-    Those that failed at both lengths say nothing of ranks. `key` decides the bootstrap's draws.
+    One that failed comes after every healthy one. Those that failed at both lengths say nothing of
+    ranks.
     """
-    both = list(zip(_ranked(generation), _ranked(others), strict=True))
-    compared = [(f, s) for f, s in both if f < inf or s < inf]
-    healthy = [(f, s) for f, s in compared if f < inf and s < inf]
+    plan, other = state.plan, state.comparison("proxy")
+    if other is None or plan.proxy is None or not other.closed or not state.generation(0).closed:
+        return None
+    scores = (state.generation(0).scores(), other.scores())
+    ranked = ([inf if score is None else score for score in own] for own in scores)
+    both = list(zip(*ranked, strict=True))
+    compared = [pair for pair in both if min(pair) < inf]
     full, short = tuple(f for f, _ in compared), tuple(s for _, s in compared)
+    key, terms, count = f"{plan.evaluation_seed}/0", plan.proxy, len(compared)
     lower, upper = _interval(full, short, key, terms.level) or (None, None)
-    count = len(compared)
     return Certificate(
         candidates=len(both),
         compared=count,
-        healthy=len(healthy),
+        healthy=sum(max(pair) < inf for pair in compared),
         tau=tau_b(full, short),
         lower=lower,
         upper=upper,
@@ -65,19 +61,11 @@ def compare(generation: Batch, others: Batch, terms: ProxyTerms, key: str) -> Ce
     )
 
 
-def _ranked(batch: Batch) -> tuple[float, ...]:
-    return tuple(inf if score is None else score for score in batch.scores())
-
-
 @lru_cache(maxsize=256)  # it takes a tenth of a second, and is asked for after every record
 def _interval(
     full: Sequence[float], short: Sequence[float], key: str, level: float
 ) -> tuple[float, float] | None:
     return tau_b_interval(full, short, Random(key), level)  # noqa: S311 - no secret
-
-
-def _key(plan: Plan) -> str:
-    return f"{plan.evaluation_seed}/0"
 
 
 def seconds(batch: Batch, *, cpu: bool = False) -> list[float]:

@@ -20,11 +20,11 @@ from orchestrator.look.document import best_document, plain_values
 from orchestrator.look.run import Run
 from orchestrator.matrix.campaign import CONTROL, DEFAULT
 from orchestrator.plan.comparisons import training_seeds
-from orchestrator.plan.resolve import RUN_ID, check_run_id, found_as, short_hash
+from orchestrator.plan.resolve import found_as, short_hash
 from orchestrator.records.objective import Point, best_point
 
 LONGEST_NAME = 36
-"""Characters of the search's name in its training's, where both do not fit."""
+"""Characters of the search's name in its training's."""
 
 
 @dataclass(frozen=True)
@@ -241,12 +241,8 @@ def training_of(best: Best, config: Config, times: float | None, seeds: int) -> 
 
 def training_name(run_id: str, factor: float, point: Point) -> str:
     """`best-RUN-x4-1f3a`: a run's id, also where the search's own is as long as one may be."""
-    tail = f"x{factor:.6g}-{short_hash(repr(point))}".replace("+", "")
-    name = f"best-{run_id}-{tail}"
-    if not RUN_ID.fullmatch(name):
-        name = f"best-{run_id[:LONGEST_NAME]}-{short_hash(run_id)}-{tail}"
-    check_run_id(name)
-    return name
+    own = short_hash(repr((run_id, point)))
+    return f"best-{run_id[:LONGEST_NAME]}-x{factor:.4g}-{own}".replace("+", "")
 
 
 def longer(objective: Objective, times: float | None) -> Variant:

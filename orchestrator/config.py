@@ -100,7 +100,7 @@ class Search(Table):
     tier: Tier | None = key(None, "How much to spend.", "-")  # no search begins without it
     run_id: str | None = key(None, "The run's name.", "-", "ID")
     seed: PositiveSeed = key(1, "Of the candidates; default: 1.", "-", "SEED")
-    method: SearchMethod | None = key(None, "guided (default), mirrored-orthogonal or plain.")
+    method: SearchMethod | None = key(None, "guided (default), or plain: CMA-ES as pycma has it.")
     # with a smaller step, rounding decides which points of a generation differ
     sigma0: float | None = key(None, "First step, a share of the ranges.", ge=1e-6, le=0.3)
     population: int | None = key(None, "Candidates a generation; default: 2 x devices.")

@@ -40,11 +40,7 @@ class Law(NamedTuple):
         return max(1.0, sqrt((1 - self.contention) / self.coherency)) if self.coherency else inf
 
     def regime(self, workers: float) -> Regime:
-        """Where so many workers stand; the first that is true, with X_max the most any N does.
-
-        optimal: X is 95 % of X_max or more; retrograde: N > N*; linear: X is 90 % of N lambda or
-        more; contended: more workers still do more, each of them less.
-        """
+        """Where so many workers stand: the first of optimal, retrograde, linear that is true."""
         limit = self.one / self.contention if self.contention else inf
         most = self.throughput(self.optimum) if self.optimum < inf else limit
         done = self.throughput(workers)
@@ -218,6 +214,9 @@ class Controller:
         )
 
     def _wanted(self, own: int, levels: dict[int, Level], found: Fit) -> int:
+        """The number that did most; else a larger one to try: twice as many, N* on the way,
+        halfway to one tried; one less where more cannot be tried and fewer never were.
+        """
         here, tolerance = levels[own], self._tolerance
         better = [
             level
@@ -226,21 +225,17 @@ class Controller:
         ]
         if better:
             return max(better, key=lambda level: level.throughput).workers
+        larger = min(self._most, 2 * own)
+        if found.optimum is not None:
+            larger = min(larger, max(own + 1, floor(min(found.optimum, larger))))
+        if tried := [n for n in levels if n > own]:
+            larger = min(larger, (own + min(tried)) // 2)
         fewer = [n for n in levels if n < own]
         has_gained = not fewer or here.exceeds(levels[max(fewer)], tolerance, LIKELY)
-        larger = self._larger(own, levels, found)
         if larger > own and has_gained and self._is_stable(own):
             return larger
         goes_no_higher = own == self._most or len(levels) > 1
         return own - 1 if goes_no_higher and not fewer and own > 1 else own
-
-    def _larger(self, own: int, levels: dict[int, Level], found: Fit) -> int:
-        """The next larger number to try: twice as many, N* on the way, halfway to one tried."""
-        wanted = min(self._most, 2 * own)
-        if found.optimum is not None:
-            wanted = min(wanted, max(own + 1, floor(min(found.optimum, wanted))))
-        tried = [n for n in levels if n > own]
-        return min(wanted, (own + min(tried)) // 2) if tried else wanted
 
     def _is_stable(self, own: int) -> bool:
         """Whether the later half of the window took no longer than the earlier, but for chance."""

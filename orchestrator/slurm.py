@@ -83,10 +83,6 @@ def _one_line(text: str) -> str:
     return text
 
 
-Word = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9_\[(][A-Za-z0-9_.,:+@&|*()\[\]-]{0,199}$")
-]
-Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[KMGT]?$")]
 Directive = Annotated[
     str,
     StringConstraints(pattern=r"^--[a-z][a-z0-9-]{1,40}(=[A-Za-z0-9_.,:/@%+*&|()\[\]=-]{1,200})?$"),
@@ -98,15 +94,9 @@ class SlurmOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    partition: Word | None = None
-    account: Word | None = None
-    qos: Word | None = None
-    constraint: Word | None = None
     time: Annotated[int, BeforeValidator(seconds_of)] | None = None  # s; None: by the estimate
-    gpu_type: Word | None = None
-    mem: Memory | None = None
+    sbatch: list[Directive] = []  # more options of each job: --partition=gpu, --mem=32G
     setup: list[Annotated[str, AfterValidator(_one_line)]] = []
-    extra: list[Directive] = []  # they stand before those of the export, which SLURM then believes
     python: str | None = None  # the interpreter; None: the one that exports
 
 

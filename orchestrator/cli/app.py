@@ -8,6 +8,7 @@ import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
+from inspect import getdoc
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -18,6 +19,7 @@ from orchestrator.cli.errors import EXIT_SIGNAL, exit_code, in_words
 from orchestrator.execution.signals import Insisted
 from orchestrator.version import version
 
+SEARCH = "search"
 BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"
 
 
@@ -38,14 +40,14 @@ COMMANDS = (
             ("init --template phase1", "init --template phase1 --out search.toml")),
     Command("explain", "set_up:explain", BEFORE, "Every value of a file, the knobs, what starts.",
             ("explain", "explain search.toml")),
-    Command("calibrate", "run:calibrate", BEFORE, "Measure the baseline.",
+    Command("calibrate", "run:calibrate", BEFORE, "Measure the baseline: time, memory, noise.",
             ("calibrate", 'calibrate --again --reason "another driver"')),
     Command("check", "", BEFORE, "What to search, how short, on how many workers.",
             ("check knobs", "check proxy")),
     Command("check knobs", "check:knobs", BEFORE, "Whether each knob moves the score.",
             ("check knobs", "check knobs --set space=optimizer --knobs momentum")),
     Command("check proxy", "check:proxy", BEFORE, "Whether a shorter evaluation ranks the same.",
-            ("check proxy --fraction 0.25", "check proxy --run min-nanochat-s1 --candidates 12")),
+            ("check proxy --fraction 0.25", "check proxy --candidates 12")),
     Command("check workers", "check:workers", BEFORE, "How many evaluations at once pay off.",
             ("check workers",)),
     Command("check memory", "check:memory", BEFORE, "The largest micro-batch that is safe.",
@@ -53,15 +55,15 @@ COMMANDS = (
     Command("plan", "plan:plan", BEFORE, "What a search or a campaign would cost, and tell.",
             ("plan --tier target", "plan --fit --window 12h --assume-eval-seconds 30",
              "plan --from first --variant robust")),
-    Command("phase1", "run:search", RUN, "Search for better knobs; the same command resumes.",
+    Command("phase1", f"run:{SEARCH}", RUN, "Search for better knobs; the same command resumes.",
             ("phase1 --tier min", "phase1 --tier target --window 12h --run-id first",
              "phase1 --tier min --objective sphere --executor local")),
-    Command("phase2", "run:search", RUN, "Search on from a phase 1's Go; the same resumes.",
+    Command("phase2", f"run:{SEARCH}", RUN, "Search on from a phase 1's Go; the same resumes.",
             ("phase2 --from first --variant robust --tier target",
              "phase2 --from first --variant expanded --tier min")),
-    Command("run", "run:search", RUN, "Run what a file describes; the same command resumes.",
+    Command("run", f"run:{SEARCH}", RUN, "Run what a file describes; the same command resumes.",
             ("run search.toml", "run search.toml --seed 2 --max-hours 6")),
-    Command("train", "train:train", RUN, "One training with checkpoints; the same resumes.",
+    Command("train", "train:train", RUN, "One training, with checkpoints; the same resumes.",
             ("train --preset quick", "train search.toml --set num_batches=2000")),
     Command("export", "", RUN, "For other programs: SLURM, a table, Optuna.",
             ("export slurm search.toml", "export table --out scores.csv")),
@@ -76,7 +78,7 @@ COMMANDS = (
     Command("report", "see:report", LOOK, "What runs came to: found, how sure, cost, what next.",
             ("report", "report min-nanochat-s1 --plot scores",
              "report min-nanochat-s1 min-nanochat-s2 --html")),
-    Command("best", "best:best", LOOK, "The recommended configuration, as text, flags or a file.",
+    Command("best", "best:best", LOOK, "The recommended configuration, in every form.",
             ("best first --json", "best first --train")),
     Command("serve", "share:serve", LOOK, "Show runs as a page in a browser.",
             ("serve", "serve min-nanochat-s1 --port 0")),
@@ -123,10 +125,15 @@ class _Line(TyperCommand):
 
 def _imported(line: _Line) -> Any:
     module, _, function = line.own.place.partition(":")
+    found = getattr(import_module(f"orchestrator.cli.{module}"), function)
+    told = getdoc(found) or ""
+    if function == SEARCH:  # of three commands
+        told = line.own.about + told[told.index("\n") :]
     alone = typer.Typer(add_completion=False)
-    alone.command(line.name, cls=_Command, epilog=_examples(*line.own.examples))(
-        getattr(import_module(f"orchestrator.cli.{module}"), function)
-    )
+    alone.command(
+        line.name, cls=_Command, help=told,
+        epilog=_examples(*line.own.examples),
+    )(found)  # fmt: skip
     return typer.main.get_command(alone)
 
 

@@ -29,3 +29,30 @@ def for_record(reason: str) -> str:
             f"--reason goes on record: expected one printable line without secrets, got {reason!r}"
         )
     return reason
+
+
+STDOUT = Path("-")
+
+
+def named_file(path: Path, *endings: str) -> Path:
+    """The file that a person names by --out. Raises ValueError where there can be none."""
+    if not str(path).isprintable():
+        raise ValueError(f"--out: expected a file's name, got {str(path)!r}")
+    if path.is_dir():
+        raise ValueError(f"--out: {path} is a directory: name a file in it")
+    if not path.parent.is_dir():
+        raise ValueError(f"--out: {path.parent} is no directory: make it, or name another place")
+    if endings and path.suffix.lower() not in endings:
+        raise ValueError(f"--out: name a file that ends with {' or '.join(endings)}, not {path}")
+    return path
+
+
+def own_file(directory: Path, name: str) -> Path:
+    """A file in the run's own `reports/`, which is made. Raises ValueError where it cannot be."""
+    from orchestrator.run.files import make_directory
+
+    reports = directory / "reports"
+    if reports.is_symlink():
+        raise ValueError(f"{reports} is a symbolic link: name a file with --out")
+    make_directory(reports)
+    return reports / name

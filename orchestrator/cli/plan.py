@@ -120,7 +120,7 @@ def _fit(config: Config, devices: Devices, *, as_json: bool) -> None:
     from orchestrator.plan.times import calibration_here, times_here
 
     root = Path(config.runs_dir)
-    there = available(config.budget, datetime.now(UTC))
+    there = available(config, datetime.now(UTC))
     times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
     wanted = Wanted(
         config,
@@ -133,7 +133,7 @@ def _fit(config: Config, devices: Devices, *, as_json: bool) -> None:
     found = choices(wanted)
     if as_json:
         document = {
-            "available_hours": there.hours,
+            "available_hours": there,
             "fits": best(found) is not None,
             "choices": [choice.as_dict() for choice in found],
             "prior": None if times.prior is None else times.prior.sentence(),

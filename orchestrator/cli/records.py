@@ -13,10 +13,9 @@ from budgets.ledger import damaged
 from orchestrator.cli import flags
 from orchestrator.cli.errors import EXIT_CORRUPT
 from orchestrator.cli.flags import resolved
-from orchestrator.cli.options import ROOT, Json, Reason, Root, RunName, for_record
+from orchestrator.cli.options import ROOT, Json, Reason, Root, RunName, for_record, named_file
 from orchestrator.cli.terminal import print_json, print_line, print_markdown, write_bytes
 from orchestrator.look.answer import in_short
-from orchestrator.look.page import named_file
 from orchestrator.look.run import Run
 from orchestrator.records.export import Format, export
 from orchestrator.records.runs import find_run, load_state
@@ -138,7 +137,7 @@ def table(
     if kind == "parquet" and out is None:
         raise ValueError("--format parquet: say which file with --out, it is not for terminals")
     if out is not None:
-        named_file("--out", out)
+        named_file(out)
     data = export(load_state(find_run(run, root)), kind, out)
     if out is None:
         write_bytes(data)

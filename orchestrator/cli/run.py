@@ -54,9 +54,7 @@ def search(
     assume_eval_seconds: flags.EvalSeconds = None,
     as_json: Json = False,
 ) -> None:
-    """Search within a budget, or (run) carry out what a file describes; the same command resumes.
-
-    Phase 1 searches for better knobs. Phase 2 searches on from its Go, on more seeds or knobs.
+    """`phase1`, `phase2`, and `run` of whatever a file describes.
 
     Writes a run, RUNS_DIR/PHASE/ID: its ledger, reports, and the files of each evaluation.
     """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from budgets.formatting import printable
-from orchestrator.cli.options import ROOT, Json, Root, RunName
+from orchestrator.cli.options import ROOT, STDOUT, Json, Root, RunName, named_file, own_file
 from orchestrator.cli.terminal import (
     console,
     print_json,
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from orchestrator.look.compare import Comparison
 
     View = Run | Exported | Comparison
+
+ENDINGS = {"html": (".html", ".htm"), "md": (".md", ".markdown", ".txt")}
+"""Of a file that a page is written to: it may be replaced."""
 
 EVERY = "all"
 """Instead of a plot's name."""
@@ -161,15 +164,13 @@ def report(
 
     Writes nothing without --html, --md, --plot or --rebuild.
     """
-    from orchestrator.look.page import STDOUT, named_place
-
     form = "html" if as_html else "md" if as_md else None
     if as_html + as_md + bool(plots) > 1:
         raise ValueError("--html, --md, --plot: one at a time")
     if out is not None and form is None and not plots:
         raise ValueError("--out says where to: add --html, --md or --plot")
     if form is not None and out not in (None, STDOUT):
-        named_place(out, form)  # before the time it takes to fill it
+        named_file(out, *ENDINGS[form])  # before the time it takes to fill it
     if runs is not None and len(runs) > 1:
         if rebuild or plots:
             raise ValueError("--rebuild, --plot: expected one RUN, got several")
@@ -240,7 +241,6 @@ def _draw(
 ) -> None:
     """The plots that are asked for, in the run's reports/ or one of them as the file `out`."""
     from orchestrator.look import draw
-    from orchestrator.look.page import named_place, own_place
     from orchestrator.look.plots import campaign, drawings
 
     every = drawings(view) if isinstance(view, Run) else {}
@@ -253,8 +253,8 @@ def _draw(
     if out is not None:
         if len(names) > 1:
             raise ValueError(f"--out {out}: one plot goes into a file, got {len(names)}")
-        named_place(out, "pdf" if out.suffix.lower() == ".pdf" else "png")
-    paths = [own_place(directory, f"{name}.png") if out is None else out for name in names]
+        named_file(out, ".png", ".pdf")
+    paths = [own_file(directory, f"{name}.png") if out is None else out for name in names]
     for name, path in zip(names, paths, strict=True):
         draw.write(every[name], path)
     if as_json:
@@ -269,7 +269,6 @@ def _deliver(text: str, directory: Path, name: str, out: Path | None, *, as_json
     Raises ValueError where it cannot be written, or two things would be printed.
     """
     from budgets.storage import write_aside
-    from orchestrator.look.page import STDOUT, named_place, own_place
 
     form, data = name.rpartition(".")[2], text.encode("utf-8", "replace")
     if out == STDOUT:
@@ -277,7 +276,7 @@ def _deliver(text: str, directory: Path, name: str, out: Path | None, *, as_json
             raise ValueError("--out - prints the report itself: leave --json out, or name a file")
         write_bytes(data)
         return
-    path = own_place(directory, name) if out is None else named_place(out, form)
+    path = own_file(directory, name) if out is None else out
     write_aside(path, data)
     if as_json:
         print_json({"file": str(path), "bytes": len(data), "url": path.resolve().as_uri()})

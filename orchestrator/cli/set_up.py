@@ -16,7 +16,7 @@ from objectives.registry import kind
 from orchestrator.cli import flags
 from orchestrator.cli.errors import EXIT_BAD_INPUT
 from orchestrator.cli.flags import resolved
-from orchestrator.cli.options import Json
+from orchestrator.cli.options import Json, named_file
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
 from orchestrator.plan.resolve import check_beginning
@@ -75,10 +75,7 @@ def init(
     if out is not None:
         if out.exists() or out.is_symlink():
             raise ValueError(f"--out {out}: there is something already; name another file")
-        from orchestrator.look.page import named_file
-
-        named_file("--out", out)
-        write_aside(out, text.replace("THIS-FILE", shell_word(str(out))).encode())
+        write_aside(named_file(out), text.replace("THIS-FILE", shell_word(str(out))).encode())
         explain = command("explain", str(out))
         said = printable(f"{out} is written. See it with: {explain}")
     if as_json:

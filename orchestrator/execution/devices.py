@@ -101,26 +101,62 @@ def visible_gpus(environment: Mapping[str, str] = os.environ) -> list[tuple[str,
     Ids are those of CUDA_VISIBLE_DEVICES where it is set, otherwise UUIDs, because CUDA and
     nvidia-smi number the same GPUs differently.
     """
-    rows = [row for row in nvidia_smi("--query-gpu=index,uuid,name") if len(row) > 2]
+    gpus = _gpus({})
     chosen = environment.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
-        return [(uuid, ", ".join(name)) for _, uuid, *name in rows]
+        return [(gpu.uuid, gpu.name) for gpu in gpus]
     found = []
     for entry in (part.strip() for part in chosen.split(",")):
-        meant = (row for row in rows if entry and _means(entry, row[0], row[1]))
-        if (row := next(meant, None)) is None:
+        name = next((gpu.name for gpu in gpus if entry and gpu.is_meant_by(entry)), None)
+        if name is None:
             break  # CUDA, too, ignores everything after the first id it does not know
-        found.append((entry, ", ".join(row[2:])))
+        found.append((entry, name))
     return found
 
 
-def _means(entry: str, index: str, uuid: str) -> bool:
-    """Whether that entry of CUDA_VISIBLE_DEVICES names the GPU."""
-    return entry == index or (not entry.isdigit() and uuid.startswith(entry))
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as the driver sees it now."""
+
+    index: str
+    uuid: str
+    name: str
+    used_mib: int  # 0 where the driver cannot say
+    pids: tuple[str, ...] = ()  # with a CUDA context on it
+
+    def is_meant_by(self, device: str) -> bool:
+        """Whether that entry of CUDA_VISIBLE_DEVICES names it."""
+        return device == self.index or (not device.isdigit() and self.uuid.startswith(device))
+
+    def trouble(self) -> str:
+        """What foreign use there is of it, for people; empty when it is free."""
+        if self.pids:
+            found = ", ".join(f"{pid} ({_process_name(pid)})" for pid in self.pids)
+            return f"used by process {found}, {self.used_mib} MiB in all"
+        if self.used_mib > LEFTOVER_MIB:
+            return f"{self.used_mib} MiB are in use, although no process is on it"
+        return ""
+
+
+def look_at_gpus() -> list[Gpu]:
+    """Every GPU of this machine and who uses it; none when nvidia-smi is absent or fails."""
+    users: dict[str, tuple[str, ...]] = {}
+    for uuid, pid, *_ in nvidia_smi("--query-compute-apps=gpu_uuid,pid"):
+        if pid.isdigit():
+            users[uuid] = (*users.get(uuid, ()), pid)
+    return _gpus(users)
+
+
+def _gpus(users: Mapping[str, tuple[str, ...]]) -> list[Gpu]:
+    return [
+        Gpu(index, uuid, ", ".join(name), int(used) if used.isdigit() else 0, users.get(uuid, ()))
+        for index, uuid, *name, used in nvidia_smi("--query-gpu=index,uuid,name,memory.used")
+        if name
+    ]
 
 
 def nvidia_smi(query: str) -> list[list[str]]:
-    """The answer by rows; none if the program is absent or fails."""
+    """The answer by rows of two cells or more; none if the program is absent or fails."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
@@ -135,44 +171,7 @@ def nvidia_smi(query: str) -> list[list[str]]:
     return [row for row in rows if len(row) > 1]
 
 
-@dataclass(frozen=True)
-class Gpu:
-    """One GPU as the driver sees it now."""
-
-    index: str
-    uuid: str
-    used_mib: int
-    pids: tuple[int, ...]  # with a CUDA context on it
-
-    def is_meant_by(self, device: str) -> bool:
-        return _means(device, self.index, self.uuid)
-
-    def trouble(self) -> str:
-        """What foreign use there is of it, for people; empty when it is free."""
-        if self.pids:
-            found = ", ".join(f"{pid} ({_process_name(pid)})" for pid in self.pids)
-            return f"used by process {found}, {self.used_mib} MiB in all"
-        if self.used_mib > LEFTOVER_MIB:
-            return f"{self.used_mib} MiB are in use, although no process is on it"
-        return ""
-
-
-def look_at_gpus() -> list[Gpu]:
-    """Every GPU of this machine; none when nvidia-smi is absent, fails or cannot say."""
-    memory = nvidia_smi("--query-gpu=index,uuid,memory.used")
-    apps = nvidia_smi("--query-compute-apps=gpu_uuid,pid")
-    return [
-        Gpu(row[0], row[1], int(row[2]), _pids(row[1], apps))
-        for row in memory
-        if len(row) == 3 and row[2].isdigit()
-    ]
-
-
-def _pids(uuid: str, apps: list[list[str]]) -> tuple[int, ...]:
-    return tuple(sorted({int(row[1]) for row in apps if row[0] == uuid and row[1].isdigit()}))
-
-
-def _process_name(pid: int) -> str:
+def _process_name(pid: str) -> str:
     """What the process is called, or that it cannot be seen (another namespace, or gone)."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
@@ -200,8 +199,10 @@ class DevicePool:
         self._release_seconds = release_seconds
         self._look = look
         self._free: list[Device] = [device for device in devices if device is None]
-        # GPUs to be looked at, and since when they are seen to be in use.
-        self._doubtful: dict[str, float | None] = {gpu: None for gpu in devices if gpu is not None}
+        # GPUs to be looked at, and until when they may become free.
+        self._doubtful: dict[str, float] = {}
+        for device in devices:
+            self._doubt(device)
 
     def free(self) -> list[Device]:
         """The devices that `take` can give now, after a look at the doubtful ones.
@@ -234,7 +235,7 @@ class DevicePool:
         if device is None or ended_well:
             self._free.append(device)
         else:
-            self._doubtful[device] = None
+            self._doubt(device)
 
     def withdraw(self, device: Device, why: str) -> None:
         """What ran on it cannot be ended, or has shown that it fails: no more work there."""
@@ -245,17 +246,20 @@ class DevicePool:
         """Sort the doubtful devices into free and withdrawn, as far as that is clear by now."""
         if not self._doubtful:
             return
-        gpus, now = self._look(), time.monotonic()
-        for device, since in list(self._doubtful.items()):
+        gpus = self._look()
+        for device, deadline in list(self._doubtful.items()):
             why = next((gpu.trouble() for gpu in gpus if gpu.is_meant_by(device)), "")
-            if why and now - (since or now) < self._release_seconds:
-                self._doubtful[device] = since or now
+            if why and time.monotonic() < deadline:
                 continue
             del self._doubtful[device]
             if why:
                 self._warn(device, why)
             else:
                 self._free.append(device)
+
+    def _doubt(self, device: Device) -> None:
+        if device is not None:
+            self._doubtful[device] = time.monotonic() + self._release_seconds
 
     def _warn(self, device: Device, why: str) -> None:
         self.warnings += (f"{device_name(device, self._host)} is not used any more: {why}",)

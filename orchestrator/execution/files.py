@@ -2,9 +2,8 @@
 
 `config.json` is the Attempt; `started.json` is written before anything can be launched;
 `metrics.jsonl` holds the heartbeats; `measurement.json` is the evaluation's own report, read with
-suspicion; `summary.json` is the Outcome, and `stuck.json` the one so far of an attempt that cannot
-be killed. `supervisor.lock` is held (flock) while a supervisor lives and is never unlinked. Whoever
-writes `summary.json` holds it: an attempt ends once.
+suspicion; `summary.json` is the Outcome. `supervisor.lock` is held (flock) while a supervisor lives
+and is never unlinked. Whoever writes `summary.json` holds it: an attempt ends once.
 """
 
 import fcntl
@@ -15,7 +14,6 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -29,8 +27,8 @@ from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, Outcome, no_score
 
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
-MEASUREMENT, SUMMARY, STUCK = "measurement.json", "summary.json", "stuck.json"
-LOCK = "supervisor.lock"
+MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.lock"
+NEVER_STARTED = "it was never started"
 MEASUREMENT_LIMIT_BYTES = 1_000_000
 LOOK_SECONDS = 1.0  # for what is left of a tree to die, in one look
 Model = TypeVar("Model", bound=BaseModel)
@@ -180,57 +178,47 @@ def locked(directory: Path, wait_seconds: float = 0.0) -> Iterator[bool]:
             os.close(descriptor)
 
 
-@dataclass(frozen=True)
-class Unstarted:
-    """Nothing was ever launched, and nothing will be: the reservation can be freed."""
-
-    attempt_id: str
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """It may have run: the whole reservation is to be charged."""
-
-    attempt_id: str
-    cause: str
-
-
-def recover(directory: Path, attempt_id: str, wait_seconds: float) -> Outcome | Unstarted | Unknown:
+def recover(attempt: Attempt, wait_seconds: float) -> Outcome:
     """How an attempt of a dead orchestrator ended, once nothing of it is alive here.
 
-    Waits up to `wait_seconds` for its supervisor, which ends by itself when its owner is dead,
-    and kills whatever is left. Only call it while holding the ledger's lock: the owner must not
-    be able to submit any more.
+    Lost at no charge where nothing was launched and nothing will be, at the price of its whole
+    reservation where it may have run. Waits up to `wait_seconds` for its supervisor, which ends by
+    itself when its owner is dead, and kills whatever is left. Only call it while holding the
+    ledger's lock: the owner must not be able to submit any more.
     """
+    directory, name = attempt.directory, attempt.attempt_id
+    why = ""
     if not directory.is_dir():
-        return Unknown(attempt_id, f"{directory} does not exist")
-    if not any((directory / name).exists() for name in (CONFIG, STARTED, SUMMARY)):
-        return Unstarted(attempt_id)  # the first is on disk before a supervisor is asked for
-    with locked(directory, wait_seconds) as ended:
-        if not ended:
-            signal_supervisor(directory, signal.SIGKILL)
-        if not processes.kill_marked(attempt_id):
-            return Unknown(attempt_id, "processes of the attempt survive SIGKILL")
-    with locked(directory, wait_seconds) as ended:
-        if outcome := read_summary(directory, attempt_id):
-            return outcome
-        if not ended:
-            return Unknown(attempt_id, "its supervisor is still alive, perhaps on another node")
-        return _without_summary(directory, attempt_id)
+        why = f"{directory} does not exist"
+    # The first of these is on disk before a supervisor is asked for.
+    elif any((directory / one).exists() for one in (CONFIG, STARTED, SUMMARY)):
+        with locked(directory, wait_seconds) as ended:
+            if not ended:
+                signal_supervisor(directory, signal.SIGKILL)
+            is_dead = processes.kill_marked(name)
+        with locked(directory, wait_seconds if is_dead else 0.0) as ended:
+            if is_dead and (outcome := read_summary(directory, name)):
+                return outcome
+            why = _why_unknown(directory, is_dead=is_dead, is_unsupervised=ended)
+    seconds = attempt.limits.reserve_ms / 1000 if why else 0.0
+    cause = why or NEVER_STARTED
+    return Outcome(attempt_id=name, status=Status.LOST, cause=cause, seconds=seconds)
 
 
-def _without_summary(directory: Path, attempt_id: str) -> Unstarted | Unknown:
+def _why_unknown(directory: Path, *, is_dead: bool, is_unsupervised: bool) -> str:
+    """Why the attempt may have run; empty where it cannot have."""
+    if not is_dead:
+        return "processes of the attempt survive SIGKILL"
+    if not is_unsupervised:
+        return "its supervisor is still alive, perhaps on another node"
     if (directory / STARTED).exists():
-        return Unknown(attempt_id, "its supervisor died before it could write a summary")
+        return "its supervisor died before it could write a summary"
     attempt = read(Attempt, directory / CONFIG)
-    if attempt is not None and processes.owner_is_gone(attempt.owner):
-        return Unstarted(attempt_id)
-    if attempt is None and _was_being_prepared(directory):
-        return Unstarted(attempt_id)
-    return Unknown(attempt_id, "its orchestrator ran elsewhere, or is still alive")
+    is_unasked = processes.owner_is_gone(attempt.owner) if attempt else _is_half(directory)
+    return "" if is_unasked else "its orchestrator ran elsewhere, or is still alive"
 
 
-def _was_being_prepared(directory: Path) -> bool:
+def _is_half(directory: Path) -> bool:
     """Whether its orchestrator died in the middle of `config.json`, before it asked for a start."""
     if any(path.name not in (CONFIG, LOCK) for path in directory.iterdir()):
         return False
@@ -270,7 +258,7 @@ def end_if_abandoned(
             return None
         if not processes.kill_marked(attempt_id, LOOK_SECONDS):
             return None
-        cause = "its supervisor was killed" if started else "it was never started"
+        cause = "its supervisor was killed" if started else NEVER_STARTED
         lost = Outcome(attempt_id=attempt_id, status=Status.LOST, cause=cause, seconds=seconds)
         try:
             return write_summary(directory, lost)

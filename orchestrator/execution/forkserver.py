@@ -43,7 +43,6 @@ def main(preload: str, ready: str, common: str) -> None:
             raise
     gc.collect()
     gc.freeze()  # keeps the forks from copying every page at their first collection
-    processes.gather_into_huge_pages()
     os.write(int(ready), READY)
     os.close(int(ready))
     # Supervisors are the kernel's to reap, also where process 1 is one that never does.

@@ -1,18 +1,16 @@
 """The executor without isolation: evaluations in this very process."""
 
 import os
-import signal
-import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from typing import Self
 
 from budgets.events import Status
 from orchestrator.execution import processes, trainer
 from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots
 from orchestrator.execution.files import (
+    NEVER_STARTED,
     STARTED,
     Report,
     Started,
@@ -21,7 +19,7 @@ from orchestrator.execution.files import (
     write_model,
     write_summary,
 )
-from orchestrator.execution.signals import INTERRUPTS, Insisted, insisted_on
+from orchestrator.execution.signals import Insisted, insisted_on
 
 THREADS = "OMP_NUM_THREADS"
 ANYTHING = "backslashreplace"
@@ -47,9 +45,11 @@ class InlineExecutor:
     def __exit__(self, *_: object) -> None:
         while self._queue:
             attempt = self._queue.popleft()
-            cause = "it was never started"
             unstarted = Outcome(
-                attempt_id=attempt.attempt_id, status=Status.CANCELLED, cause=cause, seconds=0.0
+                attempt_id=attempt.attempt_id,
+                status=Status.CANCELLED,
+                cause=NEVER_STARTED,
+                seconds=0.0,
             )
             with locked(attempt.directory):
                 write_summary(attempt.directory, unstarted)
@@ -107,31 +107,20 @@ def _private(path: str, flags: int) -> int:
 
 
 def _evaluated_here_alone(attempt: Attempt, slots: Slots) -> Report:
-    """Evaluate, and end any copy of this process that the objective forked and let return."""
-    here = os.getpid()
-    with _restored(slots.threads):
-        report = trainer.evaluate(attempt, slots.device, slots.threads)
-    if os.getpid() != here:
-        os._exit(0)  # a second orchestrator would write to the ledger
-    return report
+    """Evaluate, and end any copy of this process that the objective forked and let return.
 
-
-@contextmanager
-def _restored(threads: int) -> Iterator[None]:
-    """Whatever the block does to them, the working directory and the handlers of signals stay.
-
-    Within it the environment says how many threads are the evaluation's.
+    Whatever the objective does to it, the working directory stays. Meanwhile the environment says
+    how many threads are the evaluation's.
     """
-    directory, said = os.getcwd(), os.environ.get(THREADS)
-    os.environ[THREADS] = str(threads)
-    in_main = threading.current_thread() is threading.main_thread()
-    handlers = {signum: signal.getsignal(signum) for signum in INTERRUPTS if in_main}
+    here, directory, said = os.getpid(), os.getcwd(), os.environ.get(THREADS)
+    os.environ[THREADS] = str(slots.threads)
     try:
-        yield
+        report = trainer.evaluate(attempt, slots.device, slots.threads)
     finally:
         os.chdir(directory)
         os.environ.pop(THREADS, None)
         if said is not None:
             os.environ[THREADS] = said
-        for signum, handler in handlers.items():
-            signal.signal(signum, handler or signal.SIG_DFL)
+    if os.getpid() != here:
+        os._exit(0)  # a second orchestrator would write to the ledger
+    return report

@@ -22,9 +22,7 @@ from orchestrator.execution.api import (
 )
 from orchestrator.execution.devices import RELEASE_SECONDS, Device, DevicePool, visible_gpus
 from orchestrator.execution.files import (
-    STUCK,
     end_if_abandoned,
-    read,
     read_summary,
     signal_supervisor,
     write_config,
@@ -198,13 +196,8 @@ class LocalExecutor:
             self._pool.give_back(device, ended_well=outcome.status is Status.OK)
 
     def _beyond_ending(self, flight: _Flight) -> Outcome | None:
-        """The outcome so far of an attempt whose processes survive, or whose supervisor is stuck.
-
-        None while both may still come to an end by themselves.
-        """
+        """The loss of an attempt that is not over long after its reservation; None before."""
         attempt, seconds = flight.attempt, flight.seconds()
-        if outcome := read(Outcome, attempt.directory / STUCK):
-            return outcome if outcome.attempt_id == attempt.attempt_id else None
         overdue_seconds = seconds - attempt.limits.reserve_ms / 1000
         if overdue_seconds > self._overrun_seconds and not flight.is_killed:
             flight.is_killed = True  # a stopped one dies of it too; its tree is ended after that

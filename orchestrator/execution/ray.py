@@ -1,20 +1,20 @@
-"""Executor on a Ray cluster: one agent per node, which drives that node's devices (see `agent`).
+"""Executor on a Ray cluster: one agent per node, a local executor over that node's devices.
 
 Ray places the agents, carries requests and answers, and says when an agent has died. It retries
 nothing, and it supervises nothing: that is done beside the evaluation (see `supervisor`). What Ray
 cannot say, that a node is frozen or out of reach, the nodes' leases show (see `Lease`).
 
-A node is *live* while its agent answers; *silent* after `silent_seconds` without an answer, and
-given nothing new; *lost* when its agent has died or has been silent for so long that its lease has
-run out there. What ran on a lost node becomes an orphan, which ends with the summary that its
-supervisor or the node's next agent writes, or is charged in full at its deadline. A lost node is
-asked for another agent, and is live again when that answers.
+A node whose agent has died, or has been silent for so long that its lease has run out there, is
+*lost*. What ran there becomes an orphan, which ends with the summary that its supervisor or the
+node's next agent writes, or is charged in full at its deadline. A lost node is asked for another
+agent, and is used again when that answers.
 
 The only module that imports ray.
 """
 
 import math
 import os
+import platform
 import signal
 import sys
 import time
@@ -22,21 +22,28 @@ from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from budgets.events import Status
 from budgets.formatting import counted
+from budgets.plan import Frozen
 from objectives.api import SetupError, missing_package
-from orchestrator.execution.agent import Agent, AgentSettings, Answer, Orphan
 from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots, usable
 from orchestrator.execution.devices import RELEASE_SECONDS, Offer, cpu_name
-from orchestrator.execution.files import read_summary, to_json, write_config
-from orchestrator.execution.local import EXIT_SECONDS
+from orchestrator.execution.files import (
+    CONFIG,
+    end_if_abandoned,
+    read,
+    read_summary,
+    signal_supervisor,
+    to_json,
+    write_config,
+)
+from orchestrator.execution.local import EXIT_SECONDS, LocalExecutor
 from orchestrator.execution.ray_access import (
-    ControlService,
     check_address,
-    own_signal_handlers,
     prepare_to_join,
+    reach,
     set_environment,
 )
 from orchestrator.execution.signals import Insisted, insisted_on
@@ -44,6 +51,10 @@ from orchestrator.execution.trainer import MAIN
 
 START_SECONDS = 240.0  # for all agents and their fork servers
 LOOK_SECONDS = 0.25  # how often files and silent nodes are looked at
+FULL_STEP_SECONDS, IDLE_STEP_SECONDS = 0.25, 0.05
+"""How long a step waits for an outcome: with all devices in use, and while work may come."""
+PROBE_SECONDS = 5.0  # between two looks at Ray's control service
+DRAIN_SECONDS = 25.0  # without it, of the 60 s after which Ray ends its driver without a word
 MAX_DEATHS = 3  # of one node's agents in a row
 ROOT = Path(__file__).resolve().parents[2]  # where this package lies
 OBJECT_STORE_BYTES = 80 * 2**20  # hardly more than Ray's minimum: nothing large goes through it
@@ -53,9 +64,124 @@ OBJECT_STORE_BYTES = 80 * 2**20  # hardly more than Ray's minimum: nothing large
 class LeaseTerms:
     """How soon an orchestrator and a node that hear nothing of each other give each other up."""
 
-    silent_seconds: float = 30.0  # without an answer: warn, and start nothing there
+    silent_seconds: float = 30.0  # without an answer: start nothing there
     lease_seconds: float = 60.0  # without a step: what runs is ended
     margin_seconds: float = 10.0  # beyond lease and grace, until a silent node is given up
+
+
+class Orphan(Frozen):
+    """An attempt that an earlier agent of the node left."""
+
+    directory: Path
+    attempt_id: str
+    seconds: float  # that it took until then
+
+
+class AgentSettings(Frozen):
+    """How the agent of a node evaluates."""
+
+    count: int
+    device: Literal["cpu", "cuda"]
+    threads: int
+    preload: tuple[str, ...]
+    entry: str
+    lease_seconds: float
+    release_seconds: float
+    orphans: tuple[Orphan, ...] = ()
+
+
+class Answer(Frozen):
+    """What a step comes to."""
+
+    host: str
+    clock: float  # of this machine: see `Lease`
+    outcomes: tuple[Outcome, ...]
+    free: tuple[str, ...]  # devices
+    warnings: tuple[str, ...]  # all so far
+    is_spent: bool  # no device is left here
+    problem: str  # that no other node can make up for
+
+
+class Agent:
+    """A node's agent, driven in steps: a Ray actor, in and out of which everything goes as JSON.
+
+    It is there when the processes of the orphans are gone. An attempt whose start lay in the queue
+    of a frozen process, until its lease had run out, is not started: the orchestrator has given it
+    up.
+    """
+
+    def __init__(self, settings: str) -> None:
+        chosen = AgentSettings.model_validate_json(settings)
+        gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
+        self._host = platform.node()
+        for orphan in chosen.orphans:
+            _end(orphan)
+        self._local = LocalExecutor(
+            Slots(chosen.count, chosen.device, "", chosen.threads),
+            chosen.preload,
+            entry=chosen.entry,
+            gpu_ids=gpus if chosen.device == "cuda" else None,
+            host=self._host,
+            lease_seconds=chosen.lease_seconds,
+            release_seconds=chosen.release_seconds,
+        )
+        self._local.__enter__()
+
+    def step(self, heard_at: float, start: tuple[str, ...], cancel: bool) -> str:
+        """Renew the lease, start the attempts in these directories, wait a moment; an `Answer`."""
+        problem, outcomes = self._start(heard_at, start)
+        if cancel:
+            self._local.cancel()
+        free, in_use, _ = self._devices()
+        began, seconds = time.monotonic(), IDLE_STEP_SECONDS if free else FULL_STEP_SECONDS
+        outcomes += self._local.wait(seconds)
+        if not (in_use or outcomes):
+            time.sleep(max(0.0, began + seconds - time.monotonic()))
+        free, _, is_spent = self._devices()
+        answer = Answer(
+            host=self._host,
+            clock=time.monotonic(),
+            outcomes=tuple(outcomes),
+            free=tuple(free),
+            warnings=self._local.warnings,
+            is_spent=is_spent,
+            problem=problem,
+        )
+        return to_json(answer)
+
+    def _start(self, heard_at: float, directories: tuple[str, ...]) -> tuple[str, list[Outcome]]:
+        """The problem with these attempts' files, if there is one, and those that are too late."""
+        assert self._local.lease is not None
+        is_current, problem, late = self._local.lease.extend(heard_at), "", list[Outcome]()
+        for directory in map(Path, directories):
+            if (attempt := read(Attempt, directory / CONFIG)) is None:
+                problem = (
+                    f"{self._host} cannot read {directory / CONFIG}: the run's directory "
+                    f"must be on storage that all nodes share. Give one with --runs-dir"
+                )
+            elif is_current:
+                self._local.start(attempt)
+            elif outcome := end_if_abandoned(
+                directory, attempt.attempt_id, 0.0, may_still_start=False
+            ):
+                late.append(outcome)
+        return problem, late
+
+    def _devices(self) -> tuple[list[str], list[str], bool]:
+        """Those that are free, those in use, and whether all have been withdrawn."""
+        try:
+            return *self._local.devices(), False
+        except EngineError:
+            return [], [], True
+
+
+def _end(orphan: Orphan) -> None:
+    """Wait until nothing of it is alive, and its end is in its directory."""
+    directory, name, kill_at = orphan.directory, orphan.attempt_id, time.monotonic() + EXIT_SECONDS
+    while end_if_abandoned(directory, name, orphan.seconds, may_still_start=False) is None:
+        if time.monotonic() > kill_at:  # its supervisor is stopped, perhaps
+            signal_supervisor(directory, signal.SIGKILL)
+        time.sleep(FULL_STEP_SECONDS)
 
 
 @dataclass
@@ -72,15 +198,15 @@ class _Node:
     """By id: the attempt, its device as far as is known here, and when it was submitted."""
     to_start: list[Attempt] = field(default_factory=list)  # with the next step
     orphans: tuple[Orphan, ...] = ()  # what its earlier agents left
+    started_at: float = 0.0  # its agent
     called_at: float = 0.0
     heard_at: float = 0.0  # when an answer came
     fresh_at: float = -math.inf  # when that answer was asked for
     heard_clock: float = -math.inf  # the agent's clock in it
     warnings: int = 0  # of the agent, that have been passed on
     deaths: int = 0  # of its agents, one after another
-    is_suspect: bool = False
-    is_lost: bool = False
-    is_spent: bool = False
+    is_lost: bool = True  # its agent has not answered yet
+    is_spent: bool = False  # no device is left there
 
     def take(self, attempt: Attempt, now: float) -> None:
         device = next((one for one in self.free if one != attempt.avoid), self.free[0])
@@ -91,7 +217,7 @@ class _Node:
     def hear(self, answer: Answer, now: float) -> None:
         self.host, self.is_spent, self.deaths = answer.host, answer.is_spent, 0
         self.heard_at, self.fresh_at, self.heard_clock = now, self.called_at, answer.clock
-        self.is_suspect = self.is_lost = False
+        self.is_lost = False
         self.free, self.orphans = list(answer.free), ()
         for attempt in self.to_start:  # since the step was asked for
             device = self.running[attempt.attempt_id][1]
@@ -129,7 +255,6 @@ class RayExecutor:
             entry=entry,
             lease_seconds=self._terms.lease_seconds,
             release_seconds=release_seconds,
-            orphans=(),
         )
         self._address = address
         self._run_name = run_name
@@ -139,14 +264,16 @@ class RayExecutor:
         self._is_cancelled = False
         self._looked_at = self._patient_until = -math.inf
         self._connection: Any = None
-        self._control: ControlService | None = None
+        self._control = ""  # the address of Ray's control service
+        self._probed_at = -math.inf
+        self._cut_off_at: float | None = None  # since when it does not answer
 
     def __enter__(self) -> Self:
         with insisted_on([]):
             self._connection = connected(self._address, self._run_name)
             self._connection.__enter__()
             try:
-                self._control = ControlService(_ray().get_runtime_context().gcs_address)
+                self._control = _ray().get_runtime_context().gcs_address
                 self._nodes = [_Node(*place) for place in placed(self.slots)]
                 for node in self._nodes:
                     self._start_agent(node)
@@ -159,8 +286,7 @@ class RayExecutor:
     def __exit__(self, *_: object) -> None:
         self._is_cancelled = True
         graces = [attempt.limits.grace_seconds for attempt in self._in_flight()]
-        patience = 0.0 if self._is_cut_off() else max(graces, default=0.0)
-        deadline = time.monotonic() + patience + EXIT_SECONDS
+        deadline = time.monotonic() + max(graces, default=0.0) + EXIT_SECONDS
         try:
             while self._in_flight() and time.monotonic() < deadline:
                 self.wait(1.0)
@@ -195,8 +321,6 @@ class RayExecutor:
             self._look(max(0.0, min(left, LOOK_SECONDS)) if self._in_flight() else 0.0)
             if self._arrived or not self._in_flight() or left <= 0:
                 break
-        if self._control and not self._arrived:
-            self._control.raise_if_gone(nothing_runs=not self._in_flight())
         arrived, self._arrived = self._arrived, []
         return arrived
 
@@ -207,14 +331,9 @@ class RayExecutor:
     def _open_nodes(self) -> Iterator[_Node]:
         """Nodes with a free device, heard of lately."""
         now = time.monotonic()
-        if not self._is_cut_off():
-            for node in self._nodes:
-                if node.free and now - node.fresh_at < self._terms.silent_seconds:
-                    yield node
-
-    def _is_cut_off(self) -> bool:
-        """Whether nothing new can be started: Ray's control service is gone."""
-        return self._control is not None and self._control.failure is not None
+        for node in self._nodes:
+            if node.free and now - node.fresh_at < self._terms.silent_seconds:
+                yield node
 
     def _look(self, seconds: float) -> None:
         """Step every node that has answered, then take in what comes within the time."""
@@ -225,8 +344,7 @@ class RayExecutor:
 
     def _take_in_all(self, seconds: float) -> None:
         """Wait so long for an answer, take in those that are there, settle what is lost."""
-        assert self._control is not None, "the executor has not been entered"
-        self._control.ask_if_due()
+        self._probe_control()
         calls = {node.call: node for node in self._nodes if node.call is not None}
         if calls:
             _ray().wait(list(calls), num_returns=1, timeout=seconds)
@@ -242,6 +360,24 @@ class RayExecutor:
             self._check_silence(node, now)
         self._end_orphans(now)
 
+    def _probe_control(self) -> None:
+        """Raises EngineError once Ray's control service is gone for good: some clusters restart it.
+
+        What ends meanwhile is collected, but a node cannot be told from one that is lost.
+        """
+        now = time.monotonic()
+        if now - self._probed_at < PROBE_SECONDS:
+            return
+        self._probed_at = now
+        try:
+            reach(self._control)
+        except EngineError:
+            self._cut_off_at = self._cut_off_at or now
+            if now - self._cut_off_at > DRAIN_SECONDS:
+                raise
+        else:
+            self._cut_off_at = None
+
     def _step(self, node: _Node) -> None:
         node.called_at = time.monotonic()
         directories = tuple(str(attempt.directory) for attempt in node.to_start)
@@ -256,7 +392,7 @@ class RayExecutor:
         except (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError) as error:
             node.deaths += 1
             is_down = isinstance(error, ray.exceptions.ActorUnschedulableError)
-            if not self._is_cut_off():
+            if not self._cut_off_at:
                 self._lose(node, "it is down" if is_down else "its agent has died")
                 if is_down or node.deaths > MAX_DEATHS:
                     self._nodes.remove(node)  # for good
@@ -275,16 +411,8 @@ class RayExecutor:
                 self._arrived.append(outcome)
 
     def _check_silence(self, node: _Node, now: float) -> None:
-        if node.is_lost:
-            return
-        silence = now - node.heard_at
-        if silence > self._terms.silent_seconds and not node.is_suspect:
-            node.is_suspect = True
-            self.warnings += (
-                f"no sign of life from {node.host} for {self._terms.silent_seconds:g} s",
-            )
-        is_over = silence > self._patience_with(node)
-        if is_over and now > self._patient_until and not self._is_cut_off():
+        is_over = now - node.heard_at > self._patience_with(node) and now > self._patient_until
+        if is_over and not (node.is_lost or self._cut_off_at):
             self._lose(node, "no sign of life")
 
     def _patience_with(self, node: _Node) -> float:
@@ -341,7 +469,7 @@ class RayExecutor:
         }
         mine = self._settings.model_copy(update={"count": node.count, "orphans": node.orphans})
         node.agent = ray.remote(Agent).options(**options).remote(to_json(mine))
-        node.heard_clock, node.warnings = -math.inf, 0
+        node.heard_clock, node.warnings, node.started_at = -math.inf, 0, time.monotonic()
 
     def _wait_until_ready(self) -> None:
         ray = _ray()
@@ -361,20 +489,15 @@ class RayExecutor:
 
     def _raise_if_hopeless(self) -> None:
         """With nothing in flight: is there a device that is, or may still become, free?"""
-        if self._control:
-            self._control.raise_if_gone(nothing_runs=True)
-        kept = [node for node in self._nodes if not node.is_spent]
-        if not kept:
-            raise EngineError(
-                f"no device of the cluster is left to evaluate on. {'; '.join(self.warnings)}. "
-                f"Look at it with ray status, then run the same command again"
-            )
-        youngest = max(node.called_at for node in kept)
-        if all(node.is_lost for node in kept) and time.monotonic() - youngest > START_SECONDS:
-            raise EngineError(
-                f"none of {counted(len(kept), 'lost node')} came back in {START_SECONDS:g} s: "
-                f"look at the cluster with ray status, then run the same command again"
-            )
+        now = time.monotonic()
+        for node in self._nodes:
+            is_starting = node.is_lost and now - node.started_at < START_SECONDS
+            if not node.is_spent and (is_starting or not node.is_lost):
+                return
+        raise EngineError(
+            f"no device of the cluster is left to evaluate on. {'; '.join(self.warnings)}. "
+            f"Look at it with ray status, then run the same command again"
+        )
 
     def _leave(self) -> None:
         for node in self._nodes:
@@ -444,30 +567,24 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
     options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
     if address == "local":
         options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-    with own_signal_handlers():
-        try:
-            with chdir(ROOT):  # workers look for modules in the driver's directory first
-                ray.init(address=address, logging_level="ERROR", **options)
-        except SystemExit as ended:  # by Ray's own handler of SIGTERM
-            raise Insisted(signal.SIGTERM) from ended
-        except Exception as error:
-            is_plain = type(error) is Exception  # that is how Ray says that it took too long
-            if not is_plain and not isinstance(error, (ConnectionError, RuntimeError, ValueError)):
-                raise
-            raise EngineError(_not_there(address, error)) from error
+    try:
+        # Workers look for modules in the driver's directory first. Ray leaves handlers of its own.
+        with insisted_on([]), chdir(ROOT):
+            ray.init(address=address, logging_level="ERROR", **options)
+    except SystemExit as ended:  # by Ray's own handler of SIGTERM
+        raise Insisted(signal.SIGTERM) from ended
+    except Exception as error:
+        is_plain = type(error) is Exception  # that is how Ray says that it took too long
+        if not is_plain and not isinstance(error, (ConnectionError, RuntimeError, ValueError)):
+            raise
+        raise EngineError(
+            f"cannot start or join Ray ({address}): {error}\nLook at it with ray status, repeat "
+            "the command where less else runs, or say --executor local, which does without Ray"
+        ) from error
     try:
         yield
     finally:
         ray.shutdown()
-
-
-def _not_there(address: str, error: Exception) -> str:
-    if address == "local":
-        return (
-            f"cannot start Ray here: {error}\nRepeat the command where less else runs, or say "
-            "--executor local, which does without Ray"
-        )
-    return f"cannot join Ray at {address}: {error}\nCheck it with: ray status"
 
 
 def _ray() -> Any:

@@ -1,26 +1,19 @@
-"""The way into a Ray cluster, before Ray itself is asked: environment, address, token, signals.
+"""The way into a Ray cluster, before Ray itself is asked: environment, address, token.
 
 Ray waits long and explains little when one of these is wrong. Nothing here imports ray.
 """
 
 import json
-import math
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from orchestrator.execution.api import EngineError
 
-PROBE_SECONDS = 5.0
-DRAIN_SECONDS = 25.0  # of the 60 s that Ray leaves its driver, for what runs to come to its end
 ASK_SECONDS = 10.0  # an answer takes some 0.7 s, nearly all of it to import ray
 QUESTION = """
 import json, sys
@@ -37,13 +30,21 @@ try:
     check_version_info(metadata, "this machine")
     kind = ""
 except AuthenticationError:
-    kind = "token"
+    kind, said = "token", "it does not let us in"
 except (ConnectionError, RuntimeError, ValueError) as error:
     kind, said = kind or "address", str(error)
 print(json.dumps([kind, said]))
 """
 """Asked in a process of its own: Ray itself waits 20 s on a wrong token, explains it as a lost
 connection, aborts the process when there is none, and settles on one way for a process's life."""
+
+ADVICE = {
+    "address": "Is a Ray running there (ray status)? Start one with: ray start --head",
+    "version": "Install the same Ray and Python here and there, or run on the cluster's head",
+    "token": "Copy {token} from the cluster's head, readable by you alone (chmod 600), and "
+    "unset RAY_AUTH_MODE",
+    "open": "Join it with unset RAY_AUTH_MODE, or restart it with a token",
+}
 
 
 def set_environment() -> None:
@@ -95,75 +96,32 @@ def reach(address: str) -> None:
         ) from None
 
 
-class ControlService:
-    """Ray's control service, asked now and then whether it is still there.
-
-    Without it Ray starts nothing new, and ends its driver after 60 s without a word.
-    """
-
-    def __init__(self, address: str) -> None:
-        self.failure: EngineError | None = None
-        self._address = address
-        self._asked_at = -math.inf
-        self._gone_at = 0.0
-
-    def ask_if_due(self) -> None:
-        """Remember since when it is gone. It may come back: some clusters restart it."""
-        if time.monotonic() - self._asked_at < PROBE_SECONDS:
-            return
-        self._asked_at = time.monotonic()
-        try:
-            reach(self._address)
-        except EngineError as error:
-            if self.failure is None:
-                self._gone_at = time.monotonic()
-            self.failure = error
-        else:
-            self.failure = None
-
-    def raise_if_gone(self, *, nothing_runs: bool) -> None:
-        """Raises EngineError once it is gone, and what ran has ended or has had time to."""
-        drained = nothing_runs or time.monotonic() - self._gone_at > DRAIN_SECONDS
-        if self.failure is not None and drained:
-            raise self.failure
-
-
 def prepare_to_join(address: str, ask_seconds: float = ASK_SECONDS) -> None:
-    """Set how Ray is to authenticate itself, as the cluster at the address wants it.
+    """Set how Ray is to authenticate itself; asks the cluster first.
 
-    Asks it in the way that RAY_AUTH_MODE demands, or else without a token and then with one. Raises
-    EngineError, within seconds and saying what to do, if it would not let us in.
+    Raises EngineError, within seconds and saying what to do, if it would not let us in.
     """
     if address == "local":
         _make_token()
         os.environ["RAY_AUTH_MODE"] = "token"
         return
     demanded = os.environ.get("RAY_AUTH_MODE")
-    has_token = token_path().exists() or "RAY_AUTH_TOKEN" in os.environ
-    refusal, said, mode = "token", "", ""
-    for mode in (demanded,) if demanded else ("disabled", "token"):
-        if mode == "disabled" or has_token:  # Ray aborts the process that has none
-            refusal, said = _ask(address, mode, ask_seconds)
-        if refusal != "token":
-            break
-    advice = {
-        "address": "Is a Ray running there (ray status)? Start one with: ray start --head",
-        "version": "Install the same Ray and Python here and there, or run on the cluster's head",
-        "token": f"It wants its token: copy {token_path()} from the cluster's head, readable by "
-        "you alone (chmod 600), and unset RAY_AUTH_MODE",
-    }
+    refusal, said = _ask(address, mode := "disabled", ask_seconds)
+    if refusal == "token" and demanded != "disabled":
+        refusal, said = _ask(address, mode := "token", ask_seconds)
+    elif not refusal and demanded == "token":
+        refusal, said = "open", "it asks nobody for a token, but RAY_AUTH_MODE=token is set here"
     if refusal:
-        said = said.strip() or "the token here is not accepted, or there is none"
-        raise EngineError(f"cannot join Ray at {address}: {said}\n{advice[refusal]}")
+        advice = ADVICE[refusal].format(token=token_path())
+        raise EngineError(f"cannot join Ray at {address}: {said.strip()}\n{advice}")
     os.environ["RAY_AUTH_MODE"] = mode
 
 
 def _ask(address: str, mode: str, seconds: float) -> tuple[str, str]:
-    """What the cluster would refuse us for: `token`, `version`, `address` or nothing; in words."""
-    command = [sys.executable, "-c", QUESTION, address]
+    """What the cluster would refuse us for, a key of `ADVICE` or nothing, and in words."""
     try:
         asked = subprocess.run(
-            command,
+            [sys.executable, "-c", QUESTION, address],
             env={**os.environ, "RAY_AUTH_MODE": mode},
             capture_output=True,
             text=True,
@@ -176,6 +134,8 @@ def _ask(address: str, mode: str, seconds: float) -> tuple[str, str]:
     try:
         refusal, said = json.loads(asked.stdout.splitlines()[-1])
     except (IndexError, ValueError):
+        if mode == "token":
+            return "token", "it wants a token, and there is none here"
         return "", ""  # it could not be asked: joining will show
     return refusal, said
 
@@ -197,17 +157,3 @@ def _make_token() -> None:
     if token.exists():
         with suppress(PermissionError):
             token.chmod(0o600)  # Ray leaves it readable by everybody
-
-
-@contextmanager
-def own_signal_handlers() -> Iterator[None]:
-    """Ray replaces the handlers of the process that connects; put them back."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)

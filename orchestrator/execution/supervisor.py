@@ -15,15 +15,15 @@ import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from budgets.events import Owner, Status
+from budgets.events import Owner
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, device_name
 from orchestrator.execution.files import (
     CONFIG,
     STARTED,
-    STUCK,
     SUMMARY,
     Started,
     read,
@@ -78,15 +78,18 @@ def lease_ends(descriptor: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Liveness:
-    """Everything that shows a supervisor whether somebody still wants its attempt's result."""
+class Supervision:
+    """What all supervisors of one executor have in common."""
 
-    owner: Owner
+    notify: int  # where the directory of an attempt is written when it has ended
     lifeline: int  # the read end of a pipe whose write end only the executor's process holds
     lease: int | None  # descriptor of a `Lease`
+    entry: str  # see `trainer.MAIN`
+    threads: int
+    host: str  # part of a device's name on a cluster; empty elsewhere
 
-    def lost(self) -> str:
-        """Why nobody is left to use the result; empty while somebody may be."""
+    def why_unwanted(self, owner: Owner) -> str:
+        """Why nobody is left to use an attempt's result; empty while somebody may be."""
         if self.lease is not None:
             ends_at, seconds = lease_ends(self.lease)
             if time.monotonic() > ends_at:
@@ -95,28 +98,15 @@ class Liveness:
         hung_up.register(self.lifeline, 0)
         if hung_up.poll(0):
             return "the executor's process is gone"
-        if processes.owner_is_gone(self.owner):
+        if processes.owner_is_gone(owner):
             return "the orchestrator's process is gone"
         return ""
-
-
-@dataclass(frozen=True)
-class Supervision:
-    """What all supervisors of one executor have in common."""
-
-    notify: int  # where the directory of an attempt is written when it has ended
-    lifeline: int  # see `Liveness`
-    lease: int | None
-    entry: str  # see `trainer.MAIN`
-    threads: int
-    host: str  # part of a device's name on a cluster; empty elsewhere
 
 
 def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
     """Run the attempt whose `config.json` is there, from the marker to the summary.
 
-    The directory goes to `notify` after `summary.json` is on disk, `stuck.json` if the attempt's
-    processes cannot be ended, or neither if it cannot be begun.
+    The directory goes to `notify` after `summary.json` is on disk, or if it cannot be begun.
     """
     began = time.monotonic()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the server's setting would reap for us
@@ -126,8 +116,7 @@ def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
     attempt = read(Attempt, directory / CONFIG)
     if attempt is None:
         return _notify(common, directory)
-    liveness = Liveness(attempt.owner, common.lifeline, common.lease)
-    watch = Watch(attempt, liveness.lost, began)
+    watch = Watch(attempt, partial(common.why_unwanted, attempt.owner), began)
     signal.signal(signal.SIGTERM, watch.cancel)  # who reads the marker may send it at once
     device = device_name(gpu_id, common.host)
     try:
@@ -161,12 +150,8 @@ def _see_through(watch: Watch, launch: Launch, device: str, common: Supervision)
         watch.run(launch)
     is_over = watch.kill_tree(attempt.limits.grace_seconds)
     outcome = watch.outcome(device)
-    if not is_over:
-        write_model(attempt.directory / STUCK, outcome)
-        _notify(common, attempt.directory)
+    if not is_over:  # it waits in the kernel for something that hangs
         watch.kill_tree(math.inf)
-        if outcome.status is Status.LOST:  # what comes late is charged with all that it took
-            outcome = watch.outcome(device)
     write_summary(attempt.directory, outcome)
     _notify(common, attempt.directory)
 

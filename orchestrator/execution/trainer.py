@@ -38,7 +38,7 @@ MAIN = "orchestrator.execution.trainer:main"
 """What runs in the process: a function of the attempt, the device's kind and the threads. It
 answers with `measurement.json` in its working directory and returns 0."""
 
-MOST_CHARACTERS, MOST_SETUP_CHARACTERS = 300, 1000
+MOST_CHARACTERS = 1000  # of a cause
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,6 @@ def classify(error: BaseException) -> Status:
 def in_one_line(error: BaseException) -> str:
     """`Kind: message at train.py:12`, the first line of the message alone, secrets left out.
 
-    It is cut where the ledger would grow by it; less of what pauses a run, for it says how to mend.
     CUDA says there what went wrong, and goes on with several lines of advice. Our own kinds go
     without their module, every kind of SetupError by that name: the ledger knows them so.
     """
@@ -203,9 +202,8 @@ def in_one_line(error: BaseException) -> str:
         known = "SetupError" if isinstance(error, SetupError) else name
         said = known + "".join(said.partition(": ")[1:])
     said = said.encode("utf-8", "backslashreplace").decode()  # no file holds half a character
-    most = MOST_SETUP_CHARACTERS if isinstance(error, SetupError) else MOST_CHARACTERS
     where = "" if isinstance(error, ObjectiveError) else _where_raised(error)
-    return redacted(said, os.environ)[: most - len(where)] + where
+    return redacted(said, os.environ)[: MOST_CHARACTERS - len(where)] + where
 
 
 def _where_raised(error: BaseException) -> str:
@@ -234,16 +232,14 @@ def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:
 
     On a full disk it only says that the evaluation lives: the next line may be written.
     """
-    torn = b""  # what ends a line that the disk took a part of
 
     def beat(metrics: Mapping[str, float]) -> None:
-        nonlocal torn
         said = {"t": time.time(), **{k: float(v) for k, v in metrics.items()}}
-        line = torn + json.dumps(said).encode() + b"\n"
+        line = json.dumps(said).encode() + b"\n"
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
-                torn = b"\n" if os.write(descriptor, line) < len(line) else b""
+                os.write(descriptor, line)
             finally:
                 os.close(descriptor)
         except OSError:

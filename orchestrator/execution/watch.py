@@ -6,7 +6,6 @@ import resource
 import select
 import signal
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,8 +77,7 @@ class Watch:
 
     def _poll(self) -> select.poll:
         poll = select.poll()
-        if hasattr(os, "pidfd_open"):
-            poll.register(os.pidfd_open(self.trainer), select.POLLIN)
+        poll.register(os.pidfd_open(self.trainer), select.POLLIN)
         for log in self.logs:
             if log.descriptor is not None:
                 poll.register(log.descriptor, select.POLLIN)
@@ -243,8 +241,7 @@ class CappedLog:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._head_room = cap_bytes - cap_bytes // 2
         self._tail_cap = cap_bytes // 2
-        self._tail: deque[bytes] = deque()
-        self._tail_bytes = 0
+        self._tail = bytearray()
         self._end = b""
 
     def drain(self, at_most_bytes: int = 1 << 20) -> int:
@@ -273,23 +270,16 @@ class CappedLog:
         head, rest = chunk[: self._head_room], chunk[self._head_room :]
         self._head_room -= len(head)
         self._write(head)
-        if rest:
-            self._tail.append(rest)
-            self._tail_bytes += len(rest)
-        while self._tail_bytes > self._tail_cap:
-            excess = self._tail_bytes - self._tail_cap
-            first = self._tail.popleft()
-            if len(first) > excess:
-                self._tail.appendleft(first[excess:])
-            gone = min(excess, len(first))
-            self._tail_bytes -= gone
-            self.dropped_bytes += gone
+        self._tail += rest
+        if (excess := len(self._tail) - self._tail_cap) > 0:
+            del self._tail[:excess]
+            self.dropped_bytes += excess
 
     def close(self) -> None:
         """Append the kept end and close the file; whatever is still in the pipe is lost."""
         if self.dropped_bytes:
             self._write(f"\n[... {self.dropped_bytes} bytes dropped ...]\n".encode())
-        self._write(b"".join(self._tail))
+        self._write(bytes(self._tail))
         os.close(self._file)
         if self.descriptor is not None:
             os.close(self.descriptor)

@@ -1,4 +1,4 @@
-"""Blocks as one HTML file that needs nothing else: no script, no network; and where files go.
+"""Blocks as one HTML file that needs nothing else: no script, no network.
 
 Every text is escaped and loses the characters that steer a terminal or turn text around. The only
 markup from elsewhere is a figure's SVG, which `orchestrator.look.plots` draws and escapes.
@@ -8,7 +8,6 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -19,13 +18,8 @@ from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Block, Details, Figure, Page
 from orchestrator.look.run import Run
 from orchestrator.look.sections import sections
-from orchestrator.run.files import make_directory
 
 MOST_CHARACTERS = 4000  # of one text: nobody reads more, and a browser would choke on it
-STDOUT = Path("-")
-ENDINGS = {"html": (".html", ".htm"), "md": (".md", ".markdown", ".txt")}
-ENDINGS |= {"png": (".png",), "pdf": (".pdf",)}
-"""How the name of a file ends that a page may be written to, or replace."""
 
 
 def page_of(run: Run, *, with_plots: bool = True) -> Page:
@@ -134,40 +128,3 @@ def _fence(token: Any) -> str:
     lines = token.content.splitlines() if kind == "command" else [token.content]
     shown = Markup('<pre class="{}"><code>{}</code></pre>')
     return "".join(shown.format(kind, line) for line in lines)
-
-
-# Where files go
-
-
-def own_place(directory: Path, name: str) -> Path:
-    """A file in the run's own `reports/`, which is made. Raises ValueError where it cannot be."""
-    reports = directory / "reports"
-    if reports.is_symlink():
-        raise ValueError(f"{reports} is a symbolic link: name a file with --out")
-    make_directory(reports)
-    return _plain(reports / name)
-
-
-def named_file(flag: str, path: Path) -> Path:
-    """The file that a person names. Raises ValueError where there can be none."""
-    if not str(path).isprintable():
-        raise ValueError(f"{flag}: expected a file's name, got {str(path)!r}")
-    if path.is_dir():
-        raise ValueError(f"{flag}: {path} is a directory: name a file in it")
-    if not path.parent.is_dir():
-        raise ValueError(f"{flag}: {path.parent} is no directory: make it, or name another place")
-    return path
-
-
-def named_place(out: Path, form: str) -> Path:
-    """A file that a page may be written to. Raises ValueError where it cannot be."""
-    if named_file("--out", out).suffix.lower() not in ENDINGS[form]:
-        endings = " or ".join(ENDINGS[form])
-        raise ValueError(f"--out: with --{form} name a file that ends with {endings}, not {out}")
-    return _plain(out)
-
-
-def _plain(path: Path) -> Path:
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise ValueError(f"{path} is no plain file: move it away, or name another with --out")
-    return path

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from budgets.formatting import PROGRAM, duration, in_bytes, number
-from budgets.plan import Plan
+from budgets.plan import Caps, Plan
 from orchestrator.plan.forecast import Forecast
 from orchestrator.plan.times import Disk, Known, Times
 
@@ -120,12 +120,11 @@ def _pilot(times: Times, now: datetime) -> tuple[Answer, str]:
     return "pass", said
 
 
-def hours_allowed(plan: Plan, now: datetime) -> float | None:
+def hours_allowed(caps: Caps, now: datetime) -> float | None:
     """Return when a cap or a deadline ends the run, should it begin now; None if nothing does.
 
     A window counts without its safety margin.
     """
-    caps = plan.caps
     ends = [] if caps.hours is None else [caps.hours]
     if caps.window is not None:
         ends.append(max(0.0, caps.window.hours_from(now) - caps.window.margin_seconds / 3600))
@@ -135,7 +134,7 @@ def hours_allowed(plan: Plan, now: datetime) -> float | None:
 def _wall_clock(facts: Facts) -> tuple[Answer, str]:
     if facts.forecast is None:
         return "unknown", UNMEASURED
-    hours, allowed = facts.forecast.hours_free, hours_allowed(facts.plan, facts.now)
+    hours, allowed = facts.forecast.hours_free, hours_allowed(facts.plan.caps, facts.now)
     said = f"{duration(3600 * hours)} must be free"
     if allowed is None:
         return "unknown", f"{said}; say how long it may take: --window or --max-hours"

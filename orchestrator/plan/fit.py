@@ -16,14 +16,15 @@ from budgets.plan import Calibration, Devices, Plan, Tier
 from budgets.tiers import INTENT
 from objectives import registry
 from objectives.api import Objective, SetupError
-from orchestrator.config import VERDICT_SEEDS, Budget, Config, Values, format_value
+from orchestrator.config import VERDICT_SEEDS, Config, Values, format_value
+from orchestrator.plan.checks import hours_allowed
 from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of
 from orchestrator.plan.resolve import (
     Succession,
+    caps_for,
     refuse_the_past,
     search_plan,
     why_no_go,
-    window_of,
 )
 from orchestrator.plan.times import Times
 
@@ -38,28 +39,13 @@ MORE_CONFIRM_SEEDS = (32, 24, 16, 12)
 Lever = Literal["as asked", "generations", "tier", "seeds", "flops", "all of these", "more"]
 
 
-@dataclass(frozen=True)
-class Available:
-    """The time there is."""
-
-    hours: float  # for evaluations: of a window, what is before its safety margin
-    flag: str  # that says so
-    text: str  # how it was given
-
-
-def available(budget: Budget, now: datetime) -> Available:
-    """Return the time that a budget leaves for evaluations. Raises ValueError where none is."""
-    window, hours, found = window_of(budget), budget.max_hours, list[Available]()
-    refuse_the_past(window, now)
-    if window is not None:
-        whole, margin = window.hours_from(now), window.margin_seconds / 3600
-        text = f"a window of {duration(3600 * whole)} less {duration(3600 * margin)}"
-        found.append(Available(whole - margin, "--window", text))
-    if hours is not None:
-        found.append(Available(hours, "--max-hours", f"--max-hours {hours:g}"))
-    if not found:
+def available(config: Config, now: datetime) -> float:
+    """Return the hours that a budget leaves for evaluations. Raises ValueError where none is."""
+    caps = caps_for(config, 1)
+    refuse_the_past(caps.window, now)
+    if (hours := hours_allowed(caps, now)) is None:
         raise ValueError("--fit: into what? Give --window 12h, a moment, or --max-hours")
-    return min(found, key=lambda one: one.hours)
+    return hours
 
 
 @dataclass(frozen=True)
@@ -69,7 +55,7 @@ class Wanted:
     config: Config
     devices: Devices
     times: Times
-    there: Available
+    hours: float  # there are for evaluations
     succession: Succession | None = None
     calibrated: Callable[[Objective], Calibration | None] = lambda _: None  # of another objective
 
@@ -162,7 +148,7 @@ def choices(wanted: Wanted) -> list[Choice]:
     """
     asked = _weighed(wanted, None, "as asked", "as asked", {})
     if asked.fits:
-        is_short = asked.forecast.hours_free < (1 - A_LOT) * wanted.there.hours
+        is_short = asked.forecast.hours_free < (1 - A_LOT) * wanted.hours
         return [asked, *(_more(wanted, asked) if is_short else ())]
     found = [asked, _fewer(wanted, asked, asked, "generations")]
     found += [*_tiers(wanted, asked), *_seeds(wanted, asked), *_flops(wanted, asked, {}, "flops")]
@@ -181,20 +167,19 @@ def best(found: Sequence[Choice]) -> Choice | None:
     return next((choice for choice in found if choice.fits and choice.lever != "more"), None)
 
 
-def too_short(found: Sequence[Choice], there: Available) -> str:
+def too_short(found: Sequence[Choice], hours: float) -> str:
     """What it means that nothing fits, and the least that would."""
     least = min(found, key=lambda choice: choice.forecast.hours_free)
     return (
-        f"nothing fits into {duration(3600 * there.hours)} ({there.text}): the least, "
-        f"{least.what}, needs {duration(3600 * least.forecast.hours_free)}. Give a longer "
-        f"{there.flag}"
+        f"nothing fits into {duration(3600 * hours)}: the least, {least.what}, needs "
+        f"{duration(3600 * least.forecast.hours_free)}. Give a longer --window or --max-hours"
     )
 
 
 def _fewer(wanted: Wanted, asked: Choice, whole: Choice, lever: Lever) -> Choice:
     """`whole`, or with as many of its generations as fit, two at least."""
     most, took, fewer = whole.plan.resolved.generations, whole.forecast, whole
-    left = wanted.there.hours - (took.hours_free - took.search_hours_p50)
+    left = wanted.hours - (took.hours_free - took.search_hours_p50)
     generations = min(most - 1, max(2, floor(left * most / took.search_hours_p50 + 1e-9)))
     while not fewer.fits and generations >= 2:
         what = f"{generations} of {most} generations"
@@ -310,13 +295,13 @@ def _weighed(  # noqa: PLR0913, PLR0917 - what a choice is made of
         losses=losses,
         plan=plan,
         forecast=took,
-        fits=took.hours_free <= wanted.there.hours * (1 + 1e-9),  # sums of equal parts may differ
+        fits=took.hours_free <= wanted.hours * (1 + 1e-9),  # sums of equal parts may differ
         fewer=0 if asked is None else asked.plan.resolved.evaluations - plan.resolved.evaluations,
         detectable=None if gain is None else gain.gain,
     )
 
 
-def fit_text(found: Sequence[Choice], there: Available) -> str:
+def fit_text(found: Sequence[Choice], hours: float) -> str:
     """The choices side by side, ranked, and the options that ask for each."""
     columns = (">", "choice", "P x G x S", ">evaluations", ">p50", ">must be free", "fits")
     rows = (
@@ -332,13 +317,13 @@ def fit_text(found: Sequence[Choice], there: Available) -> str:
         for number, choice in enumerate(found, 1)
     )
     lines = [
-        f"# What fits into {duration(3600 * there.hours)} ({there.text})",
+        f"# What fits into {duration(3600 * hours)}",
         "",
         *table(columns, rows),
         "",
         *(f"{n}. {_priced(choice)}" for n, choice in zip(count(1), found, strict=False)),
         "",
-        f"**{plain(_verdict(found, there))}**",
+        f"**{plain(_verdict(found, hours))}**",
         "",
         "More must be free than the p50: the p90 of the simulated runs, the last evaluations' "
         "whole limits (evaluation.limit_seconds), so that none is begun that could end too late, "
@@ -353,12 +338,12 @@ def _priced(choice: Choice) -> str:
     return f"{said}: with `{options}`" if options else f"{said}."
 
 
-def _verdict(found: Sequence[Choice], there: Available) -> str:
+def _verdict(found: Sequence[Choice], hours: float) -> str:
     chosen = best(found)
     if chosen is None:
-        return f"{sentence_case(too_short(found, there))}."
+        return f"{sentence_case(too_short(found, hours))}."
     said = f"Choice {found.index(chosen) + 1} fits: {chosen.what}."
     if any(choice.lever == "more" for choice in found):
-        unused = duration(3600 * (there.hours - chosen.forecast.hours_free))
+        unused = duration(3600 * (hours - chosen.forecast.hours_free))
         said += f" {unused} stay unused: more could be had, see below it."
     return said

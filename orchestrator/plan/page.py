@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 from statistics import median
 from typing import Any, get_args
 
-from budgets.calibration import forecast
 from budgets.following import beginning
 from budgets.formatting import PROGRAM, counted, duration, plain, table
 from budgets.ledger import LedgerCorruptError
@@ -48,21 +48,32 @@ class TierPage:
 
     def as_dict(self) -> dict[str, Any]:
         """The same for a program."""
-        plan, by_formula = self.plan, None
-        if plan.calibration is not None:  # the search alone, as if all took the median
-            seconds, price = plan.calibration.median_seconds, plan.price_per_device_hour
-            by_formula = asdict(forecast(plan.resolved, seconds, plan.devices.count, price))
+        plan = self.plan
         return {
             "plan": plan.model_dump(mode="json"),
             "evaluations": plan.resolved.evaluations,
             "verdict_evaluations": self.verdict_evaluations,
-            "search": by_formula,
+            "search": _by_formula(plan),
             "forecast": None if self.forecast is None else asdict(self.forecast),
             "cost": self.cost,
             "disk": {**self.disk._asdict(), "suffices": self.disk.suffices},
             "detectable_gain": None if self.detectable is None else self.detectable._asdict(),
             "checklist": [item._asdict() for item in self.items],
         }
+
+
+def _by_formula(plan: Plan) -> dict[str, float] | None:
+    """The search alone, as if all took the median: E t / W, with the barrier G ceil(P S / W) t."""
+    if plan.calibration is None:
+        return None
+    shape, devices, seconds = plan.resolved, plan.devices.count, plan.calibration.median_seconds
+    rounds = shape.generations * ceil(shape.per_generation / devices)
+    return {
+        "evals_per_hour": 3600 / seconds,  # of one device
+        "device_hours": shape.evaluations * seconds / 3600,
+        "ideal_hours": shape.evaluations * seconds / 3600 / devices,
+        "barrier_hours": rounds * seconds / 3600,
+    }
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 METHOD: SearchMethod = "guided"
 """How a search proposes its candidates where nobody says how (docs/search.md)."""
 
-SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "mirrored-orthogonal": 0.15, "plain": 0.2}
+SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "plain": 0.2}
 """Of a knob's range: the first step of a search that nothing is known about (docs/search.md)."""
 
 PICKING_SEEDS, CONTROL_SEEDS, LUCKIEST = 3, 5, 2

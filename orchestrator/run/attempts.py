@@ -27,12 +27,10 @@ from orchestrator.execution.files import (
     STARTED,
     SUMMARY,
     Started,
-    Unknown,
-    Unstarted,
     read,
     recover,
 )
-from orchestrator.execution.trainer import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
+from orchestrator.execution.trainer import MOST_CHARACTERS
 from orchestrator.records.objective import knobs_of
 from orchestrator.records.runs import attempt_place
 
@@ -184,21 +182,8 @@ def settle_one_abandoned(run: Run, abandoned: Recorded) -> None:
     """Settle an attempt that another process began, once nothing of it is alive here."""
     attempt = run.attempt(abandoned.reserved)
     wait_seconds = 2 * attempt.limits.grace_seconds + 5
-    found = recover(attempt.directory, attempt.attempt_id, wait_seconds)
-    run.record(judged(run.state, _end_of_abandoned(abandoned, found)))
-
-
-def _end_of_abandoned(abandoned: Recorded, found: Outcome | Unstarted | Unknown) -> Settled:
-    if isinstance(found, Outcome):
-        return settled(abandoned.reserved, found, recovered=True)
-    if isinstance(found, Unstarted):
-        found_ms, cause = 0, "it was never started"
-    else:
-        found_ms, cause = abandoned.reserved.reserve_ms, found.cause
-    lost = Outcome(
-        attempt_id=found.attempt_id, status=Status.LOST, cause=cause, seconds=found_ms / 1000
-    )
-    return settled(abandoned.reserved, lost, recovered=True)
+    found = recover(attempt, wait_seconds)
+    run.record(judged(run.state, settled(abandoned.reserved, found, recovered=True)))
 
 
 def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
@@ -234,7 +219,6 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
             score = measurement.score
         else:
             status = Status.NAN
-    is_setup = outcome.cause.startswith("SetupError")
     measured = {}
     if measurement is not None:
         fields = ("train_seconds", "steps", "tokens", "train_flops", "eval_flops")
@@ -254,7 +238,7 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
         cpu_seconds=outcome.cpu_seconds,
         peak_memory_bytes=outcome.peak_memory_bytes,
         device=outcome.device,
-        cause=one_line(outcome.cause, MOST_SETUP_CHARACTERS if is_setup else MOST_CHARACTERS),
+        cause=one_line(outcome.cause, MOST_CHARACTERS),
         recovered=recovered,
         **measured,
     )
@@ -271,7 +255,7 @@ def before(batch: Batch, place: Reserved | Settled) -> tuple[Settled, ...]:
 
 
 def avoided(earlier: tuple[Settled, ...]) -> str:
-    """The device that the next try keeps away from, if it can; empty where any will do."""
+    """The device that the next attempt keeps away from, if it can; empty where any will do."""
     return next((end.device for end in earlier if end.retry), "")
 
 

@@ -26,23 +26,18 @@ NETWORK = frozenset(
 )
 """File systems, as the kernel names them, whose locks and fsync are not the local kernel's."""
 
-MOUNTS = Path("/proc/self/mountinfo")
-
 _RAY_SESSION = re.compile(r"/ray/session_\d{4}-\d\d-\d\d_[^/]+/")
 
 
-def check_place(directory: Path, *, allow_network: bool = False, mounts: str | None = None) -> None:
-    """Raises ValueError, saying what to do, where a ledger would not be safe.
-
-    `mounts` is the text of /proc/self/mountinfo, the machine's own by default.
-    """
+def check_place(directory: Path, *, allow_network: bool = False) -> None:
+    """Raises ValueError, saying what to do, where a ledger would not be safe."""
     where = directory.absolute().resolve()
     if _RAY_SESSION.search(f"{where}/"):
         raise ValueError(
             f"{where} lies in Ray's session directory, a copy that Ray throws away: give a "
             "lasting directory with --runs-dir"
         )
-    kind = file_system(where, mounts)
+    kind = file_system(where)
     if kind in NETWORK and not allow_network:
         raise ValueError(
             f"{where} is on a network file system ({kind}), where another machine could open the "
@@ -61,17 +56,13 @@ def make_directory(directory: Path) -> None:
         ) from error
 
 
-def file_system(path: Path, mounts: str | None = None) -> str:
+def file_system(path: Path) -> str:
     """The kernel's name of the file system that `path` is, or will be, on; empty if unknown."""
-    if mounts is None:
-        mounts = MOUNTS.read_text() if MOUNTS.exists() else ""
-    kind, longest = "", -1
-    for line in mounts.splitlines():
-        before, _, after = line.partition(" - ")
-        mounted = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), before.split(" ")[4])
-        if path.is_relative_to(mounted) and len(mounted) >= longest:
-            kind, longest = after.split(" ")[0], len(mounted)
-    return kind
+    import psutil
+
+    mounts = [m for m in psutil.disk_partitions(all=True) if path.is_relative_to(m.mountpoint)]
+    by_length = {len(mount.mountpoint): mount.fstype for mount in mounts}  # the later of two
+    return by_length[max(by_length)] if by_length else ""
 
 
 class PlanChangedError(ValueError):

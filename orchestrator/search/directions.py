@@ -24,8 +24,8 @@ class Directions(Protocol):
     def __call__(self, rows: int, dimension: int) -> Array: ...
 
 
-class _ByGeneration:
-    """Draws every generation from a generator of its own."""
+class Independent:
+    """Every row by itself, every generation from a generator of its own: as pycma comes."""
 
     leaves_mirrors: ClassVar[bool] = True
 
@@ -36,32 +36,16 @@ class _ByGeneration:
     def begin(self, generation: int) -> None:
         self._rng = _generator(self._seed, generation)
 
-
-class Independent(_ByGeneration):
-    """Every row by itself: what pycma does without being told."""
-
     def __call__(self, rows: int, dimension: int) -> Array:
         return self._rng.standard_normal((rows, dimension))
 
 
-class MirroredOrthogonal(_ByGeneration):
-    """Mirrored pairs, orthogonal to each other while they can be.
+class Chained:
+    """Mirrored pairs, orthogonal to each other while they can be, across generations.
 
     Rows 2i and 2i+1 are z and -z; within a block of `dimension` pairs the z are orthogonal, each
     with the length of its own normal draw, so every row alone is still standard normal. (Brockhoff
     et al. 2010, "Mirrored Sampling"; Wang, Emmerich and Bäck 2014, "Mirrored Orthogonal Sampling".)
-    """
-
-    def __call__(self, rows: int, dimension: int) -> Array:
-        pairs = -(-rows // 2)
-        draws = self._rng.standard_normal((pairs, dimension))
-        blocks = [orthogonal(draws[i : i + dimension]) for i in range(0, pairs, dimension)]
-        return _mirrored(np.concatenate(blocks), rows)
-
-
-class Chained:
-    """The same, with blocks that go on from one generation to the next.
-
     A generation of fewer than `dimension` pairs looks along some directions only; the next one
     begins with those that are left. Of 4 pairs in 10 dimensions every direction has been looked
     along in the third generation, whatever was drawn. Where a generation has fewer rows than the
@@ -83,7 +67,9 @@ class Chained:
         blocks = range(first // dimension, (first + pairs - 1) // dimension + 1)
         chain = np.concatenate([self._block(block, dimension) for block in blocks])
         begin = first - blocks[0] * dimension
-        return _mirrored(chain[begin : begin + pairs], rows)
+        half = chain[begin : begin + pairs]
+        mirrored: Array = np.stack([half, -half], axis=1).reshape(2 * pairs, dimension)
+        return mirrored[:rows]
 
     def _block(self, number: int, dimension: int) -> Array:
         draws = _generator(self._seed, number).standard_normal((dimension, dimension))
@@ -92,9 +78,3 @@ class Chained:
 
 def _generator(seed: int, number: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, number])))
-
-
-def _mirrored(half: Array, rows: int) -> Array:
-    pairs, dimension = half.shape
-    mirrored: Array = np.stack([half, -half], axis=1).reshape(2 * pairs, dimension)
-    return mirrored[:rows]

@@ -23,8 +23,6 @@ class Landscape:
     deviations: tuple[float, ...]  # standard deviation of each knob
     correlations: Matrix
     condition: float  # of the covariance matrix: its longest axis by its shortest, squared
-    eigenvalues: tuple[float, ...]  # variances along the principal axes, the largest first
-    axes: Matrix  # unit vectors in that order, the largest coordinate of each above 0
 
     @property
     def scale(self) -> float:
@@ -43,16 +41,13 @@ def landscape(mean: Point, sigma: float, covariance: Array) -> Landscape:
     deviations = np.sqrt(np.diag(covariance))
     correlations = covariance / np.outer(deviations, deviations)
     np.fill_diagonal(correlations, 1.0)
-    eigenvalues, axes = eigh(covariance)
-    signs = np.sign(axes[np.abs(axes).argmax(axis=0), range(len(eigenvalues))])
+    eigenvalues, _ = eigh(covariance)
     return Landscape(
         mean=mean,
         sigma=sigma,
         deviations=tuple(float(s) for s in deviations),
         correlations=rows((correlations + correlations.T) / 2),
         condition=float(eigenvalues[-1] / eigenvalues[0]),
-        eigenvalues=tuple(float(v) for v in eigenvalues[::-1]),
-        axes=rows((axes * signs).T[::-1]),
     )
 
 

@@ -4,27 +4,20 @@ It is a function of its terms and the scores it was told: replaying those gives 
 for bit, and no pickle is needed.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import zip_longest
 
 import numpy as np
 
 from budgets.events import GenerationTold, Guided
-from budgets.plan import Configuration, SearchMethod, SearchTerms
+from budgets.plan import SearchTerms
 from budgets.state import Batch, fitness
 from orchestrator.records.runs import ReplayError
-from orchestrator.search.directions import Chained, Independent, MirroredOrthogonal
+from orchestrator.search.directions import Chained, Independent
 from orchestrator.search.guide import guided
 from orchestrator.search.landscape import Landscape, Point
 from orchestrator.search.strategy import Strategy
-
-_DIRECTIONS: dict[SearchMethod, type[Independent | MirroredOrthogonal | Chained]] = {
-    "plain": Independent,
-    "mirrored-orthogonal": MirroredOrthogonal,
-    "guided": Chained,
-}
 
 
 class Search:
@@ -36,15 +29,7 @@ class Search:
         self._population = population
         self._generation = 0
         self._seen: list[Batch] = []  # told
-        self._strategy = self._first_strategy()
-
-    def _first_strategy(self) -> Strategy:
-        terms = self._terms
-        directions = _DIRECTIONS[terms.method](terms.seed)
-        strategy = Strategy(terms.start, terms.sigma0, self._population, directions, terms.shape)
-        if terms.known:
-            strategy.propose(terms.known)
-        return strategy
+        self._strategy = _strategy(terms, population)
 
     @property
     def generation(self) -> int:
@@ -66,37 +51,7 @@ class Search:
     def tell(self, generation: Batch) -> GenerationTold:
         """Learn from a closed generation, once; says where the search stands afterwards."""
         self._check_points(generation)
-        return self._tell(generation, self._modelled)
-
-    def _tell(self, generation: Batch, adviser: "_Adviser") -> GenerationTold:
-        advice = self._learn(generation, adviser)
-        strategy = self._strategy
-        return GenerationTold(
-            generation=generation.number,
-            digest=strategy.digest(),
-            mean=strategy.mean,
-            sigma=strategy.sigma,
-            axis_ratio=strategy.axis_ratio,
-            guided=advice,
-        )
-
-    def _learn(self, generation: Batch, adviser: "_Adviser") -> Guided | None:
-        """Tell the strategy, and follow the adviser."""
-        self._generation += 1
-        before = self._strategy.sigma
-        self._strategy.tell(fitness(generation.scores()))
-        if self._terms.method != "guided":
-            return None
-        self._seen.append(generation)
-        advice = adviser(before)
-        if advice is not None:
-            self._strategy.move(advice.centre)
-            self._strategy.sigma = advice.sigma or self._strategy.sigma
-        return advice
-
-    def _modelled(self, before: float) -> Guided | None:
-        """The advice of a model of all that was told, where the last step was `before`."""
-        return guided(self._seen, self._population, self._strategy, before)
+        return self._follow(generation, self._modelled(self._learn(generation)))
 
     def replay(self, generations: Iterable[Batch], *, with_models: bool = False) -> None:
         """Bring the search to where the recorded `generations` left it, checking every step.
@@ -108,16 +63,41 @@ class Search:
             self._check_points(generation)
             if (told := generation.told) is None:
                 continue
-
-            def recorded(before: float, told: GenerationTold = told) -> Guided | None:
-                if with_models and self._modelled(before) != told.guided:
-                    why = "the model of all scores does not advise what the record says it advised"
-                    raise ReplayError(told.generation, why)
-                return told.guided
-
-            if self._tell(generation, recorded) != told:
+            step = self._learn(generation)
+            if with_models and self._modelled(step) != told.guided:
+                why = "the model of all scores does not advise what the record says it advised"
+                raise ReplayError(told.generation, why)
+            if self._follow(generation, told.guided) != told:
                 why = "the search does not stand where the record says it stood"
                 raise ReplayError(told.generation, why)
+
+    def _learn(self, generation: Batch) -> float:
+        """Tell the strategy; returns the step that the generation was drawn with."""
+        step = self._strategy.sigma
+        self._strategy.tell(fitness(generation.scores()))
+        self._generation += 1
+        self._seen.append(generation)
+        return step
+
+    def _modelled(self, step: float) -> Guided | None:
+        """The advice of a model of all that was told, where the last step was so long."""
+        if self._terms.method != "guided":
+            return None
+        return guided(self._seen, self._population, self._strategy, step)
+
+    def _follow(self, generation: Batch, advice: Guided | None) -> GenerationTold:
+        strategy = self._strategy
+        if advice is not None:
+            strategy.move(advice.centre)
+            strategy.sigma = advice.sigma or strategy.sigma
+        return GenerationTold(
+            generation=generation.number,
+            digest=strategy.digest(),
+            mean=strategy.mean,
+            sigma=strategy.sigma,
+            axis_ratio=strategy.axis_ratio,
+            guided=advice,
+        )
 
     def _check_points(self, generation: Batch) -> None:
         """Raises ReplayError unless these are the points that the generation was asked at."""
@@ -128,25 +108,25 @@ class Search:
             raise ReplayError(generation.number, why)
 
 
-_Adviser = Callable[[float], Guided | None]
-"""What is advised after a generation that was told, whose step was so long."""
-
-
 def landscape_of_noise(terms: SearchTerms, population: int, generations: int) -> Landscape:
     """The shape that such a search would have after so many generations if no knob did anything.
 
     The fitness is drawn from a stream of the terms' seed that no direction comes from. No model is
     made of it: it would move the mean and hold the step, and leave the shape as it is.
     """
-    search = Search(terms, population)
+    strategy = _strategy(terms, population)
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([terms.seed, 0, 1])))
-    for number in range(generations):
-        points = search.ask()
-        drawn = tuple(float(score) for score in rng.standard_normal(len(points)))
-        tried = tuple(Configuration(name="", point=point) for point in points)
-        seeds = ((),) * len(tried)
-        search._learn(_Noise(None, number, tried, seeds, drawn=drawn), lambda _: None)
-    return search.landscape()
+    for _ in range(generations):
+        strategy.tell(fitness([float(s) for s in rng.standard_normal(len(strategy.ask()))]))
+    return strategy.landscape()
+
+
+def _strategy(terms: SearchTerms, population: int) -> Strategy:
+    directions = (Chained if terms.method == "guided" else Independent)(terms.seed)
+    strategy = Strategy(terms.start, terms.sigma0, population, directions, terms.shape)
+    if terms.known:
+        strategy.propose(terms.known)
+    return strategy
 
 
 @lru_cache(maxsize=8)
@@ -165,13 +145,3 @@ def landscape_by_chance(
     rest = (np.array(one.correlations) - np.eye(len(terms.start)) for one in seen)
     strongest = max(float(np.abs(matrix).max()) for matrix in rest)
     return strongest, max(one.condition for one in seen)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Noise(Batch):
-    """Scores that were drawn, not evaluated."""
-
-    drawn: tuple[float, ...]
-
-    def scores(self) -> list[float | None]:
-        return list(self.drawn)

@@ -327,7 +327,6 @@ SEARCH = ("orchestrator.search", "budgets.verdict")
 
 ENTRIES: dict[str, Entry] = {
     "ours": Entry(ours("guided"), sources=SEARCH),
-    "ours mirrored": Entry(ours("mirrored-orthogonal"), sources=SEARCH),
     "ours plain": Entry(ours("plain"), sources=SEARCH),
     "pycma": Entry(pycma(), goes_on=True),
     "pycma best": Entry(pycma(best=True), goes_on=True),

@@ -29,7 +29,7 @@ factors.noise = [0.01, 0.02, 0.03, 0.04]
 backend = { executor = "inline", device = "cuda" }
 [slurm]
 time = "10m"
-extra = ['--exclude=n3']
+sbatch = ['--exclude=n3']
 setup = ['module load cuda/12']
 """
 RUNS = [f"noise{noise}_s1" for noise in (0.01, 0.02, 0.03, 0.04)]

@@ -3,14 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from budgets.calibration import (
     Noise,
     best_of_noise,
-    forecast,
     measure,
     noise,
     noise_band,
@@ -20,23 +17,6 @@ from budgets.plan import Calibration, Caps, Envelope, Sample
 
 if TYPE_CHECKING:
     from tests.budgets.conftest import MakePlan, MakeStory, Story
-
-
-@given(
-    st.builds(
-        Envelope,
-        population=st.integers(1, 50),
-        generations=st.integers(1, 50),
-        seeds_per_candidate=st.integers(1, 5),
-    ),
-    st.floats(0.01, 1e5),
-    st.integers(1, 64),
-)
-def test_the_barrier_never_saves_time(envelope: Envelope, seconds: float, devices: int) -> None:
-    times = forecast(envelope, seconds, devices)
-    assert times.barrier_hours >= times.ideal_hours * (1 - 1e-12)
-    if envelope.per_generation % devices == 0:
-        assert times.barrier_hours == pytest.approx(times.ideal_hours)
 
 
 @pytest.mark.parametrize(("evaluations", "deviations"), [(16, 1.8), (120, 2.6), (480, 3.0)])

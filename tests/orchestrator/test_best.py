@@ -18,7 +18,7 @@ from budgets.ledger import LEDGER
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.best import Configuration, KnobValue, training_name
+from orchestrator.best import Configuration, KnobValue
 from orchestrator.look.document import best_document
 from orchestrator.look.run import Run
 from orchestrator.plan.comparisons import training_seeds
@@ -240,22 +240,9 @@ def evaluate(knobs, seed, budget):
     return 3 - knobs["opt.lr"] - budget / 1000
 """
 
-FLAGS = {
-    "depth": 4,
-    "aspect-ratio": 32,
-    "head-dim": 64,
-    "max-seq-len": 128,
-    "device-batch-size": 16,
-    "total-batch-size": 2048,
-    "eval-tokens": 8192,
-    "matrix-lr": 0.01,
-}
-
 
 @pytest.fixture
-def of_door(
-    confirmed: Path, tamper: Tamper, tmp_path: Path, nanochat_home: Path
-) -> Callable[[str], None]:
+def of_door(confirmed: Path, tamper: Tamper, tmp_path: Path) -> Callable[[str], None]:
     """Let the search called "confirmed" have searched two knobs of a user's own training."""
     (tmp_path / "train.py").write_text(PROGRAM)
     (tmp_path / "scores.py").write_text(FUNCTION)
@@ -270,17 +257,9 @@ def of_door(
         "sources": ["train.py"],
     }
     function = {"directory": str(tmp_path), "budget": 100, "knobs": KNOBS}
-    checkout = {
-        "checkout": str(nanochat_home / "nanochat"),
-        "target_flops": 1e11,
-        "eager": True,
-        "space": "matrix-lr+warmup-steps",
-        "flags": FLAGS,
-    }
     doors = {
         "program": ("command", program),
         "function": ("python:scores:evaluate", function),
-        "checkout": ("nanochat", checkout),
     }
 
     def of(door: str) -> None:
@@ -289,7 +268,7 @@ def of_door(
     return of
 
 
-@pytest.mark.parametrize("door", ["program", "function", "checkout"])
+@pytest.mark.parametrize("door", ["program", "function"])
 def test_arguments_and_file_are_what_the_program_takes(
     door: str, of_door: Callable[[str], None], command: "Command", told: Told, tmp_path: Path
 ) -> None:
@@ -307,10 +286,7 @@ def test_arguments_and_file_are_what_the_program_takes(
     assert {row["name"]: row["baseline"] for row in rows} == knobs
     training = tomllib.loads(text)["training"]
     assert "code" not in training
-    if door == "checkout":  # beside those that were not searched
-        assert training["flags"] == {**FLAGS, **knobs}
-    else:  # they keep their range
-        assert training["knobs"]["opt.lr"]["max"] == 0.1
+    assert training["knobs"]["opt.lr"]["max"] == 0.1  # they keep their range
 
 
 def test_of_the_core_arguments_and_file_are_settings(
@@ -391,9 +367,3 @@ def test_seeds_are_fresh_also_against_those_that_the_search_has_not_come_to(
     assert len(set(seeds)) == 50
     assert not set(seeds) & used(state)
     assert training_seeds(state, 3) == seeds[:3]
-
-
-def test_the_longest_name_of_a_search_leaves_one_for_its_training() -> None:
-    names = {training_name(f"{'a' * 63}{last}", 1e9, (0.5,)) for last in "bc"}
-    assert len(names) == 2
-    assert all(len(name) <= 64 for name in names)

@@ -13,8 +13,7 @@ from budgets.events import Settled, Status
 from budgets.ledger import LEDGER
 from budgets.rules import Reading
 from budgets.state import RunState
-from orchestrator.execution.api import Attempt
-from orchestrator.execution.files import Unknown
+from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.run import attempts as attempts_of_run
 from orchestrator.run.attempts import judged as truly_judged
 from orchestrator.run.attempts import settled
@@ -159,7 +158,12 @@ def forgets_hours(world: World, patch: pytest.MonkeyPatch) -> None:
 
 def forgets_results(world: World, patch: pytest.MonkeyPatch) -> None:
     world.disturb = deadly
-    patch.setattr(attempts_of_run, "recover", lambda _, name, wait: Unknown(name, "never mind"))
+
+    def lost(attempt: Attempt, wait_seconds: float) -> Outcome:
+        seconds = attempt.limits.reserve_ms / 1000
+        return Outcome(attempt_id=attempt.attempt_id, status=Status.LOST, seconds=seconds)
+
+    patch.setattr(attempts_of_run, "recover", lost)
 
 
 def executor(kind: type[SimulatedExecutor]) -> Bug:

@@ -165,7 +165,7 @@ def family() -> Family:
 
 NVIDIA_SMI = """#!/bin/sh
 case "$1" in
-  --query-gpu=index,uuid,memory.used) cat {folder}/memory 2>/dev/null ;;
+  --query-gpu=*) cat {folder}/memory 2>/dev/null ;;
   --query-compute-apps=*) cat {folder}/apps ;;
 esac
 """
@@ -186,7 +186,8 @@ class Driver:
         draft = attempt.directory.with_suffix(".draft")
         draft.write_text(attempt.model_dump_json())
         command = [sys.executable, str(HERE / "ray_driver.py"), str(draft), address]
-        environment = {k: v for k, v in os.environ.items() if k not in ("RAY_ADDRESS",)}
+        left_out = ("RAY_ADDRESS", *(("RAY_AUTH_MODE",) if variables else ()))
+        environment = {k: v for k, v in os.environ.items() if k not in left_out}
         self.process = subprocess.Popen(
             command,
             env=environment | variables,

@@ -5,14 +5,12 @@
 
 # ruff: noqa: T201 - a program that prints
 
-import ctypes
 import json
 import os
 import random
 import signal
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,28 +127,6 @@ def eat(config: dict[str, Any]) -> None:
     hang(config)
 
 
-def eat_within(config: dict[str, Any]) -> None:
-    """Takes memory in a control group that has less."""
-    group = Path(config["objective"]["settings"]["group"])
-    (group / "tasks").write_text(str(os.getpid()))
-    eaten = [b"x" * (16 << 20) for _ in range(64)]
-    print(len(eaten))
-
-
-def finish_and_fill_the_disk(config: dict[str, Any]) -> None:
-    finish(config)
-    _fill()
-
-
-def _fill() -> None:
-    """Leaves no room on a small file system, and never fills a large one."""
-    filler = os.open("filler", os.O_WRONLY | os.O_CREAT)
-    for size in (1 << 16, 1 << 12, 1):
-        with suppress(OSError):
-            while os.fstat(filler).st_size < 8 << 20:
-                os.write(filler, b"x" * size)
-
-
 def link(config: dict[str, Any]) -> None:
     finish(config)
     Path("measurement.json").rename("elsewhere.json")
@@ -173,10 +149,6 @@ def meddle(config: dict[str, Any]) -> None:
     sys.exit(0)
 
 
-def segfault(config: dict[str, Any]) -> None:
-    ctypes.string_at(0)
-
-
 def kill_itself(config: dict[str, Any]) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -184,11 +156,6 @@ def kill_itself(config: dict[str, Any]) -> None:
 def exit_with_3(config: dict[str, Any]) -> None:
     print("something broke", file=sys.stderr)
     sys.exit(3)
-
-
-def stop_supervisor(config: dict[str, Any]) -> None:
-    os.kill(os.getppid(), signal.SIGSTOP)
-    hang(config)
 
 
 def _note(pid: int) -> None:

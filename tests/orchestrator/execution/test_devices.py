@@ -1,6 +1,6 @@
 """What a machine offers, and GPUs that are not really free, by what nvidia-smi says."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,67 +12,15 @@ from orchestrator.execution.devices import (
     Gpu,
     Offer,
     local_offer,
-    look_at_gpus,
     usable_cpus,
     visible_gpus,
 )
 from orchestrator.execution.local import LocalExecutor
-from tests.orchestrator.execution.conftest import answer_as_driver
+from tests.orchestrator.execution.conftest import answer_as_driver, the_one
 
 Make = Callable[..., Attempt]
 GPUS = ["GPU-a", "GPU-b"]
-
-
-@pytest.fixture
-def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver's program that reports two devices."""
-    program = tmp_path / "nvidia-smi"
-    program.write_text(
-        "#!/bin/sh\necho '0, GPU-aaa, NVIDIA H200'\necho '1, GPU-bbb, NVIDIA H200'\n"
-    )
-    program.chmod(0o700)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-
-
-@pytest.mark.parametrize(
-    ("visible", "ids"),
-    [
-        (None, ["GPU-aaa", "GPU-bbb"]),
-        ("", []),
-        ("-1", []),
-        ("1", ["1"]),
-        ("1,0", ["1", "0"]),
-        ("0,7,1", ["0"]),
-        ("GPU-b", ["GPU-b"]),
-    ],
-)
-def test_visible_gpus_follow_the_environment(
-    two_gpus: None, visible: str | None, ids: list[str]
-) -> None:
-    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    assert [gpu for gpu, _ in visible_gpus(environment)] == ids
-
-
-def test_gpus_are_preferred_and_share_the_cpus(two_gpus: None) -> None:
-    offer = local_offer({})
-    assert (offer.gpus, offer.gpu_name) == (2, "NVIDIA H200")
-    threads = max(1, usable_cpus() // 2)
-    assert offer.slots() == Slots(2, "cuda", "NVIDIA H200", threads)
-
-
-def test_without_a_driver_there_are_only_cpus(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    offer = local_offer({})
-    assert offer.gpus == 0
-    assert offer.slots() == Slots(usable_cpus(), "cpu", offer.cpu_name, 1)
-
-
-@pytest.mark.parametrize(("device", "count"), [("cuda", 3), ("cpu", 9), ("cuda", 0)])
-def test_more_than_there_is_or_nothing_at_all_is_refused(device: str, count: int) -> None:
-    with pytest.raises(ValueError, match=r"asked for|at least one"):
-        Offer(cpus=8, cpu_name="x", gpus=2).slots(device, count)  # type: ignore[arg-type]
+GONE = "is not used any more"
 
 
 class Driver:
@@ -82,12 +30,9 @@ class Driver:
         self._folder = folder
         self.says()
 
-    def says(self, used: tuple[object, object] = (4, 4), apps: str = "") -> None:
-        rows = [
-            f"{index}, {gpu}, {mib}"
-            for index, (gpu, mib) in enumerate(zip(GPUS, used, strict=True))
-        ]
-        (self._folder / "memory").write_text("\n".join(rows) + "\n")
+    def says(self, first: object = 4, second: object = 4, apps: str = "") -> None:
+        rows = f"0, GPU-a, NVIDIA H200, {first}\n1, GPU-b, NVIDIA H200, {second}\n"
+        (self._folder / "memory").write_text(rows)
         (self._folder / "apps").write_text(apps)
 
 
@@ -99,86 +44,140 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
     return Driver(folder)
 
 
-def pool() -> DevicePool:
-    return DevicePool(GPUS, release_seconds=0.0)
+# What there is
 
 
-def test_a_device_with_a_foreign_process_is_named_and_the_others_are_used(driver: Driver) -> None:
-    driver.says((30_000, 4), "GPU-a, 1, 29996\n")
-    devices = pool()
-    assert len(devices.free()) == 1
-    assert devices.take() == "GPU-b"
-    (gone,) = devices.warnings
-    assert gone.startswith("GPU-a is not used any more: used by process 1 (")
-    assert gone.endswith("30000 MiB in all")
+@pytest.mark.parametrize(
+    ("visible", "ids"),
+    [
+        (None, GPUS),
+        ("", []),
+        ("-1", []),
+        ("1", ["1"]),
+        ("1,0", ["1", "0"]),
+        ("0,7,1", ["0"]),
+        ("GPU-b", ["GPU-b"]),
+    ],
+)
+def test_visible_gpus_follow_the_environment(
+    driver: Driver, visible: str | None, ids: list[str]
+) -> None:
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    assert [gpu for gpu, _ in visible_gpus(environment)] == ids
+
+
+def test_gpus_are_preferred_and_share_the_cpus(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cpus = usable_cpus()
+    assert local_offer({}).slots() == Slots(2, "cuda", "NVIDIA H200", max(1, cpus // 2))
+    monkeypatch.setenv("PATH", str(tmp_path))  # without a driver
+    offer = local_offer({})
+    assert offer.slots() == Slots(cpus, "cpu", offer.cpu_name, 1)
+    assert Offer(cpus=7, cpu_name="x").slots(threads=2) == Slots(3, "cpu", "x", 2)
+
+
+@pytest.mark.parametrize(("device", "count"), [("cuda", 3), ("cpu", 9), ("cuda", 0)])
+def test_more_than_there_is_or_nothing_at_all_is_refused(device: str, count: int) -> None:
+    with pytest.raises(ValueError, match=r"asked for|at least one"):
+        Offer(cpus=8, cpu_name="x", gpus=2).slots(device, count)  # type: ignore[arg-type]
+
+
+def test_more_gpus_than_exist_is_an_error() -> None:
+    with pytest.raises(EngineError, match="3 GPUs asked for, but this machine offers 1"):
+        LocalExecutor(Slots(3, "cuda", "", 1), gpu_ids=["0"])
+
+
+# What is free of it
+
+
+@pytest.mark.parametrize(
+    ("used", "apps", "free", "said"),
+    [
+        ((4, 4), "", GPUS, ""),
+        ((600, 1024), "", GPUS, ""),  # which a driver keeps for itself
+        (("[N/A]", "-"), "GPU-a, [N/A]\n", GPUS, ""),
+        ((30_000, 4), "GPU-a, 1, 29996\n", ["GPU-b"], f"GPU-a {GONE}: used by process 1 ("),
+        ((4, 1500), "", ["GPU-a"], f"GPU-b {GONE}: 1500 MiB are in use, although no process"),
+    ],
+)
+def test_a_gpu_that_somebody_uses_is_named_and_the_others_are_used(
+    used: tuple[object, object], apps: str, free: list[str], said: str, driver: Driver
+) -> None:
+    driver.says(*used, apps=apps)
+    for names in (GPUS, ["0", "1"]):  # as CUDA_VISIBLE_DEVICES has them
+        pool = DevicePool(names, release_seconds=0.0)
+        assert pool.free() == [names[GPUS.index(one)] for one in free]
+        assert [w.startswith(said) for w in pool.warnings] == [names is GPUS] * bool(said)
+
+
+def test_with_no_device_left_all_are_listed(driver: Driver) -> None:
+    driver.says(9000, 8000, "GPU-a, 1, 8990\n")
+    with pytest.raises(EngineError, match=r"GPU-a is.* process 1.*GPU-b is.* 8000 MiB"):
+        DevicePool(GPUS, release_seconds=0.0).free()
 
 
 def test_memory_that_is_given_back_in_time_is_waited_for() -> None:
-    answers: Iterator[int] = iter([9000, 9000, 9000, 4])
-
-    def look() -> list[Gpu]:
-        return [Gpu("0", "GPU-a", next(answers), ())]
-
-    devices = DevicePool(["GPU-a"], "", 60.0, look)
-    assert devices.free() == []
-    assert devices.free() == ["GPU-a"]
-    assert devices.warnings == ()
+    answers = iter([9000, 9000, 9000, 4])
+    pool = DevicePool(
+        ["GPU-a"], "", 60.0, lambda: [Gpu("0", "GPU-a", "NVIDIA H200", next(answers))]
+    )
+    assert pool.free() == []
+    assert pool.free() == ["GPU-a"]
+    assert pool.warnings == ()
 
 
-def test_devices_are_also_known_by_their_number(driver: Driver) -> None:
-    driver.says((4, 9000))
-    devices = DevicePool(["0", "1"], release_seconds=0.0)
-    assert len(devices.free()) == 1
-    assert [one.split()[0] for one in devices.warnings] == ["1"]
+def test_a_device_is_looked_at_again_only_after_what_ended_badly(driver: Driver) -> None:
+    pool = DevicePool(GPUS, release_seconds=0.0)
+    pool.free()
+    assert [pool.take(avoid="GPU-a"), pool.take(avoid="GPU-b")] == ["GPU-b", "GPU-a"]
+    driver.says(9000, 9000)
+    pool.give_back("GPU-a", ended_well=True)
+    pool.give_back("GPU-b", ended_well=False)
+    assert pool.free() == ["GPU-a"]
+    assert [one.split()[0] for one in pool.warnings] == ["GPU-b"]
 
 
-@pytest.mark.parametrize("said", ["[N/A]", "", "-"])
-def test_what_the_driver_cannot_say_is_no_reason_to_doubt(driver: Driver, said: str) -> None:
-    driver.says((said, said), "GPU-a, [N/A]\n")
-    assert look_at_gpus() == []
-    assert len(pool().free()) == 2
+BROKEN = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"
 
 
-def test_an_executor_withdraws_a_device_that_a_failed_attempt_left_in_use(
-    driver: Driver, make_attempt: Make, nasty: str
+@pytest.mark.parametrize(
+    ("status", "cause", "used", "warning"),
+    [
+        ("oom", "CUDA out of memory", 4, ""),
+        ("error", "ValueError", 9000, "9000 MiB are in use, although no process is on it"),
+        ("error", BROKEN, 4, f"the device failed: {BROKEN}"),
+    ],
+)
+def test_an_executor_withdraws_a_device_that_fails_or_was_left_in_use(
+    status: str,
+    cause: str,
+    used: int,
+    warning: str,
+    driver: Driver,
+    make_attempt: Make,
+    nasty: str,
 ) -> None:
+    said = f'{{"attempt_id": "ID", "status": "{status}", "cause": "{cause}"}}'
     slots = Slots(2, "cuda", "a GPU", 1)
-    with LocalExecutor(slots, entry=nasty, gpu_ids=GPUS, release_seconds=0.2) as executor:
-        executor.submit(make_attempt("exit_with_3"))
-        (outcome,) = executor.wait(20.0)
-        assert (outcome.status, outcome.device) == (Status.ERROR, "GPU-a")
-        driver.says((9000, 4))
+    with LocalExecutor(slots, entry=nasty, gpu_ids=GPUS, release_seconds=0.0) as executor:
+        executor.submit(make_attempt("write", content=said))
+        outcome = the_one(executor.wait(20.0))
+        assert (outcome.status, outcome.device) == (Status(status), "GPU-a")
+        driver.says(used)
+        assert executor.free() == (1 if warning else 2)
         executor.submit(make_attempt("finish"))
-        (outcome,) = executor.wait(20.0)
+        outcome = the_one(executor.wait(20.0))
         assert (outcome.status, outcome.device) == (Status.OK, "GPU-b")
-        driver.says((9000, 9000))
-        assert executor.free() == 1
-        executor.submit(make_attempt("exit_with_3"))
-        executor.wait(20.0)
-        with pytest.raises(EngineError, match=r"GPU-a is.* 9000 MiB.*GPU-b is.* 9000 MiB"):
-            executor.free()
-    assert [one.split()[0] for one in executor.warnings] == GPUS
+    assert executor.warnings == ((f"GPU-a {GONE}: {warning}",) if warning else ())
 
 
-def test_another_device_is_taken_than_the_one_to_avoid_if_there_is_one() -> None:
-    devices = DevicePool(GPUS, look=list)
-    devices.free()
-    assert devices.take("GPU-a") == "GPU-b"
-    assert devices.take("GPU-a") == "GPU-a"
-
-
-def test_an_executor_withdraws_a_device_that_says_that_it_fails(
+def test_a_host_that_says_that_it_fails_keeps_its_processors(
     make_attempt: Make, nasty: str
 ) -> None:
-    cause = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"
-    said = f'{{"attempt_id": "ID", "status": "error", "cause": "{cause}"}}'
-    slots = Slots(2, "cuda", "a GPU", 1)
-    with LocalExecutor(slots, entry=nasty, gpu_ids=GPUS) as executor:
+    said = f'{{"attempt_id": "ID", "status": "error", "cause": "{BROKEN}"}}'
+    with LocalExecutor(Slots(1, "cpu", "", 1), entry=nasty) as executor:
         executor.submit(make_attempt("write", content=said))
-        (outcome,) = executor.wait(20.0)
-        assert (outcome.status, outcome.device) == (Status.ERROR, "GPU-a")
+        executor.wait(20.0)
         assert executor.free() == 1
-        executor.submit(make_attempt("finish"))
-        (outcome,) = executor.wait(20.0)
-        assert (outcome.status, outcome.device) == (Status.OK, "GPU-b")
-    assert executor.warnings == (f"GPU-a is not used any more: the device failed: {cause}",)
+    assert executor.warnings == ()

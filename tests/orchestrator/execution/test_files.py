@@ -14,7 +14,7 @@ from budgets.events import Owner, Status
 from objectives.process import MARK
 from orchestrator.execution import files, processes
 from orchestrator.execution.api import Attempt, Outcome
-from orchestrator.execution.files import Unknown, Unstarted, end_if_abandoned, recover
+from orchestrator.execution.files import end_if_abandoned, recover
 
 Make = Callable[..., Attempt]
 
@@ -53,18 +53,18 @@ def summary_of(attempt: Attempt, attempt_id: str) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("left", "found"),
+    ("left", "is_charged"),
     [
-        ("a summary of another attempt", Unknown),
-        ("half a summary", Unknown),
-        ("nothing", Unstarted),
-        ("a config", Unstarted),
-        ("a config of an owner elsewhere", Unknown),
-        ("no directory", Unknown),
+        ("a summary of another attempt", True),
+        ("half a summary", True),
+        ("nothing", False),
+        ("a config", False),
+        ("a config of an owner elsewhere", True),
+        ("no directory", True),
     ],
 )
 def test_what_is_not_known_to_be_unstarted_is_charged(
-    left: str, found: type, make_attempt: Make, dead: Owner
+    left: str, is_charged: bool, make_attempt: Make, dead: Owner
 ) -> None:
     elsewhere = dead.model_copy(update={"boot_id": "another boot"})
     attempt = make_attempt(owner=elsewhere if "elsewhere" in left else dead)
@@ -78,7 +78,9 @@ def test_what_is_not_known_to_be_unstarted_is_charged(
         summary_of(attempt, "another")
     elif left == "no directory":
         attempt.directory.rmdir()
-    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), found)
+    found = recover(attempt, 0.0)
+    assert found.status is Status.LOST
+    assert found.seconds == (attempt.limits.reserve_ms / 1000 if is_charged else 0.0)
 
 
 def test_what_a_dead_supervisor_left_is_killed_first(
@@ -88,7 +90,7 @@ def test_what_a_dead_supervisor_left_is_killed_first(
     files.write_config(attempt)
     started_by(attempt, dead.pid)
     left = sleeper(attempt.attempt_id)
-    assert isinstance(recover(attempt.directory, attempt.attempt_id, 0.0), Unknown)
+    assert recover(attempt, 0.0).seconds > 0.0
     assert processes.start_ticks(left.pid) is None
 
 
@@ -107,8 +109,7 @@ def test_a_supervisor_that_does_not_end_is_killed_after_the_wait(
         holder.stdout.readline()
         started_by(attempt, holder.pid)
         began = time.monotonic()
-        found = recover(attempt.directory, attempt.attempt_id, 0.3)
-        assert isinstance(found, Unknown)
+        found = recover(attempt, 0.3)
         assert found.cause == "its supervisor died before it could write a summary"
         assert time.monotonic() - began >= 0.3
         assert processes.start_ticks(holder.pid) is None
@@ -119,8 +120,7 @@ def test_a_lock_held_where_we_cannot_look_is_unknown(make_attempt: Make, dead: O
     files.write_config(attempt)
     with (attempt.directory / files.LOCK).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        found = recover(attempt.directory, attempt.attempt_id, 0.1)
-    assert isinstance(found, Unknown)
+        found = recover(attempt, 0.1)
     assert "still alive" in found.cause
 
 

@@ -121,31 +121,6 @@ def test_a_full_disk_is_no_end_of_an_evaluation_that_lives(
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 3]
 
 
-def test_a_line_that_the_disk_took_a_part_of_spoils_no_other(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    path = tmp_path / files.METRICS
-    beat, write = trainer.heartbeat_into(path), os.write
-    with monkeypatch.context() as full:
-        full.setattr(os, "write", lambda descriptor, line: write(descriptor, line[:9]))
-        beat({"step": 1})
-    beat({"step": 2})
-    beat({"step": 3})
-    torn, *whole = path.read_text().splitlines()
-    assert len(torn) == 9
-    assert [json.loads(line)["step"] for line in whole] == [2, 3]
-
-
-def test_what_pauses_a_run_is_told_to_its_end(
-    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    advice = "x" * 400 + " mend it so"
-    pausing = reported(monkeypatch, make_attempt(), raising(SetupError(advice)))
-    assert pausing.cause.endswith("mend it so")
-    failing = reported(monkeypatch, make_attempt(), raising(ValueError(advice)))
-    assert len(failing.cause) == trainer.MOST_CHARACTERS
-
-
 def test_an_exception_says_the_innermost_line_that_is_the_users(
     monkeypatch: pytest.MonkeyPatch, make_attempt: Make, tmp_path: Path
 ) -> None:

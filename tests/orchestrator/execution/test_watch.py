@@ -1,21 +1,17 @@
 """What ends an attempt: its lease, owner or limit; which cause counts, and if a result does."""
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
-import psutil
 import pytest
 
 from budgets.events import Status
 from objectives.api import Measurement
-from orchestrator.execution import files, processes
-from orchestrator.execution.api import Attempt, Slots
+from orchestrator.execution import processes
+from orchestrator.execution.api import Attempt
 from orchestrator.execution.files import MEASUREMENT, Report, write_model
-from orchestrator.execution.local import LocalExecutor
-from orchestrator.execution.supervisor import Lease, Liveness, lease_ends
+from orchestrator.execution.supervisor import Lease, Supervision, lease_ends
 from orchestrator.execution.watch import Watch
 
 Make = Callable[..., Attempt]
@@ -43,49 +39,28 @@ def test_an_answer_heard_long_ago_extends_nothing(lease: Lease) -> None:
     assert lease_ends(lease.descriptor)[0] == now + 5.0
 
 
-def test_liveness_is_lost_with_the_lease_the_lifeline_and_the_owner(lease: Lease) -> None:
+def test_a_result_is_unwanted_without_the_lease_the_lifeline_or_the_owner(lease: Lease) -> None:
     reader, writer = os.pipe()
     owner = processes.this_owner()
-    bound = Liveness(owner, reader, lease.descriptor)
-    assert bound.lost() == "the orchestrator has not renewed its lease for 5 s"
+    leased = Supervision(-1, reader, lease.descriptor, "", 1, "")
+    assert leased.why_unwanted(owner) == "the orchestrator has not renewed its lease for 5 s"
     lease.extend(time.monotonic())
-    assert bound.lost() == ""
+    assert leased.why_unwanted(owner) == ""
     stranger = owner.model_copy(update={"start_ticks": 1})
-    assert Liveness(stranger, reader, None).lost() == "the orchestrator's process is gone"
+    unleased = Supervision(-1, reader, None, "", 1, "")
+    assert unleased.why_unwanted(stranger) == "the orchestrator's process is gone"
     os.close(writer)
-    assert bound.lost() == "the executor's process is gone"
+    assert leased.why_unwanted(owner) == "the executor's process is gone"
     os.close(reader)
-
-
-def test_a_supervisor_that_was_stopped_looks_at_the_lease_before_the_limit(
-    make_attempt: Make, slots: Slots, nasty: str, family: Any, eventually: Any
-) -> None:
-    attempt = make_attempt("stop_supervisor", wall_seconds=4.0)
-    with LocalExecutor(slots, entry=nasty, lease_seconds=4.0) as executor:
-        assert executor.lease is not None
-        executor.lease.extend(time.monotonic())
-        executor.submit(attempt)
-        family.assemble(attempt, 1)
-        marker = files.read(files.Started, attempt.directory / files.STARTED)
-        assert marker is not None
-        eventually(lambda: psutil.Process(marker.pid).status() == psutil.STATUS_STOPPED)
-        over = lease_ends(executor.lease.descriptor)[0] + 0.5
-        eventually(lambda: time.monotonic() > over)
-        os.kill(marker.pid, signal.SIGCONT)
-        (outcome,) = executor.wait(20.0)
-    assert outcome.status is Status.LOST
-    assert "renewed its lease" in outcome.cause
 
 
 # What a watch makes of its end
 
 
 @pytest.fixture
-def watch(make_attempt: Make, lease: Lease) -> Watch:
+def watch(make_attempt: Make) -> Watch:
     """Of an attempt that began five seconds ago, whose result nobody waits for any more."""
-    attempt, owner = make_attempt(), processes.this_owner()
-    liveness = Liveness(owner, lifeline=-1, lease=lease.descriptor)
-    return Watch(attempt, liveness.lost, time.monotonic() - 5.0)
+    return Watch(make_attempt(), lambda: "unwanted", time.monotonic() - 5.0)
 
 
 def says(watch: Watch, called_at: float | None = None) -> None:

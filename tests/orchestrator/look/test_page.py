@@ -5,7 +5,6 @@ import hashlib
 import re
 from dataclasses import dataclass
 from html import unescape
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -71,17 +70,3 @@ def test_a_block_or_a_field_that_nothing_shows_is_an_error() -> None:
 def test_text_is_cut_where_nobody_would_read_on() -> None:
     long = Section("s", "y" * 10**6, [])
     assert len(page.html(Page("x" * 10**6, "", hostile_answer(), [long]))) < 100_000
-
-
-def test_a_page_is_never_written_through_a_link(tmp_path: Path) -> None:
-    place = page.own_place(tmp_path, "report.html")
-    place.touch()
-    link = tmp_path / "link.html"
-    link.symlink_to(place)
-    for path in (link, tmp_path, tmp_path / "none/report.html", tmp_path / "report.txt"):
-        with pytest.raises(ValueError, match=r"--out|plain"):
-            page.named_place(path, "html")
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run/reports").symlink_to(tmp_path)
-    with pytest.raises(ValueError, match="symbolic link"):
-        page.own_place(tmp_path / "run", "report.html")

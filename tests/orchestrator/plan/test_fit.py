@@ -9,23 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from budgets.events import Settled
-from budgets.ledger import LEDGER, read
 from budgets.plan import Calibration, Devices, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.cli.session import Output, finish
-from orchestrator.cli.terminal import console
-from orchestrator.config import Budget, Config
+from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.search import Searching
 from orchestrator.plan.fit import (
-    Available,
     Choice,
     NoTimeError,
     Wanted,
@@ -37,7 +31,6 @@ from orchestrator.plan.fit import (
 )
 from orchestrator.plan.times import Overheads, Times
 from orchestrator.records.runs import Result, load_state
-from orchestrator.run.amend import Amendment, amend
 from orchestrator.run.session import Session
 from tests.asking import config_for
 from tests.simulation.instant import InstantExecutor, Machine
@@ -80,8 +73,7 @@ def wanted(minutes: float, times: Times | None = None, **fields: Any) -> Wanted:
         "confirm_seeds": 0,
         **fields,
     }
-    there = Available(minutes * MINUTE, "--window", "a window")
-    return Wanted(config_for(**values), DEVICES, times or EVEN, there)
+    return Wanted(config_for(**values), DEVICES, times or EVEN, minutes * MINUTE)
 
 
 def summary(found: list[Choice]) -> list[tuple[str, bool]]:
@@ -165,9 +157,9 @@ def test_where_nothing_alone_fits_everything_is_given_up_together(measured: Time
     asked = wanted(4.0)
     none = choices(asked)
     assert best(none) is None
-    said = too_short(none, asked.there)
-    assert said.startswith("nothing fits into 4 min 00 s (a window): the least, tier min, 2 gen")
-    assert f"N{said[1:]}." in fit_text(none, asked.there)
+    said = too_short(none, asked.hours)
+    assert said.startswith("nothing fits into 4 min 00 s: the least, tier min, 2 gen")
+    assert f"N{said[1:]}." in fit_text(none, asked.hours)
     with pytest.raises(NoTimeError, match="orchestrator calibrate"):
         choices(wanted(10.0, Times()))
 
@@ -183,14 +175,13 @@ def test_where_much_is_unused_more_is_offered_and_nothing_more_is_taken(measured
 
 
 def test_the_time_there_is_is_the_tighter_of_window_and_cap() -> None:
-    def asking(**fields: Any) -> Budget:
-        return config_for(phase="phase1", tier="min", objective=sphere(), **fields).budget
+    def asking(**fields: Any) -> Config:
+        return config_for(phase="phase1", tier="min", objective=sphere(), **fields)
 
-    assert available(asking(window=Window(hours=12.0)), NOW).hours == pytest.approx(11.5)
+    assert available(asking(window=Window(hours=12.0)), NOW) == pytest.approx(11.5)
     until = Window(until=NOW + timedelta(hours=3), margin_seconds=3600)
-    assert available(asking(window=until), NOW).hours == pytest.approx(2.0)
-    both = available(asking(window=Window(hours=12.0), max_hours=2.0), NOW)
-    assert (both.hours, both.flag) == (2.0, "--max-hours")
+    assert available(asking(window=until), NOW) == pytest.approx(2.0)
+    assert available(asking(window=Window(hours=12.0), max_hours=2.0), NOW) == 2.0
     with pytest.raises(ValueError, match="--window: expected a moment more than"):
         available(asking(window=Window(until=NOW, margin_seconds=0)), NOW)
     with pytest.raises(ValueError, match="--fit: into what"):
@@ -278,7 +269,7 @@ def test_what_fits_is_admitted_to_its_last_generation_and_what_does_not_is_not(
         limit_seconds=limit,
     )
     roomy = asked.having({"budget.window": "1000h"})
-    there = available(roomy.budget, BEGAN)
+    there = available(roomy, BEGAN)
     (whole, *_) = choices(Wanted(roomy, devices_of(MACHINE.slots), EVEN, there))
     enough = HOUR * whole.forecast.hours_free + MARGIN
     began = f"{clock.seconds:.0f}"
@@ -291,26 +282,6 @@ def test_what_fits_is_admitted_to_its_last_generation_and_what_does_not_is_not(
     has_long_run = rung > 0 and seeds > 0  # it is left out where it does not fit
     assert fewer or has_long_run
     assert not fewer or any(fired.rule == "budget" for fired in short.state.fired)
-
-
-def test_a_window_that_is_too_short_ends_the_run_in_time_and_a_later_one_goes_on(
-    search: Search, clock: SimulatedClock
-) -> None:
-    asked = within(request(), "run", 780)  # one generation of 240 s, not two and 240 more
-    stopped = search(asked)
-    assert (stopped.ruling.decision, len(stopped.state.completed)) == ("stop", 1)
-    records = read(stopped.directory / LEDGER).records
-    last = max(r.at for r in records if isinstance(r.event, Settled))
-    assert datetime.fromisoformat(last) - BEGAN <= timedelta(seconds=780 - MARGIN)
-    for name in ("run.json", "progress.csv", "best.json", "summary.md", "reports/gen_0000.md"):
-        assert (stopped.directory / name).stat().st_size > 0
-    with pytest.raises(typer.Exit) as left, Output(console()) as live:
-        finish(stopped, Person(), live, as_json=False)
-    assert left.value.exit_code == 4
-    longer = Window(hours=5000 / HOUR, margin_seconds=MARGIN)
-    amend(stopped.directory, Amendment("more time", window=longer), clock.clock)
-    result = search(asked)
-    assert (result.ruling.decision, len(result.state.completed)) == ("done", 2)
 
 
 # The command

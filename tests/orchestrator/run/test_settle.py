@@ -7,7 +7,6 @@ import pytest
 from budgets.events import Reserved, Status
 from objectives.api import Measurement
 from orchestrator.execution.api import Outcome
-from orchestrator.execution.trainer import MOST_CHARACTERS, MOST_SETUP_CHARACTERS
 from orchestrator.run.attempts import settled
 
 RESERVED = Reserved(generation=1, candidate=2, seed=3, attempt=4, reserve_ms=20_000)
@@ -40,14 +39,3 @@ def test_all_that_was_measured_is_on_record_and_a_begun_millisecond_is_charged()
 def test_a_score_that_is_no_number_is_none_whatever_the_outcome_says(score: float) -> None:
     end = settled(RESERVED, outcome(score=score))
     assert (end.status, end.score) == (Status.NAN, None)
-
-
-@pytest.mark.parametrize(
-    ("kind", "most"), [("SetupError", MOST_SETUP_CHARACTERS), ("ValueError", MOST_CHARACTERS)]
-)
-def test_the_advice_at_the_end_of_a_setup_error_is_kept(kind: str, most: int) -> None:
-    cause = f"{kind}: {'x' * 900} begin another run with --run-id"
-    kept = settled(
-        RESERVED, Outcome(attempt_id="1", status=Status.ERROR, cause=cause, seconds=1.0)
-    ).cause
-    assert kept == (cause if len(cause) <= most else f"{cause[: most - 3]}...")

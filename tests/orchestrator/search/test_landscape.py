@@ -24,15 +24,6 @@ def test_a_shape_has_a_mean_diagonal_of_1_and_is_symmetric_to_the_last_bit() -> 
     assert np.array_equal(shape, shape.T)
 
 
-def test_the_axes_come_longest_first_and_are_those_of_the_covariance() -> None:
-    found = landscape((0.5, 0.5), 0.2, COVARIANCE)
-    assert found.eigenvalues[0] > found.eigenvalues[1] > 0
-    assert found.condition == pytest.approx(found.eigenvalues[0] / found.eigenvalues[1])
-    for value, axis in zip(found.eigenvalues, found.axes, strict=True):
-        assert COVARIANCE @ axis == pytest.approx(value * np.array(axis))
-        assert max(axis, key=abs) > 0
-
-
 def test_rows_are_plain_numbers() -> None:
     assert rows(np.eye(2)) == ((1.0, 0.0), (0.0, 1.0))
     assert type(rows(np.eye(2))[0][0]) is float

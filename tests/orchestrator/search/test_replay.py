@@ -40,7 +40,8 @@ def test_forged_advice_is_found_though_the_search_went_on_with_it(
     search = Search(TERMS, 6)
     search.replay(done[:number])
     search.ask()
-    forged = [*done[:number], replace(held[0], told=search._tell(held[0], lambda _: advice))]
+    search._learn(held[0])
+    forged = [*done[:number], replace(held[0], told=search._follow(held[0], advice))]
     Search(TERMS, 6).replay(forged)  # resuming follows the record
     with pytest.raises(ReplayError, match=f"generation {number}"):
         Search(TERMS, 6).replay(forged, with_models=True)

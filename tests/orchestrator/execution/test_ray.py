@@ -1,0 +1,371 @@
+"""A Ray of our own, and what dies or freezes on a real cluster of two nodes on the loopback."""
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from budgets.events import Status
+from orchestrator.execution import ray
+from orchestrator.execution.api import Attempt, EngineError, Slots
+from orchestrator.execution.ray import LeaseTerms, RayExecutor, cluster_offer, connected
+from orchestrator.execution.ray_access import (
+    ASK_SECONDS,
+    prepare_to_join,
+    set_environment,
+    token_path,
+)
+from tests.orchestrator.execution.conftest import Driver, Family, answer_as_driver, the_one
+
+pytestmark = pytest.mark.xdist_group("ray")
+Make = Callable[..., Attempt]
+ONE, TWO = Slots(1, "cpu", "", 1), Slots(2, "cpu", "", 1)
+QUICK = LeaseTerms(silent_seconds=2.0, lease_seconds=4.0, margin_seconds=3.0)
+
+
+# A Ray that is started here
+
+
+@pytest.fixture(scope="module")
+def local_ray(_importable: None) -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with connected("local", "tests"):
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_ray_of_our_own_is_reached_from_this_machine_with_a_token_of_its_users_only(
+    local_ray: None,
+) -> None:
+    listening = []
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):  # an idle worker may end at any time
+            listening += [
+                connection.laddr.ip
+                for connection in process.net_connections(kind="inet")
+                if connection.status == psutil.CONN_LISTEN
+            ]
+    assert len(listening) > 3
+    assert set(listening) <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+    assert stat.S_IMODE(token_path().stat().st_mode) == 0o600
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_more_devices_than_the_cluster_has_is_an_error_at_once(
+    device: Any, local_ray: None
+) -> None:
+    assert cluster_offer().where == "the Ray cluster of 1 node"
+    with (
+        pytest.raises(EngineError, match=r"999 slots of 1 .PU asked for, but the Ray cluster has"),
+        RayExecutor(Slots(999, device, "", 1)),
+    ):
+        pass
+
+
+def test_a_killed_agent_loses_its_attempt_only_after_its_tree_is_gone(
+    local_ray: None, make_attempt: Make, nasty: str, family: Family, eventually: Any
+) -> None:
+    attempt = make_attempt("resist", grace_seconds=30.0)
+    with RayExecutor(ONE, entry=nasty) as executor:
+        executor.submit(attempt)
+        family.assemble(attempt, 3, executor)
+        family.above(attempt)[1].kill()
+        assert the_one(executor.wait(60.0)).status is Status.LOST
+        assert family.alive(attempt) == []
+        (warning,) = executor.warnings
+        assert "its agent has died" in warning
+        eventually(executor.free)
+        executor.submit(make_attempt("finish"))
+        assert the_one(executor.wait(60.0)).status is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("address", "error", "kind", "said"),
+    [
+        ("local", Exception("timed out during startup"), EngineError, "Ray (local): timed out"),
+        ("local", RuntimeError("Failed to start GCS"), EngineError, "--executor local"),
+        ("127.0.0.1:1", None, EngineError, "answers at 127.0.0.1:1"),
+        ("ray://h:1", None, EngineError, "not supported"),
+        ("local", TypeError("no such argument"), TypeError, "no such argument"),  # ours
+    ],
+)
+def test_a_ray_that_cannot_be_had_is_an_engine_error_with_a_way_on(
+    monkeypatch: pytest.MonkeyPatch, address: str, error: Any, kind: Any, said: str
+) -> None:
+    def refuse(**_: object) -> None:
+        raise error
+
+    module = SimpleNamespace(is_initialized=lambda: False, init=refuse)
+    monkeypatch.setattr(ray, "_ray", lambda: module)
+    for name in ("set_environment", "prepare_to_join"):
+        monkeypatch.setattr(ray, name, lambda *_: None)
+    with pytest.raises(kind, match=re.escape(said)), connected(address, "tests"):
+        pass
+
+
+# A cluster of two nodes
+
+
+@pytest.fixture(scope="module")
+def driver_says(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder in which the cluster's nvidia-smi finds its answers, `memory` and `apps`."""
+    folder = tmp_path_factory.mktemp("driver")
+    with pytest.MonkeyPatch.context() as patch:
+        answer_as_driver(folder, patch)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def cluster(_importable: None, driver_says: Path) -> Iterator[Any]:
+    """Two nodes with a CPU each, and what looks like two GPUs; joined with the user's token."""
+    set_environment()
+    prepare_to_join("local")
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 1, "num_gpus": 2, "include_dashboard": False}
+    nodes = Cluster(initialize_head=True, head_node_args=head)
+    nodes.add_node(num_cpus=1)
+    yield nodes
+    nodes.shutdown()  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture
+def two_nodes(cluster: Any) -> Any:
+    """The cluster, with the second node alive."""
+    for node in cluster.worker_nodes.copy():
+        if not node.any_processes_alive() or node.dead_processes():
+            cluster.remove_node(node)
+    if not cluster.worker_nodes:
+        cluster.add_node(num_cpus=1)
+    return cluster
+
+
+def raylet_of(attempt: Attempt, family: Family) -> psutil.Process:
+    """The node on which the attempt runs."""
+    return next(one for one in family.above(attempt) if one.name() == "raylet")
+
+
+def started_both(
+    executor: RayExecutor, two: list[Attempt], cluster: Any, family: Family
+) -> tuple[Attempt, Attempt]:
+    """The attempt on the second node, and the other one."""
+    for attempt in two:
+        executor.submit(attempt)
+    for attempt in two:
+        family.assemble(attempt, 1, executor)
+    (node,) = cluster.worker_nodes
+    pid = node.all_processes["raylet"][0].process.pid
+    first, second = two
+    return (first, second) if raylet_of(first, family).pid == pid else (second, first)
+
+
+def signal_all(found: list[psutil.Process], signum: signal.Signals) -> None:
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signum)
+
+
+def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_thaws(
+    two_nodes: Any, make_attempt: Make, nasty: str, family: Family, eventually: Any
+) -> None:
+    two = [make_attempt("hang"), make_attempt("hang")]
+    with RayExecutor(TWO, entry=nasty, address=two_nodes.address, lease=QUICK) as executor:
+        frozen, other = started_both(executor, two, two_nodes, family)
+        raylet = raylet_of(frozen, family)
+        node = [raylet, *raylet.children(recursive=True)]
+        signal_all(node, signal.SIGSTOP)
+        try:
+            lost = the_one(executor.wait(30.0))
+            assert (lost.attempt_id, lost.status) == (frozen.attempt_id, Status.LOST)
+            assert lost.seconds == frozen.limits.reserve_ms / 1000
+            assert lost.cause.endswith("is lost: what it took there is not known")
+            assert executor.free() == 0
+            (gone,) = executor.warnings
+            assert "is lost (no sign of life), with 1 of 2 slots" in gone
+            assert family.alive(other)
+        finally:
+            signal_all(node, signal.SIGCONT)
+        eventually(lambda: executor.wait(0.05) == [] and executor.free(), 60.0)
+        assert family.alive(frozen) == []
+        executor.submit(make_attempt("finish"))
+        assert the_one(executor.wait(30.0)).status is Status.OK
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frozen", ["agent", "orchestrator"])
+def test_an_evaluation_ends_with_a_lease_that_is_not_renewed_and_its_slot_is_used_again(
+    frozen: str, two_nodes: Any, make_attempt: Make, nasty: str, family: Family, eventually: Any
+) -> None:
+    attempt = make_attempt("resist")
+    with RayExecutor(ONE, entry=nasty, address=two_nodes.address, lease=QUICK) as executor:
+        executor.submit(attempt)
+        family.assemble(attempt, 3, executor)
+        agent = family.above(attempt)[1]
+        if frozen == "agent":
+            agent.suspend()
+        try:
+            family.vanish(attempt, within_seconds=10.0)  # nobody calls `wait` meanwhile
+        finally:
+            agent.resume()
+        outcome = the_one(executor.wait(30.0))
+        assert outcome.status is Status.LOST
+        assert outcome.cause == "the orchestrator has not renewed its lease for 4 s"
+        eventually(executor.free)
+        executor.submit(make_attempt("finish"))
+        assert the_one(executor.wait(30.0)).status is Status.OK
+
+
+@pytest.mark.slow
+def test_a_gpu_that_is_not_free_is_named_and_the_others_of_the_cluster_are_used(
+    two_nodes: Any, driver_says: Path, make_attempt: Make, nasty: str, eventually: Any
+) -> None:
+    (driver_says / "memory").write_text("0, GPU-a, H100, 9000\n1, GPU-b, H100, 4\n")
+    (driver_says / "apps").write_text("GPU-a, 1, 8990\n")
+    slots = Slots(2, "cuda", "", 1)
+    cluster = {"address": two_nodes.address, "release_seconds": 0.5}
+    try:
+        with RayExecutor(slots, entry=nasty, **cluster) as executor:
+            eventually(lambda: executor.wait(0.1) or executor.warnings)
+            (gone,) = executor.warnings
+            assert gone.startswith("0 on ")
+            assert "used by process 1 (" in gone
+            assert executor.free() == 1
+            executor.submit(make_attempt("finish"))
+            outcome = the_one(executor.wait(30.0))
+            assert outcome.status is Status.OK
+            assert outcome.device.startswith("1 on ")
+            (driver_says / "memory").write_text("0, GPU-a, H100, 9000\n1, GPU-b, H100, 9000\n")
+            executor.submit(make_attempt("exit_with_3"))
+            assert the_one(executor.wait(30.0)).status is Status.ERROR
+            with pytest.raises(EngineError, match=r"0 on .* used by.*; 1 on .* 9000 MiB"):
+                eventually(executor.free)
+    finally:
+        (driver_says / "memory").unlink()
+
+
+@pytest.mark.parametrize(
+    ("token", "mode", "said"),
+    [
+        (None, None, "it wants a token, and there is none here\nCopy {path} from"),
+        ("b" * 64, None, "it does not let us in\nCopy {path} from"),
+        (None, "disabled", "it does not let us in\nCopy {path} from"),
+    ],
+)
+def test_a_token_that_does_not_open_the_cluster_is_said_at_once(
+    token: str | None,
+    mode: str | None,
+    said: str,
+    cluster: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(path := tmp_path / "token"))
+    if mode:
+        monkeypatch.setenv("RAY_AUTH_MODE", mode)
+    if token:
+        path.write_text(token)
+    began = time.monotonic()
+    with pytest.raises(EngineError, match=re.escape(said.format(path=path))):
+        prepare_to_join(cluster.address)
+    assert time.monotonic() - began < 2 * ASK_SECONDS
+
+
+def test_another_version_of_ray_is_said_and_the_right_token_is_used_whatever_the_mode(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ray import _raylet
+
+    service = _raylet.GcsClient(  # type: ignore[attr-defined]
+        address=cluster.address
+    )
+    entry = {"key": b"CLUSTER_METADATA", "namespace": b"cluster"}
+    true = service.internal_kv_get(**entry)
+    other = json.loads(true) | {"ray_version": "2.1.0"}
+    service.internal_kv_put(value=json.dumps(other).encode(), overwrite=True, **entry)
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    try:
+        with pytest.raises(EngineError, match=r"(?s)Ray: 2\.1\.0.*Install the same Ray"):
+            prepare_to_join(cluster.address)
+    finally:
+        service.internal_kv_put(value=true, overwrite=True, **entry)
+    prepare_to_join(cluster.address)
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+
+
+def test_what_is_no_control_service_is_said() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as mute,
+        pytest.raises(EngineError, match="did not answer like a Ray control service"),
+    ):
+        prepare_to_join(f"127.0.0.1:{mute.getsockname()[1]}", ask_seconds=2.0)
+
+
+def test_a_killed_run_leaves_nothing_on_the_cluster_and_the_other_one_alone(
+    two_nodes: Any, make_attempt: Make, nasty: str, family: Family, eventually: Any
+) -> None:
+    doomed, lasting = make_attempt("resist", grace_seconds=30.0), make_attempt("resist")
+    driver = Driver(doomed, two_nodes.address)
+    with RayExecutor(ONE, entry=nasty, address=two_nodes.address) as executor:
+        executor.submit(lasting)
+        family.assemble(lasting, 3, executor)
+        family.assemble(doomed, 3)
+        agent = family.above(doomed)[1]
+        driver.kill()
+        family.vanish(doomed, within_seconds=5.0)
+        eventually(lambda: not agent.is_running() or agent.status() == psutil.STATUS_ZOMBIE)
+        assert executor.wait(0.0) == []
+        assert len(family.alive(lasting)) == 3
+    assert family.alive(lasting) == []
+
+
+@pytest.mark.slow
+def test_a_dead_control_service_ends_the_run_with_its_results_collected(
+    make_attempt: Make,
+) -> None:
+    attempt = make_attempt("nap", seconds=8.0)
+    said = Driver(attempt, "doomed").said()
+    assert said["collected"] == [[attempt.attempt_id, "ok"]]
+    assert said["error"].startswith("no Ray control service answers at")
+    assert said["seconds"] < 60.0
+
+
+@pytest.mark.slow
+def test_a_cluster_without_a_token_can_be_joined_although_there_is_one_here(
+    make_attempt: Make, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("a" * 64)
+    said = Driver(make_attempt("finish"), "open", RAY_AUTH_TOKEN_PATH=str(token)).said()
+    assert [status for _, status in said["collected"]] == ["ok"]
+
+
+def test_a_killed_node_loses_its_attempt_and_nobody_elses(
+    two_nodes: Any, make_attempt: Make, nasty: str, family: Family
+) -> None:
+    two = [make_attempt("hang", grace_seconds=30.0), make_attempt("hang", grace_seconds=30.0)]
+    with RayExecutor(TWO, entry=nasty, address=two_nodes.address) as executor:
+        victim, other = started_both(executor, two, two_nodes, family)
+        (node,) = two_nodes.worker_nodes
+        raylet = node.all_processes["raylet"][0].process
+        raylet.kill()
+        raylet.wait()  # its workers see it die only when it has been reaped
+        family.vanish(victim, within_seconds=10.0)
+        outcome = the_one(executor.wait(20.0))
+        assert (outcome.attempt_id, outcome.status) == (victim.attempt_id, Status.LOST)
+        assert outcome.seconds < 20.0
+        assert family.alive(other)
+        assert executor.free() == 0
