@@ -32,7 +32,6 @@ from objectives.space import SearchSpace
 from orchestrator.look import rows
 from orchestrator.look.usage import slots, usage
 from orchestrator.matrix.manifest import in_flight
-from orchestrator.records.export import arm_of
 from orchestrator.records.objective import best_point
 from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
@@ -202,7 +201,7 @@ class Run:
         return rows.Attempt(
             what=self.which(reserved),
             comparison=comparison_name(reserved.comparison),
-            arm=arm_of(batch, reserved.candidate),
+            arm=batch.configurations[reserved.candidate].name,
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
             session=attempt.session,
