@@ -6,10 +6,11 @@ does. A search moves groups of fields, joined by "+", from where the configurati
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -17,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from objectives.files import absolute
 from objectives.nanochat import data, tokenizer
 from objectives.settings import in_words, parse, unknown
 from objectives.space import Kind, Knob, SearchSpace
@@ -95,14 +97,9 @@ class NanochatConfig(BaseModel):
     def _whatever_the_working_directory(cls, value: str) -> str:
         return data.parse(value).name
 
-    @field_validator("tokenizer")
-    @classmethod
-    def _known_tokenizer(cls, value: str) -> str:
-        tokenizer.vocab_size(value)
-        return value
-
     @model_validator(mode="after")
     def _check(self) -> Self:
+        tokenizer.vocab_size(self.tokenizer)  # raises ValueError on an unknown one
         if self.n_embd % self.n_head:
             raise ValueError(f"n_head {self.n_head} must divide n_embd {self.n_embd}")
         if self.n_head % self.n_kv_head:
@@ -142,8 +139,7 @@ class NanochatConfig(BaseModel):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The configuration `settings` asks for. Raises ValueError, in one line, saying what is
-        wrong with which setting."""
+        """The configuration `settings` asks for. Raises ValueError naming each wrong setting."""
         return parse(cls, settings, "nanochat")
 
 
@@ -251,24 +247,12 @@ class RunConfig(BaseModel):
     device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: a GPU if torch sees one
     seed: int = 42
     threads: int = Field(default=1, ge=1)  # on the CPU; small shapes are slower with more
-    checkpoint_dir: Path = Path("checkpoints/ckpts")
+    checkpoint_dir: Annotated[Path, BeforeValidator(absolute)] = Path("checkpoints/ckpts")
     save_interval_steps: int = Field(default=100, ge=1)
     eval_interval_steps: int = Field(default=500, ge=1)
     log_interval_steps: int = Field(default=10, ge=1)
     keep_checkpoints: int = Field(default=3, ge=1)  # the last so many
     keep_best: bool = True  # and the one with the lowest validation bits per byte
-
-    @field_validator("checkpoint_dir", mode="before")
-    @classmethod
-    def _not_empty(cls, value: object) -> object:
-        if value == "":
-            raise ValueError("expected a directory's name")
-        return value
-
-    @field_validator("checkpoint_dir")
-    @classmethod
-    def _with_home(cls, value: Path) -> Path:
-        return value.expanduser()
 
     @property
     def most_kept(self) -> int:

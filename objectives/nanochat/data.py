@@ -104,22 +104,29 @@ def load(data: str, tokenizer: str = "bytes") -> Corpus:
     """
     vocab_size(tokenizer)
     source = parse(data)
-    state = source.state()
-    key = "\n".join((LAYOUT, state, tokenizer, library(tokenizer)))
-    path = cache_directory() / f"text-{_sha256(f'{source.name} {tokenizer}')[:32]}"
-    if found := _cached(path, key):
-        return found
-    with _scratch(path.parent) as file:
-        try:
+    with _read(source.name):
+        state = source.state()
+        key = "\n".join((LAYOUT, state, tokenizer, library(tokenizer)))
+        path = cache_directory() / f"text-{_sha256(f'{source.name} {tokenizer}')[:32]}"
+        if found := _cached(path, key):
+            return found
+        with _scratch(path.parent) as file:
             facts = _tokenise(source, tokenizer, file)
-        except OSError as error:
-            reason = f"{file.name}: {error.strerror}"
-            raise SetupError(f"cannot write the tokens of {source.name!r} ({reason})") from error
-        if source.state() != state:
-            raise SetupError(f"data {source.name!r} changed while it was read: try again")
-        corpus = _mapped(Path(file.name), **facts)
-        _keep(path, key, facts, file)
+            if source.state() != state:
+                raise SetupError(f"data {source.name!r} changed while it was read: try again")
+            corpus = _mapped(Path(file.name), **facts)
+            _keep(path, key, facts, file)
     return corpus
+
+
+@contextmanager
+def _read(what: object) -> Iterator[None]:
+    """Raises SetupError, naming what is read, where that fails in the block."""
+    try:
+        yield
+    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SetupError(f"cannot read data {str(what)!r} ({reason}): expected {FORMS}") from error
 
 
 def require_length(corpus: Corpus, sequence_len: int) -> None:
@@ -146,7 +153,11 @@ def _tokenise(source: "Source", name: str, file: IO[bytes]) -> dict[str, Any]:
         while texts := list(islice(rest, BATCH)):
             text.update(b"".join(texts))
             tokens = tokenizer.encode(texts)
-            file.write(tokens.data)
+            try:
+                file.write(tokens.data)
+                file.flush()
+            except OSError as error:
+                raise SetupError(f"cannot write tokens to {file.name}: {error.strerror}") from error
             lengths[n] += len(tokens)
             counts[n] += len(texts)
             sizes[n] += sum(map(len, texts)) - 2 * len(texts)  # without blank lines
@@ -154,7 +165,6 @@ def _tokenise(source: "Source", name: str, file: IO[bytes]) -> dict[str, Any]:
             raise SetupError(f"the {part} part of data {source.name!r} holds no document")
         if n == 0:
             text.update(b"\n")  # with the newline that ends the training part: a blank line
-    file.flush()
     return {
         "sha256": text.hexdigest(),
         "tokenizer": name,
@@ -306,9 +316,8 @@ class Source:
                 found = datasets.load_dataset(self.place, self.part or None)
             else:
                 found = datasets.load_from_disk(self.place)
-        except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-            expected = "a data set of the hub, or a folder written by save_to_disk"
-            raise _unreadable(self.name, error, expected) from error
+        except datasets.exceptions.DatasetsError as error:
+            raise ValueError(error) from error
         splits = found if isinstance(found, dict) else {"train": found}
         if "train" not in splits:
             raise SetupError(
@@ -434,7 +443,7 @@ def _paragraphs(path: Path) -> Iterator[bytes]:
 
 def _text(path: Path) -> bytes:
     """The UTF-8 text in `path`, unpacked. Raises SetupError."""
-    with _opened(path, FORMS) as file:
+    with _opened(path) as file:
         text = file.read()
     try:
         text.decode()
@@ -448,7 +457,7 @@ def _text(path: Path) -> bytes:
 
 def _json_lines(path: Path, name: str) -> Iterator[bytes]:
     """The field `name` of each line."""
-    with _opened(path, "a file with a JSON object a line") as file:
+    with _opened(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
@@ -470,14 +479,11 @@ def _shards(paths: Sequence[Path]) -> Iterator[bytes]:
     """The rows of Parquet files, in the order of the files."""
     parquet = optional("pyarrow.parquet", "parquet")
     for path in paths:
-        try:
-            with parquet.ParquetFile(path) as file:
-                _require_column(file.schema_arrow.names, path)
-                batches = file.iter_batches(batch_size=BATCH, columns=[COLUMN])
-                cells = (cell.as_py() for batch in batches for cell in batch.column(0))
-                yield from _cells(cells, str(path))
-        except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
-            raise _unreadable(path, error, "a Parquet file of UTF-8 text") from error
+        with _read(path), parquet.ParquetFile(path) as file:
+            _require_column(file.schema_arrow.names, path)
+            batches = file.iter_batches(batch_size=BATCH, columns=[COLUMN])
+            cells = (cell.as_py() for batch in batches for cell in batch.column(0))
+            yield from _cells(cells, str(path))
 
 
 def _rows(dataset: Any, where: str) -> Iterator[bytes]:
@@ -519,30 +525,17 @@ def _require_column(columns: Iterable[str], where: object) -> None:
 # Files
 
 
-@contextmanager
-def _opened(path: Path, expected: str) -> Iterator[IO[bytes]]:
-    """`path` for reading, unpacked if its name ends in .gz or .xz. Raises SetupError."""
+def _opened(path: Path) -> IO[bytes]:
+    """`path` for reading, unpacked if its name ends in .gz or .xz."""
     unpack: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
-    try:
-        with unpack.get(path.suffix.lower(), open)(path, "rb") as file:
-            yield file
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise _unreadable(path, error, expected) from error
-
-
-def _unreadable(path: object, error: Exception, expected: str) -> SetupError:
-    reason = getattr(error, "strerror", None) or error
-    return SetupError(f"cannot read data {str(path)!r} ({reason}): expected {expected}")
+    file: IO[bytes] = unpack.get(path.suffix.lower(), open)(path, "rb")
+    return file
 
 
 def _status(path: Path) -> os.stat_result:
-    """Raises SetupError where there is nothing to read."""
-    try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-            raise ValueError("it is neither a file nor a folder")  # reading it may never end
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error, FORMS) from error
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise ValueError("it is neither a file nor a folder")  # reading it may never end
     return found
 
 
@@ -550,7 +543,7 @@ def _tree(folder: Path) -> list[Path]:
     """The files below `folder`, sorted; names that start with a dot are left out."""
 
     def refuse(error: OSError) -> None:
-        raise _unreadable(error.filename, error, "a folder that can be listed") from error
+        raise error
 
     found: list[str] = []
     for directory, folders, files in os.walk(folder, onerror=refuse):

@@ -12,7 +12,7 @@ from typing import Self
 from budgets.events import Owner
 from budgets.formatting import counted
 from budgets.ledger import LEDGER, Clock, Ledger, read
-from budgets.plan import Plan, Variant
+from budgets.plan import Plan
 from budgets.rules import Ruling, ruling_of
 from budgets.state import Batch, Observer, RunState
 from budgets.storage import DISK, Storage, read_plain
@@ -81,10 +81,7 @@ class Session:
     command: tuple[str, ...] = ()  # the words that began it, without secrets
     _executor: Executor | None = None
     _warnings_said: int = 0
-    _paces: "Paces" = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._paces = Paces(self.pacing, self.say)
+    _shared: HostSlots | None = None  # with other orchestrators; held until the session ends
 
     def __enter__(self) -> Self:
         self.stop.install()
@@ -92,7 +89,9 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self._end_executor()
-        self._paces.close()
+        if self._shared is not None:
+            self._shared.close()
+            self._shared = None
 
     def carry_out(  # noqa: PLR0913 - what is run, on what, and how
         self,
@@ -126,7 +125,7 @@ class Session:
                 proposes = proposer(run.state)  # a search that diverges is refused before it writes
                 self._take_up(directory, run, slots, overrides)
                 start = partial(self._started, slots, objective, plan.run_id)
-                paced = self._paces.of(run, slots, pace)
+                paced = self._paced(run, slots, pace)
                 ruling = self._carried_out(run, start, proposes, paced)
                 return Result(directory, run.state, ruling)
         # another process has concluded it since
@@ -166,7 +165,7 @@ class Session:
         if why:
             self.say(why)
         check_place(directory, allow_network=self.allow_network_fs)
-        self._paces.share()
+        self._share_slots()
         make_directory(directory)
 
     def _opened(self, directory: Path, ledger: Ledger, plan: Plan) -> Run:
@@ -222,6 +221,26 @@ class Session:
             self.say(f"Warning: {warning}.")
         self._warnings_said = len(warnings)
 
+    def _share_slots(self) -> None:
+        """If that was asked for. Raises ValueError where none can be shared."""
+        limit = self.pacing.max_concurrent
+        if self._shared is None and limit is not None:
+            self._shared = HostSlots(limit, self.say, self.pacing.slots_dir)
+
+    def _paced(self, run: Run, slots: Slots, own: Pace | None) -> Pace:
+        """The pace of an open run on these devices: its `own`, beside what was asked for."""
+        paces = [] if own is None else [own]
+        terms = self.pacing.backpressure
+        if terms is not None and run.state.plan.phase not in MEASURES:
+            controlled = Controlled(Controller(slots.count, *terms), run.directory, self.say)
+            controlled.replay(read(run.ledger.path).records)
+            run.watch(controlled.follow)
+            paces.append(controlled)
+        self._share_slots()
+        if self._shared is not None:
+            paces.append(self._shared)  # asked last: it takes a slot
+        return Together(paces)
+
     def _end_executor(self) -> None:
         self._say_new_warnings()
         executor, self._executor, self._warnings_said = self._executor, None, 0
@@ -245,52 +264,13 @@ def preflight(objective: Objective, plan: Plan) -> Iterator[str]:
     Raises SetupError, likewise, where something cannot be evaluated at all.
     """
     yield from objective.preflight()
-    for varied in _varied(plan):
-        other = registry.load(registry.varied(objective.spec, varied.settings))
-        try:
-            yield from (f"{varied.label}: {warning}" for warning in other.preflight())
-        except SetupError as error:
-            raise SetupError(f"{varied.label}: {error}") from error
-
-
-def _varied(plan: Plan) -> Iterator[Variant]:
-    """What else than the objective itself the plan is sure to evaluate."""
+    conditions = () if plan.campaign is None else plan.campaign.conditions
+    others = [(one.name, one.settings) for one in conditions]
     if plan.proxy is not None:
-        yield plan.proxy.variant
-    for condition in () if plan.campaign is None else plan.campaign.conditions:
-        yield Variant(label=condition.name, settings=condition.settings)
-
-
-class Paces:
-    """Makes each run's pace. What all of them share is held until `close`."""
-
-    def __init__(self, pacing: Pacing, say: Callable[[str], None]) -> None:
-        self._pacing = pacing
-        self._say = say
-        self._slots: HostSlots | None = None
-
-    def of(self, run: Run, slots: Slots, own: Pace | None = None) -> Pace:
-        """The pace of an open run on these devices: its `own`, beside what was said."""
-        paces = [] if own is None else [own]
-        terms = self._pacing.backpressure
-        if terms is not None and run.state.plan.phase not in MEASURES:
-            controlled = Controlled(Controller(slots.count, *terms), run.directory, self._say)
-            controlled.replay(read(run.ledger.path).records)
-            run.watch(controlled.follow)
-            paces.append(controlled)
-        self.share()
-        if self._slots is not None:
-            paces.append(self._slots)  # asked last: it takes a slot
-        return Together(paces)
-
-    def share(self) -> None:
-        """Share slots, if that was asked for. Raises ValueError where none can be."""
-        limit = self._pacing.max_concurrent
-        if self._slots is None and limit is not None:
-            self._slots = HostSlots(limit, self._say, self._pacing.slots_dir)
-
-    def close(self) -> None:
-        """Give back what is held. Nothing may be in flight any more."""
-        if self._slots is not None:
-            self._slots.close()
-            self._slots = None
+        others.append((plan.proxy.variant.label, plan.proxy.variant.settings))
+    for name, settings in others:
+        other = registry.load(registry.varied(objective.spec, settings))
+        try:
+            yield from (f"{name}: {warning}" for warning in other.preflight())
+        except SetupError as error:
+            raise SetupError(f"{name}: {error}") from error

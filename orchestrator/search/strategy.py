@@ -45,7 +45,7 @@ class Strategy:
         shape: Sequence[Sequence[float]] | None = None,
     ) -> None:
         """Raises ValueError unless the shape, if there is one, is positive definite."""
-        self._directions = _Remembered(directions)
+        self._directions = directions
         mirrors = {"CMA_mirrors": "popsize < 6" if directions.leaves_mirrors else 0}
         limits = {"maxstd": np.inf} if len(start) == 1 else {}  # which it would fail at
         self._es: Any = cma.CMAEvolutionStrategy(
@@ -102,11 +102,9 @@ class Strategy:
         The Mahalanobis distance: the length of the standard normal draw that the candidate was
         made of, sqrt(d) on average. The bounds bend points afterwards, so it is measured before.
         """
-        es, asked, drawn = self._es, self.ask(), self._directions.last
-        proposed = asked[: len(asked) - len(drawn)]  # by somebody, or by pycma in small populations
-        steps = [es.sent_solutions[point]["geno"] - es.mean for point in proposed]
-        lengths = np.linalg.norm(drawn, axis=1)
-        return (*(float(es.mahalanobis_norm(step)) for step in steps), *map(float, lengths))
+        es = self._es
+        steps = [es.sent_solutions[point]["geno"] - es.mean for point in self.ask()]
+        return tuple(float(es.mahalanobis_norm(step)) for step in steps)
 
     def tell(self, fitness: Sequence[float]) -> None:
         """Learn from the generation that was asked, once."""
@@ -173,19 +171,3 @@ class Strategy:
         for part in parts:
             digest.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
         return digest.hexdigest()[:32]
-
-
-class _Remembered:
-    """Directions that keep what they gave last."""
-
-    def __init__(self, directions: Directions) -> None:
-        self._directions = directions
-        self.begin(0)
-
-    def begin(self, generation: int) -> None:
-        self._directions.begin(generation)
-        self.last: Array = np.empty((0, 1))
-
-    def __call__(self, rows: int, dimension: int) -> Array:
-        self.last = self._directions(rows, dimension)
-        return self.last

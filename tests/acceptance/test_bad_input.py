@@ -11,6 +11,7 @@ from tests.acceptance.product import Product
 FILES = {
     "good.toml": 'objective = "sphere"\nsearch.tier = "min"\nbackend.executor = "inline"\n',
     "typo.toml": 'objective = "sphere"\n[search]\nteir = "min"\n',
+    "typed.toml": "[training]\nmicro_batch_size = true\n",
     "corrupt.toml": 'objective = "sphere\n',
     "latin1.toml": 'objective = "sph\xe8re"\n',
     "knobs.json": '{"knobs": {"x9999": 1}}',
@@ -99,6 +100,11 @@ plan --objective sphere --address head                  | HOST:PORT
 plan good.toml --fit --window 2020-01-01T00:00          | 1800
 calibrate --objective sphere --again                    | --reason
 explain good.toml --set thresholds.crash_rate_paus=1    | crash_rate_pause
+train --set num_batches=1 --set micro_batch_size=true   | micro_batch_size
+train --set num_batches=1 --set checkpoint_dir=         | checkpoint_dir
+train --set num_batches=1 --set target_flop=1e9         | target_flops
+train typed.toml                                        | expected a number
+explain typed.toml                                      | expected a number
 init --template surch                                   | surch
 init --template phase1 --out good.toml                  | good.toml
 init --template smoke --out nowhere/x.toml              | nowhere

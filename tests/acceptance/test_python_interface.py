@@ -18,11 +18,8 @@ assert not {"torch", "ray"} & set(sys.modules)"""
 
 def of_range(books: Books, point: list[float]) -> dict[str, float]:
     """The knobs of a space that is linear throughout."""
-    spans = {
-        knob["name"]: (knob["low"], knob["high"] - knob["low"])
-        for knob in books.plan["space"]["knobs"]
-    }
-    return {name: spans[name][0] + x * spans[name][1] for name, x in zip(spans, point, strict=True)}
+    knobs = zip(books.plan["space"]["knobs"], point, strict=True)
+    return {one["name"]: one["low"] + x * (one["high"] - one["low"]) for one, x in knobs}
 
 
 @pytest.mark.parametrize("name", ["go_fades", "statuses", "all_failed", "interrupted"])
@@ -64,9 +61,6 @@ def test_the_suite_knows_the_product_from_outside() -> None:
     inside = re.compile(
         r"^\s*(?:from|import) (?:budgets|objectives|orchestrator)\b.*", re.MULTILINE
     )
-    imports = {
-        line.strip()
-        for file in (REPOSITORY / "tests/acceptance").rglob("*.py")
-        for line in inside.findall(file.read_text())
-    }
-    assert imports <= {"from orchestrator import load"}
+    files = (REPOSITORY / "tests/acceptance").rglob("*.py")
+    found = {line.strip() for file in files for line in inside.findall(file.read_text())}
+    assert found <= {"from orchestrator import load"}

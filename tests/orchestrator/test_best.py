@@ -7,20 +7,16 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
 
-from budgets.ledger import LEDGER
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.best import Configuration, KnobValue
-from orchestrator.look.document import best_document
-from orchestrator.look.run import Run
 from orchestrator.plan.comparisons import training_seeds
 from orchestrator.records.runs import Result, load_state
 from orchestrator.verify import verify
@@ -99,31 +95,12 @@ def test_the_commands_that_it_names_find_the_run_wherever_it_lies(
     assert command(*shlex.split(other)).code == 0
 
 
-def test_after_a_no_go_the_baseline_is_recommended_and_the_candidate_shown(
-    refuted: Path, command: "Command", told: Told
-) -> None:
-    document = told("refuted")
-    assert document["standing"] == "no_go"
-    assert document["recommended"]["is"] == "baseline"
-    assert [knob["value"] for knob in document["recommended"]["knobs"]] == [0.0, 0.0]
-    winner = best_document(Run(load_state(refuted), datetime.now(UTC)))["winner"]["knobs"]
-    assert {knob["name"]: knob["value"] for knob in document["candidate"]["knobs"]} == winner
-    assert tomllib.loads(command("best", "--toml").out) == {
-        "objective": "noise",
-        "training": {"dimension": 2},
-    }
-    assert command("best", "--toml", "--anyway").code == 2  # of a function there is none
-
-
-def test_the_document_holds_all_of_best_json(
+def test_a_search_may_begin_with_what_another_recommends(
     confirmed: Path, told: Told, command: "Command", tmp_path: Path
 ) -> None:
     document = told("confirmed")
-    own = best_document(Run(load_state(confirmed), datetime.now(UTC)))
-    assert {key: document[key] for key in own} == orjson.loads(orjson.dumps(own))
     (first, _) = document["recommended"]["knobs"]
     assert first["moved"] == pytest.approx((first["value"] - first["baseline"]) / 2)
-
     (tmp_path / "best.json").write_bytes(orjson.dumps(document))
     plan = ("plan", "--tier", "min", "--objective", "sphere", "--set", "dimension=2")
     answer = command(*plan, "--workers", "1", "--set", "search.known=best.json")
@@ -143,23 +120,6 @@ def test_an_objective_that_cannot_be_loaded_any_more_leaves_the_knobs(
     assert "unknown objective" in answer.out
     assert not {"\x1b", "\u202e"} & set(answer.out)
     assert command("best", "--toml").code == 2
-
-
-def test_a_search_says_how_far_it_is(confirmed: Path, told: Told, cut: Callable[..., None]) -> None:
-    lines = (confirmed / LEDGER).read_bytes().splitlines()
-    first = [b'"kind":"generation_told"' in line for line in lines].index(True)
-    cut(confirmed, first + 1)
-    assert told()["standing"] == "unconfirmed"
-    assert told()["winner"] is None
-
-
-def test_a_search_that_has_learned_nothing_yet_recommends_nothing(
-    plain: Path, command: "Command", cut: Callable[..., None]
-) -> None:
-    cut(plain, 4)
-    answer = command("best")
-    assert answer.code == 2
-    assert "recommends nothing yet: none of its 2 generations" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -184,13 +144,6 @@ def test_what_cannot_be_is_refused_in_a_line(
     assert answer.code == 2
     assert complaint in answer.err
     assert not (confirmed.parent.parent / "campaign").exists()
-
-
-def test_of_a_run_that_is_no_search_and_of_none(plain: Path, command: "Command") -> None:
-    (calibration,) = (plain.parent.parent / "calibration").iterdir()
-    assert "expected a search" in command("best", calibration.name).err
-    assert command("best", calibration.name).code == 2
-    assert command("best", "--runs-dir", "elsewhere").code == 2
 
 
 # In the forms that it is taken over in

@@ -16,7 +16,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"n_embd": 30, "n_head": 2}, "must be even for rotary positions, got 30 / 2 = 15"),
     ({"sequence_len": 100}, "sequence_len must be a multiple of 16, got 100"),
     ({"data": "builtin:wiki"}, "builtin:wiki"),
-    ({"data": "a\0b"}, "none holds a zero byte"),
+    ({"data": "a\0b"}, "expected a path"),
     *(({"tokenizer": name}, "expected bytes or bpe:N") for name in ("", "words", "bpe:256")),
     *(({"tokenizer": name}, "expected bytes or bpe:N") for name in ("bpe:65537", "bpe:0300")),
     ({"n_layer": 0}, "n_layer"),

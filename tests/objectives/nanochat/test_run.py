@@ -196,14 +196,6 @@ def test_the_last_and_the_best_checkpoints_are_kept_and_nothing_else_is_touched(
     assert estimate == pytest.approx(listed[-1].bytes, rel=0.15)
 
 
-def test_a_finished_run_is_not_trained_again(train: Train, whole: dict[str, Path]) -> None:
-    files = {path: path.read_bytes() for path in whole["gpt"].iterdir()}
-    summary, said = train(whole["gpt"], model="gpt")
-    assert "finished" in said
-    assert summary["steps"] == 12
-    assert {path: path.read_bytes() for path in whole["gpt"].iterdir()} == files
-
-
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
