@@ -35,7 +35,15 @@ from objectives.api import Objective
 from objectives.api import Variant as ObjectiveVariant
 from objectives.registry import short_name
 from objectives.settings import shown
-from orchestrator.config import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Budget, Config, Verdict
+from orchestrator.config import (
+    RUNG_FACTOR,
+    RUNG_SEEDS,
+    VERDICT_SEEDS,
+    Budget,
+    Config,
+    Evaluation,
+    Verdict,
+)
 from orchestrator.plan.known import known_points, read_known
 from orchestrator.records.runs import RUNS_DIR
 
@@ -500,11 +508,10 @@ def _limits(own: Evaluation, devices: Devices, calibration: Calibration | None) 
     stall, wall = own.stall_seconds, own.limit_seconds
     if stall is not None and not 0 < stall < math.inf:
         raise ValueError(f"evaluation.stall_seconds: expected a positive number, got {stall}")
-    if wall is None and calibration is None:
+    if wall is None:
         wall = CALIBRATION_LIMIT_SECONDS
-    elif wall is None and calibration is not None:
-        wall = max(60.0, round(6 * calibration.p90_seconds))
-    assert wall is not None, "given, or by one of the two"
+        if calibration is not None:
+            wall = max(60.0, round(6 * calibration.p90_seconds))
     return Limits(
         wall_seconds=wall,
         stall_seconds=min(wall, 120.0 if stall is None else stall),
