@@ -70,13 +70,13 @@ def result(run: Run, *facts: str) -> dict[str, Any]:
 
 def best_document(run: Run) -> dict[str, Any]:
     """The recommendation with its evidence, or that there is none; and the baseline."""
-    point, found, best = recommendation(run.state), run.findings, winner(run.state)
+    point, best = recommendation(run.state), winner(run.state)
+    found, own = run.findings, run.baseline
     compared = None
     if best is not None and found is not None and found.gain is not None:
-        compared = {"arm": best.name, **_place(run, best.point), "gain": plain_values(found.gain)}
-    measured = None
-    if (own := run.baseline) is not None:
-        measured = {"mean": own.mean, "sd": own.sd, "seeds": own.seeds}
+        compared = _place(run, best.point) | {"gain": plain_values(found.gain)}
+        compared["configuration"] = best.name
+    measured = own and {"mean": own.mean, "sd": own.sd, "seeds": own.seeds}
     is_confirmed = found is not None and found.configuration is not None  # by a Go
     return {
         "recommendation": point and {**_place(run, point), "is_confirmed": is_confirmed},

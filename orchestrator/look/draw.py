@@ -143,7 +143,7 @@ def boxes(axes: Any, places: Iterable[tuple[float, float, float, float]], **look
         axes.add_patch(PathPatch(outline, **looks))
 
 
-def course(axes: Any, x: Sequence[float], y: Sequence[float | None], label: str = "") -> None:
+def series(axes: Any, x: Sequence[float], y: Sequence[float | None], label: str = "") -> None:
     """Draw a line over whole generations; a short one has marks."""
     from matplotlib.ticker import MaxNLocator
 

@@ -148,8 +148,8 @@ def _after(run: Run) -> NextStep:  # noqa: PLR0911 - a kind of verdict each
     if own.no_go == "below_noise":
         return _below_noise(run)
     if own.no_go == "too_small":
-        taken = "the gain is smaller than asked; the winner's knobs are in best.json all the same"
-        return _longer_search(run, taken)
+        why = "the gain is smaller than asked; the winner's knobs are in best.json all the same"
+        return _longer_search(run, why)
     if own.no_go == "does_not_persist":
         found = average_gain(state)
         if found is None or found.mean is None or found.mean <= 0:

@@ -51,9 +51,9 @@ def _scores(run: Run) -> Drawing | None:
     if not own:
         return None
     fresh = [
-        (arm.name, kind == "winner" and place == 0, scores)  # controls follow the winner
+        (configuration.name, kind == "winner" and place == 0, scores)  # controls follow the winner
         for kind, batch in run.state.comparisons.items()
-        for place, arm in enumerate(batch.configurations)
+        for place, configuration in enumerate(batch.configurations)
         if kind in {"reference", "finalists", "winner"}
         and (scores := list(batch.scores_by_seed(place).values()))
     ]
@@ -75,7 +75,7 @@ def _scores(run: Run) -> Drawing | None:
             failed = [high if score is None else None for score in y]
             axes.plot(x, failed, "x", c=draw.RED, label="failed", clip_on=False)
         numbers = [one.number for one in generations]
-        draw.course(axes, numbers, [one.mean for one in generations], "mean")
+        draw.series(axes, numbers, [one.mean for one in generations], "mean")
         axes.step(numbers, best, where="mid", color=draw.GREEN, lw=2, label="best so far")
         if draw.known(chance):
             look = {"c": draw.PURPLE, "lw": 2, "label": "best by chance"}
@@ -237,7 +237,7 @@ def _paths(run: Run) -> Drawing | None:
         ends = ([one.mean[place] + side * one.deviations[place] for one in history]
                 for side in (-1, 1))  # fmt: skip
         axes.fill_between(x, *ends, color=draw.BLUE, alpha=0.22, lw=0, label="± 1 sd")
-        draw.course(axes, x, means, "mean point")
+        draw.series(axes, x, means, "mean point")
         axes.axhline(knob.baseline_unit, color=draw.INK, lw=1, ls="--", label="baseline")
         if knob.recommended_unit is not None:
             axes.axhline(knob.recommended_unit, color=draw.ORANGE, ls="-.", label="recommended")
@@ -314,7 +314,7 @@ def _step_size(run: Run) -> Drawing | None:
 
     def paint(canvas: Any) -> None:
         for axes, (title, y) in zip(canvas.subplots(1, 2), courses.items(), strict=True):
-            draw.course(axes, told, y)
+            draw.series(axes, told, y)
             axes.set(ylim=(0, 1.1 * max(y)), title=title, xlabel="generation")
             axes.grid(axis="y")
 
@@ -370,11 +370,11 @@ def _device_time(run: Run) -> Drawing | None:
         "wasted": {"fc": draw.RED, "hatch": "////", "ec": draw.INK, "lw": 0.3},
         "idle": {"color": draw.GREY, "alpha": 0.45},
     }
-    most = max((one.useful + one.idle + (one.planned or 0.0) for one in run.usage), default=0.0)
+    most = max((one.useful + one.idle + one.planned for one in run.usage), default=0.0)
     if not most:
         return None
     unit, size = _unit(3600 * most)
-    amounts = {kind: [3600 / size * (getattr(one, kind) or 0.0) for one in run.usage]
+    amounts = {kind: [3600 / size * getattr(one, kind) for one in run.usage]
                for kind in (*looks, "planned")}  # fmt: skip
     names = [one.part.removeprefix("generation " * run.is_search) for one in run.usage]
     x, step = range(len(names)), ceil(len(names) / 20)  # labels need room
@@ -472,7 +472,7 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
     named = {"reference": "baseline", "winner": "winner", None: "best of the search"}
     wanted = dict[str, list[Attempt]]()
     for one in sorted(healthy, key=lambda one: one.score or 0.0):
-        name = named.get(one.comparison) if run.is_search else one.arm or "baseline"
+        name = named.get(one.comparison) if run.is_search else one.configuration or "baseline"
         if name is not None and (name != "winner" or one.candidate == 0):
             wanted.setdefault(name, []).append(one)
     for name, own in list(wanted.items())[:MOST_CURVES]:

@@ -37,7 +37,7 @@ class Attempt:
     comparison: str | None  # None: of the search, a check, a calibration or a campaign
     generation: int  # or the comparison's number
     candidate: int
-    arm: str  # of a comparison; a campaign's condition; empty otherwise
+    configuration: str  # of a comparison; a campaign's condition; empty otherwise
     seed: int
     attempt: int
     place: str  # its directory below the run's: `eval/gen_0000/cand_0003/seed_12`
@@ -116,7 +116,7 @@ class Usage(Frozen):
     """Device-hours of the slots in one part of the run's time."""
 
     part: str  # `start-up`, `generation 3`, `comparison`, `long run`
-    planned: float | None  # by the calibration; None: not known
+    planned: float  # by the calibration; 0 without one
     useful: float
     wasted: float  # by attempts that gave no score
     idle: float

@@ -4,18 +4,20 @@ A run is a function of its ledger's records and of the moment. Nothing here read
 `slots`, which asks the attempts in flight how far they are.
 """
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, count, pairwise
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING, Any, Literal
 
 from budgets import calibration as calibrations
 from budgets import pace as paces
+from budgets.accounts import MS_PER_HOUR
 from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
@@ -30,7 +32,7 @@ from budgets.verdict import BASELINE, Findings, findings, recommendation
 from objectives.space import Knob as Scale
 from objectives.space import SearchSpace
 from orchestrator.look import rows
-from orchestrator.look.usage import slots, usage
+from orchestrator.look.files import heartbeat
 from orchestrator.matrix.manifest import in_flight
 from orchestrator.records.export import arm_of
 from orchestrator.records.objective import best_point
@@ -125,8 +127,50 @@ class Run:
 
     @cached_property
     def usage(self) -> tuple[rows.Usage, ...]:
-        """What the slots did in each part of the run's time, in order."""
-        return tuple(usage(self))
+        """Of each part what its evaluations took: those that began in it.
+
+        Slots are idle while they are there, less that; what it takes beyond is of the next part.
+        """
+        parts = self._parts()
+        names, begins = list(parts), [*parts.values(), self.edges_ms[-1]]
+        took = defaultdict[tuple[str, str], float](float)
+        for batch in self.state.batches():
+            for attempt in (one for every in batch.attempts.values() for one in every):
+                began_ms = self.at_ms(Moment(attempt.session, attempt.reserved_ms))
+                part = names[bisect_right(begins, began_ms, hi=len(names)) - 1]
+                if attempt.reserved.attempt == 1:
+                    factor = batch.configurations[attempt.reserved.candidate].cost_factor
+                    took[part, "planned"] += 1000 * factor * (self.eval_seconds or 0.0)
+                if (end := attempt.settled) is not None:
+                    took[part, "useful" if end.status is Status.OK else "wasted"] += end.charged_ms
+        open_ms = list(zip(self.state.opened, pairwise(self.edges_ms), strict=True))
+        spilled, found = 0.0, list[rows.Usage]()
+        for part, (began, ended) in zip(names, pairwise(begins), strict=True):
+            there = sum(
+                one.workers * max(0.0, min(end, ended) - max(start, began))
+                for one, (start, end) in open_ms
+            )
+            left = there - took[part, "useful"] - took[part, "wasted"] - spilled
+            spilled = max(0.0, -left)
+            kinds = ("planned", "useful", "wasted")
+            hours = {kind: took[part, kind] / MS_PER_HOUR for kind in kinds}
+            found.append(rows.Usage(part=part, idle=max(0.0, left) / MS_PER_HOUR, **hours))
+        return tuple(found)
+
+    def _parts(self) -> dict[str, int]:
+        """The parts of a run's time and when each began, in milliseconds on its clock.
+
+        Each has the time until the next one begins. What is compared before the finalists are fills
+        slots that the search leaves idle.
+        """
+        names = {"finalists": "comparison", "rung": "long run"}
+        found = {"start-up": 0}
+        for batch in self.state.batches():
+            if batch.comparison is None:
+                found[f"generation {batch.number}"] = self.at_ms(batch.asked_at)
+            elif (name := names.get(batch.comparison)) is not None:
+                found[name] = self.at_ms(batch.asked_at)
+        return found
 
     # Time
 
@@ -184,8 +228,8 @@ class Run:
         found = [
             self.attempt(batch, attempt)
             for batch in self.state.batches()
-            for tries in batch.attempts.values()
-            for attempt in tries
+            for every in batch.attempts.values()
+            for attempt in every
         ]
         return tuple(sorted(found, key=lambda one: one.began))
 
@@ -202,7 +246,7 @@ class Run:
         return rows.Attempt(
             what=self.which(reserved),
             comparison=comparison_name(reserved.comparison),
-            arm=arm_of(batch, reserved.candidate),
+            configuration=arm_of(batch, reserved.candidate),
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
             session=attempt.session,
@@ -223,8 +267,38 @@ class Run:
 
     @cached_property
     def slots(self) -> tuple[rows.Slot, ...]:
-        """What each slot does; of a run that nobody carries out, what was in flight at its end."""
-        return tuple(slots(self))
+        """One a slot, in order; of an attempt that is in flight with what it says of itself."""
+        state, goes_on, session = self.state, self.standing.goes_on, len(self.state.opened) - 1
+        now = self.edges_ms[-1] / 1000 + (self.now - self.last).total_seconds()
+        device = "cpu" if state.plan.devices.kind == "cpu" else ""  # all are alike
+        expected, found = paces.expected_seconds(state), dict[int, rows.Slot]()
+        samples = () if self.plan.calibration is None else self.plan.calibration.samples
+        steps = [one.steps for one in samples if one.steps]
+        for attempt in state.running_attempts():
+            batch = state.batch(attempt.reserved)
+            one = self.attempt(batch, attempt)
+            length = batch.configurations[one.candidate].cost_factor
+            said: dict[str, Any] = {"device": device, "doing": "running"}
+            if self.directory is not None and goes_on:
+                said |= heartbeat(self.directory, one.place)
+                if steps and said.get("step") is not None and said.get("progress") is None:
+                    said["progress"] = min(1.0, max(0.0, said["step"] / (median(steps) * length)))
+            free = next(slot for slot in count() if slot not in found)
+            number = free if one.slot is None or one.slot in found else one.slot
+            found[number] = rows.Slot(
+                slot=number,
+                what=one.what,
+                place=one.place,
+                attempt=one.attempt,
+                seconds=max(0.0, now - one.began) if goes_on and one.session == session else None,
+                expected_seconds=None if expected is None else expected * length,
+                limit_seconds=one.limit_seconds,
+                **said,
+            )
+        workers = state.opened[-1].workers if goes_on and state.opened else 0
+        for slot in set(range(workers)) - found.keys():
+            found[slot] = rows.Slot(slot=slot, device=device)
+        return tuple(found[slot] for slot in sorted(found))
 
     @cached_property
     def failures(self) -> tuple[rows.FailureKind, ...]:

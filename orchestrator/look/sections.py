@@ -231,24 +231,17 @@ def _search(run: Run, figures: Figures) -> Iterator[Block]:
     history, why = run.landscapes
     if not history:
         yield f"{sentence_case(plain(why)).rstrip('.')}."
-        return
-    last, limit = history[-1], sqrt(run.landscape_by_chance[1])
-    yield (
-        f"After generation {run.state.completed[-1].number} the step size is {last.sigma:.3g} and "
-        f"the axis ratio, of the longest axis to the shortest, {sqrt(last.condition):.3g} (above "
-        f"{limit:.3g} in 1 of 20 searches on noise)."
-    )
+    else:
+        last, limit = history[-1], sqrt(run.landscape_by_chance[1])
+        yield (
+            f"Step size {last.sigma:.3g}; axis ratio, of the longest to the shortest, "
+            f"{sqrt(last.condition):.3g} (above {limit:.3g} in 1 of 20 searches on noise)."
+        )
     own = _shown(figures, "step_size", "correlations")
     yield from _folded("Step size, and which knobs go together", own)
-
-
-def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
-    if not run.attempts:
-        yield "No evaluation has begun yet."
-        return
-    yield "Files of attempts: under eval/ in the run's directory. Every attempt as a table:"
-    yield commands(command("export", "table", named(run)))
     yield from _shown(figures, "losses")
+    yield "Every attempt as a table; its files are under eval/ in the run's directory:"
+    yield commands(command("export", "table", named(run)))
 
 
 def _failures(run: Run, _: Figures) -> Iterator[Block]:
@@ -328,7 +321,6 @@ SECTIONS: tuple[tuple[str, str, Callable[[Run, Figures], Iterator[Block]]], ...]
     ("scores", "Scores", _scores),
     ("knobs", "Knobs", _knobs),
     ("failures", "Failures, rules and decisions", _failures),
-    ("search", "Search", _search),
-    ("evaluations", "Evaluations", _evaluations),
+    ("search", "Search and evaluations", _search),
     ("provenance", "Provenance", _provenance),
 )

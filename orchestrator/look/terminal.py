@@ -175,7 +175,7 @@ def line_of(run: Run, event: Event, *, brief: bool = False) -> str | None:
             also = "" if brief else f"\n  Spent: {text.spent(run)}.\n  {text.pace_line(run)}"
             said = f"{_generation(run, event)}{also}"
         case ComparisonAsked():
-            names = [arm.name for arm in event.configurations]
+            names = [one.name for one in event.configurations]
             named = ", ".join(names) if len(names) < 7 else f"{len(names)} configurations"
             count = sum(map(len, event.seeds))
             said = (
