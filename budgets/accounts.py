@@ -148,20 +148,11 @@ class Accounts(NamedTuple):
         return sum(hold.reserve_ms for hold in self.holds.values())
 
     @property
-    def cost(self) -> float:
-        return self.device_ms / MS_PER_HOUR * self.price_per_device_hour
-
-    @property
     def window_hours_free(self) -> float | None:
         """Until the deadline."""
         if self.calendar is None:
             return None
         return max(0.0, (self.calendar.deadline_ms - self.calendar.now_ms) / MS_PER_HOUR)
-
-    @property
-    def used_device_hours(self) -> float:
-        """With what is reserved."""
-        return (self.device_ms + self.reserved_ms) / MS_PER_HOUR
 
     @property
     def free_slot(self) -> int:

@@ -256,28 +256,7 @@ class SearchTerms(Terms):
         for point in self.known:
             if len(point) != len(self.start) or not all(0 <= u <= 1 for u in point):
                 raise ValueError(f"known: expected points of the unit cube, got {point}")
-        if self.shape is not None:
-            _check_shape(self.shape, len(self.start))
         return self
-
-
-def _check_shape(shape: tuple[tuple[float, ...], ...], dimension: int) -> None:
-    """Raises ValueError unless it could be one; whether it is positive definite, numpy can say."""
-    if len(shape) != dimension or any(len(row) != dimension for row in shape):
-        lengths = ", ".join(str(len(row)) for row in shape)
-        raise ValueError(
-            f"shape: expected {dimension} rows of {dimension} numbers, got rows of {lengths}"
-        )
-    for i, row in enumerate(shape):
-        for j in range(i):
-            if row[j] != shape[j][i]:
-                raise ValueError(
-                    f"shape: expected a symmetric matrix, got {row[j]} and {shape[j][i]} at "
-                    f"{i}, {j} and {j}, {i}"
-                )
-    mean = sum(shape[i][i] for i in range(dimension)) / dimension
-    if abs(mean - 1) > 1e-6:
-        raise ValueError(f"shape: expected a mean diagonal of 1, sigma0 is the scale; got {mean}")
 
 
 class Variant(Terms):

@@ -123,8 +123,7 @@ def crash_rate(state: RunState, generation: Batch) -> Reading:
         failed = [one for one in failed if one.status is not Status.NAN or one in others]
     rate, limit = len(failed) / generation.planned, limits.crash_rate_pause
     fires = rate > limit and len(failed) >= limits.crash_count_pause
-    facts: Facts = {"failed": len(failed), "spared": len(generation.failed) - len(failed)}
-    return Reading("crash_rate", generation.number, rate, limit, fires, facts)
+    return Reading("crash_rate", generation.number, rate, limit, fires, {"failed": len(failed)})
 
 
 def sustained_nan(state: RunState, generation: Batch) -> Reading:
@@ -258,7 +257,7 @@ def runaway_time(state: RunState, generation: Batch) -> Reading:
     if not calibrated or calibrated < limits.time_drift_floor_seconds or not healthy:
         return nothing
     taken = median(healthy)
-    facts: Facts = {"seconds": taken, "expected": calibrated, "of": "CPU" if on_cpu else "wall"}
+    facts: Facts = {"seconds": taken, "of": "CPU" if on_cpu else "wall"}
     drift = taken / calibrated
     return Reading("runaway_time", number, drift, limit, drift > limit, facts)
 
@@ -291,8 +290,7 @@ def patience(state: RunState) -> Reading:
     # that of the latest generation is waived by whoever judges it
     waits = any(alike[-count].number <= n < len(state.completed) - 1 for n in passed)
     fires = gain <= limit and goes_on and not waits
-    facts: Facts = {"generations": count, "before": before, "after": after}
-    return Reading("patience", number, gain, limit, fires, facts)
+    return Reading("patience", number, gain, limit, fires, {"generations": count})
 
 
 # What they mean for the run
@@ -411,7 +409,7 @@ def unaffordable(state: RunState) -> Reading | None:
     )
     for unit, need, free, flag in checks:
         if free is not None and need > free:
-            facts: Facts = {"flag": flag, "unit": unit, "verdict": verdict.evaluations}
+            facts: Facts = {"flag": flag, "unit": unit}
             return Reading("budget", state.begun, need, free, fires=True, facts=facts)
     return None
 
@@ -449,7 +447,5 @@ def refused(state: RunState, batch: Batch, refusal: Refusal) -> Reading:
         "currency": refusal.currency,
         "comparison": batch.comparison or "",
     }
-    if batch.comparison is None and (verdict := left_for_the_verdict(state)).evaluations:
-        facts["verdict_device_hours"] = verdict.device_hours
     place, needed, free = place_of(state, batch), refusal.needed, refusal.free
     return Reading("budget", place, needed, free, fires=True, facts=facts)

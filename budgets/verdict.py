@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 from budgets.calibration import best_exceeded, best_of_noise
 from budgets.calibration import noise as calibrated_noise
-from budgets.events import Decided, Facts, Fired, GenerationTold, Grade, NoGo, Settled
+from budgets.events import Decided, Fired, GenerationTold, Grade, NoGo
 from budgets.plan import ComparisonName, Configuration, Frozen
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, gain, total, unexplained
@@ -344,15 +344,11 @@ def signal(state: RunState) -> Condition:
 
 def stability(state: RunState) -> Condition:
     """Few evaluations of the last generations failed by themselves."""
-    limit, last = state.plan.thresholds.go_crash_rate, judged_for_stability(state)
+    limits = state.plan.thresholds
+    limit, last = limits.go_crash_rate, state.completed[-limits.go_generations :]
     count, failed = sum(g.settled for g in last), sum(len(g.failed) for g in last)
     rate = failed / count if count else 1.0
     return Condition(rule="stability", met=rate < limit, observed=rate, limit=limit)
-
-
-def judged_for_stability(state: RunState) -> list[Batch]:
-    """The last generations."""
-    return state.completed[-state.plan.thresholds.go_generations :]
 
 
 def persistence(state: RunState) -> Condition:
@@ -370,21 +366,14 @@ def persistence(state: RunState) -> Condition:
 
 def sanity(state: RunState) -> Condition:
     """The winner's own training runs are sound: they end, do not explode and are not unstable."""
-    limit, results = state.plan.thresholds.go_pathological, winner_results(state)
-    share = sum(map(is_sick, results)) / len(results) if results else 1.0
+    limit, batch = state.plan.thresholds.go_pathological, state.comparison("winner")
+    results = [] if batch is None else [r for r in batch.results() if r.candidate == 0]
+    sick = [
+        r.score is None or bool(r.metrics.get("exploding") or r.metrics.get("unstable"))
+        for r in results
+    ]
+    share = sum(sick) / len(sick) if sick else 1.0
     return Condition(rule="sanity", met=share <= limit, observed=share, limit=limit)
-
-
-def winner_results(state: RunState) -> list[Settled]:
-    """The winner's evaluations on seeds nobody was picked on."""
-    batch = state.comparison("winner")
-    return [] if batch is None else [r for r in batch.results() if r.candidate == 0]
-
-
-def is_sick(result: Settled) -> bool:
-    """Whether a run failed, exploded or was unstable."""
-    metrics = result.metrics
-    return result.score is None or bool(metrics.get("exploding") or metrics.get("unstable"))
 
 
 def rung(state: RunState) -> Condition | None:
@@ -474,15 +463,9 @@ def _too_few(state: RunState, measured: Gain, found: dict[Rule, Condition]) -> N
     """Nothing can be said of a gain: runs failed, or too few seeds were planned."""
     if not found["sanity"].met:
         return "pathological"
-    if measured.pairs < min(state.plan.thresholds.go_seeds, len(winner_seeds(state))):
-        return "unstable"
-    return "below_noise"
-
-
-def winner_seeds(state: RunState) -> tuple[int, ...]:
-    """Those that the winner is compared with the baseline on."""
-    batch = state.comparison("winner")
-    return () if batch is None else batch.seeds[0]
+    planned = len(state.comparisons["winner"].seeds[0])
+    failed = measured.pairs < min(state.plan.thresholds.go_seeds, planned)
+    return "unstable" if failed else "below_noise"
 
 
 def _is_dead(state: RunState) -> bool:
@@ -498,14 +481,15 @@ def _stop(state: RunState, measured: Gain, real: float) -> Fired:
     asked, seemed, chance = state.plan.thresholds.go_gain, promise(state), luck(state, LUCKY)
     most = max(asked, measured.upper or 0.0, chance or 0.0)
     is_luck = seemed is not None and seemed >= most
-    facts: Facts = {"gain": real, "upper": measured.upper or 0.0}
     return Fired(
         rule="seed_luck" if is_luck else "flat",
         generation=state.begun - 1,
         decision="stop",
         observed=real if seemed is None or not is_luck else seemed,
         limit=most if is_luck else asked,
-        facts=facts if is_luck else {"evaluations": state.accounts.evaluations},
+        facts={"upper": measured.upper or 0.0}
+        if is_luck
+        else {"evaluations": state.accounts.evaluations},
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from budgets.accounts import MS_PER_HOUR
 from budgets.formatting import command, percent, quoted, rounded_up, sentence_case
 from budgets.rules import Reading
 from budgets.state import RunState
@@ -97,15 +96,12 @@ def way_on(run: Run) -> NextStep:
 
 def more_needed(state: RunState, fired: Reading) -> str:
     """`--max-hours 0.0485`: the cap in the way of what fires now, and the least that would do."""
-    accounts, limits = state.accounts, state.accounts.caps
-    flag, device_hours = fired.flag or "--max-evals", accounts.used_device_hours
-    cap, used = {
-        "--max-device-hours": (limits.device_hours, device_hours),
-        "--max-hours": (limits.hours, accounts.committed_wall_ms / MS_PER_HOUR),
-        "--max-cost": (limits.cost, device_hours * accounts.price_per_device_hour),
-    }.get(flag, (None, 0.0))
-    if cap is None or fired.limit is None or fired.observed is None:
+    flag = fired.flag or "--max-evals"
+    times = (one for one in state.accounts.table.values() if one.unit != "evaluations")
+    own = next((one for one in times if one.flag == flag), None)
+    if own is None or own.cap is None or fired.limit is None or fired.observed is None:
         return f"{flag} MORE"
+    cap, used = own.cap / own.per_unit, own.used / own.per_unit
     # what is free of a cap that is overdrawn is 0, not less
     return f"{flag} {rounded_up(max(cap - fired.limit, used) + fired.observed)}"
 
