@@ -472,37 +472,34 @@ class SearchPlan(Plan):
     campaign: None = None
 
 
-class CalibrationPlan(Plan):
-    """Of the baseline, measured on several seeds."""
+class MatrixPlan(Plan):
+    """Of what searches nothing: points on seeds."""
 
-    phase: Literal["calibration"]
     tier: None = None
     search: None = None
     confirmation: None = None
     source: None = None
+
+
+class CalibrationPlan(MatrixPlan):
+    """Of the baseline, measured on several seeds."""
+
+    phase: Literal["calibration"]
     proxy: None = None
     campaign: None = None
 
 
-class CheckPlan(Plan):
+class CheckPlan(MatrixPlan):
     """Of knobs moved one by one, or of candidates that are evaluated in full and short."""
 
     phase: Literal["check"]
-    tier: None = None
-    search: None = None
-    confirmation: None = None
-    source: None = None
     campaign: None = None
 
 
-class CampaignPlan(Plan):
+class CampaignPlan(MatrixPlan):
     """Of conditions, each evaluated on every seed."""
 
     phase: Literal["campaign"]
-    tier: None = None
-    search: None = None
-    confirmation: None = None
-    source: None = None
     proxy: None = None
     campaign: CampaignTerms
 

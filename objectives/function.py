@@ -100,12 +100,10 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         """Its module's file, and what importing it reads of the packages that it is in."""
         user = self._found()
         yield user.file
-        yield from files_of_module(user.module, self.import_places(()))
+        yield from files_of_module(user.module, (self.directory,))
 
     def import_places(self, files: Iterable[Path]) -> Collection[Path]:  # noqa: ARG002
-        """The directory, and where an installed package of the user's is in."""
-        directory, *packages = self._found().folders
-        return (directory, *(package.parent for package in packages))
+        return (self.directory,)
 
     def versions(self) -> Mapping[str, str]:
         found = {"program_python": platform.python_version()}

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module, invalidate_caches
-from importlib.machinery import ModuleSpec, PathFinder
 from inspect import iscoroutinefunction, isgeneratorfunction, signature
 from keyword import iskeyword
+from os.path import isfile
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -39,12 +39,12 @@ HERE = Path(__file__).parents[1]
 
 
 class UserFunction(BaseModel, frozen=True):
-    """A function, the file of its module, and the folders that the user's own modules are in."""
+    """A function, the file of its module, and the directory that the user's modules are in."""
 
     module: str
     function: str
     file: Path
-    folders: tuple[Path, ...]  # the directory first; then the package it is in, if it is installed
+    directory: Path
 
 
 def parsed(name: str) -> tuple[str, str]:
@@ -61,39 +61,23 @@ def parsed(name: str) -> tuple[str, str]:
 
 
 def find(name: str, directory: Path) -> UserFunction:
-    """The function of that name in `directory`, or installed; as importing it would find it.
+    """The function of that name in `directory`. Imports nothing.
 
-    Imports nothing. Raises ValueError where there is no such module, or another one would be
-    imported in its place.
+    Raises ValueError where there is no such module, or another one would be imported in its place.
     """
     module, function = parsed(name)
     top, *inner = module.split(".")
     if top in OURS or top in sys.stdlib_module_names:
         whose = "the orchestrator's" if top in OURS else "Python's"
         raise ValueError(f"the module {module} would be {whose} own: give yours another name")
-    invalidate_caches()  # it may have been written a moment ago
-    # Python puts the directory of a command on its path, and that of an evaluation is another.
-    installed = [path for path in sys.path if path not in {"", os.getcwd()}]
-    outer = spec = PathFinder.find_spec(top, [str(directory), *installed]) or _editable(top)
-    for part in inner:
-        inside = None if spec is None else spec.submodule_search_locations
-        spec = None if inside is None else PathFinder.find_spec(part, list(inside))
-    if spec is None or spec.origin is None or not spec.has_location:
-        raise ValueError(
-            f"there is no module {module} in {directory}, nor installed: expected a file "
-            f"{module.replace('.', '/')}.py. Name the directory it is in: --set directory=DIR"
-        )
-    file = Path(spec.origin)
-    packages = map(Path, (outer.submodule_search_locations or ()) if outer is not None else ())
-    outside = (p for p in packages if file.is_relative_to(p) and not p.is_relative_to(directory))
-    return UserFunction(module=module, function=function, file=file, folders=(directory, *outside))
-
-
-def _editable(top: str) -> ModuleSpec | None:
-    """As an editable installation finds it, with a finder of its own."""
-    finders = (finder for finder in sys.meta_path if finder is not PathFinder)
-    found = (finder.find_spec(top, None) for finder in finders if hasattr(finder, "find_spec"))
-    return next((spec for spec in found if spec is not None), None)
+    place = directory.joinpath(top, *inner)
+    for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+        if isfile(file):
+            return UserFunction(module=module, function=function, file=file, directory=directory)
+    raise ValueError(
+        f"there is no module {module} in {directory}: expected a file "
+        f"{module.replace('.', '/')}.py. Name the directory it is in: --set directory=DIR"
+    )
 
 
 def require_no_namesake(directory: Path) -> None:
@@ -112,12 +96,12 @@ def surroundings(user: UserFunction, working_directory: Path) -> Iterator[None]:
     """Within the block the user's directory comes first where modules are looked for.
 
     An evaluation is one process, whatever the environment says of others. After the block all is as
-    it was, and what was imported from the user's folders is forgotten.
+    it was, and what was imported from the user's directory is forgotten.
     """
     path, here, writes = list(sys.path), os.getcwd(), sys.dont_write_bytecode
     before = set(sys.modules)
     of_many = {name: os.environ.pop(name) for name in ONE_PROCESS if name in os.environ}
-    sys.path.insert(0, str(user.folders[0]))
+    sys.path.insert(0, str(user.directory))
     sys.dont_write_bytecode = True  # what is kept of a file is told from a newer one by seconds
     os.chdir(working_directory)
     invalidate_caches()
@@ -133,13 +117,13 @@ def surroundings(user: UserFunction, working_directory: Path) -> Iterator[None]:
 
 
 def own_modules(user: UserFunction) -> Mapping[str, ModuleType]:
-    """What is imported from the user's folders, by name."""
+    """What is imported from the user's directory, by name."""
     return {
         name: module
         for name, module in tuple(sys.modules.items())
         if (file := getattr(module, "__file__", None)) is not None
         and name.partition(".")[0] not in OURS
-        and any(_is_own(Path(file), folder) for folder in user.folders)
+        and _is_own(Path(file), user.directory)
     }
 
 
@@ -254,7 +238,7 @@ def _in_words(user: UserFunction, error: BaseException, trace: TracebackType | N
         return str(error)
     said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     frames = [f for f in traceback.extract_tb(trace) if f.filename != __file__]
-    own = [f for f in frames if Path(f.filename).is_relative_to(user.folders[0])]
+    own = [f for f in frames if Path(f.filename).is_relative_to(user.directory)]
     where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
     return f"cannot import {user.module}: {said}{where}"
 

@@ -17,8 +17,8 @@ from orchestrator.cli.options import ROOT, Json, Reason, Root, RunName, for_reco
 from orchestrator.cli.terminal import print_json, print_line, print_markdown, write_bytes
 from orchestrator.look.answer import in_short
 from orchestrator.look.run import Run
-from orchestrator.records.export import Format, export
 from orchestrator.records.runs import find_run, load_state
+from orchestrator.records.tables import Format, export
 
 Out = Annotated[Path, Option("--out", metavar="PATH", help="Where to; it must not be there yet.")]
 

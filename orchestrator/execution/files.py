@@ -65,13 +65,10 @@ def write_model(path: Path, model: BaseModel, *, durable: bool = True) -> None:
 def write_config(attempt: Attempt) -> None:
     """`config.json`, on disk before anybody is asked to start the attempt.
 
-    Raises ValueError on a relative directory or an id that no process could carry.
+    Raises ValueError on a relative directory.
     """
     if not attempt.directory.is_absolute():
         raise ValueError(f"expected an absolute directory for the attempt, got {attempt.directory}")
-    most = processes.MARK_LENGTH
-    if not 0 < len(attempt.attempt_id.encode()) <= most or "\0" in attempt.attempt_id:
-        raise ValueError(f"expected an attempt id of 1 to {most} bytes")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(attempt.directory / CONFIG, flags, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:  # in place: nobody looks yet

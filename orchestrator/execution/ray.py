@@ -514,22 +514,21 @@ def placed(slots: Slots) -> list[tuple[str, int]]:
     Ray would wait without a word for devices that do not exist.
     """
     each, kind = (1, "GPU") if slots.device == "cuda" else (slots.threads, "CPU")
-    alive = {node["NodeID"]: node["Resources"] for node in _ray().nodes() if node["Alive"]}
-    room = sum(int(resources.get(kind, 0)) // each for resources in alive.values())
-    if room < slots.count:
-        total = sum(int(resources.get(kind, 0)) for resources in alive.values())
+    nodes = {node["NodeID"]: node["Resources"] for node in _ray().nodes() if node["Alive"]}
+    room = {node: int(resources.get(kind, 0)) // each for node, resources in nodes.items()}
+    if sum(room.values()) < slots.count:
         raise EngineError(
-            f"{slots.count} slots of {each} {kind} asked for, but the Ray cluster has {total} "
-            f"{kind} on {counted(len(alive), 'node')}, room for {room}; ask for "
-            f"fewer, or look at the cluster with: ray status"
+            f"{slots.count} slots of {each} {kind} asked for, but the Ray cluster has room for "
+            f"{sum(room.values())} on {counted(len(room), 'node')}; ask for fewer, or look at the "
+            "cluster with: ray status"
         )
     available = _ray()._private.state.available_resources_per_node()
-    unused = {node: int(available.get(node, {}).get(kind, 0)) // each for node in alive}
+    unused = {node: int(available.get(node, {}).get(kind, 0)) // each for node in room}
     if sum(unused.values()) < slots.count:  # it waits for what others use
-        unused = {node: int(resources.get(kind, 0)) // each for node, resources in alive.items()}
-    counts = dict.fromkeys(alive, 0)
+        unused = room
+    counts = dict.fromkeys(room, 0)
     for _ in range(slots.count):  # spread: memory and disk are shared within a node
-        counts[max(alive, key=lambda node: unused[node] - counts[node])] += 1
+        counts[max(room, key=lambda node: unused[node] - counts[node])] += 1
     return [(node, count) for node, count in counts.items() if count]
 
 

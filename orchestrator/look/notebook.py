@@ -13,9 +13,9 @@ from budgets.verdict import recommendation
 from orchestrator.look.answer import answer
 from orchestrator.look.rows import Generation
 from orchestrator.look.run import Run
-from orchestrator.records.export import COLUMNS, columns_of, export_rows
 from orchestrator.records.objective import best_point
 from orchestrator.records.runs import find_run, load_state
+from orchestrator.records.tables import COLUMNS, columns_of, export_rows
 
 if TYPE_CHECKING:
     import pandas as pd

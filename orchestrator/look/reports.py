@@ -1,7 +1,7 @@
 """The files people read beside a ledger. All of them can be deleted and written again from it.
 
 While a run goes on a budget report is written once a generation, and the files about the whole run
-every few seconds at most; `metrics.jsonl` grows by a line an evaluation (`records.metrics`).
+every few seconds at most; `metrics.jsonl` grows by a line an evaluation (`records.tables`).
 """
 
 from dataclasses import dataclass, field
@@ -23,8 +23,13 @@ from orchestrator.look.page import about
 from orchestrator.look.run import Run
 from orchestrator.look.sections import balances, summary
 from orchestrator.matrix import manifest
-from orchestrator.records import metrics
-from orchestrator.records.export import COLUMNS, progress_rows, to_csv
+from orchestrator.records.tables import (
+    COLUMNS,
+    complete_metrics,
+    export_rows,
+    to_csv,
+    write_metrics,
+)
 from orchestrator.run.session import Reports, system_clock
 
 EVERY_SECONDS = 5.0  # the files about the whole run are written at most so often
@@ -53,7 +58,7 @@ class ReportFiles(Reports):
 
     def taken_up(self, directory: Path, state: RunState) -> None:
         """What a process died before writing."""
-        metrics.complete(directory, state)
+        complete_metrics(directory, state)
         if state.plan.campaign is not None:
             manifest.refresh(directory, state)
         last = directory / f"reports/gen_{state.finished - 1:04d}.json"
@@ -75,7 +80,7 @@ def rebuild(directory: Path, now: datetime) -> None:
         apply(state, record)
         if isinstance(record.event, GenerationTold):
             write_generation(Run(state, now, directory), directory)
-    metrics.write(directory, records)
+    write_metrics(directory, records)
     write_run(Run(state, now, directory), directory)
 
 
@@ -114,9 +119,9 @@ def write_run(run: Run, directory: Path) -> None:
     `manifest.json`. `metrics.jsonl` is there already but for what was missed.
     """
     state = run.state
-    metrics.complete(directory, state)
+    complete_metrics(directory, state)
     write_aside(directory / "run.json", as_json(state.plan.model_dump(mode="json")))
-    write_aside(directory / "progress.csv", to_csv(progress_rows(state), COLUMNS).encode())
+    write_aside(directory / "progress.csv", to_csv(export_rows(state), COLUMNS).encode())
     sections = (*summary(run), Section("ledger", "Ledger", [_ledger(run)]))
     page = Page(run.plan.run_id, about(run), answer(run), sections)
     write_aside(directory / "summary.md", page.markdown().encode())

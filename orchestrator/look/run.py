@@ -34,7 +34,6 @@ from objectives.space import SearchSpace
 from orchestrator.look import rows
 from orchestrator.look.files import heartbeat
 from orchestrator.matrix.manifest import in_flight
-from orchestrator.records.export import arm_of
 from orchestrator.records.objective import best_point
 from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
@@ -246,7 +245,7 @@ class Run:
         return rows.Attempt(
             what=self.which(reserved),
             comparison=comparison_name(reserved.comparison),
-            configuration=arm_of(batch, reserved.candidate),
+            configuration=batch.configurations[reserved.candidate].name,
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
             session=attempt.session,

@@ -38,10 +38,9 @@ from orchestrator.config import Tracker, is_installed
 from orchestrator.look.document import document, flat, plain_name, plain_values
 from orchestrator.look.files import read_end
 from orchestrator.look.run import Run, comparison_name
-from orchestrator.records.export import arm_of
-from orchestrator.records.metrics import IN_TIME, measured
 from orchestrator.records.runs import load_state
 from orchestrator.records.standing import goes_on
+from orchestrator.records.tables import IN_TIME, measured
 from orchestrator.records.tail import Tail
 
 PATIENCE_SECONDS = 15.0  # after a command's work: then its children are killed
@@ -67,7 +66,7 @@ def figures(state: RunState, record: Record) -> dict[str, float]:
     run, found = Run(state, datetime.fromisoformat(record.at)), dict[str, Any]()
     match record.event:
         case Settled(final=True) as event:
-            arm = plain_name(arm_of(state.batch(event), event.candidate))
+            arm = plain_name(state.batch(event).configurations[event.candidate].name)
             kind = plain_name(comparison_name(event.comparison) or "condition")
             before = f"{kind}/{arm}/" if arm else ""  # a curve has scores of one kind only
             own = measured(state, event)

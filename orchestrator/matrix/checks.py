@@ -14,7 +14,7 @@ from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
 from orchestrator.config import Config
 from orchestrator.matrix.matrix import Matrix
-from orchestrator.plan.resolve import caps_for, family_of
+from orchestrator.plan.resolve import family_of
 from orchestrator.records.objective import Point
 from orchestrator.records.runs import finished_runs
 
@@ -28,8 +28,8 @@ SIGMA = 0.1
 def knob_check(config: Config, seeds: int = CHECK_SEEDS, knobs: Sequence[str] = ()) -> Matrix:
     """Whether each of these knobs (default: all), moved alone to its ends, moves the score.
 
-    A cap on evaluations leaves it fewer seeds. Raises ValueError where that is too few, and on a
-    knob that the objective does not have.
+    Raises ValueError where a cap on evaluations does not pay for it, and on a knob that the
+    objective does not have.
     """
     space, objective = config.tuned.space, config.tuned.spec.name
     known = [knob.name for knob in space.knobs]
@@ -38,28 +38,18 @@ def knob_check(config: Config, seeds: int = CHECK_SEEDS, knobs: Sequence[str] = 
             f"--knobs: {objective} has no {', '.join(unknown)}, expected some of {', '.join(known)}"
         )
     names = [name for name in known if name in knobs or not knobs]
-    points, most, reasons = check_points(space, names), config.budget.max_evals, tuple[str, ...]()
-    nominal = Envelope(population=len(points), generations=1, seeds_per_candidate=seeds)
-    shape = nominal
-    if most is not None and most < nominal.evaluations:
-        affordable = most // len(points)
-        if affordable < LEAST_SEEDS:
-            raise ValueError(
-                f"--max-evals {most} does not pay for {len(points)} points on {LEAST_SEEDS} seeds: "
-                "check fewer knobs at a time with --knobs"
-            )
-        reasons = (f"--max-evals {most} pays for {affordable} of {seeds} seeds",)
-        shape = nominal.model_copy(update={"seeds_per_candidate": affordable})
-    own = {
-        "nominal": nominal,
-        "reasons": reasons,
-        "caps": caps_for(config, most or shape.evaluations),
-    }
+    points, most = check_points(space, names), config.budget.max_evals
+    shape = Envelope(population=len(points), generations=1, seeds_per_candidate=seeds)
+    if most is not None and most < shape.evaluations:
+        raise ValueError(
+            f"--max-evals {most} does not pay for {len(points)} points on {seeds} seeds: check "
+            "fewer knobs at a time with --knobs, or on fewer --seeds"
+        )
     title = (
-        f"Checking {', '.join(names)}: {len(points)} points on {shape.seeds_per_candidate} seeds, "
-        f"{shape.evaluations} evaluations." + "".join(f" {reason}." for reason in reasons)
+        f"Checking {', '.join(names)}: {len(points)} points on {seeds} seeds, {shape.evaluations} "
+        "evaluations."
     )
-    return Matrix(config, "check", points, shape, title, own=lambda _: own)
+    return Matrix(config, "check", points, shape, title)
 
 
 def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:

@@ -100,11 +100,11 @@ class Choice:
     @property
     def options(self) -> tuple[str, ...]:
         """The options that ask for it, after those that were given."""
-        given = [("tier", tier)] if (tier := self.changes.get("search.tier")) else []
-        words = [word for name, value in given for word in (f"--{name}", value)]
-        values = {**self.changes, **self.settings}
-        pairs = [f"{k}={format_value(v)}" for k, v in values.items() if k != "search.tier"]
-        return (*words, *(word for pair in pairs for word in ("--set", pair)))
+        words: list[str] = []
+        for key, value in {**self.changes, **self.settings}.items():
+            is_tier = key == "search.tier"
+            words += ["--tier", value] if is_tier else ["--set", f"{key}={format_value(value)}"]
+        return tuple(words)
 
     def as_dict(self) -> dict[str, Any]:
         """The same for a program."""

@@ -35,7 +35,15 @@ from objectives.api import Objective
 from objectives.api import Variant as ObjectiveVariant
 from objectives.registry import short_name
 from objectives.settings import shown
-from orchestrator.config import RUNG_FACTOR, RUNG_SEEDS, VERDICT_SEEDS, Budget, Config, Verdict
+from orchestrator.config import (
+    RUNG_FACTOR,
+    RUNG_SEEDS,
+    VERDICT_SEEDS,
+    Budget,
+    Config,
+    Evaluation,
+    Verdict,
+)
 from orchestrator.plan.known import known_points, read_known
 from orchestrator.records.runs import RUNS_DIR
 
@@ -170,19 +178,19 @@ def parse_window(text: str, safety_margin: str) -> Window:
 
     Raises ValueError, naming the flag.
     """
-    margin_seconds = 3600 * parse_hours("budget.safety_margin", safety_margin)
+    margin = 3600 * parse_hours("budget.safety_margin", safety_margin)
+    if _DURATION.fullmatch(text.strip()):
+        if not (hours := parse_hours("--window", text)):
+            raise ValueError(f"--window: expected more than no time, got {text!r}")
+        return Window(hours=hours, margin_seconds=margin)
     try:
         until = datetime.fromisoformat(text.strip()).astimezone()
     except (ValueError, OverflowError):  # the last day there is, in a zone where it is another
-        if _DURATION.fullmatch(text.strip()) is None:
-            raise ValueError(
-                "--window: expected a duration such as 12h, or a moment such as "
-                f"2026-11-27T18:00, got {text!r}"
-            ) from None
-        if not (hours := parse_hours("--window", text)):
-            raise ValueError(f"--window: expected more than no time, got {text!r}") from None
-        return Window(hours=hours, margin_seconds=margin_seconds)
-    return Window(until=until, margin_seconds=margin_seconds)
+        raise ValueError(
+            "--window: expected a duration such as 12h, or a moment such as 2026-11-27T18:00, "
+            f"got {text!r}"
+        ) from None
+    return Window(until=until, margin_seconds=margin)
 
 
 def refuse_the_past(window: Window | None, now: datetime) -> None:
@@ -321,9 +329,7 @@ def plan_of(
         "reasons": (),
         "search": None,
         "evaluation_seed": evaluation.seed,
-        "limits": limits_for(
-            evaluation.limit_seconds, evaluation.stall_seconds, devices, calibration
-        ),
+        "limits": _limits(evaluation, devices, calibration),
         "caps": caps_for(config, shape.evaluations),
         "price_per_device_hour": config.budget.price_per_device_hour,
         "devices": devices,
@@ -418,7 +424,7 @@ def _search_terms(config: Config, resolved: Envelope, succession: Succession | N
         terms = SearchTerms(
             method=method_of(config),
             seed=config.search.seed,
-            sigma0=first_step(config),
+            sigma0=config.search.sigma0 or SIGMA0[method_of(config)],
             start=config.tuned.space.baseline,
         )
     if config.search.known is None:
@@ -431,11 +437,6 @@ def _search_terms(config: Config, resolved: Envelope, succession: Succession | N
 def method_of(config: Config) -> SearchMethod:
     """Return the one that was asked for, or the default."""
     return config.search.method or METHOD
-
-
-def first_step(config: Config) -> float:
-    """Return the one that was asked for, or the method's own."""
-    return config.search.sigma0 or SIGMA0[method_of(config)]
 
 
 def confirmation_for(config: Config, source: Source | None = None) -> Confirmation | None:
@@ -499,27 +500,20 @@ def caps_for(config: Config, evaluations: int) -> Caps:
     )
 
 
-def limits_for(
-    wall_seconds: float | None,
-    stall_seconds: float | None,
-    devices: Devices,
-    calibration: Calibration | None,
-) -> Limits:
+def _limits(own: Evaluation, devices: Devices, calibration: Calibration | None) -> Limits:
     """Return an upper bound, never the estimate: six times the calibrated p90, a minute at least.
 
     Raises ValueError unless `stall_seconds` is a positive number, or left to the default.
     """
-    if stall_seconds is not None and not 0 < stall_seconds < math.inf:
-        raise ValueError(
-            f"evaluation.stall_seconds: expected a positive number, got {stall_seconds}"
-        )
-    if wall_seconds is None:
-        if calibration is None:
-            wall_seconds = CALIBRATION_LIMIT_SECONDS
-        else:
-            wall_seconds = max(60.0, round(6 * calibration.p90_seconds))
+    stall, wall = own.stall_seconds, own.limit_seconds
+    if stall is not None and not 0 < stall < math.inf:
+        raise ValueError(f"evaluation.stall_seconds: expected a positive number, got {stall}")
+    if wall is None:
+        wall = CALIBRATION_LIMIT_SECONDS
+        if calibration is not None:
+            wall = max(60.0, round(6 * calibration.p90_seconds))
     return Limits(
-        wall_seconds=wall_seconds,
-        stall_seconds=min(wall_seconds, 120.0 if stall_seconds is None else stall_seconds),
+        wall_seconds=wall,
+        stall_seconds=min(wall, 120.0 if stall is None else stall),
         memory_bytes=devices.memory_bytes,
     )

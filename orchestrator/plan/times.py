@@ -13,15 +13,15 @@ from typing import Literal, NamedTuple, get_args
 from budgets.calibration import measure
 from budgets.events import Status
 from budgets.formatting import PROGRAM
-from budgets.ledger import LEAST_FREE_BYTES
+from budgets.ledger import LEAST_FREE_BYTES, LedgerCorruptError
 from budgets.liveness import Liveness, liveness
 from budgets.pace import last_seen
 from budgets.plan import Calibration, Devices, Plan
-from budgets.state import RunState
+from budgets.state import ImpossibleEventError, RunState
 from objectives.api import Objective
 from objectives.registry import kind, short_name
 from orchestrator.plan.resolve import calibration_name, family_of
-from orchestrator.records.runs import Result, finished_runs
+from orchestrator.records.runs import Result, finished_runs, ledgers, recorded_state
 
 CALIBRATION_SEEDS = 8
 
@@ -204,8 +204,7 @@ def nearest(root: Path, objective: Objective, devices: Devices) -> Prior | None:
     of its name; then as many devices; the nearest in FLOPs before the newest. Never one on another
     kind of device.
     """
-    runs = finished_runs(root, "calibration", short_name(objective.spec))
-    found = (_prior(run.state, objective, devices) for run in runs)
+    found = (_prior(state, objective, devices) for state in _earlier(root, objective))
     return min(
         (prior for prior in found if prior is not None),
         key=lambda prior: (
@@ -216,6 +215,15 @@ def nearest(root: Path, objective: Objective, devices: Devices) -> Prior | None:
         ),
         default=None,
     )
+
+
+def _earlier(root: Path, objective: Objective) -> Iterator[RunState]:
+    """Finished calibrations of what has the objective's name; a damaged one says nothing."""
+    for path in ledgers(root, "calibration", f"{short_name(objective.spec)}-*"):
+        with suppress(LedgerCorruptError, ImpossibleEventError, ValueError, OSError):
+            state = recorded_state(path.parent)
+            if state is not None and state.concluded is not None:
+                yield state
 
 
 def _prior(state: RunState, objective: Objective, devices: Devices) -> Prior | None:

@@ -24,7 +24,7 @@ from orchestrator.execution.engine import Engine, opened
 from orchestrator.execution.processes import this_owner
 from orchestrator.execution.signals import SignalStop
 from orchestrator.plan.resolve import Overrides
-from orchestrator.records import metrics
+from orchestrator.records import tables
 from orchestrator.records.objective import objective_of
 from orchestrator.records.runs import Result, recorded_state
 from orchestrator.run.amend import override, refuse_late_overrides, refuse_override
@@ -169,7 +169,7 @@ class Session:
         make_directory(directory)
 
     def _opened(self, directory: Path, ledger: Ledger, plan: Plan) -> Run:
-        observe = metrics.recording(directory, self.observe)
+        observe = tables.recording(directory, self.observe)
         run = open_run(ledger, plan, self.owner(), observe)
         self._say_repairs(ledger)
         return run

@@ -77,6 +77,15 @@ phase2 --tier min --variant sturdy --from first         | sturdy
 phase2 --tier min --variant robust --from first {RUN}   | verdict
 run                                                     | --tier
 run absent.toml                                         | absent.toml
+run good.toml --config good.toml                        | No such option
+run good.toml good.toml                                 | unexpected extra argument
+run good.toml --set factors.noise=[0.1] --tier min      | --tier is for a search
+run good.toml --set factors.noise=[]                    | factors.noise: expected a list of values
+run good.toml --set campaign.name=a                     | a campaign needs conditions
+phase1 good.toml --set campaign.name=a                  | describes a campaign
+calibrate --set campaign.seeds=[1]                      | a campaign is described in a file
+phase1 --tier min --objective command                   | init --template command
+plan good.toml --window 10m                             | safety margin of 1800 s
 run folder                                              | folder
 run typo.toml                                           | tier
 run corrupt.toml                                        | corrupt.toml

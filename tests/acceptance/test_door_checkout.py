@@ -85,7 +85,7 @@ if all(REAL):
     @pytest.mark.slow
     def test_the_real_checkout_is_searched(product: Product) -> None:
         product.write("search.toml", SEARCH.format(*REAL))
-        product(f"{MIN} --executor local", timeout=3600)
+        product(MIN.replace("seconds 1", "seconds 30"), "--executor", "local", timeout=3600)
         attempts = product.books().attempts
         assert all(1 < one.score < 4 for one in attempts if one.score is not None)
         product.verify()

@@ -66,19 +66,3 @@ def test_knobs_seed_and_budget_arrive_as_was_asked_and_the_score_comes_back(
         expected = {form.format(name=name, value=value) for name, value in given.items()}
         assert {*expected, "100"} <= set((place / "stdout.txt").read_text().splitlines())
     product.verify()
-
-
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("cp train.sh runs/$SEED.sh", 0),
-        ("cp train.sh $SEED.sh", 0),
-        ("echo '# edited' >> train.sh", 3),
-    ],
-)
-def test_a_search_is_of_the_sources_that_it_was_planned_with(
-    product: Product, line: str, code: int
-) -> None:
-    user(product, f"mkdir -p runs\n{line}\necho score: 1\n")
-    product(INLINE, code=code)
-    product.verify()

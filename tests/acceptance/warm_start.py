@@ -56,18 +56,8 @@ def _become(
     sys.argv = ["orchestrator", *arguments]
     try:
         runpy.run_module("orchestrator", run_name="__main__", alter_sys=True)
-    except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            _leave(end.code or 0)
-        raise
-
-
-def _leave(code: int) -> None:
-    """End as an interpreter does, but for freeing every object: that takes half a second."""
-    for thread in threading.enumerate():
-        if not thread.daemon and thread is not threading.current_thread():
-            thread.join()
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)
+    finally:
+        for thread in threading.enumerate():  # as an interpreter does that ends
+            if not thread.daemon and thread is not threading.current_thread():
+                thread.join()
+        atexit._run_exitfuncs()

@@ -386,6 +386,19 @@ def test_patience_is_relative_to_the_baseline_or_else_to_the_first_mean() -> Non
         assert told(make_story(**patient(1, **fields)), 2.0, 1.75).observed == expected
 
 
+def test_after_an_override_patience_waits_as_long_again() -> None:
+    story, fired = make_story(**patient()), []
+    told(story, 2.0)
+    for number in range(1, 8):
+        if told(story, 2.0).fires:
+            fired.append(number)
+            waive(story, "crash_rate", number)
+            assert firing(story) == ["patience"]
+            waive(story, "patience", number)
+            assert firing(story) == []
+    assert fired == [2, 4, 6]
+
+
 # A check's baseline
 
 

@@ -159,3 +159,11 @@ def test_what_is_settled_is_needed_no_more(tell: "Tell") -> None:
     assert cost_of_the_verdict(tell(generations=()).state) == 12 + 13 + 16
     assert cost_of_the_verdict(tell(winner=GAIN).state) == 16
     assert left_for_the_verdict(tell(winner=GAIN).state).evaluations == 4
+
+
+def test_a_search_whose_finalists_are_compared_is_over_whatever_its_caps_become(
+    tell: "Tell",
+) -> None:
+    assert search_is_over(
+        tell(generations=((1.0, 1.1, 1.2, 1.3),), finalists={"average": 1.0}).state
+    )

@@ -16,6 +16,7 @@ from budgets.events import (
     Event,
     GenerationAsked,
     GenerationTold,
+    Overridden,
     Planned,
     Reserved,
     Settled,
@@ -24,11 +25,11 @@ from budgets.events import (
 from budgets.ledger import read
 from budgets.plan import Caps, Envelope, Window
 from budgets.state import Attempt, Batch, ImpossibleEventError, apply, begin, fold
-from tests.budgets.conftest import small_plan
+from tests.budgets.conftest import Story, small_plan
 from tests.ledgers import closed_batch
 
 if TYPE_CHECKING:
-    from tests.budgets.conftest import Disk, MakeStory, Story
+    from tests.budgets.conftest import Disk, MakeStory
 
 DONE = Concluded()
 
@@ -77,14 +78,14 @@ def test_a_whole_run_adds_up(disk: "Disk", whole: list[Event]) -> None:
     assert accounts.reserved_ms == 0
 
 
-def test_a_ledger_begins_with_its_plan(story: "Story") -> None:
+def test_a_ledger_begins_with_its_plan(story: Story) -> None:
     with pytest.raises(ImpossibleEventError, match=r"record 1 at byte 100 \(opened\)"):
         begin(story.records[1])
     with pytest.raises(ImpossibleEventError, match="begins with its plan"):
         fold(story.records[1:])
 
 
-def test_a_generation_in_progress_knows_what_it_owes(story: "Story") -> None:
+def test_a_generation_in_progress_knows_what_it_owes(story: Story) -> None:
     story.ask()
     assert story.current.pending == [(0, 5), (1, 5), (2, 5), (3, 5)]
     first, second = story.reserve(0), story.reserve(2)
@@ -110,7 +111,7 @@ def test_the_clock_of_a_record_counts_before_its_event(make_story: "MakeStory") 
 # What cannot follow what. Each case says what came before, the impossible event, and why.
 
 
-def two_in_flight(story: "Story") -> Reserved:
+def two_in_flight(story: Story) -> Reserved:
     """Candidate 0 is in flight in its second attempt, candidate 1 is done, 2 and 3 are owed."""
     story.ask()
     story.say(settlement(story.reserve(0), Status.LOST))
@@ -235,7 +236,7 @@ def test_one_failed_seed_fails_the_candidate(make_story: "MakeStory") -> None:
     assert ranks(story.current) == [1, 0]
 
 
-def test_without_a_healthy_candidate_their_order_is_the_fitness(story: "Story") -> None:
+def test_without_a_healthy_candidate_their_order_is_the_fitness(story: Story) -> None:
     assert ranks(story.score(Status.OOM, Status.OOM, Status.NAN, Status.ERROR)) == [0, 1, 2, 3]
 
 
@@ -260,7 +261,7 @@ def test_a_time_of_day_that_is_none_is_refused_by_record(
 
 @pytest.mark.parametrize(("points", "seeds"), [(3, 1), (5, 1), (4, 0), (4, 2), (0, 0)])
 def test_a_generation_of_another_shape_than_planned_is_refused(
-    story: "Story", points: int, seeds: int
+    story: Story, points: int, seeds: int
 ) -> None:
     before = deepcopy(story.state)
     wrong = GenerationAsked(
@@ -274,7 +275,22 @@ def test_a_generation_of_another_shape_than_planned_is_refused(
     assert story.state == before
 
 
-def test_distances_are_of_every_point(story: "Story") -> None:
+def test_distances_are_of_every_point(story: Story) -> None:
     with pytest.raises(ImpossibleEventError, match="4 points have 3 distances"):
         story.ask(distances=(1.0, 1.0, 1.0))
     assert story.ask(distances=(1.0, 2.0, 3.0, 4.0)).generations[0].distances == (1, 2, 3, 4)
+
+
+def test_a_clock_that_is_set_back_gains_no_time_by_an_amendment_either() -> None:
+    story = Story(small_plan(caps=Caps(evaluations=8, window=Window(hours=9))))
+    note = Overridden(rule="crash_rate", generation=0, reason="at five")
+    late = story.records[-1]._replace(seq=2, at="2030-01-01T05:00:00.000+00:00", event=note)
+    apply(story.state, late)
+    story.records.append(late)
+    before = story.state.accounts.calendar
+    caps = Caps(evaluations=8, window=Window(hours=10))
+    story.say(Amended(caps=caps, generations=2, reason="so"))  # at midnight again
+    after = story.state.accounts.calendar
+    assert before is not None
+    assert after is not None
+    assert (after.now_ms, after.deadline_ms) == (before.now_ms, before.deadline_ms + MS_PER_HOUR)

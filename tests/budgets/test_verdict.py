@@ -85,6 +85,11 @@ NO_GOS: dict[str, tuple[dict[str, Any], str | None, str]] = {
         None,
         "does_not_persist",
     ),
+    "one generation says nothing of what persists": (
+        {"generations": ((1.0, 1.1, 1.2, 1.3),), "winner": GAIN},
+        None,
+        "does_not_persist",
+    ),
     "the winner fails": ({"winner": (NAN, NAN, *GAIN[2:])}, None, "pathological"),
     "the winner fails on half": ({"winner": (*4 * (NAN,), *GAIN[4:])}, None, "pathological"),
     "it explodes": ({"winner": GAIN, "metrics": {"exploding": 1.0}}, None, "pathological"),

@@ -189,7 +189,9 @@ def test_a_template_explains_itself_and_so_does_what_it_proposes(
     lines = [line[2:] if line.startswith("# ") and " = " in line else line
              for line in text.splitlines()]  # fmt: skip
     (tmp_path / "my.toml").write_text("\n".join(lines))
-    (tmp_path / "model.py").touch()  # for a template that names sources
+    (tmp_path / "conf").mkdir()  # for a template that names sources
+    (tmp_path / "conf/a.yaml").touch()
+    (tmp_path / "model.py").touch()
     answer = command("explain", "my.toml", "--set", "search.known=null")
     assert answer.code == 0, answer.err
 

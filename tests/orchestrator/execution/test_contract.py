@@ -11,7 +11,7 @@ import pytest
 
 from budgets.events import Status
 from objectives import registry
-from objectives.api import ObjectiveSpec, SetupError
+from objectives.api import SetupError
 from orchestrator.execution import files
 from orchestrator.execution.api import Attempt, Executor, Outcome, Slots, usable
 from orchestrator.execution.inline import InlineExecutor
@@ -73,22 +73,6 @@ def test_every_attempt_comes_back_once(executor: Executor, make_attempt: Make) -
     assert "Traceback" in (wanted[-1].directory / "stderr.txt").read_text()
     assert executor.wait(0.0) == []
     assert executor.warnings == ()
-
-
-def test_a_real_training_in_a_process_of_its_own_scores_as_it_does_in_this_one(
-    slots: Slots, make_attempt: Make
-) -> None:
-    settings = {"n_layer": 1, "n_embd": 16, "sequence_len": 64, "val_windows": 8}
-    spec = ObjectiveSpec(name="nanochat", settings={**settings, "target_flops": 3e8})
-    knobs = {knob.name: knob.baseline for knob in registry.load(spec).space.knobs}
-    scores = []
-    for executor in (InlineExecutor(slots), LocalExecutor(slots)):
-        attempt = make_attempt().model_copy(update={"objective": spec, "knobs": knobs})
-        with executor:
-            (outcome,) = evaluate_all(executor, [attempt]).values()
-        assert outcome.measurement is not None, outcome.cause
-        scores.append(outcome.measurement.score)
-    assert scores[0] == scores[1]
 
 
 @pytest.mark.parametrize(

@@ -90,11 +90,11 @@ def test_a_baseline_at_an_end_is_not_paid_for_twice(one: Knob, ends: list[float]
 # The plan
 
 
-def test_a_cap_on_evaluations_below_two_seeds_is_refused() -> None:
-    asked(max_evals=14).plan(DEVICES, None)
-    with pytest.raises(ValueError, match="--max-evals 13 does not pay for 7 points on 2 seeds"):
-        asked(max_evals=13).plan(DEVICES, None)
-    asked(max_evals=13, knobs=("x0",)).plan(DEVICES, None)
+def test_a_cap_that_does_not_pay_for_every_point_on_every_seed_is_refused() -> None:
+    plan = asked(max_evals=56).plan(DEVICES, None)
+    assert (plan.resolved.evaluations, plan.caps.evaluations) == (56, 56)
+    with pytest.raises(ValueError, match="--max-evals 55 does not pay for 7 points on 8 seeds"):
+        asked(max_evals=55)
 
 
 def test_an_unknown_knob_is_refused_with_those_there_are() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.ledger import LEAST_FREE_BYTES
+from budgets.ledger import LEAST_FREE_BYTES, LEDGER
 from budgets.plan import Calibration, Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
@@ -80,6 +81,13 @@ def test_what_was_measured_elsewhere_or_of_something_else_does_not_count(
     assert (found.overheads, found.evaluation_bytes) == (Overheads(), None)
     if found.calibration is not None:
         assert found.is_to_measure(found.calibration)
+
+
+def test_a_damaged_calibration_of_something_else_stops_no_plan(root: Path, tmp_path: Path) -> None:
+    (run,) = (root / "calibration").iterdir()
+    copied = Path(shutil.copytree(run, tmp_path / "calibration" / run.name))
+    (copied / LEDGER).write_bytes(b"{}\n{}\n")
+    assert times_here(tmp_path, sphere(noise=0.02), one_device()).origin == "none"
 
 
 def test_the_nearest_calibration_is_named_and_scaled_by_exact_flops(command: "Command") -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from budgets.events import Settled
 from budgets.state import RunState
-from orchestrator.records import export as exports
-from orchestrator.records.export import (
+from orchestrator.records import tables as exports
+from orchestrator.records.tables import (
     COLUMNS,
     columns_of,
     export,

@@ -12,7 +12,7 @@ import pytest
 
 from budgets.events import Reserved, Settled, Status
 from budgets.ledger import HEAD, LEDGER, read
-from orchestrator.records import metrics
+from orchestrator.records import tables as metrics
 from orchestrator.records.runs import Result, load_state
 from tests.ledgers import events_of
 
@@ -61,7 +61,7 @@ def test_a_file_that_a_dying_process_left_short_is_made_whole(run: Path, keep: i
     path = run / metrics.METRICS
     whole = path.read_bytes()
     path.write_bytes(whole[:keep])
-    metrics.complete(run, load_state(run))
+    metrics.complete_metrics(run, load_state(run))
     assert path.read_bytes() == whole
 
 
