@@ -152,7 +152,7 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         self._imports(self._found())
 
     def _imports(self, user: UserFunction) -> tuple[Path, ...]:
-        return try_import(user, json.dumps(self.config.fixed, sort_keys=True), self.code)
+        return try_import(user, tuple(sorted(self.config.fixed)), self.code)
 
     def _found(self) -> UserFunction:
         """Where the function is now. Raises SetupError where it is gone."""

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module, invalidate_caches
@@ -156,7 +156,7 @@ def imported(user: UserFunction) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def _require_signature(function: Callable[..., Any], name: str, fixed: dict[str, Any]) -> None:
+def _require_signature(function: Callable[..., Any], name: str, fixed: Sequence[str]) -> None:
     """Raises SetupError unless it can be called as an evaluation does."""
     if iscoroutinefunction(function) or isgeneratorfunction(function):
         raise SetupError(f"{name} gives no score when it is called: it is no function")
@@ -166,7 +166,7 @@ def _require_signature(function: Callable[..., Any], name: str, fixed: dict[str,
         return
     also = "".join(f", {key}=..." for key in fixed)
     try:
-        wanted.bind({}, 0, None, **fixed)
+        wanted.bind({}, 0, None, **dict.fromkeys(fixed))
     except TypeError as error:
         raise SetupError(
             f"{name}{wanted} cannot be called as {name}(knobs, seed, budget{also}): {error}"
@@ -174,10 +174,14 @@ def _require_signature(function: Callable[..., Any], name: str, fixed: dict[str,
 
 
 @cache
-def try_import(user: UserFunction, fixed: str, code: str) -> tuple[Path, ...]:  # noqa: ARG001
+def try_import(
+    user: UserFunction,
+    fixed: tuple[str, ...],
+    code: str,  # noqa: ARG001
+) -> tuple[Path, ...]:
     """The user's files that importing it reads, as another process finds, once for each code.
 
-    `fixed` are keyword arguments as JSON. Raises SetupError, with what Python says, where it cannot
+    `fixed`: names of keyword arguments. Raises SetupError, with what Python says, where it cannot
     be imported or called so.
     """
     what = f"importing {user.module} from {user.file}"
@@ -185,7 +189,7 @@ def try_import(user: UserFunction, fixed: str, code: str) -> tuple[Path, ...]:  
     with tempfile.TemporaryDirectory(prefix="import-") as scratch, tempfile.TemporaryFile() as said:
         answer = Path(scratch, "answer")
         process = subprocess.Popen(
-            (sys.executable, "-P", "-m", __name__, user.model_dump_json(), fixed, str(answer)),
+            (sys.executable, "-P", "-m", __name__, user.model_dump_json(), str(answer), *fixed),
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
@@ -217,7 +221,7 @@ def try_import(user: UserFunction, fixed: str, code: str) -> tuple[Path, ...]:  
     return tuple(map(Path, found["files"]))
 
 
-def main(user: UserFunction, fixed: dict[str, Any], answer: Path) -> None:
+def main(user: UserFunction, answer: Path, fixed: Sequence[str]) -> None:
     """Import what is asked for; an error that nobody expects is an answer too."""
 
     def unexpected(
@@ -244,4 +248,4 @@ def _in_words(user: UserFunction, error: BaseException, trace: TracebackType | N
 
 
 if __name__ == "__main__":
-    main(UserFunction.model_validate_json(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3]))
+    main(UserFunction.model_validate_json(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
