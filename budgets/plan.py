@@ -28,7 +28,7 @@ Tier = Literal["min", "target", "max"]
 VariantName = Literal["robust", "expanded"]
 """Of a phase 2: the same knobs on more seeds, or more knobs."""
 
-ComparisonName = Literal["reference", "finalists", "winner", "rung", "proxy"]
+ComparisonName = Literal["reference", "finalists", "winner", "long_run", "proxy"]
 """Evaluations that no search learns from: see `Confirmation` and `ProxyTerms`."""
 
 PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
@@ -231,7 +231,7 @@ class Thresholds(Terms):
     go_crash_rate: float = Field(default=0.05, ge=0, le=1)  # over the last generations, for a Go
     go_generations: int = Field(default=3, ge=1)  # how many the last ones are
     go_pathological: float = Field(default=0.20, ge=0, le=1)  # of the winner's runs, failed or sick
-    persist_share: float = Field(default=0.5, ge=0, le=1)  # of the gain, kept on the rung
+    persist_share: float = Field(default=0.5, ge=0, le=1)  # of the gain, kept on the long run
     dead_spread: float = Field(default=1.1, ge=0)  # candidates' sd in noise sds: no more is nothing
     dead_freedom: int = Field(default=20, ge=1)  # ... known with these degrees of freedom or more
 
@@ -279,7 +279,7 @@ class Configuration(Terms):
     )
 
 
-class Rung(Terms):
+class LongRun(Terms):
     """More FLOPs, on which a gain must persist."""
 
     factor: float = Field(gt=0)  # of the objective's FLOPs
@@ -296,11 +296,11 @@ class Confirmation(Terms):
 
     seeds: int = Field(ge=2)
     picking_seeds: int = Field(ge=1)
-    luckiest: int = Field(ge=0)  # best candidates of the search that are finalists too
+    best_candidates: int = Field(ge=0)  # best candidates of the search that are finalists too
     control_seeds: int = Field(ge=0)  # of `seeds`, for each control
     controls: tuple[Variant, ...] = ()  # each at equal FLOPs, and at equal seconds
     incumbent: tuple[float, ...] | None = None  # an earlier winner, compared on `seeds`
-    rung: Rung | None = None
+    long_run: LongRun | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -313,15 +313,15 @@ class Confirmation(Terms):
         controls = sum(c.cost_factor for c in self.controls) * self.control_seeds
         count = len(self.controls) * self.control_seeds
         both = self.seeds + self.picking_seeds + self.seeds * (self.incumbent is not None)
-        finalists = (2 + self.luckiest) * self.picking_seeds
+        finalists = (2 + self.best_candidates) * self.picking_seeds
         sizes: dict[ComparisonName, tuple[int, float]] = {
             "reference": (both + count, both + controls),
             "finalists": (finalists, finalists),
             "winner": (self.seeds + count, self.seeds + count),
         }
-        if self.rung is not None:
-            pairs = 2 * self.rung.seeds
-            sizes["rung"] = (pairs, pairs * self.rung.variant.cost_factor)
+        if self.long_run is not None:
+            pairs = 2 * self.long_run.seeds
+            sizes["long_run"] = (pairs, pairs * self.long_run.variant.cost_factor)
         return sizes
 
     @property

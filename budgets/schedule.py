@@ -9,12 +9,12 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.plan import Calibration, Confirmation, Rung
+from budgets.plan import Calibration, Confirmation, LongRun
 from budgets.state import Batch, RunState
 from budgets.verdict import has_winner, is_promising
 
 Action = Literal[
-    "reference", "proxy", "generation", "finalists", "winner", "rung", "decide", "over"
+    "reference", "proxy", "generation", "finalists", "winner", "long_run", "decide", "over"
 ]
 """A comparison to ask and evaluate, the next generation, the decision, or nothing more."""
 
@@ -51,7 +51,7 @@ def next_action(state: RunState) -> Action:
 
 
 def _after_the_search(state: RunState, confirmation: Confirmation) -> Action:
-    """The first comparison that is not closed; the rung only for a winner that deserves it.
+    """The first comparison that is not closed; the long run only for a winner that deserves it.
 
     Finalists are compared, and controls given the reference's seconds, when both are closed.
     """
@@ -61,12 +61,14 @@ def _after_the_search(state: RunState, confirmation: Confirmation) -> Action:
         return "reference"
     if not _is_closed(state, "winner"):
         return "winner" if has_winner(state) else "decide"
-    if "rung" in state.comparisons:
-        return "decide" if _is_closed(state, "rung") else "rung"
-    return "rung" if _fits(state, confirmation.rung) and is_promising(state) else "decide"
+    if "long_run" in state.comparisons:
+        return "decide" if _is_closed(state, "long_run") else "long_run"
+    return "long_run" if _fits(state, confirmation.long_run) and is_promising(state) else "decide"
 
 
-def _is_closed(state: RunState, name: Literal["reference", "finalists", "winner", "rung"]) -> bool:
+def _is_closed(
+    state: RunState, name: Literal["reference", "finalists", "winner", "long_run"]
+) -> bool:
     batch = state.comparison(name)
     return batch is not None and batch.closed
 
@@ -76,15 +78,15 @@ def _unfinished(state: RunState, name: Literal["proxy"]) -> Batch | None:
     return None if batch is None or batch.closed else batch
 
 
-def _fits(state: RunState, rung: Rung | None) -> bool:
-    """Whether there is a rung, and all of it fits under every cap: it is no part of a Go.
+def _fits(state: RunState, long_run: LongRun | None) -> bool:
+    """Whether there is a long run, and all of it fits under every cap: it is no part of a Go.
 
     The last attempt at it must find its whole reservation free.
     """
-    if rung is None:
+    if long_run is None:
         return False
-    plan, cost = state.plan, rung.variant.cost_factor
-    others, needs = 2 * rung.seeds - 1, NOTHING
+    plan, cost = state.plan, long_run.variant.cost_factor
+    others, needs = 2 * long_run.seeds - 1, NOTHING
     if plan.calibration is not None:
         needs = expected(others, others * cost, plan.calibration, plan.devices.count)
     reserve_ms, keep = plan.limits.stretched(cost).reserve_ms, (needs.device_hours, needs.hours)
@@ -131,7 +133,7 @@ def left_for_the_verdict(state: RunState) -> Needs:
     """What the comparisons still need, as far as they are planned and not settled.
 
     Nothing where no time of an evaluation is known. The last attempt must find its whole
-    reservation free; one of the rung, which is longer, may not: the rung is left out then.
+    reservation free; one of the long run, which is longer, may not: the long run is left out then.
     """
     plan, comparisons = state.plan, _left_to_compare(state)
     if plan.calibration is None or not comparisons:

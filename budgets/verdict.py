@@ -1,7 +1,7 @@
 """What a search amounts to: Go, Go that persists, or a No-Go with a name. Numbers alone.
 
 The finalists are the search distribution's mean, its average over the last generations, and the
-luckiest candidates. They are compared on the picking seeds; the best of them alone goes on to seeds
+best candidates. They are compared on the picking seeds; the best of them alone goes on to seeds
 that nobody was picked on, so that having picked it does not flatter it there. Each condition of a
 Go is a pure function of the state; `decide` puts them together once all that is planned is settled.
 """
@@ -24,7 +24,7 @@ Point = tuple[float, ...]
 Item = TypeVar("Item")
 
 BASELINE, INCUMBENT = "baseline", "incumbent"
-AVERAGE, MEAN, LUCKIEST = "average", "mean", "luckiest"
+AVERAGE, MEAN, BEST_CANDIDATE = "average", "mean", "best candidate"
 
 
 def average(state: RunState) -> Point | None:
@@ -63,8 +63,8 @@ def finalists(state: RunState) -> tuple[Configuration, ...]:
     assert mean is not None
     last = learned(state)[-1].mean
     configurations = [Configuration(name=AVERAGE, point=mean), Configuration(name=MEAN, point=last)]
-    for place, point in enumerate(luckiest(state, confirmation.luckiest), 1):
-        configurations.append(Configuration(name=f"{LUCKIEST} {place}", point=point))
+    for place, point in enumerate(best_candidates(state, confirmation.best_candidates), 1):
+        configurations.append(Configuration(name=f"{BEST_CANDIDATE} {place}", point=point))
     points = [configuration.point for configuration in configurations]
     return tuple(
         configuration
@@ -73,7 +73,7 @@ def finalists(state: RunState) -> tuple[Configuration, ...]:
     )
 
 
-def luckiest(state: RunState, count: int) -> list[Point]:
+def best_candidates(state: RunState, count: int) -> list[Point]:
     """Candidates of the last third of generations, furthest below their generation's mean first.
 
     Scores of different generations, on other seeds, do not compare as they are. Early generations
@@ -93,7 +93,7 @@ def recommendation(state: RunState) -> tuple[float, ...] | None:
     """The point of the unit cube that is recommended; None where there is none.
 
     What won on fresh seeds; before that, and where nothing is compared, what the search stands
-    for. Never the best score seen: the luckiest of many noisy scores is evidence of luck.
+    for. Never the best score seen: the best of many noisy scores is evidence of luck.
     """
     if state.decided is not None:
         return state.decided.point
@@ -234,9 +234,9 @@ def _incumbent_scores(state: RunState) -> dict[int, float] | None:
     return scores_of(state, "reference", INCUMBENT) if known else None
 
 
-def rung_gain(state: RunState) -> Gain | None:
-    """The winner's gain over the baseline on the rung; None before it is settled."""
-    batch = state.comparison("rung")
+def long_run_gain(state: RunState) -> Gain | None:
+    """The winner's gain over the baseline on the long run; None before it is settled."""
+    batch = state.comparison("long_run")
     if batch is None or not batch.closed:
         return None
     return _gain(state, batch.scores_by_seed(1), batch.scores_by_seed(0))
@@ -317,11 +317,11 @@ def luck(state: RunState, share: float | None = None) -> float | None:
 
 # The conditions of a Go, and the decision
 
-LUCKY = 0.01
+BY_CHANCE = 0.01
 """How often the best of as many baselines would seem better than what counts as luck of the seed
 rather than as the noise there is."""
 
-Rule = Literal["signal", "stability", "persistence", "sanity", "rung"]
+Rule = Literal["signal", "stability", "persistence", "sanity", "long_run"]
 
 
 class Condition(Frozen):
@@ -376,35 +376,35 @@ def sanity(state: RunState) -> Condition:
     return Condition(rule="sanity", met=share <= limit, observed=share, limit=limit)
 
 
-def rung(state: RunState) -> Condition | None:
+def long_run(state: RunState) -> Condition | None:
     """Enough of the gain is kept on more FLOPs, above chance; None where that was not tried.
 
     Nothing is kept where the winner fails there on every seed.
     """
-    found, at_budget = rung_gain(state), winner_gain(state)
-    confirmation, batch = state.plan.confirmation, state.comparison("rung")
-    if found is None or at_budget is None or confirmation is None or confirmation.rung is None:
+    found, at_budget = long_run_gain(state), winner_gain(state)
+    confirmation, batch = state.plan.confirmation, state.comparison("long_run")
+    if found is None or at_budget is None or confirmation is None or confirmation.long_run is None:
         return None
     limit, kept = state.plan.thresholds.persist_share, None
     if found.mean is not None and at_budget.mean:
         kept = found.mean / at_budget.mean
     elif found.mean is None and batch is not None and not batch.scores_by_seed(1):
         kept = 0.0
-    enough = found.pairs >= min(2, confirmation.rung.seeds)  # one that is left is a glimpse
+    enough = found.pairs >= min(2, confirmation.long_run.seeds)  # one that is left is a glimpse
     met = enough and kept is not None and kept >= limit and found.is_shown
-    return Condition(rule="rung", met=met, observed=kept, limit=limit)
+    return Condition(rule="long_run", met=met, observed=kept, limit=limit)
 
 
 def conditions(state: RunState) -> tuple[Condition, ...]:
     """All of a Go, as far as they can be judged; empty before the winner was compared."""
     if not _is_closed(state, "winner"):
         return ()
-    judged = (signal(state), stability(state), persistence(state), sanity(state), rung(state))
+    judged = (signal(state), stability(state), persistence(state), sanity(state), long_run(state))
     return tuple(condition for condition in judged if condition is not None)
 
 
 def is_promising(state: RunState) -> bool:
-    """Whether the winner is a Go at this budget, so that the rung is worth its price."""
+    """Whether the winner is a Go at this budget, so that the long run is worth its price."""
     judged = (signal, stability, persistence, sanity)
     return all(rule(state).met for rule in judged)
 
@@ -447,14 +447,14 @@ _NAMES: dict[Rule, NoGo] = {
 
 
 def _grade(found: dict[Rule, Condition]) -> tuple[Grade, NoGo | None]:
-    """Where a gain was shown. A rung that could not be measured leaves the Go as it is."""
+    """Where a gain was shown. A long run that could not be measured leaves the Go as it is."""
     for rule, name in _NAMES.items():
         if not found[rule].met:
             return "no_go", name
-    rung = found.get("rung")
-    if rung is not None and rung.met:
+    long_run = found.get("long_run")
+    if long_run is not None and long_run.met:
         return "go_persists", None
-    if rung is not None and rung.observed is not None and rung.observed <= 0:
+    if long_run is not None and long_run.observed is not None and long_run.observed <= 0:
         return "no_go", "does_not_persist"
     return "go", None
 
@@ -478,7 +478,7 @@ def _is_dead(state: RunState) -> bool:
 
 def _stop(state: RunState, measured: Gain, real: float) -> Fired:
     """Seed luck, where the best score promised more than fresh seeds and noise allow; or flat."""
-    asked, seemed, chance = state.plan.thresholds.go_gain, promise(state), luck(state, LUCKY)
+    asked, seemed, chance = state.plan.thresholds.go_gain, promise(state), luck(state, BY_CHANCE)
     most = max(asked, measured.upper or 0.0, chance or 0.0)
     is_luck = seemed is not None and seemed >= most
     return Fired(
@@ -538,8 +538,8 @@ class Findings(Frozen):
     finalists: tuple[Finalist, ...]
     controls: tuple[Control, ...]
     incumbent: Gain | None  # an earlier winner's over the baseline
-    rung: Gain | None  # the winner's over the baseline, on more FLOPs
-    rung_label: str | None
+    long_run: Gain | None  # the winner's over the baseline, on more FLOPs
+    long_run_label: str | None
     conditions: tuple[Condition, ...]
     seemed: float | None  # gain that the search's best score promised
     luck: float | None  # ... that the best of as many baselines would have
@@ -567,7 +567,7 @@ def findings(state: RunState) -> Findings | None:
     plan, decided = state.plan, state.decided
     if plan.confirmation is None:
         return None
-    best, rung = winner(state), plan.confirmation.rung
+    best, long_run = winner(state), plan.confirmation.long_run
     measured = None if plan.calibration is None else calibrated_noise(plan.calibration)
     is_share = measured is None or not measured.is_about_zero  # a gain, of the baseline's score
     return Findings(
@@ -589,8 +589,8 @@ def findings(state: RunState) -> Findings | None:
             for name, own, over in control_gains(state)
         ),
         incumbent=incumbent_gain(state),
-        rung=rung_gain(state),
-        rung_label=None if rung is None else rung.variant.label,
+        long_run=long_run_gain(state),
+        long_run_label=None if long_run is None else long_run.variant.label,
         conditions=conditions(state),
         seemed=promise(state) if is_share else None,
         luck=luck(state) if is_share else None,

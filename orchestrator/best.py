@@ -13,7 +13,7 @@ from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, SetupError, Variant
 from objectives.space import Knob
-from orchestrator.config import RUNG_FACTOR, Config, to_toml
+from orchestrator.config import LONG_RUN_FACTOR, Config, to_toml
 from orchestrator.look.answer import answer
 from orchestrator.look.cautions import cautions
 from orchestrator.look.document import best_document, plain_values
@@ -250,7 +250,7 @@ def longer(objective: Objective, times: float | None) -> Variant:
 
     Raises ValueError where it cannot be trained that long.
     """
-    factor = RUNG_FACTOR if times is None else times
+    factor = LONG_RUN_FACTOR if times is None else times
     if (variant := objective.scaled(factor)) is not None:
         return variant
     if times in (None, 1):

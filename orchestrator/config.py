@@ -51,7 +51,7 @@ Flags = Mapping[str, tuple[Any, str]]
 VERDICT_SEEDS = 8
 """Fresh, paired: a gain of 1.5 sd of the paired differences is then shown 8 times of 10."""
 
-RUNG_FACTOR, RUNG_SEEDS = 4.0, 2
+LONG_RUN_FACTOR, LONG_RUN_SEEDS = 4.0, 2
 
 LARGEST = 1e9
 """Of any number of hours, seconds or money: a larger one is a slip, and no clock counts so far."""
@@ -141,10 +141,11 @@ class Verdict(Table):
     """How the winner is compared with the baseline."""
 
     confirm_seeds: Seeds | None = key(None, f"Fresh seeds; 0: no Go; default: {VERDICT_SEEDS}.")
-    rung: Annotated[float, Field(ge=0, le=LARGEST)] | None = key(
-        None, f"Times the FLOPs, on which a gain must persist; 0: none; default: {RUNG_FACTOR:g}."
+    long_run: Annotated[float, Field(ge=0, le=LARGEST)] | None = key(
+        None,
+        f"Times the FLOPs, on which a gain must persist; 0: none; default: {LONG_RUN_FACTOR:g}.",
     )
-    rung_seeds: Seeds | None = key(None, f"Seeds of the rung; default: {RUNG_SEEDS}.")
+    long_run_seeds: Seeds | None = key(None, f"Seeds of the long run; default: {LONG_RUN_SEEDS}.")
 
 
 class Backend(Table):

@@ -148,7 +148,7 @@ def table(
 def optuna(out: Out, run: RunName = None, root: Root = ROOT, as_json: Json = False) -> None:
     """A search as an Optuna study: a trial per candidate, for optuna-dashboard.
 
-    Writes the file --out. The best trial there is the luckiest, not what is recommended.
+    Writes the file --out. Its best trial is the lowest score, not what is recommended.
     """
     from orchestrator.look.notebook import BEST_TRIAL, as_study
 

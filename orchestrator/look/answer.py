@@ -132,9 +132,11 @@ def _verdict(run: Run, found: Findings, own: Decided) -> str:
         chance = "" if gain.is_loss else ", and the difference may be chance"
         said = f"no gain is shown{chance}: {said}"
     parts = [f"{sentence_case(said)}."]
-    if own.grade == "go_persists" and found.rung is not None and share is not None:
-        seeds = counted(found.rung.pairs, "seed")
-        parts.append(f"With {found.rung_label} {percent(share, 3)} of the gain is kept ({seeds}).")
+    if own.grade == "go_persists" and found.long_run is not None and share is not None:
+        seeds = counted(found.long_run.pairs, "seed")
+        parts.append(
+            f"With {found.long_run_label} {percent(share, 3)} of the gain is kept ({seeds})."
+        )
     if found.incumbent is not None:
         survives = "survives" if found.incumbent.is_shown else "does not survive"
         gained = text.interval(found.incumbent)

@@ -45,11 +45,11 @@ def _of_controls(found: Findings) -> Iterator[str]:
 
 
 def _of_a_go(found: Findings) -> Iterator[str]:
-    over, longer, label = found.over_incumbent, found.rung, found.rung_label
+    over, longer, label = found.over_incumbent, found.long_run, found.long_run_label
     if over is not None and over.mean is not None and not over.is_shown:
         is_worse = "worse" if over.is_loss else "not shown to be better"
         yield f"It is {is_worse} than the winner of phase 1: {text.interval(over)}."
-    condition = next((one for one in found.conditions if one.rule == "rung"), None)
+    condition = next((one for one in found.conditions if one.rule == "long_run"), None)
     is_kept = condition is not None and (condition.observed or 0.0) >= condition.limit
     if longer is None:
         yield "It was not tried with more training than the search's evaluations had."
@@ -65,7 +65,7 @@ def _of_a_go(found: Findings) -> Iterator[str]:
 
 def kept(found: Findings) -> float | None:
     """What share of the gain is left with more training; None where that is not known."""
-    return next((one.observed for one in found.conditions if one.rule == "rung"), None)
+    return next((one.observed for one in found.conditions if one.rule == "long_run"), None)
 
 
 def _of_a_no_go(found: Findings) -> Iterator[str]:

@@ -9,7 +9,7 @@ from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.stats import detectable
 from budgets.tiers import TIERS
-from budgets.verdict import Findings, average_gain, control_gains, rung, winner_gain
+from budgets.verdict import Findings, average_gain, control_gains, long_run, winner_gain
 from objectives import secrets
 from objectives.api import SetupError
 from orchestrator.config import UntoldError, assign, objective_words
@@ -157,7 +157,7 @@ def _after(run: Run) -> NextStep:  # noqa: PLR0911 - a kind of verdict each
 
 def _is_kept_uncertain(state: RunState) -> bool:
     """Whether enough of the gain was kept with more training, and only more seeds can show it."""
-    kept = rung(state)
+    kept = long_run(state)
     if kept is None or kept.met or kept.observed is None or kept.limit is None:
         return False
     return kept.observed >= kept.limit
@@ -206,7 +206,7 @@ def _other_knobs(run: Run, why: str = "") -> NextStep:
 def _longer_evaluations(run: Run, why: str) -> NextStep:
     """More training in each evaluation, or one longer training of what was found."""
     plan = run.plan
-    longer = None if plan.confirmation is None else plan.confirmation.rung
+    longer = None if plan.confirmation is None else plan.confirmation.long_run
     settings = {} if longer is None else longer.variant.settings
     is_known = set(settings) <= set(plan.objective.settings)
     if longer is not None and settings and is_known and not _is_kept_uncertain(run.state):

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MOST_PLACES = 5  # directories that are named of attempts that failed alike
 NEAR = 0.01  # of a knob's range: no further from an end counts as there
 
-_NAMES: dict[ComparisonName, str] = {"rung": "long run", "proxy": "short evaluations"}
+_NAMES: dict[ComparisonName, str] = {"long_run": "long run", "proxy": "short evaluations"}
 
 
 @dataclass(eq=False)
@@ -162,7 +162,7 @@ class Run:
         Each has the time until the next one begins. What is compared before the finalists are fills
         slots that the search leaves idle.
         """
-        names = {"finalists": "comparison", "rung": "long run"}
+        names = {"finalists": "comparison", "long_run": "long run"}
         found = {"start-up": 0}
         for batch in self.state.batches():
             if batch.comparison is None:
@@ -525,7 +525,7 @@ def _gains(found: Findings) -> Iterator[rows.NamedGain]:
     before = "winner of phase 1"
     named = [
         ("winner", BASELINE, found.gain),
-        (f"winner, {found.rung_label}", BASELINE, found.rung),
+        (f"winner, {found.long_run_label}", BASELINE, found.long_run),
         (before, BASELINE, found.incumbent),
         ("winner", before, found.over_incumbent),
     ]

@@ -107,7 +107,7 @@ def _gains(run: Run) -> list[str]:
 def _conditions(run: Run, found: Findings) -> list[str]:
     rows = (
         {
-            "a Go needs": "long run, to persist" if one.rule == "rung" else one.rule,
+            "a Go needs": "long run, to persist" if one.rule == "long_run" else one.rule,
             "met": "yes" if one.met else "**no**",
             "observed": plain(words.condition(run.state, one)),
         }

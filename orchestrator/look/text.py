@@ -29,7 +29,7 @@ COMPARING = {
     "reference": "evaluating the baseline on fresh seeds",
     "finalists": "comparing the finalists on fresh seeds",
     "winner": "comparing the winner with the baseline on further fresh seeds",
-    "rung": "measuring the winner with more training",
+    "long_run": "measuring the winner with more training",
 }
 
 

@@ -8,7 +8,7 @@ from budgets.state import Batch, RunState
 from budgets.stats import Gain, better
 from budgets.verdict import (
     AVERAGE,
-    LUCKIEST,
+    BEST_CANDIDATE,
     MEAN,
     Condition,
     conditions,
@@ -20,7 +20,7 @@ from budgets.verdict import (
 FINALISTS = {
     AVERAGE: "the mean of the search distribution, averaged over its last third of generations",
     MEAN: "the mean of the search distribution at the end",
-    LUCKIEST: "one of the luckiest candidates of the search",
+    BEST_CANDIDATE: "one of the best candidates of the search",
 }
 
 
@@ -139,7 +139,10 @@ _CONDITIONS = {
         "more than",
     ),
     "sanity": ("runs of the winner that failed, exploded or were unstable", "at most"),
-    "rung": ("the share of the gain that is kept with more training", "beyond chance, at least"),
+    "long_run": (
+        "the share of the gain that is kept with more training",
+        "beyond chance, at least",
+    ),
 }
 """What is observed, and how it is compared with its limit."""
 
@@ -163,7 +166,7 @@ def decision(state: RunState, own: Decided) -> str:
     if not found:
         return "every finalist failed on every fresh seed, so nothing was found"
     is_go = own.grade != "no_go"
-    shown = (one for one in found if (one.rule == "rung" if is_go else not one.met))
+    shown = (one for one in found if (one.rule == "long_run" if is_go else not one.met))
     signal = next(one for one in found if one.rule == "signal")
     parts = [condition(state, one) for one in dict.fromkeys((signal, *shown))]
     if own.no_go == "dead_space":

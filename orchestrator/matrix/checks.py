@@ -157,7 +157,11 @@ def on_shorter_evaluations(config: Config) -> Config:
             "--objective and --set"
         )
     short = config.with_objective(registry.load(registry.varied(full.spec, shorter.settings)))
-    return short if short.verdict.rung is not None else short.having({"verdict.rung": 1 / fraction})
+    return (
+        short
+        if short.verdict.long_run is not None
+        else short.having({"verdict.long_run": 1 / fraction})
+    )
 
 
 def _agrees(state: RunState, shorter: Variant) -> bool:

@@ -41,7 +41,7 @@ class ConfirmationSeeds:
 
     picking: tuple[int, ...]
     verdict: tuple[int, ...]
-    rung: tuple[int, ...]
+    long_run: tuple[int, ...]
 
 
 def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
@@ -49,8 +49,8 @@ def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
     wanted = plan.confirmation
     assert wanted is not None
     seeds = _fresh(f"{_stream(plan)}/confirm", _searched(plan))
-    rung = 0 if wanted.rung is None else wanted.rung.seeds
-    counts = (wanted.picking_seeds, wanted.seeds, rung)
+    long_run = 0 if wanted.long_run is None else wanted.long_run.seeds
+    counts = (wanted.picking_seeds, wanted.seeds, long_run)
     return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
 
 
@@ -60,7 +60,7 @@ def training_seeds(state: RunState, number: int) -> tuple[int, ...]:
     used = _searched(plan)
     if plan.confirmation is not None:
         fresh = confirmation_seeds(plan)
-        used |= {*fresh.picking, *fresh.verdict, *fresh.rung}
+        used |= {*fresh.picking, *fresh.verdict, *fresh.long_run}
     used |= {seed for batch in state.batches() for _, seed in batch.evaluations()}
     return tuple(islice(_fresh(f"{_stream(plan)}/best", used), number))
 
@@ -127,9 +127,9 @@ def comparison(
             each = tuple(seeds.picking for _ in configurations)
         case "winner":
             configurations, each = _winner(state, confirmation, seeds)
-        case "rung":
-            configurations = _rung(state, confirmation)
-            each = tuple(seeds.rung for _ in configurations)
+        case "long_run":
+            configurations = _long_run(state, confirmation)
+            each = tuple(seeds.long_run for _ in configurations)
         case "proxy":
             raise ValueError("the short evaluations of a check are no part of a confirmation")
     return ComparisonAsked(comparison=name, configurations=configurations, seeds=each)
@@ -211,12 +211,12 @@ def _seconds(reference: Batch, candidate: int, *, on_cpu: bool) -> float | None:
     return median(seconds) if seconds and min(seconds) > 0 else None
 
 
-def _rung(state: RunState, confirmation: Confirmation) -> tuple[Configuration, ...]:
+def _long_run(state: RunState, confirmation: Confirmation) -> tuple[Configuration, ...]:
     """The baseline and the winner on more FLOPs."""
-    best, rung = winner(state), confirmation.rung
+    best, long_run = winner(state), confirmation.long_run
     assert best is not None, "only a winner comes here"
-    assert rung is not None, "it was planned"
-    changed = {"settings": rung.variant.settings, "cost_factor": rung.variant.cost_factor}
+    assert long_run is not None, "it was planned"
+    changed = {"settings": long_run.variant.settings, "cost_factor": long_run.variant.cost_factor}
     return (
         Configuration(name=BASELINE, point=_baseline(state.plan), **changed),
         Configuration(name=best.name, point=best.point, **changed),

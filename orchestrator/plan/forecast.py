@@ -122,7 +122,7 @@ def work_of(plan: Plan) -> Work:
     sizes = plan.confirmation.sizes()
     batches = {name: (cost / count,) * count for name, (count, cost) in sizes.items() if count}
     comparisons = (batches["finalists"], batches["winner"])
-    return Work(generations, batches["reference"], comparisons, batches.get("rung", ()))
+    return Work(generations, batches["reference"], comparisons, batches.get("long_run", ()))
 
 
 def simulate(

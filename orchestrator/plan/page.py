@@ -38,7 +38,7 @@ class TierPage:
     def verdict_evaluations(self) -> int:
         """Beside the search's, at most; the long run after a Go not among them."""
         sizes = {} if self.plan.confirmation is None else self.plan.confirmation.sizes()
-        return sum(count for name, (count, _) in sizes.items() if name != "rung")
+        return sum(count for name, (count, _) in sizes.items() if name != "long_run")
 
     @property
     def cost(self) -> float | None:
@@ -270,8 +270,8 @@ def _planned(plan: Plan) -> str:
     """What the tier is for, its shape and why it is that, and its limits."""
     assert plan.tier is not None, "a search has one"
     said = [INTENT[plan.phase, plan.tier], f"as written {plan.nominal.in_words}", *plan.reasons]
-    if plan.confirmation is not None and plan.confirmation.rung is not None:
-        longer = plan.confirmation.rung
+    if plan.confirmation is not None and plan.confirmation.long_run is not None:
+        longer = plan.confirmation.long_run
         said.append(f"after a Go {counted(2 * longer.seeds, 'evaluation')}, {longer.variant.label}")
     reserved = plan.limits.reserve_ms / 1000
     said.append(f"each attempt reserves {reserved:.0f} s, its limit and the time to end it")

@@ -19,9 +19,9 @@ from budgets.plan import (
     Devices,
     Envelope,
     Limits,
+    LongRun,
     Phase,
     Plan,
-    Rung,
     SearchMethod,
     SearchTerms,
     Source,
@@ -36,8 +36,8 @@ from objectives.api import Variant as ObjectiveVariant
 from objectives.registry import short_name
 from objectives.settings import shown
 from orchestrator.config import (
-    RUNG_FACTOR,
-    RUNG_SEEDS,
+    LONG_RUN_FACTOR,
+    LONG_RUN_SEEDS,
     VERDICT_SEEDS,
     Budget,
     Config,
@@ -58,7 +58,7 @@ METHOD: SearchMethod = "guided"
 SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "plain": 0.2}
 """Of a knob's range: the first step of a search that nothing is known about (docs/search.md)."""
 
-PICKING_SEEDS, CONTROL_SEEDS, LUCKIEST = 3, 5, 2
+PICKING_SEEDS, CONTROL_SEEDS, BEST_CANDIDATE = 3, 5, 2
 
 CALIBRATION_LIMIT_SECONDS = 600.0
 """How long a baseline may take before anything has been measured."""
@@ -458,11 +458,11 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
     return Confirmation(
         seeds=seeds,
         picking_seeds=PICKING_SEEDS,
-        luckiest=LUCKIEST,
+        best_candidates=BEST_CANDIDATE,
         control_seeds=min(CONTROL_SEEDS, seeds) if controls else 0,
         controls=controls,
         incumbent=None if source is None else source.point,
-        rung=_long_run(objective, verdict),
+        long_run=_long_run(objective, verdict),
     )
 
 
@@ -471,17 +471,19 @@ def _variant(own: ObjectiveVariant) -> Variant:
     return Variant(label=own.label, settings=own.settings, cost_factor=own.length)
 
 
-def _long_run(objective: Objective, verdict: Verdict) -> Rung | None:
-    factor = RUNG_FACTOR if verdict.rung is None else verdict.rung
-    seeds = RUNG_SEEDS if verdict.rung_seeds is None else verdict.rung_seeds
+def _long_run(objective: Objective, verdict: Verdict) -> LongRun | None:
+    factor = LONG_RUN_FACTOR if verdict.long_run is None else verdict.long_run
+    seeds = LONG_RUN_SEEDS if verdict.long_run_seeds is None else verdict.long_run_seeds
     if factor == 0 or seeds == 0:
         return None
     if factor <= 1:
-        raise ValueError(f"verdict.rung: expected a factor above 1, or 0 for none, got {factor:g}")
+        raise ValueError(
+            f"verdict.long_run: expected a factor above 1, or 0 for none, got {factor:g}"
+        )
     varied = objective.scaled(factor)
     if varied is None:
         return None
-    return Rung(factor=factor, seeds=seeds, variant=_variant(varied))
+    return LongRun(factor=factor, seeds=seeds, variant=_variant(varied))
 
 
 def caps_for(config: Config, evaluations: int) -> Caps:

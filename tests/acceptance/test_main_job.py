@@ -50,7 +50,7 @@ def test_points_and_scores_are_equal_whatever_runs_the_evaluations(
 
 
 def test_tier_target_ends_with_a_verdict_on_fresh_seeds(product: Product) -> None:
-    words = f"phase1 --tier target --set verdict.rung_seeds=5 --executor inline {SPHERE}"
+    words = f"phase1 --tier target --set verdict.long_run_seeds=5 --executor inline {SPHERE}"
     assert "Go that persists" in product(words).out
     product.verify()
     books = product.books()

@@ -70,7 +70,9 @@ def test_one_run_has_one_forecast(product: Product) -> None:
     assert forecast["hours_p50"] == pytest.approx(fit(product, words)["hours"])
 
     # Winner and baseline on two seeds each, for four times as long, two at a time.
-    words = f"--objective sphere --assume-eval-seconds 60 {VERDICT} --window 9h --set verdict.rung="
+    words = (
+        f"--objective sphere --assume-eval-seconds 60 {VERDICT} --window 9h --set verdict.long_run="
+    )
     with_it, without = (fit(product, f"{words}{factor}")["needed_hours"] for factor in (4, 0))
     assert with_it - without == pytest.approx(2 * 2 * 4 * 60 / 2 / 3600, rel=0.01)
 

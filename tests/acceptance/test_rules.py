@@ -60,7 +60,7 @@ def test_time_drift_is_more_work_and_not_a_busy_machine(
 
 def test_patience_ends_a_search_that_does_not_get_better(product: Product) -> None:
     """By the median of the generations' means, as a share of the baseline's score."""
-    words = "--set thresholds.patience_generations=3 --set verdict.rung=0"
+    words = "--set thresholds.patience_generations=3 --set verdict.long_run=0"
     phase1(product, "flat", words, code=4)
     books = product.books("run")
     fired = next(one for one in books.fired if one.rule == "patience")

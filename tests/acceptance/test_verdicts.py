@@ -19,11 +19,10 @@ from tests.acceptance.searches import SMALL, phase1, scores
 
 pytestmark = pytest.mark.xdist_group("verdicts")
 
-HILL = "--set search.generations=4 --set verdict.rung=0"
-LARGE = (
-    "--set available=0.3 --set noise=0.002 --set search.generations=6 --set verdict.rung_seeds=5"
-)
-EARLY = "--set search.population=12 --set search.generations=4 --set verdict.rung=0"
+HILL = "--set search.generations=4 --set verdict.long_run=0"
+LARGE = "--set available=0.3 --set noise=0.002 --set search.generations=6"
+LARGE += " --set verdict.long_run_seeds=5"
+EARLY = "--set search.population=12 --set search.generations=4 --set verdict.long_run=0"
 """Enough candidates in the first third of generations to call knobs dead."""
 SLIGHT = "--set search.generations=6 --set available=0.006 --set noise=0.0003"
 SEARCHES = [  # what is searched, how, and what must be said: the grade, or why it is a No-Go
@@ -118,10 +117,10 @@ def test_gains_and_what_a_go_needs_follow_from_the_raw_scores(search: Search) ->
         "persistence": (winner if name == "average" else finalists["average"])["mean"],
         "sanity": 1.0 if search.said == "pathological" else 0.0,
     }
-    if longer := search.gains("rung 0").get(name):
-        agrees(findings["rung"], longer)
-        own["rung"] = longer["mean"] / winner["mean"]
-        is_shown = longer["lower"] > 0 and own["rung"] > 0.5
+    if longer := search.gains("long_run 0").get(name):
+        agrees(findings["long_run"], longer)
+        own["long_run"] = longer["mean"] / winner["mean"]
+        is_shown = longer["lower"] > 0 and own["long_run"] > 0.5
         assert is_shown == (search.said in {"go_persists", "too_small"})
     shown = {one["rule"]: one["observed"] for one in findings["conditions"]}
     assert shown == pytest.approx(own, rel=1e-9, abs=1e-12)
@@ -139,8 +138,8 @@ def test_nobody_is_compared_on_seeds_it_was_found_or_picked_on(search: Search) -
     assert sum(map(len, apart)) == len(set().union(*apart))
 
 
-def test_the_luckiest_are_compared_again_and_the_best_goes_on(search: Search) -> None:
-    """The luckiest: furthest below their generation's mean, in the last third of generations."""
+def test_the_best_candidates_are_compared_again_and_the_best_goes_on(search: Search) -> None:
+    """The best: furthest below their generation's mean, in the last third of generations."""
     books, generations = search.books, search.books.shape[1]
     lucky = [
         (one.score - fmean(scores(books, one.key[1])), one.key)
@@ -207,7 +206,7 @@ def test_a_phase_2_compares_with_what_its_phase_1_found(product: Product) -> Non
     phase1(product, "hill", "--set search.generations=4")
     found = product.books("run").verdict
     (command,) = commands_in(product.json("report run")["answer"]["commands"][0])
-    product(f"{command} --set verdict.rung=0 {PHASE_2}")
+    product(f"{command} --set verdict.long_run=0 {PHASE_2}")
     product.verify("second")
     books, findings = product.books("second"), product.json("report second")["findings"]
     point = books.comparisons["reference 0"]["incumbent"]["point"]
@@ -220,7 +219,7 @@ def test_a_phase_2_compares_with_what_its_phase_1_found(product: Product) -> Non
 
 
 def test_a_phase_2_follows_a_no_go_on_the_record_only(product: Product) -> None:
-    phase1(product, "peak", "--set search.generations=2 --set verdict.rung=0", code=4)
+    phase1(product, "peak", "--set search.generations=2 --set verdict.long_run=0", code=4)
     words = f"phase2 --variant robust --from run --set verdict.confirm_seeds=0 {PHASE_2}"
     assert "--override go" in product(words, code=2).err
     product(f"{words} --override go", code=2)  # without a reason

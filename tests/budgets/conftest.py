@@ -33,8 +33,8 @@ from budgets.plan import (
     Devices,
     Envelope,
     Limits,
+    LongRun,
     Plan,
-    Rung,
     Sample,
     SearchTerms,
     Thresholds,
@@ -97,7 +97,7 @@ def small_plan(**fields: Any) -> Plan:
     return plan_of_fields(values)
 
 
-PICKING, FRESH, ON_RUNG = (11, 12, 13), tuple(range(21, 29)), (31, 32)
+PICKING, FRESH, ON_LONG_RUN = (11, 12, 13), tuple(range(21, 29)), (31, 32)
 """Seeds of a confirmation: to pick the winner on, to judge it on, and with more FLOPs."""
 
 OFF = Variant(label="synapses off", settings={"model": "gpt"})
@@ -105,14 +105,14 @@ LONGER = Variant(label="4 x FLOPs", settings={"factor": 4}, cost_factor=4.0)
 
 
 def confirmation(**fields: Any) -> Confirmation:
-    """Of 8 fresh seeds and 3 to pick on, with one control and a rung."""
+    """Of 8 fresh seeds and 3 to pick on, with one control and a long run."""
     values = {
         "seeds": len(FRESH),
         "picking_seeds": len(PICKING),
-        "luckiest": 2,
+        "best_candidates": 2,
         "control_seeds": 5,
         "controls": (OFF,),
-        "rung": Rung(factor=4.0, seeds=len(ON_RUNG), variant=LONGER),
+        "long_run": LongRun(factor=4.0, seeds=len(ON_LONG_RUN), variant=LONGER),
         **fields,
     }
     return Confirmation.model_validate(values)
@@ -274,7 +274,7 @@ class Story:
 
 BASE, BETTER = (0.5, 0.5), (0.4, 0.6)
 GENERATIONS = ((1.00, 1.02, 1.01, 1.03), (0.99, 1.01, 1.00, 1.02), (0.98, 1.00, 0.99, 1.01))
-FINALISTS = {"average": 0.98, "mean": 0.985, "luckiest 1": 0.99, "luckiest 2": 0.995}
+FINALISTS = {"average": 0.98, "mean": 0.985, "best candidate 1": 0.99, "best candidate 2": 0.995}
 
 
 def told_of(
@@ -284,11 +284,11 @@ def told_of(
     baseline: Sequence[Outcome] = 11 * (1.0,),  # on the picking seeds, then on the fresh ones
     finalists: Mapping[str, tuple[Outcome, ...] | Outcome] | None = None,
     winner: Sequence[Outcome] | None = None,
-    rung: tuple[Sequence[Outcome], Sequence[Outcome]] | None = None,
+    long_run: tuple[Sequence[Outcome], Sequence[Outcome]] | None = None,
     best: str = "average",
     metrics: Mapping[str, float] | None = None,  # of the winner's panel
 ) -> Story:
-    """A run as far as its outcomes are given; `decide` can follow, and `rung` is (baseline, best).
+    """A run as far as its outcomes are given; `decide` can follow. `long_run`: (baseline, best).
 
     Without a plan it has one that fits the generations. None: that panel was not asked. Every
     finalist's score may be one number for all seeds.
@@ -324,12 +324,12 @@ def told_of(
     arms = [next(arm for arm in compared if arm.name == best)]
     scores = dict(zip(fresh, winner, strict=False))
     story.compare("winner", arms, [scores], metrics=dict(metrics or {}))
-    if rung is not None:
+    if long_run is not None:
         arms = [
             Configuration(name=n, point=BASE, settings=LONGER.settings, cost_factor=4.0)
             for n in ("baseline", best)
         ]
-        story.compare("rung", arms, [dict(zip(ON_RUNG, o, strict=True)) for o in rung])
+        story.compare("long_run", arms, [dict(zip(ON_LONG_RUN, o, strict=True)) for o in long_run])
     return story
 
 

@@ -39,8 +39,8 @@ def test_a_confirmed_run_goes_from_panel_to_panel(tell: "Tell") -> None:
     assert next_action(tell(generations=2 * ((1.0, 1.1, 1.2, 1.3),)).state) == "generation"
     assert next_action(tell().state) == "finalists"
     assert next_action(tell(finalists={"average": 0.98}).state) == "winner"
-    assert next_action(tell(winner=GAIN).state) == "rung"
-    assert next_action(tell(winner=GAIN, rung=((1.0, 1.0), (0.98, 0.98))).state) == "decide"
+    assert next_action(tell(winner=GAIN).state) == "long_run"
+    assert next_action(tell(winner=GAIN, long_run=((1.0, 1.0), (0.98, 0.98))).state) == "decide"
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,15 @@ def test_a_confirmed_run_goes_from_panel_to_panel(tell: "Tell") -> None:
         {"winner": 8 * (1.0,)},
         {"winner": (NAN, NAN, *6 * (0.98,))},
         {"winner": GAIN, "generations": 3 * ((1.0, 1.1, 1.2, NAN),)},
-        {"finalists": {"average": 1.1, "luckiest 1": 0.9}, "winner": GAIN, "best": "luckiest 1"},
+        {
+            "finalists": {"average": 1.1, "best candidate 1": 0.9},
+            "winner": GAIN,
+            "best": "best candidate 1",
+        },
     ],
     ids=["signal", "sanity", "stability", "persistence"],
 )
-def test_the_rung_is_only_for_what_is_a_go_here(tell: "Tell", fields: Any) -> None:
+def test_the_long_run_is_only_for_what_is_a_go_here(tell: "Tell", fields: Any) -> None:
     assert next_action(tell(**fields).state) == "decide"
 
 
@@ -61,11 +65,11 @@ def test_without_a_winner_there_is_nothing_to_judge(tell: "Tell") -> None:
     assert next_action(tell(finalists={"average": (NAN, NAN, NAN)}).state) == "decide"
 
 
-@pytest.mark.parametrize(("seconds", "step"), [(152.0, "rung"), (151.9, "decide")])
-def test_a_rung_that_no_cap_has_room_for_is_left_out(
+@pytest.mark.parametrize(("seconds", "step"), [(152.0, "long_run"), (151.9, "decide")])
+def test_a_long_run_that_no_cap_has_room_for_is_left_out(
     tell: "Tell", make_confirmed_plan: "MakePlan", seconds: float, step: str
 ) -> None:
-    """43 evaluations have taken 2 s each; three of the rung take 8 s, the last reserves 42 s."""
+    """43 evaluations have taken 2 s each; three of the long run 8 s, the last reserves 42 s."""
     caps = Caps(evaluations=12, device_hours=seconds / 3600)
     assert next_action(tell(make_confirmed_plan(caps=caps), winner=GAIN).state) == step
 
@@ -146,7 +150,7 @@ def test_evaluations_take_whole_rounds(
 def test_the_verdict_is_set_aside_from_the_start(
     make_story: "MakeStory", make_confirmed_plan: "MakePlan"
 ) -> None:
-    """Reference 11 + 5, finalists 12, winner 8 + 5, rung 4 of four times the length; 2 s each."""
+    """Reference 11 + 5, finalists 12, winner 8 + 5, long run 4 of four times as long; 2 s each."""
     story = make_story(make_confirmed_plan())
     needs = left_for_the_verdict(story.state)
     assert needs.evaluations == 16 + 12 + 13 + 4

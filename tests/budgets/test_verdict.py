@@ -7,7 +7,15 @@ import pytest
 
 from budgets.events import Decided, Guided, Status
 from budgets.plan import Calibration, Caps, Envelope
-from budgets.verdict import average, decide, finalists, has_winner, luckiest, stood_for, winner
+from budgets.verdict import (
+    average,
+    best_candidates,
+    decide,
+    finalists,
+    has_winner,
+    stood_for,
+    winner,
+)
 from orchestrator.look import words
 from tests.budgets.conftest import Outcome, Story, confirmed_plan, told_of
 
@@ -41,7 +49,7 @@ def decided(story: Story) -> tuple[str | None, Decided]:
 
 
 def pair(baseline: Outcome, *best: Outcome) -> tuple[Any, Any]:
-    """Both on the rung's two seeds."""
+    """Both on the long run's two seeds."""
     return (baseline, baseline), best
 
 
@@ -49,7 +57,7 @@ def pair(baseline: Outcome, *best: Outcome) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    ("rung", "grade"),
+    ("long_run", "grade"),
     [
         (None, "go"),
         (pair(1.0, 0.98, 0.98), "go_persists"),
@@ -64,8 +72,8 @@ def pair(baseline: Outcome, *best: Outcome) -> tuple[Any, Any]:
         (pair(1.0, NAN, NAN), "no_go"),
     ],
 )
-def test_a_go_persists_by_what_is_kept_with_more_flops(rung: Any, grade: str) -> None:
-    rule, found = decided(told_of(winner=GAIN, rung=rung))
+def test_a_go_persists_by_what_is_kept_with_more_flops(long_run: Any, grade: str) -> None:
+    rule, found = decided(told_of(winner=GAIN, long_run=long_run))
     assert (rule, found.grade) == (None, grade)
     assert found.no_go == ("does_not_persist" if grade == "no_go" else None)
     is_go = grade != "no_go"
@@ -78,9 +86,9 @@ def test_a_go_persists_by_what_is_kept_with_more_flops(rung: Any, grade: str) ->
 NO_GOS: dict[str, tuple[dict[str, Any], str | None, str]] = {
     "the gain is one candidate's": (
         {
-            "finalists": {"average": 1.1, "luckiest 1": 0.9},
+            "finalists": {"average": 1.1, "best candidate 1": 0.9},
             "winner": GAIN,
-            "best": "luckiest 1",
+            "best": "best candidate 1",
         },
         None,
         "does_not_persist",
@@ -279,16 +287,20 @@ def test_what_stands_is_the_mean_where_a_model_put_it() -> None:
     assert stood_for(story.state) == (0.9, 0.9)
 
 
-def test_finalists_are_both_means_and_the_luckiest_and_none_twice() -> None:
+def test_finalists_are_both_means_and_the_best_candidates_and_none_twice() -> None:
     story = searched(FLAT, FLAT, FLAT, (3.0, 1.0, 2.0, 4.0))
     assert {one.name: one.point for one in finalists(story.state)} == {
         "average": pytest.approx((0.25, 0.0)),
         "mean": (0.3, 0.0),
-        "luckiest 1": story.state.completed[3].points[1],
-        "luckiest 2": story.state.completed[3].points[2],
+        "best candidate 1": story.state.completed[3].points[1],
+        "best candidate 2": story.state.completed[3].points[2],
     }
     names = [one.name for one in finalists(searched((3.0, 1.0, 2.0, 4.0)).state)]
-    assert names == ["average", "luckiest 1", "luckiest 2"]  # of one generation both are the same
+    assert names == [
+        "average",
+        "best candidate 1",
+        "best candidate 2",
+    ]  # of one generation both are the same
     same = ((0.2, 0.0), (0.2, 0.0), (0.7, 0.7), (0.9, 0.9))
     (found,) = finalists(searched(FLAT, FLAT, (1.0, 1.1, 2.0, 3.0), points=same).state)
     assert (found.name, found.point) == ("average", (0.2, 0.0))
@@ -310,12 +322,12 @@ def test_finalists_are_both_means_and_the_luckiest_and_none_twice() -> None:
         (4 * (FLAT,), [(2, 0), (2, 1), (2, 2), (2, 3), (3, 0)]),  # ties
     ],
 )
-def test_the_luckiest_stand_out_of_their_generation(
+def test_the_best_candidates_stand_out_of_their_generation(
     generations: Any, expected: list[tuple[int, int]]
 ) -> None:
     state = searched(*generations).state
     points = [state.completed[number].points[candidate] for number, candidate in expected]
-    assert luckiest(state, max(2, len(expected))) == points
+    assert best_candidates(state, max(2, len(expected))) == points
 
 
 # Who wins

@@ -104,7 +104,7 @@ def smoke(product: Product) -> Path:
 
 
 def go(product: Product) -> Path:
-    words = f"{NOISY} --set verdict.rung_seeds=5 --set persists=1.0"
+    words = f"{NOISY} --set verdict.long_run_seeds=5 --set persists=1.0"
     return target(product, "go", "sphere", words)
 
 
@@ -114,7 +114,7 @@ def go_at_the_end(product: Product) -> Path:
 
 
 def go_fades(product: Product) -> Path:
-    words = f"{NOISY} --set verdict.rung_seeds=5 --set persists=0.2"
+    words = f"{NOISY} --set verdict.long_run_seeds=5 --set persists=0.2"
     return target(product, "go_fades", "sphere", words)
 
 
@@ -225,7 +225,7 @@ def beaten_by_a_control(product: Product) -> Path:
     words = "--tier target --executor local --workers 1 --set evaluation.limit_seconds=60"
     words += " --set search.population=4 --set search.generations=2"
     words += "".join(f" --set training.{size}" for size in sizes.split())
-    words += " --set verdict.rung=0 --set verdict.confirm_seeds=5"
+    words += " --set verdict.long_run=0 --set verdict.confirm_seeds=5"
     run = phase1(product, "beaten_by_a_control", words, code=4)
     end = ("fired", "decided", "concluded")
     lines = [one for one in Books.of(run).lines if one["event"]["kind"] not in end]

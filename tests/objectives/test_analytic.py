@@ -193,7 +193,7 @@ def test_a_gain_persists_as_far_as_it_is_set_to(
     assert score(objective(available=0.001), (1.0, 1.0)) == pytest.approx(0.999, abs=1e-12)
 
 
-def test_a_rung_is_as_much_more_effort_up_to_four() -> None:
+def test_a_long_run_is_as_much_more_effort_up_to_four() -> None:
     o = objective(effort=0.5)
     longer = o.scaled(8.0)
     assert longer == Variant(label="8 x effort", settings={"effort": 4.0}, length=8.0)

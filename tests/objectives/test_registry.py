@@ -63,12 +63,12 @@ def test_a_budget_is_scaled_and_stays_whole(program: ObjectiveSpec) -> None:
     setting = "target_flops" if program.name == "nanochat" else "budget"
     amount = program.settings[setting]
     for factor, expected in ((4.0, 4 * amount), (0.25, round(amount / 4, 9))):
-        rung = objective.scaled(factor)
-        assert rung is not None
-        value = rung.settings[setting]
+        long_run = objective.scaled(factor)
+        assert long_run is not None
+        value = long_run.settings[setting]
         assert value == (int(expected) if isinstance(amount, int) else expected)
-        assert (type(value), rung.length) == (type(amount), value / amount)
-        assert load(varied(program, rung.settings)).space == objective.space
+        assert (type(value), long_run.length) == (type(amount), value / amount)
+        assert load(varied(program, long_run.settings)).space == objective.space
     for factor in (0.0, float("inf"), float("nan")):
         with pytest.raises(ValueError, match="positive"):
             objective.scaled(factor)

@@ -61,7 +61,7 @@ CONFIRMED: dict[str, Any] = {
     "population": 4,
     "max_evals": 8,
     "confirm_seeds": 2,
-    "rung_seeds": 1,
+    "long_run_seeds": 1,
     "thresholds": {"go_seeds": 2, "go_level": 0.3},  # so that so little can show a Go
     "assumed_seconds": 1.0,
     "run_id": "confirmed",

@@ -158,8 +158,8 @@ window = "6h"
 safety_margin = "10m"
 [verdict]
 confirm_seeds = 3
-rung = 2.0
-rung_seeds = 1
+long run = 2.0
+long_run_seeds = 1
 [thresholds]
 go_seeds = 3
 [backend]
@@ -204,11 +204,11 @@ IN_THE_PLAN: dict[str, Callable[[Plan], Any]] = {
         plan.caps.window and f"{plan.caps.window.margin_seconds / 60:g}m"
     ),
     "verdict.confirm_seeds": lambda plan: plan.confirmation and plan.confirmation.seeds,
-    "verdict.rung": lambda plan: (
-        plan.confirmation and plan.confirmation.rung and plan.confirmation.rung.factor
+    "verdict.long_run": lambda plan: (
+        plan.confirmation and plan.confirmation.long_run and plan.confirmation.long_run.factor
     ),
-    "verdict.rung_seeds": lambda plan: (
-        plan.confirmation and plan.confirmation.rung and plan.confirmation.rung.seeds
+    "verdict.long_run_seeds": lambda plan: (
+        plan.confirmation and plan.confirmation.long_run and plan.confirmation.long_run.seeds
     ),
     "backend.device": lambda plan: plan.devices.kind,
     "backend.workers": lambda plan: plan.devices.count,

@@ -26,7 +26,7 @@ RECORDS = 64
 """Of such a run: plan, session, 2 x (ask, 4 x (reserve, settle), tell), 4 panels with 5 + 9 + 2 + 2
 evaluations, decision, conclusion."""
 
-PANELS: tuple[ComparisonName, ...] = ("reference", "finalists", "winner", "rung")
+PANELS: tuple[ComparisonName, ...] = ("reference", "finalists", "winner", "long_run")
 
 
 @pytest.fixture

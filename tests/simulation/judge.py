@@ -426,9 +426,11 @@ class Judge:
         if reference is None or not self._is_comparable("winner"):
             return
         own, other = state.decided, reference.decided
-        left_out = reference.comparison("rung") is not None and state.comparison("rung") is None
-        if own is not None and other is not None and left_out:  # a cap had no room for the rung
-            must(own.grade == "go", f"{own.grade} without the rung that {other.grade} had")
+        left_out = (
+            reference.comparison("long_run") is not None and state.comparison("long_run") is None
+        )
+        if own is not None and other is not None and left_out:  # a cap had no room for the long run
+            must(own.grade == "go", f"{own.grade} without the long run that {other.grade} had")
             must((own.gain, own.lower) == (other.gain, other.lower), f"a gain of {own.gain}")
         else:
             must(own == other, f"{own} instead of {other}")

@@ -66,7 +66,7 @@ CONFIRMED: Mapping[str, Any] = {
     "population": 4,
     "max_evals": 8,
     "confirm_seeds": 2,
-    "rung_seeds": 1,
+    "long_run_seeds": 1,
     "thresholds": {"go_seeds": 2, "go_level": 0.3},  # so that so little can show a Go
 }
 """A search of two generations whose finalists are compared on fresh seeds."""

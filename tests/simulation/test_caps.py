@@ -50,7 +50,7 @@ def test_a_cap_reached_in_a_comparison_once_raised_leaves_no_trace(place: Path) 
     """Everything takes longer than is expected, by far."""
     hasty = Scenario(
         "capped",
-        terms={**CONFIRMED, "max_evals": 4, "confirm_seeds": 8, "rung": 0.0},
+        terms={**CONFIRMED, "max_evals": 4, "confirm_seeds": 8, "long_run": 0.0},
         raised={"device_hours": 1.0},
         assumed_seconds=0.05,
     )

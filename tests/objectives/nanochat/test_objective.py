@@ -160,15 +160,15 @@ def test_the_control_of_the_synaptic_model_is_plain_attention_at_the_same_points
     ],
     ids="-".join,
 )
-def test_a_rung_trains_with_so_many_times_the_flops_whatever_decides_the_length(
+def test_a_long_run_trains_with_so_many_times_the_flops_whatever_decides_the_length(
     length: dict[str, float], factor: float, text: str
 ) -> None:
     subject = NanochatObjective.from_settings({"data": text} | length)
-    rung = subject.scaled(factor)
-    longer = variant(subject, rung)
+    long_run = subject.scaled(factor)
+    longer = variant(subject, long_run)
     before, after = (plan(one.config, train_tokens=100_000) for one in (subject, longer))
-    assert rung is not None
-    assert rung.length == factor
+    assert long_run is not None
+    assert long_run.length == factor
     whole_steps = (1 + factor) * before.flops_per_step
     assert after.train_flops == pytest.approx(factor * before.train_flops, abs=whole_steps)
     assert (after.paid_by, longer.space) == (before.paid_by, subject.space)

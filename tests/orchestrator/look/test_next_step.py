@@ -20,7 +20,7 @@ KEPT, LESS, GONE = (((1.0, 1.0), (s, s)) for s in (0.98, 0.995, 1.02))
 ALIVE = 3 * ((1.0, 1.2, 1.1, 1.3),)
 GO = {"winner": 8 * (0.98,)}
 LONE: dict[str, Any] = {
-    **GO, "finalists": {"average": 1.1, "luckiest 1": 0.9}, "best": "luckiest 1",
+    **GO, "finalists": {"average": 1.1, "best candidate 1": 0.9}, "best": "best candidate 1",
 }  # fmt: skip
 SMALL: dict[str, Any] = {"generations": ALIVE, "winner": 8 * (0.995,)}
 
@@ -50,13 +50,17 @@ def advised_seeds(state: RunState) -> int:
 @pytest.mark.parametrize(
     ("outcomes", "words", "plan"),
     [
-        ({**GO, "rung": KEPT}, "phase2 --variant robust", {}),
-        ({**GO, "rung": KEPT}, "best judged", {"phase": "phase2"}),
-        ({**GO, "rung": LESS}, "--train --seeds 8", {}),
-        ({**GO, "rung": LESS}, "factor=4", {"objective": {"name": "o", "settings": {"factor": 1}}}),
-        ({**GO, "rung": ((NAN, NAN), (0.98, 0.98))}, "--train --seeds 8", {}),
+        ({**GO, "long_run": KEPT}, "phase2 --variant robust", {}),
+        ({**GO, "long_run": KEPT}, "best judged", {"phase": "phase2"}),
+        ({**GO, "long_run": LESS}, "--train --seeds 8", {}),
+        (
+            {**GO, "long_run": LESS},
+            "factor=4",
+            {"objective": {"name": "o", "settings": {"factor": 1}}},
+        ),
+        ({**GO, "long_run": ((NAN, NAN), (0.98, 0.98))}, "--train --seeds 8", {}),
         (GO, "--train --seeds 8", {}),
-        ({**GO, "rung": GONE}, "--train --seeds 8", {}),
+        ({**GO, "long_run": GONE}, "--train --seeds 8", {}),
         (LONE, "phase1 --tier max", {}),
         (SMALL, "phase1 --tier max", {}),
         (SMALL, "check knobs", {"tier": "max"}),
@@ -89,6 +93,6 @@ def test_advised_seeds_are_just_enough_by_the_noise_there_was() -> None:
 
 
 def test_a_go_needs_the_seeds_that_it_needs() -> None:
-    few = Confirmation(seeds=3, picking_seeds=3, luckiest=2, control_seeds=0)
+    few = Confirmation(seeds=3, picking_seeds=3, best_candidates=2, control_seeds=0)
     plan = confirmed_plan(confirmation=few)
     assert advised_seeds(decided(plan, baseline=6 * (1.0,), winner=3 * (0.98,))) == 5

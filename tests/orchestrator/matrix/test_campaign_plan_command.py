@@ -77,8 +77,8 @@ def test_the_longest_condition_must_find_its_whole_reservation_free(
         (LENGTHS.format(cap=1.0), ("--tier", "min"), "--tier is for a search"),
         (
             LENGTHS.format(cap=1.0),
-            ("--set", "verdict.rung=2"),
-            "--set verdict.rung is for a search",
+            ("--set", "verdict.long_run=2"),
+            "--set verdict.long_run is for a search",
         ),
         (LENGTHS.format(cap=1.0), ("--set", "search.sigma0=0.1"), "--set search.sigma0 is for a s"),
     ],

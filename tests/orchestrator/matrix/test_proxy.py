@@ -126,8 +126,8 @@ def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
     state = load_state(run)
     assert state.plan.objective.settings["effort"] == 0.25
     assert state.plan.confirmation is not None
-    assert state.plan.confirmation.rung is not None
-    assert state.plan.confirmation.rung.variant.settings == {"effort": 1.0}
+    assert state.plan.confirmation.long_run is not None
+    assert state.plan.confirmation.long_run.variant.settings == {"effort": 1.0}
     assert verify(run).divergence is None
 
 

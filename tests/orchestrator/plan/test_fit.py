@@ -165,7 +165,7 @@ def test_where_nothing_alone_fits_everything_is_given_up_together(measured: Time
 
 
 def test_where_much_is_unused_more_is_offered_and_nothing_more_is_taken(measured: Times) -> None:
-    found = choices(wanted(300.0, measured, rung=0.0, confirm_seeds=None))
+    found = choices(wanted(300.0, measured, long_run=0.0, confirm_seeds=None))
     assert [what for what, _ in summary(found)] == ["as asked", "tier max", "32 confirmation seeds"]
     assert best(found) is found[0]
     assert found[1].fewer == -360
@@ -245,7 +245,7 @@ def within(asked: Config, run_id: str, seconds: float) -> Config:
     generations=st.integers(2, 4),
     population=st.sampled_from([6, 8, 10]),
     seeds=st.sampled_from([0, 2, 5, 8]),
-    rung=st.sampled_from([0.0, 4.0]),
+    long_run=st.sampled_from([0.0, 4.0]),
     limit=st.floats(61.0, 400.0),
 )
 @settings(
@@ -257,7 +257,7 @@ def test_what_fits_is_admitted_to_its_last_generation_and_what_does_not_is_not(
     generations: int,
     population: int,
     seeds: int,
-    rung: float,
+    long_run: float,
     limit: float,
 ) -> None:
     asked = request(
@@ -265,7 +265,7 @@ def test_what_fits_is_admitted_to_its_last_generation_and_what_does_not_is_not(
         generations=generations,
         population=population,
         confirm_seeds=seeds,
-        rung=rung,
+        long_run=long_run,
         limit_seconds=limit,
     )
     roomy = asked.having({"budget.window": "1000h"})
@@ -279,7 +279,7 @@ def test_what_fits_is_admitted_to_its_last_generation_and_what_does_not_is_not(
     clock.advance_to(clock.seconds + 1)
     short = search(within(asked, f"short-{began}", enough - 1))
     fewer = len(short.state.completed) < generations
-    has_long_run = rung > 0 and seeds > 0  # it is left out where it does not fit
+    has_long_run = long_run > 0 and seeds > 0  # it is left out where it does not fit
     assert fewer or has_long_run
     assert not fewer or any(fired.rule == "budget" for fired in short.state.fired)
 

@@ -67,7 +67,7 @@ def test_devices_that_no_generation_fills_are_idle() -> None:
 def test_the_reference_panel_fills_what_generations_leave_idle() -> None:
     """8 x 15 on 3 devices: 15 x 3 rounds, one slot idle in each generation, for 11 evaluations;
     then 12 finalists and 8 of the winner in 4 and 3 rounds."""
-    own = plan(3, population=8, rung=0.0)
+    own = plan(3, population=8, long_run=0.0)
     assert len(work_of(own).reference) == 11
     found = taken(own)
     assert 60 * found.search_hours_p50 == pytest.approx(45)
@@ -78,7 +78,7 @@ def test_the_long_run_is_counted_apart() -> None:
     """4 evaluations, each four times as long, on 2 devices."""
     found = taken(plan(2))
     assert 60 * found.long_run_hours_p50 == pytest.approx(8)
-    assert taken(plan(2, rung=0.0)).hours_p50 == found.hours_p50
+    assert taken(plan(2, long_run=0.0)).hours_p50 == found.hours_p50
 
 
 def test_waiting_for_the_slowest_costs_more_than_the_mean(calibrated: Calibrated) -> None:

@@ -66,7 +66,7 @@ def test_panels_come_after_the_generations_with_their_arms_and_the_knobs_of_thos
 ) -> None:
     rows = export_rows(confirmed)
     assert [row["comparison"] for row in rows] == (
-        [""] * 8 + ["reference"] * 5 + ["finalists"] * 9 + ["winner"] * 2 + ["rung"] * 2
+        [""] * 8 + ["reference"] * 5 + ["finalists"] * 9 + ["winner"] * 2 + ["long_run"] * 2
     )
     assert {row["configuration"] for row in rows[:8]} == {""}
     assert {row["configuration"] for row in rows[8:13]} == {"baseline"}

@@ -116,7 +116,14 @@ def test_a_run_cut_short_and_given_back_ends_like_one_that_never_was(
 CONFIRMED = (
     *("phase1", "--tier", "target", "--set", "search.population=4", "--max-evals", "8"),
     *("--objective", "sphere", "--set", "dimension=2", "--set", "noise=0.01"),
-    *("--set", "verdict.confirm_seeds=5", "--set", "verdict.rung_seeds=1", "--run-id", "confirmed"),
+    *(
+        "--set",
+        "verdict.confirm_seeds=5",
+        "--set",
+        "verdict.long_run_seeds=1",
+        "--run-id",
+        "confirmed",
+    ),
     *("--executor", "inline", "--workers", "2", "--assume-eval-seconds", "1"),
 )
 
