@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from tests.acceptance.product import Product
+from tests.product.product import Product
 
 COMMON = """
 objective = "sphere"
