@@ -7,11 +7,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.verdict import recommendation
 from orchestrator.look.answer import answer
-from orchestrator.look.rows import Generation
 from orchestrator.look.run import Run
 from orchestrator.records.objective import best_point
 from orchestrator.records.runs import find_run, load_state
@@ -39,16 +37,6 @@ class LoadedRun:
     run: Run  # every number that a report, JSON or a page has
 
     @property
-    def evaluations(self) -> list[Settled]:
-        """The attempts that are over, as the ledger has them: the search's, then comparisons'."""
-        return list(self.run.state.ends())
-
-    @property
-    def generations(self) -> list[Generation]:
-        """The generations that were asked, in order."""
-        return list(self.run.generations)
-
-    @property
     def recommendation(self) -> dict[str, float] | None:
         """The knobs that are recommended; None before a generation is told, and after a No-Go."""
         point = recommendation(self.run.state)
@@ -73,7 +61,7 @@ class LoadedRun:
 
     def generations_frame(self) -> "pd.DataFrame":
         """Return a row a generation. Raises ImportError without pandas."""
-        return _pandas().DataFrame(map(asdict, self.generations))
+        return _pandas().DataFrame(map(asdict, self.run.generations))
 
     def _repr_html_(self) -> str:
         own = answer(self.run)
