@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.product import REPOSITORY, Product
+from tests.product.product import REPOSITORY, Product
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.books import SEARCH, Books
-from tests.acceptance.product import REPOSITORY, Product
+from tests.product.books import SEARCH, Books
+from tests.product.product import REPOSITORY, Product
 
 GOLDEN = REPOSITORY / "tests/golden/runs"
 RUNS = sorted(path.name for path in GOLDEN.iterdir())

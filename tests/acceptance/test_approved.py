@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.product import REPOSITORY, Done, Product
+from tests.product.product import REPOSITORY, Done, Product
 
 APPROVED = REPOSITORY / "tests/approved"
 COMMAND = "scripts/test tests/acceptance/test_approved.py --approve"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.product import Product
+from tests.product.product import Product
 
 FILES = {
     "good.toml": 'objective = "sphere"\nsearch.tier = "min"\nbackend.executor = "inline"\n',
@@ -110,6 +110,7 @@ plan good.toml --fit --window 2020-01-01T00:00          | 1800
 calibrate --objective sphere --again                    | --reason
 explain good.toml --set thresholds.crash_rate_paus=1    | crash_rate_pause
 train --set num_batches=1 --set micro_batch_size=true   | micro_batch_size
+train --set num_batches=1 --set seed=true               | seed: expected a number
 train --set num_batches=1 --set checkpoint_dir=         | checkpoint_dir
 train --set num_batches=1 --set target_flop=1e9         | target_flops
 train typed.toml                                        | expected a number

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.books import LEDGER, Books, cut, sealed
-from tests.acceptance.product import Product
+from tests.product.books import LEDGER, Books, cut, sealed
+from tests.product.product import Product
 
 WORST = 60  # seconds that an attempt may take
 TERMS = (

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests.acceptance.books import records
-from tests.acceptance.product import Product, wait_until
+from tests.product.books import records
+from tests.product.product import Product, wait_until
 
 NODES = """
 import sys

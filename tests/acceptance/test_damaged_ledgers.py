@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.books import HEAD, LEDGER, Books, cut, records, sealed
-from tests.acceptance.product import Product
+from tests.product.books import HEAD, LEDGER, Books, cut, records, sealed
+from tests.product.product import Product
 
 COMMAND = (
     "phase1 --tier target --objective sphere --set dimension=2 --set noise=0.01 --run-id mine"

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from tests.acceptance.product import REPOSITORY, Product
+from tests.product.product import REPOSITORY, Product
 
 SEARCH = """
 objective = "nanochat"

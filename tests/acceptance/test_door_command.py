@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.acceptance.product import Product
+from tests.product.product import Product
 
 SEARCH = """
 objective = "command"

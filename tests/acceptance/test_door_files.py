@@ -1,6 +1,6 @@
 """A configuration file says everything that flags can say, and its own command runs it."""
 
-from tests.acceptance.product import Product
+from tests.product.product import Product
 
 TEMPLATES = ("smoke", "phase1", "phase2", "campaign", "factorial", "command", "function")
 SEARCH = """\

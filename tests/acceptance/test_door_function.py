@@ -4,7 +4,7 @@ import json
 import tomllib
 
 from orchestrator import load
-from tests.acceptance.product import Product
+from tests.product.product import Product
 
 SEARCH = """
 objective = "python:train:evaluate"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.books import Books, records
-from tests.acceptance.product import Product, wait_until
+from tests.product.books import Books, records
+from tests.product.product import Product, wait_until
 
 BASH = shutil.which("bash") or "/bin/bash"
 SEARCH = """

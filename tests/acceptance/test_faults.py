@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.books import Books, records
-from tests.acceptance.product import Product, alive_below, wait_until
+from tests.product.books import Books, records
+from tests.product.product import Product, alive_below, wait_until
 
 RUDE = """
 import os, shutil, signal, subprocess, time

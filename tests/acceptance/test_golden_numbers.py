@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.product import Product
+from tests.product.product import Product
 
 MINUTE = "--objective sphere --executor inline --assume-eval-seconds 60"
 TINY = "--set n_layer=1 --set n_embd=16 --set sequence_len=64 --set val_windows=8"

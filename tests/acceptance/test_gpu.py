@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.books import Books, records
-from tests.acceptance.product import Product, alive_below, wait_until
+from tests.product.books import Books, records
+from tests.product.product import Product, alive_below, wait_until
 
 pytestmark = pytest.mark.gpu
 SEARCH = (

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.acceptance.books import LEDGER, Books, cut, records
-from tests.acceptance.product import Product, alive_below, wait_until
+from tests.product.books import LEDGER, Books, cut, records
+from tests.product.product import Product, alive_below, wait_until
 
 SEARCH = (
     "phase1 --tier target --objective sphere --set noise=0.01 --workers 2 --run-id run "

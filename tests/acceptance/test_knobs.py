@@ -5,8 +5,8 @@ from statistics import fmean, stdev
 import pytest
 from scipy import stats
 
-from tests.acceptance.books import SEARCH
-from tests.acceptance.product import Product
+from tests.product.books import SEARCH
+from tests.product.product import Product
 
 LAW = """
 from random import Random

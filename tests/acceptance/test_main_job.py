@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.books import Books
-from tests.acceptance.product import Product
+from tests.product.books import Books
+from tests.product.product import Product
 
 SPHERE = "--objective sphere --set noise=0.01 --workers 2 --run-id run"
 TINY = (

@@ -15,8 +15,8 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.acceptance.books import LEDGER, Books, cut, records, sealed
-from tests.acceptance.product import Done, Product, commands_in, wait_until
+from tests.product.books import LEDGER, Books, cut, records, sealed
+from tests.product.product import Done, Product, commands_in, wait_until
 
 SCRIPT = "<script>window.owned = 1</script>"
 HOSTILE = f"'\">{SCRIPT}<img onerror='a()'>\u202e\u2066\x1b[31m\x07\x9b|`"

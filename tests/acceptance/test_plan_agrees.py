@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.product import Product
+from tests.product.product import Product
 
 # They decide what must be free, not how fast the machine is.
 COMMON = (

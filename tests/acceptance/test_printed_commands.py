@@ -8,7 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tests.acceptance.product import PROGRAM, REPOSITORY, Product
+from tests.product.product import PROGRAM, REPOSITORY, Product
 
 SESSION = (
     *("init --template phase1", "init --template function --out 'my file.toml'"),

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from orchestrator import load
-from tests.acceptance.books import SEARCH, Books
-from tests.acceptance.product import REPOSITORY, Product
+from tests.product.books import SEARCH, Books
+from tests.product.product import REPOSITORY, Product
 
 IMPORTS = """import sys, orchestrator
 assert not {"torch", "ray", "cma", "numpy", "scipy", "pandas", "matplotlib"} & set(sys.modules)
@@ -61,6 +61,9 @@ def test_the_suite_knows_the_product_from_outside() -> None:
     inside = re.compile(
         r"^\s*(?:from|import) (?:budgets|objectives|orchestrator)\b.*", re.MULTILINE
     )
-    files = (REPOSITORY / "tests/acceptance").rglob("*.py")
+    files = [
+        *(REPOSITORY / "tests").glob("acceptance/*.py"),
+        *REPOSITORY.glob("tests/product/*.py"),
+    ]
     found = {line.strip() for file in files for line in inside.findall(file.read_text())}
     assert found <= {"from orchestrator import load"}

@@ -4,9 +4,9 @@ from statistics import fmean, median
 
 import pytest
 
-from tests.acceptance.books import FAILED
-from tests.acceptance.product import Product
-from tests.acceptance.searches import phase1, scores
+from tests.product.books import FAILED
+from tests.product.product import Product
+from tests.product.searches import phase1, scores
 
 SHORT = "--set verdict.confirm_seeds=0 --set search.generations="
 OVERRIDE = "--reason known --override"

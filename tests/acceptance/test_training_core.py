@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 from orchestrator import load
-from tests.acceptance.books import records
-from tests.acceptance.product import PATIENCE, REPOSITORY, Product, wait_until
+from tests.product.books import records
+from tests.product.product import PATIENCE, REPOSITORY, Product, wait_until
 
 TINY = (
     "phase1 --tier min --assume-eval-seconds 1 --executor local --workers 1"

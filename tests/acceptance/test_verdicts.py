@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from tests.acceptance.books import FAILED, Books
-from tests.acceptance.product import Product, commands_in
-from tests.acceptance.searches import SMALL, phase1, scores
+from tests.product.books import FAILED, Books
+from tests.product.product import Product, commands_in
+from tests.product.searches import SMALL, phase1, scores
 
 pytestmark = pytest.mark.xdist_group("verdicts")
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import orjson
 
-from tests.acceptance.books import HEAD, LEDGER, Books, cut, records, sealed
-from tests.acceptance.product import Product, wait_until
+from tests.product.books import HEAD, LEDGER, Books, cut, records, sealed
+from tests.product.product import Product, wait_until
 
 RUNS = Path(__file__).with_name("runs")
 

@@ -2,8 +2,8 @@
 
 import json
 
-from tests.acceptance.books import Books
-from tests.acceptance.product import Done, Product
+from tests.product.books import Books
+from tests.product.product import Done, Product
 
 LAWS = """
 import re, time

@@ -16,8 +16,8 @@ from typing import Any
 
 import psutil
 
-from tests.acceptance import warm_start
-from tests.acceptance.books import LEDGER, Books
+from tests.product import warm_start
+from tests.product.books import LEDGER, Books
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = "orchestrator"
