@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.verdict import recommendation
 from orchestrator.look.answer import answer
@@ -35,6 +36,11 @@ class LoadedRun:
     """A run as its ledger had it when it was loaded. Nothing here writes to it."""
 
     run: Run  # every number that a report, JSON or a page has
+
+    @property
+    def evaluations(self) -> list[Settled]:
+        """The attempts that are over, as the ledger has them: the search's, then comparisons'."""
+        return list(self.run.state.ends())
 
     @property
     def recommendation(self) -> dict[str, float] | None:

@@ -16,7 +16,7 @@ def test_frames_are_the_tables_of_the_run(name: str) -> None:
     evaluations, generations = loaded.evaluations_frame(), loaded.generations_frame()
     for column in ("score", "device"):
         own = evaluations[column].astype(object)
-        expected = [getattr(one, column) for one in loaded.run.state.ends()]
+        expected = [getattr(one, column) for one in loaded.evaluations]
         assert own.where(own.notna(), None).tolist() == expected
     best = generations["best"].astype(object)
     assert best.where(best.notna(), None).tolist() == [one.best for one in loaded.run.generations]
