@@ -1,10 +1,10 @@
 """A small plan, runs told in memory and runs written to a disk, on a clock that tests turn."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -272,6 +272,11 @@ class Story:
         return self.state
 
 
+def make_story(**fields: Any) -> Story:
+    """A story that is open, on the small plan with some fields changed."""
+    return Story(small_plan(**fields))
+
+
 BASE, BETTER = (0.5, 0.5), (0.4, 0.6)
 GENERATIONS = ((1.00, 1.02, 1.01, 1.03), (0.99, 1.01, 1.00, 1.02), (0.98, 1.00, 0.99, 1.01))
 FINALISTS = {"average": 0.98, "mean": 0.985, "best candidate 1": 0.99, "best candidate 2": 0.995}
@@ -331,14 +336,6 @@ def told_of(
         ]
         story.compare("long_run", arms, [dict(zip(ON_LONG_RUN, o, strict=True)) for o in long_run])
     return story
-
-
-class MakePlan(Protocol):
-    def __call__(self, **fields: Any) -> Plan: ...
-
-
-class MakeStory(Protocol):
-    def __call__(self, plan: Plan | None = None, **fields: Any) -> Story: ...
 
 
 @dataclass
@@ -415,32 +412,6 @@ def whole_run() -> list[Event]:
     story.tell((0.3, 0.7))
     story.say(Concluded())
     return [record.event for record in story.records]
-
-
-@pytest.fixture(scope="session")
-def make_plan() -> MakePlan:
-    return small_plan
-
-
-@pytest.fixture(scope="session")
-def make_story() -> MakeStory:
-    """A story that is open, on the small plan or one with some fields changed."""
-
-    def make(plan: Plan | None = None, **fields: Any) -> Story:
-        return Story(plan or small_plan(**fields))
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def make_confirmed_plan() -> MakePlan:
-    return confirmed_plan
-
-
-@pytest.fixture(scope="session")
-def tell() -> Callable[..., Story]:
-    """`told_of`: a run that is compared with the baseline, as far as its outcomes are given."""
-    return told_of
 
 
 @pytest.fixture

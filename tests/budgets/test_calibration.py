@@ -1,6 +1,6 @@
 """From the measured baseline to times, device-hours and money."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -14,9 +14,7 @@ from budgets.calibration import (
 )
 from budgets.events import Status
 from budgets.plan import Calibration, Caps, Envelope, Sample
-
-if TYPE_CHECKING:
-    from tests.budgets.conftest import MakePlan, MakeStory, Story
+from tests.budgets.conftest import Story, make_story, small_plan
 
 
 @pytest.mark.parametrize(("evaluations", "deviations"), [(16, 1.8), (120, 2.6), (480, 3.0)])
@@ -25,7 +23,7 @@ def test_the_best_of_pure_noise_looks_like_a_gain(evaluations: int, deviations: 
 
 
 @pytest.fixture
-def calibration_story(make_story: "MakeStory") -> "Story":
+def calibration_story() -> Story:
     """Four seeds of the baseline are asked for."""
     envelope = Envelope(population=1, generations=1, seeds_per_candidate=4)
     story = make_story(
@@ -36,7 +34,7 @@ def calibration_story(make_story: "MakeStory") -> "Story":
 
 
 def test_a_calibration_run_measures_what_its_healthy_evaluations_say(
-    calibration_story: "Story",
+    calibration_story: Story,
 ) -> None:
     measured: dict[str, Any] = {
         "seconds": 3.0,
@@ -67,7 +65,7 @@ def test_a_calibration_run_measures_what_its_healthy_evaluations_say(
     assert calibration.sd_score == 0.5
 
 
-def test_a_baseline_that_always_fails_cannot_be_measured(calibration_story: "Story") -> None:
+def test_a_baseline_that_always_fails_cannot_be_measured(calibration_story: Story) -> None:
     calibration_story.evaluate(0, Status.OOM, seed=1)
     calibration_story.evaluate(0, Status.ERROR, seed=2, cause="no such file")
     with pytest.raises(ValueError, match="cannot be evaluated: no such file"):
@@ -131,10 +129,10 @@ def test_a_baseline_within_three_standard_errors_of_0_is_about_0(
 # Terms that cannot be agreed on
 
 
-def test_an_envelope_beyond_the_cap_on_evaluations_is_no_plan(make_plan: "MakePlan") -> None:
-    assert make_plan(caps=Caps(evaluations=8))
+def test_an_envelope_beyond_the_cap_on_evaluations_is_no_plan() -> None:
+    assert small_plan(caps=Caps(evaluations=8))
     with pytest.raises(ValidationError, match="8 evaluations exceed the cap of 7"):
-        make_plan(caps=Caps(evaluations=7))
+        small_plan(caps=Caps(evaluations=7))
 
 
 def test_the_noise_band_is_of_means_over_the_seeds_of_a_candidate() -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import orjson
@@ -35,11 +35,9 @@ from budgets.ledger import (
     take_lock,
 )
 from budgets.storage import read_plain, write_aside
+from tests.budgets.conftest import Disk
 from tests.ledgers import sealed
 from tests.simulation.disk import CALLS, Call, Fault, FaultyDisk, PowerCut
-
-if TYPE_CHECKING:
-    from tests.budgets.conftest import Disk
 
 CLOCK = Clock(lambda: 0.0, lambda: datetime(2030, 1, 1, tzinfo=UTC))
 AT = "2030-01-01T00:00:00.000+00:00"
@@ -55,7 +53,7 @@ def note(reason: str = "so") -> Overridden:
 # What is read back
 
 
-def test_what_was_appended_is_read_back_with_both_clocks(disk: "Disk", whole: list[Event]) -> None:
+def test_what_was_appended_is_read_back_with_both_clocks(disk: Disk, whole: list[Event]) -> None:
     disk.write(whole[:4])
     disk.time.turn(3600.0)
     path = disk.write(whole[4:])
@@ -68,7 +66,7 @@ def test_what_was_appended_is_read_back_with_both_clocks(disk: "Disk", whole: li
 
 
 def test_a_flipped_bit_anywhere_is_refused_with_its_record_and_offset(
-    disk: "Disk", whole: list[Event]
+    disk: Disk, whole: list[Event]
 ) -> None:
     path = disk.write(whole[:4])
     data, records = path.read_bytes(), read(path).records
@@ -99,7 +97,7 @@ def with_bom(lines: list[bytes]) -> list[bytes]:
 
 @pytest.mark.parametrize("damage", [blank, with_crlf, with_bom])
 def test_a_line_that_was_not_written_there_is_refused_and_nothing_is_changed(
-    disk: "Disk", whole: list[Event], damage: Callable[[list[bytes]], list[bytes]]
+    disk: Disk, whole: list[Event], damage: Callable[[list[bytes]], list[bytes]]
 ) -> None:
     path = disk.write(whole[:8])
     data = b"".join(damage(path.read_bytes().splitlines(keepends=True)))
@@ -142,7 +140,7 @@ def test_a_sealed_line_that_is_no_first_record_is_refused(
 
 
 def test_a_last_record_that_lacks_a_sector_was_never_finished(
-    disk: "Disk", whole: list[Event]
+    disk: Disk, whole: list[Event]
 ) -> None:
     path = disk.write([*whole[:4], note("so" * 5000)])
     (path.with_name(HEAD)).unlink()
@@ -162,7 +160,7 @@ def test_a_last_record_that_lacks_a_sector_was_never_finished(
 
 @pytest.mark.parametrize("kept", [0, 1, 3, 7])
 def test_records_that_the_head_has_seen_are_missed(
-    disk: "Disk", whole: list[Event], kept: int
+    disk: Disk, whole: list[Event], kept: int
 ) -> None:
     path = disk.write(whole[:8])
     data = path.read_bytes().splitlines(keepends=True)
@@ -179,7 +177,7 @@ def test_records_that_the_head_has_seen_are_missed(
 
 @pytest.mark.parametrize("head", [b"", b"{}", b'{"seq":-1,"h":""}', b'{"seq":"x","h":1}'])
 def test_a_head_that_says_nothing_is_no_obstacle(
-    disk: "Disk", whole: list[Event], head: bytes
+    disk: Disk, whole: list[Event], head: bytes
 ) -> None:
     path = disk.write(whole[:3])
     path.with_name(HEAD).write_bytes(head)
@@ -224,7 +222,7 @@ def test_a_second_process_is_told_who_has_the_lock_and_a_dead_one_holds_nothing(
     raise AssertionError("the lock outlives everybody")
 
 
-def test_what_another_writer_appended_is_not_written_over(disk: "Disk", whole: list[Event]) -> None:
+def test_what_another_writer_appended_is_not_written_over(disk: Disk, whole: list[Event]) -> None:
     disk.write(whole[:3])
     with disk.open() as ledger:
         ledger.append(ledger.seal(note()))
@@ -237,7 +235,7 @@ def test_what_another_writer_appended_is_not_written_over(disk: "Disk", whole: l
     assert ledger.path.read_bytes().endswith(b"junk")
 
 
-def test_a_record_sealed_for_another_place_is_refused(disk: "Disk", whole: list[Event]) -> None:
+def test_a_record_sealed_for_another_place_is_refused(disk: Disk, whole: list[Event]) -> None:
     disk.write(whole[:3])
     with disk.open() as ledger:
         early = ledger.seal(note("early"))
@@ -259,20 +257,19 @@ def test_what_is_no_plain_file_is_neither_read_nor_written(tmp_path: Path, broke
         list(ledger.replay())
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(handle: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    path = tmp_path / "file"
-    write_aside(path, b"old")
-    write_aside(path, b"new")
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="Input/output"):
-        write_aside(path, b"newer")
-    assert path.read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [path]
+def test_a_file_is_replaced_whole_or_not_at_all_wherever_the_power_goes(place: Path) -> None:
+    old, new, found = bytes(512), 3 * b"new" * 512, set()
+    for at in range(1, 6):
+        for moment in MOMENTS:
+            for draw in range(12):
+                path, disk = place / f"{at}-{moment}-{draw}", FaultyDisk()
+                write_aside(path, old, storage=disk)
+                disk.schedule(Fault(at, moment=moment))
+                with pytest.raises(PowerCut):
+                    write_aside(path, new, storage=disk)
+                disk.power_cut(np.random.default_rng(draw))
+                found.add(path.read_bytes())
+    assert found == {old, new}
 
 
 # Every call fails, and at every call the power is cut: what was acknowledged is there, in order,

@@ -1,16 +1,14 @@
 """What a check proves about each knob, from recorded evaluations alone."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from budgets.events import GenerationAsked, Status
 from budgets.liveness import EndEffect, KnobFinding, Liveness, label, liveness
 from budgets.plan import Caps, Envelope
-
-if TYPE_CHECKING:
-    from tests.budgets.conftest import MakeStory, Outcome, Story
+from tests.budgets.conftest import Outcome, Story, make_story
 
 SEEDS = (1, 2, 3, 4)
 BASELINE = (1.0, 1.1, 0.9, 1.0)
@@ -19,9 +17,7 @@ BOTH = ((0.0, 0.5), (1.0, 0.5), (0.5, 0.0), (0.5, 1.0))
 """Knob a low and high, knob b low and high."""
 
 
-def checking(
-    make_story: "MakeStory", points: Sequence[tuple[float, ...]] = BOTH, **fields: Any
-) -> "Story":
+def checking(points: Sequence[tuple[float, ...]] = BOTH, **fields: Any) -> Story:
     """A check of knobs a and b that asks for the baseline and these points."""
     envelope = Envelope(population=1 + len(points), generations=1, seeds_per_candidate=len(SEEDS))
     terms = {
@@ -38,7 +34,7 @@ def checking(
     return story
 
 
-def evaluate(story: "Story", candidate: int, outcomes: "Sequence[Outcome]") -> None:
+def evaluate(story: Story, candidate: int, outcomes: Sequence[Outcome]) -> None:
     for seed, outcome in zip(SEEDS, outcomes, strict=True):
         story.evaluate(candidate, outcome, seed=seed)
 
@@ -56,13 +52,10 @@ FAILED = [Status.NAN] * 4
 
 
 def found(
-    make_story: "MakeStory",
-    *ends: "Sequence[Outcome]",
-    points: Sequence[tuple[float, ...]] = BOTH,
-    **fields: Any,
+    *ends: Sequence[Outcome], points: Sequence[tuple[float, ...]] = BOTH, **fields: Any
 ) -> Liveness:
     """What a check finds whose ends gave these outcomes."""
-    story = checking(make_story, points[: len(ends)], **fields)
+    story = checking(points[: len(ends)], **fields)
     for candidate, outcomes in enumerate((BASELINE, *ends)):
         evaluate(story, candidate, outcomes)
     finding = liveness(story.state)
@@ -70,9 +63,9 @@ def found(
     return finding
 
 
-def only(make_story: "MakeStory", *ends: "Sequence[Outcome]", **fields: Any) -> KnobFinding:
+def only(*ends: Sequence[Outcome], **fields: Any) -> KnobFinding:
     """What it finds of its one knob, a."""
-    (finding,) = found(make_story, *ends, **fields).knobs
+    (finding,) = found(*ends, **fields).knobs
     return finding
 
 
@@ -86,27 +79,25 @@ def end_of(finding: KnobFinding, name: str) -> EndEffect:
 # The verdict on a knob
 
 
-def test_the_level_is_shared_by_all_ends_that_were_tried(make_story: "MakeStory") -> None:
+def test_the_level_is_shared_by_all_ends_that_were_tried() -> None:
     """WORSE has p = 0.0305: enough for one end at 0.05, not for two at 0.025 each."""
-    one = only(make_story, WORSE, points=BOTH[:1])
-    two = only(make_story, WORSE, SAME)
+    one = only(WORSE, points=BOTH[:1])
+    two = only(WORSE, SAME)
     assert (one.verdict, two.verdict) == ("alive", "unproven")
-    assert found(make_story, WORSE, points=BOTH[:1]).t_limit == pytest.approx(3.182, abs=1e-3)
-    assert found(make_story, WORSE, SAME).t_limit == pytest.approx(4.177, abs=1e-3)
+    assert found(WORSE, points=BOTH[:1]).t_limit == pytest.approx(3.182, abs=1e-3)
+    assert found(WORSE, SAME).t_limit == pytest.approx(4.177, abs=1e-3)
 
 
-def test_a_knob_is_dead_when_both_ends_leave_every_score_the_same(
-    make_story: "MakeStory",
-) -> None:
+def test_a_knob_is_dead_when_both_ends_leave_every_score_the_same() -> None:
     last_digits = off_by(0.9e-4, 0.9e-4, 0.8e-4, 0.9e-4)
     more = off_by(0.9e-4, 0.9e-4, 1.1e-4, 0.9e-4)  # 1.1e-4 of 0.9
-    assert only(make_story, SAME, SAME).verdict == "dead"
-    assert only(make_story, SAME, last_digits).verdict == "dead"
-    assert only(make_story, SAME, more).verdict != "dead"
+    assert only(SAME, SAME).verdict == "dead"
+    assert only(SAME, last_digits).verdict == "dead"
+    assert only(SAME, more).verdict != "dead"
 
 
-def test_an_end_with_fewer_than_two_healthy_seeds_is_unstable(make_story: "MakeStory") -> None:
-    finding = found(make_story, NOISE, [1.0, Status.NAN, Status.OOM, Status.NAN])
+def test_an_end_with_fewer_than_two_healthy_seeds_is_unstable() -> None:
+    finding = found(NOISE, [1.0, Status.NAN, Status.OOM, Status.NAN])
     high = end_of(finding.knobs[0], "high")
     assert finding.knobs[0].verdict == "unstable"
     assert high.statuses == {"ok": 1, "nan": 2, "oom": 1}
@@ -114,14 +105,12 @@ def test_an_end_with_fewer_than_two_healthy_seeds_is_unstable(make_story: "MakeS
     assert finding.unstable_ends == ("a high",)
 
 
-def test_an_unproven_knob_is_told_how_many_seeds_its_larger_effect_needs(
-    make_story: "MakeStory",
-) -> None:
+def test_an_unproven_knob_is_told_how_many_seeds_its_larger_effect_needs() -> None:
     """p = 0.0305 at t = 3.873 on 4 seeds; on 5 t would be 4.330, above the limit 3.495."""
-    assert only(make_story, WORSE, NOISE).seeds_needed == 5
-    assert only(make_story, NOISE, WORSE).seeds_needed == 5
-    assert only(make_story, NOISE, off_by(-1.0, -2.0, -3.0, -4.0)).seeds_needed == 5
-    assert only(make_story, WORSE, off_by(9.0, 9.0, 9.1, 9.2)).seeds_needed is None
+    assert only(WORSE, NOISE).seeds_needed == 5
+    assert only(NOISE, WORSE).seeds_needed == 5
+    assert only(NOISE, off_by(-1.0, -2.0, -3.0, -4.0)).seeds_needed == 5
+    assert only(WORSE, off_by(9.0, 9.0, 9.1, 9.2)).seeds_needed is None
 
 
 UP, DOWN = [2.0, 2.1, 1.9, 2.0], [0.5, 0.6, 0.4, 0.5]
@@ -140,34 +129,29 @@ UP, DOWN = [2.0, 2.1, 1.9, 2.0], [0.5, 0.6, 0.4, 0.5]
     ],
 )
 def test_the_better_end_is_the_one_that_scores_lower_unless_both_are_worse(
-    make_story: "MakeStory",
-    low: "Sequence[Outcome]",
-    high: "Sequence[Outcome]",
-    better: str | None,
+    low: Sequence[Outcome], high: Sequence[Outcome], better: str | None
 ) -> None:
-    assert only(make_story, low, high).better == better
+    assert only(low, high).better == better
 
 
 # The whole check
 
 
-def test_what_a_point_means_follows_from_the_points(make_story: "MakeStory") -> None:
-    state = checking(make_story).state
+def test_what_a_point_means_follows_from_the_points() -> None:
+    state = checking().state
     labels = [label(state.plan, state.generations[0], c) for c in range(5)]
     assert labels == ["baseline", "a low", "a high", "b low", "b high"]
 
 
 @pytest.mark.parametrize("point", [(0.0, 1.0), (0.25, 0.5)])
-def test_a_point_that_is_no_end_of_one_knob_is_refused(
-    make_story: "MakeStory", point: tuple[float, ...]
-) -> None:
-    state = checking(make_story, [point]).state
+def test_a_point_that_is_no_end_of_one_knob_is_refused(point: tuple[float, ...]) -> None:
+    state = checking([point]).state
     with pytest.raises(ValueError, match="candidate 1 is not the baseline with one knob at an end"):
         label(state.plan, state.generations[0], 1)
 
 
-def test_a_knob_is_pending_until_both_its_ends_are_evaluated(make_story: "MakeStory") -> None:
-    story = checking(make_story)
+def test_a_knob_is_pending_until_both_its_ends_are_evaluated() -> None:
+    story = checking()
     for candidate in range(3):
         evaluate(story, candidate, SAME)
     evaluate(story, 3, UP)

@@ -1,7 +1,7 @@
 """Whether a run keeps to its plan, by the clocks of its records."""
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -9,11 +9,7 @@ from budgets.events import Event, Fired, Opened, Overridden, Reserved, Settled, 
 from budgets.pace import pace, timing
 from budgets.plan import CampaignTerms, Caps, Condition, Envelope, Window
 from budgets.state import RunState, apply
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.budgets.conftest import MakeStory, Story
+from tests.budgets.conftest import Story, make_story, told_of
 
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 HOUR = 3600.0
@@ -22,7 +18,7 @@ HOUR = 3600.0
 class Timed:
     """A story whose records are so many seconds after its session opened."""
 
-    def __init__(self, story: "Story") -> None:
+    def __init__(self, story: Story) -> None:
         self.story = story
         self.at = 0.0
 
@@ -48,7 +44,7 @@ class Timed:
 
 
 @pytest.fixture
-def timed(make_story: "MakeStory", monkeypatch: pytest.MonkeyPatch) -> Any:
+def timed(monkeypatch: pytest.MonkeyPatch) -> Any:
     """`timed(seconds_to_start, **plan)`: P = 4, G = 2 on two slots, calibrated at 2 s; 12 s are
     reserved for an attempt."""
 
@@ -136,12 +132,10 @@ def test_a_window_must_leave_the_last_attempts_whole_limit(
         assert pace(in_pairs(timed(caps=caps), 2.0)).on_track == on_track
 
 
-def test_what_is_compared_beside_the_search_fills_slots_before_it_takes_rounds(
-    tell: "Callable[..., Story]",
-) -> None:
+def test_what_is_compared_beside_the_search_fills_slots_before_it_takes_rounds() -> None:
     """On two devices, of 2 s each: 13 generations of 3 leave 13 slots to the reference's 11; the
     12 of the finalists come after them."""
-    story = tell(generations=13 * ((1.0, 1.1, 1.2),), finalists={"average": 0.98, "mean": 0.99})
+    story = told_of(generations=13 * ((1.0, 1.1, 1.2),), finalists={"average": 0.98, "mean": 0.99})
     story.elapsed_ms = 100_000
     story.say(Overridden(rule="crash_rate", generation=0, reason="a record that shows the time"))
     found = timing(story.state)
@@ -150,7 +144,7 @@ def test_what_is_compared_beside_the_search_fills_slots_before_it_takes_rounds(
     assert pace(story.state).evals_per_hour == pytest.approx((13 * 3 + 11 + 6) / 100 * HOUR)
 
 
-def campaign_of(make_story: "MakeStory", **lengths: float) -> "Story":
+def campaign_of(**lengths: float) -> Story:
     """A condition of each length on one seed, asked."""
     conditions = tuple(
         Condition(name=name, settings={}, knobs={}, cost_factor=length)
@@ -170,16 +164,14 @@ def campaign_of(make_story: "MakeStory", **lengths: float) -> "Story":
 
 
 @pytest.mark.parametrize(("first", "progress"), [(0, 0.75), (1, 0.25)])
-def test_a_condition_counts_by_its_length(
-    make_story: "MakeStory", first: int, progress: float
-) -> None:
-    story = campaign_of(make_story, long=3.0, short=1.0)
+def test_a_condition_counts_by_its_length(first: int, progress: float) -> None:
+    story = campaign_of(long=3.0, short=1.0)
     story.evaluate(first)
     assert pace(story.state).progress == progress
 
 
-def test_generations_that_a_rule_took_away_are_not_to_come(tell: "Callable[..., Story]") -> None:
-    story = tell(generations=(4 * (1.0,),))
+def test_generations_that_a_rule_took_away_are_not_to_come() -> None:
+    story = told_of(generations=(4 * (1.0,),))
     before = pace(story.state)
     assert before.progress == pytest.approx(15 / (12 + 11 + 12 + 13 + 4 * 4))
     story.say(Fired(rule="patience", generation=0, decision="stop", observed=0, limit=0, facts={}))

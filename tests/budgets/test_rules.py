@@ -27,7 +27,7 @@ from budgets.rules import (
     unaffordable,
 )
 from orchestrator.look import words
-from tests.budgets.conftest import Story, confirmed_plan, small_plan
+from tests.budgets.conftest import Story, confirmed_plan, make_story, small_plan
 
 MIDDLE = (0.5, 0.5)
 ERROR, NAN, LOST = Status.ERROR, Status.NAN, Status.LOST
@@ -49,11 +49,6 @@ def firing(story: Story) -> list[str]:
     triggers = judge(story.state).triggers
     assert all(words.seen(story.state, one) for one in triggers)
     return [one.rule for one in triggers]
-
-
-def make_story(**fields: Any) -> Story:
-    """On the small plan with these fields changed."""
-    return Story(small_plan(**fields))
 
 
 def ask(story: Story, *outcomes: Any, at: tuple[float, ...] = MIDDLE, **fields: Any) -> None:

@@ -1,6 +1,6 @@
 """What a run does next, and what that still needs."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,19 +14,13 @@ from budgets.schedule import (
     next_action,
     search_is_over,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.budgets.conftest import MakePlan, MakeStory, Story
-
-    Tell = Callable[..., Story]
+from tests.budgets.conftest import Story, confirmed_plan, make_story, told_of
 
 NAN = Status.NAN
 GAIN = 8 * (0.98,)
 
 
-def ended(story: "Story", rule: str = "patience") -> None:
+def ended(story: Story, rule: str = "patience") -> None:
     """A rule stops the search."""
     story.say(Fired(rule=rule, generation=1, decision="stop", observed=0.0, limit=0.0, facts={}))
 
@@ -34,13 +28,13 @@ def ended(story: "Story", rule: str = "patience") -> None:
 # What comes next
 
 
-def test_a_confirmed_run_goes_from_panel_to_panel(tell: "Tell") -> None:
-    assert next_action(tell(generations=()).state) == "generation"
-    assert next_action(tell(generations=2 * ((1.0, 1.1, 1.2, 1.3),)).state) == "generation"
-    assert next_action(tell().state) == "finalists"
-    assert next_action(tell(finalists={"average": 0.98}).state) == "winner"
-    assert next_action(tell(winner=GAIN).state) == "long_run"
-    assert next_action(tell(winner=GAIN, long_run=((1.0, 1.0), (0.98, 0.98))).state) == "decide"
+def test_a_confirmed_run_goes_from_panel_to_panel() -> None:
+    assert next_action(told_of(generations=()).state) == "generation"
+    assert next_action(told_of(generations=2 * ((1.0, 1.1, 1.2, 1.3),)).state) == "generation"
+    assert next_action(told_of().state) == "finalists"
+    assert next_action(told_of(finalists={"average": 0.98}).state) == "winner"
+    assert next_action(told_of(winner=GAIN).state) == "long_run"
+    assert next_action(told_of(winner=GAIN, long_run=((1.0, 1.0), (0.98, 0.98))).state) == "decide"
 
 
 @pytest.mark.parametrize(
@@ -57,28 +51,24 @@ def test_a_confirmed_run_goes_from_panel_to_panel(tell: "Tell") -> None:
     ],
     ids=["signal", "sanity", "stability", "persistence"],
 )
-def test_the_long_run_is_only_for_what_is_a_go_here(tell: "Tell", fields: Any) -> None:
-    assert next_action(tell(**fields).state) == "decide"
+def test_the_long_run_is_only_for_what_is_a_go_here(fields: Any) -> None:
+    assert next_action(told_of(**fields).state) == "decide"
 
 
-def test_without_a_winner_there_is_nothing_to_judge(tell: "Tell") -> None:
-    assert next_action(tell(finalists={"average": (NAN, NAN, NAN)}).state) == "decide"
+def test_without_a_winner_there_is_nothing_to_judge() -> None:
+    assert next_action(told_of(finalists={"average": (NAN, NAN, NAN)}).state) == "decide"
 
 
 @pytest.mark.parametrize(("seconds", "step"), [(152.0, "long_run"), (151.9, "decide")])
-def test_a_long_run_that_no_cap_has_room_for_is_left_out(
-    tell: "Tell", make_confirmed_plan: "MakePlan", seconds: float, step: str
-) -> None:
+def test_a_long_run_that_no_cap_has_room_for_is_left_out(seconds: float, step: str) -> None:
     """43 evaluations have taken 2 s each; three of the long run 8 s, the last reserves 42 s."""
     caps = Caps(evaluations=12, device_hours=seconds / 3600)
-    assert next_action(tell(make_confirmed_plan(caps=caps), winner=GAIN).state) == step
+    assert next_action(told_of(confirmed_plan(caps=caps), winner=GAIN).state) == step
 
 
-def test_a_reference_that_is_late_is_waited_for(
-    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
-) -> None:
+def test_a_reference_that_is_late_is_waited_for() -> None:
     """It fills slots that the search leaves idle, and these may have been too few."""
-    story = make_story(make_confirmed_plan())
+    story = Story(confirmed_plan())
     story.say(panel("reference"))
     story.finish()
     story.compare("finalists", [Configuration(name="average", point=(0.4, 0.6))], [{11: 0.98}])
@@ -88,8 +78,8 @@ def test_a_reference_that_is_late_is_waited_for(
 # When a search is over
 
 
-def test_a_rule_ends_a_search_that_can_be_compared(tell: "Tell", make_story: "MakeStory") -> None:
-    compared = tell(generations=((1.0, 1.1, 1.2, 1.3),))
+def test_a_rule_ends_a_search_that_can_be_compared() -> None:
+    compared = told_of(generations=((1.0, 1.1, 1.2, 1.3),))
     ended(compared)
     assert search_is_over(compared.state)
     assert next_action(compared.state) == "finalists"
@@ -111,10 +101,8 @@ def panel(name: Any, count: int = 8) -> ComparisonAsked:
     )
 
 
-def test_after_the_search_everything_is_waited_for(
-    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
-) -> None:
-    story = make_story(make_confirmed_plan())
+def test_after_the_search_everything_is_waited_for() -> None:
+    story = Story(confirmed_plan())
     story.say(panel("reference"))
     story.finish()
     story.say(panel("finalists", 3))
@@ -139,19 +127,17 @@ def test_after_the_search_everything_is_waited_for(
     ],
 )
 def test_evaluations_take_whole_rounds(
-    make_confirmed_plan: "MakePlan", count: int, length: float, devices: int, hours: float
+    count: int, length: float, devices: int, hours: float
 ) -> None:
-    calibration = make_confirmed_plan().calibration
+    calibration = confirmed_plan().calibration
     assert calibration is not None
     needs = expected(count, length, calibration, devices)
     assert needs == pytest.approx((count, length * 2 / 3600, hours))
 
 
-def test_the_verdict_is_set_aside_from_the_start(
-    make_story: "MakeStory", make_confirmed_plan: "MakePlan"
-) -> None:
+def test_the_verdict_is_set_aside_from_the_start() -> None:
     """Reference 11 + 5, finalists 12, winner 8 + 5, long run 4 of four times as long; 2 s each."""
-    story = make_story(make_confirmed_plan())
+    story = Story(confirmed_plan())
     needs = left_for_the_verdict(story.state)
     assert needs.evaluations == 16 + 12 + 13 + 4
     assert cost_of_the_verdict(story.state) == 16 + 12 + 13 + 16
@@ -159,15 +145,13 @@ def test_the_verdict_is_set_aside_from_the_start(
     assert needs.hours == pytest.approx(((8 + 6 + 7) * 2 + 2 * 8 + 12) / 3600)
 
 
-def test_what_is_settled_is_needed_no_more(tell: "Tell") -> None:
-    assert cost_of_the_verdict(tell(generations=()).state) == 12 + 13 + 16
-    assert cost_of_the_verdict(tell(winner=GAIN).state) == 16
-    assert left_for_the_verdict(tell(winner=GAIN).state).evaluations == 4
+def test_what_is_settled_is_needed_no_more() -> None:
+    assert cost_of_the_verdict(told_of(generations=()).state) == 12 + 13 + 16
+    assert cost_of_the_verdict(told_of(winner=GAIN).state) == 16
+    assert left_for_the_verdict(told_of(winner=GAIN).state).evaluations == 4
 
 
-def test_a_search_whose_finalists_are_compared_is_over_whatever_its_caps_become(
-    tell: "Tell",
-) -> None:
+def test_a_search_whose_finalists_are_compared_is_over_whatever_its_caps_become() -> None:
     assert search_is_over(
-        tell(generations=((1.0, 1.1, 1.2, 1.3),), finalists={"average": 1.0}).state
+        told_of(generations=((1.0, 1.1, 1.2, 1.3),), finalists={"average": 1.0}).state
     )

@@ -3,7 +3,7 @@
 import math
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,11 +25,8 @@ from budgets.events import (
 from budgets.ledger import read
 from budgets.plan import Caps, Envelope, Window
 from budgets.state import Attempt, Batch, ImpossibleEventError, apply, begin, fold
-from tests.budgets.conftest import Story, small_plan
+from tests.budgets.conftest import Disk, Story, make_story, small_plan
 from tests.ledgers import closed_batch
-
-if TYPE_CHECKING:
-    from tests.budgets.conftest import Disk, MakeStory
 
 DONE = Concluded()
 
@@ -55,7 +52,7 @@ def settlement(reservation: Reserved, status: Status = Status.OK, **fields: Any)
     return Settled(**values)
 
 
-def test_a_whole_run_adds_up(disk: "Disk", whole: list[Event]) -> None:
+def test_a_whole_run_adds_up(disk: Disk, whole: list[Event]) -> None:
     state = fold(read(disk.write(whole)).records)
     first, second = state.generations
 
@@ -97,7 +94,7 @@ def test_a_generation_in_progress_knows_what_it_owes(story: Story) -> None:
     assert story.state.running_attempts() == []
 
 
-def test_the_clock_of_a_record_counts_before_its_event(make_story: "MakeStory") -> None:
+def test_the_clock_of_a_record_counts_before_its_event() -> None:
     story = make_story(caps=Caps(evaluations=8, hours=15_000 / MS_PER_HOUR))
     story.ask()
     story.elapsed_ms = 3000
@@ -171,7 +168,7 @@ def amended(**caps: float) -> Amended:
     ],
 )
 def test_an_event_that_cannot_follow_is_refused_by_record_and_changes_nothing(
-    make_story: "MakeStory", event: Event, why: str
+    event: Event, why: str
 ) -> None:
     story = make_story(caps=CAPS)
     two_in_flight(story)
@@ -224,7 +221,7 @@ def test_fitness_is_finite_and_never_ties_a_failure_with_a_healthy_candidate(
     assert not failed or failed[0] > max(healthy)
 
 
-def test_one_failed_seed_fails_the_candidate(make_story: "MakeStory") -> None:
+def test_one_failed_seed_fails_the_candidate() -> None:
     story = make_story(resolved=shape(2, seeds=2), caps=Caps(evaluations=8))
     story.ask(seeds=(1, 2), candidates=2)
     story.evaluate(0, 0.1, seed=1)
@@ -248,9 +245,7 @@ def test_without_a_healthy_candidate_their_order_is_the_fitness(story: Story) ->
 
 @pytest.mark.parametrize("at", ["2030-13-01T00:00:00.000+00:00", "2030-01-01T25:00:00.000+00:00"])
 @pytest.mark.parametrize("caps", [Caps(evaluations=8), Caps(evaluations=8, window=Window(hours=9))])
-def test_a_time_of_day_that_is_none_is_refused_by_record(
-    make_story: "MakeStory", at: str, caps: Caps
-) -> None:
+def test_a_time_of_day_that_is_none_is_refused_by_record(at: str, caps: Caps) -> None:
     story = make_story(caps=caps)
     before = deepcopy(story.state)
     record = story.records[1]._replace(seq=2, at=at)

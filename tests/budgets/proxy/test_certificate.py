@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import nextafter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,9 +13,7 @@ from budgets.proxy import Certificate, certificate
 from budgets.rules import judge, refusal_of
 from budgets.schedule import blocking_batches, can_ask, next_action, open_batches
 from budgets.state import ImpossibleEventError, short_evaluations
-
-if TYPE_CHECKING:
-    from tests.budgets.conftest import MakePlan, Story
+from tests.budgets.conftest import Story, small_plan
 
 Outcome = float | Status
 Check = Callable[..., "Compared"]
@@ -29,7 +27,7 @@ POINTS = tuple(2 * [(0.75, 0.5), (0.25, 0.5), (0.5, 0.75), (0.5, 0.25)])
 SHORT = {"effort": 0.25}
 
 
-def plan(make_plan: "MakePlan", agreement: float = 0.5, **fields: Any) -> Plan:
+def plan(agreement: float = 0.5, **fields: Any) -> Plan:
     """Eight candidates on one seed; short is expected to take a quarter of the calibrated 2 s."""
     shape = Envelope(population=8, generations=1, seeds_per_candidate=1)
     varied = Variant(label="a quarter", settings=SHORT, cost_factor=0.25)
@@ -43,13 +41,13 @@ def plan(make_plan: "MakePlan", agreement: float = 0.5, **fields: Any) -> Plan:
         "proxy": ProxyTerms(variant=varied, agreement=agreement),
         **fields,
     }
-    return make_plan(**values)
+    return small_plan(**values)
 
 
 class Compared:
     """A check that is told step by step."""
 
-    def __init__(self, story: "Story") -> None:
+    def __init__(self, story: Story) -> None:
         self.story = story
 
     def ask(self) -> ComparisonAsked:
@@ -84,9 +82,9 @@ class Compared:
 
 
 @pytest.fixture
-def check(make_plan: "MakePlan", make_story: Any) -> Check:
+def check() -> Check:
     """A check of a proxy on the small plan, with some fields changed."""
-    return lambda **fields: Compared(make_story(plan(make_plan, **fields)))
+    return lambda **fields: Compared(Story(plan(**fields)))
 
 
 def test_a_comparison_says_how_far_both_lengths_agree(check: Check) -> None:
