@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from math import fsum, prod, sqrt
 from statistics import fmean, stdev
-from typing import NamedTuple
 
 from budgets.matrix import Matrix, matrix_of
 from budgets.plan import CampaignTerms, Condition, Factor, Frozen
@@ -266,13 +265,35 @@ def _effects(
     reference: float | None,
     size: float,
     rate: float | None,
-) -> Iterator[Effect]:
-    cells = usable(cells_of(terms.factors, terms.conditions), scores)
-    known = list(contrasts(terms.factors, cells))
-    found = [difference(list(one.values(scores).values()), reference, size) for one in known]
-    for one, own in zip(known, _judged(found, rate), strict=True):
-        fields = {name: value for name, value in one._asdict().items() if name != "weights"}
-        yield Effect(**fields, difference=own)
+) -> list[Effect]:
+    """Every main effect, then every two-factor interaction, of the conditions with scores."""
+    factors, found = terms.factors, list[Effect]()
+    cells = usable(cells_of(factors, terms.conditions), scores)
+    for moved in moves(factors):
+        corners = corners_of(factors, cells, moved)
+        shared = [set(scores[number]) for corner in corners for number in corner]
+        values = [
+            fsum(
+                sign * scores[number][seed] for corner in corners for number, sign in corner.items()
+            )
+            / len(corners)
+            for seed in (sorted(set.intersection(*shared)) if shared else ())
+        ]
+        others = [len(f.levels) for place, f in enumerate(factors) if place not in moved]
+        effect = Effect(
+            factors=tuple(factors[place].name for place in moved),
+            levels=tuple(moved.values()),
+            against=tuple(factors[place].levels[0] for place in moved),
+            combinations=prod(others),
+            averaged=len(corners),
+            difference=difference(values, reference, size),
+        )
+        found.append(effect)
+    judged = _judged([effect.difference for effect in found], rate)
+    return [
+        effect.model_copy(update={"difference": own})
+        for effect, own in zip(found, judged, strict=True)
+    ]
 
 
 def cells_of(
@@ -304,41 +325,25 @@ def usable(cells: Cells, scores: Scores) -> dict[tuple[str, ...], int]:
     }
 
 
-class Contrast(NamedTuple):
-    """Conditions with weights that add up to nothing; the other fields are as in `Effect`."""
-
-    factors: tuple[str, ...]
-    levels: tuple[str, ...]
-    against: tuple[str, ...]
-    combinations: int
-    averaged: int
-    weights: Mapping[int, float]  # by the number of the condition
-
-    def values(self, scores: Scores) -> dict[int, float]:
-        """The contrast by seed, on those on which every condition in it has a score."""
-        shared = [set(scores[number]) for number in self.weights]
-        seeds = sorted(set.intersection(*shared)) if shared else ()
-        return {
-            seed: fsum(weight * scores[number][seed] for number, weight in self.weights.items())
-            for seed in seeds
-        }
-
-
-def contrasts(factors: Sequence[Factor], cells: Cells) -> Iterator[Contrast]:
-    """Every main effect, then every two-factor interaction, of the cells that there are."""
+def moves(factors: Sequence[Factor]) -> Iterator[dict[int, str]]:
+    """One factor, then two, moved from the first level: the new levels by the factor's place."""
     for count in (1, 2):
         for places in combinations(range(len(factors)), count):
             for levels in product(*(factors[place].levels[1:] for place in places)):
-                yield _contrast(factors, cells, dict(zip(places, levels, strict=True)))
+                yield dict(zip(places, levels, strict=True))
 
 
-def _contrast(factors: Sequence[Factor], cells: Cells, moved: Mapping[int, str]) -> Contrast:
-    """The factors at these places moved from their first levels to these."""
-    others = [
-        factor.levels if place not in moved else (factor.levels[0],)
-        for place, factor in enumerate(factors)
-    ]
-    signs: list[dict[int, int]] = []  # of the conditions at the corners of each combination
+def corners_of(
+    factors: Sequence[Factor], cells: Cells, moved: Mapping[int, str]
+) -> list[dict[int, int]]:
+    """The conditions, with the sign of each, that show the move at a combination of the others.
+
+    Combinations of which a corner is missing are left out.
+    """
+    found = []
+    others = (
+        factor.levels[:1] if n in moved else factor.levels for n, factor in enumerate(factors)
+    )
     for combination in product(*others):
         corners: dict[int | None, int] = {}
         for changed in product((False, True), repeat=len(moved)):
@@ -348,12 +353,5 @@ def _contrast(factors: Sequence[Factor], cells: Cells, moved: Mapping[int, str])
                 sign = sign if is_moved else -sign
             corners[cells.get(tuple(levels))] = sign
         if None not in corners:
-            signs.append({number: sign for number, sign in corners.items() if number is not None})
-    return Contrast(
-        factors=tuple(factors[place].name for place in moved),
-        levels=tuple(moved.values()),
-        against=tuple(factors[place].levels[0] for place in moved),
-        combinations=prod(map(len, others)),
-        averaged=len(signs),
-        weights={number: sign / len(signs) for own in signs for number, sign in own.items()},
-    )
+            found.append({number: sign for number, sign in corners.items() if number is not None})
+    return found

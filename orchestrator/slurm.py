@@ -447,23 +447,3 @@ def preview(export: Export) -> str:
         *(f"- note: {plain(note)}" for note in _notes(export)),
     ]
     return "\n".join(lines)
-
-
-def as_dict(export: Export) -> dict[str, Any]:
-    """The same as JSON."""
-    shown = [name for name in Job.__dataclass_fields__ if name not in ("run", "config_text")]
-    return {
-        "name": export.name,
-        "directory": str(export.directory),
-        "total_runs": len(export.jobs),
-        "runs": [
-            {
-                **job.run.model_dump(exclude={"directory", "status"}),
-                **{name: getattr(job, name) for name in shown},
-                "estimate": job.estimate and vars(job.estimate),
-            }
-            for job in export.jobs
-        ],
-        "files": sorted(files_of(export)),
-        "notes": list(_notes(export)),
-    }

@@ -27,7 +27,7 @@ from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.checks import knob_check
 from orchestrator.matrix.matrix import carry_out
-from orchestrator.matrix.search import Searching
+from orchestrator.matrix.search import carry_out_search
 from orchestrator.records.runs import Result
 from orchestrator.run.session import Session, system_clock
 from tests.asking import config_for
@@ -117,11 +117,12 @@ def run_search() -> Callable[..., Result]:
         spec = ObjectiveSpec(name=objective, settings=settings or {})
         request = {"phase": "phase1", "tier": "min", **request}
         with session:
-            return Searching(
+            return carry_out_search(
+                session,
                 config_for(objective=registry.load(spec), **request),
                 session.engine.slots(),
                 overrides,
-            ).carry_out(session)
+            )
 
     return run
 

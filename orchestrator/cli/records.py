@@ -173,7 +173,6 @@ def slurm(
     preset: flags.Preset = None,
     profile: flags.Profile = None,
     settings: flags.Settings = None,
-    as_json: Json = False,
 ) -> None:
     """A file's runs as SLURM jobs, and one script that submits them.
 
@@ -184,9 +183,6 @@ def slurm(
     export = jobs.export_of(resolved(context, file, settings), out)
     if write:
         jobs.write(export.directory, jobs.files_of(export))
-    if as_json:
-        print_json(jobs.as_dict(export) | {"written": write})
-        return
     if not write:
         print_markdown(jobs.preview(export))
         print_line(printable(f"{export.directory} was not written: repeat it with --write."))

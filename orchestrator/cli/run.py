@@ -21,7 +21,7 @@ from orchestrator.execution.engine import devices_of
 from orchestrator.matrix import matrix as measuring
 from orchestrator.matrix.campaign import Staggered, campaign_matrix, terms_of
 from orchestrator.matrix.matrix import carry_out
-from orchestrator.matrix.search import Searching
+from orchestrator.matrix.search import carry_out_search
 from orchestrator.plan.resolve import slots_of
 from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
 
@@ -77,8 +77,8 @@ def _search(config: Config, overrides: Overrides, *, as_json: bool) -> None:
             f"with: {command('plan', *same)}"
         )
     with conducting(config, as_json=as_json) as (session, live):
-        wanted = Searching(config, slots_of(config), overrides)
-        finish(wanted.carry_out(session), session.stop, live, as_json=as_json)
+        result = carry_out_search(session, config, slots_of(config), overrides)
+        finish(result, session.stop, live, as_json=as_json)
 
 
 def _campaign(config: Config, overrides: Overrides, *, as_json: bool) -> None:

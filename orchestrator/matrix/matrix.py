@@ -97,7 +97,7 @@ def carry_out(
     """
     directory = run_directory(session.root, matrix.phase, matrix.run_id(slots.device))
     if (recorded := recorded_plan(directory)) is not None:
-        plan = _planned_again(matrix, recorded)
+        plan = matrix.plan(recorded.devices, recorded.calibration)
     else:
         devices = devices_of(slots)
         if calibration is None:
@@ -123,15 +123,6 @@ def evaluate(  # noqa: PLR0913 - what is run, on what, and how
     return session.carry_out(
         directory, plan, slots, lambda _: proposer, overrides, pace=pace, why=why
     )
-
-
-def _planned_again(matrix: Matrix, recorded: Plan) -> Plan:
-    """The matrix's plan under the recorded thresholds, whatever the defaults are now."""
-    plan, limits = matrix.plan(recorded.devices, recorded.calibration), recorded.thresholds
-    if plan.campaign is not None:
-        named = matrix.config.thresholds.model_dump(exclude_unset=True)
-        limits = limits.model_copy(update=named)
-    return plan.model_copy(update={"thresholds": limits})
 
 
 # Calibrations

@@ -1,20 +1,18 @@
 """A search, from what was asked for to its run: calibrated first, begun where another one stood."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from budgets.ledger import LedgerCorruptError
 from budgets.plan import Calibration, Plan
 from budgets.state import ImpossibleEventError, RunState
 from objectives.api import Objective
-from orchestrator.config import Config, Verdict
+from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.matrix import calibrated_for
 from orchestrator.plan.phase2 import followed, landscapes, recorded_again
 from orchestrator.plan.resolve import (
     Overrides,
-    Succession,
     no_share,
     refuse_the_past,
     run_directory,
@@ -31,88 +29,53 @@ if TYPE_CHECKING:
     from orchestrator.search import Search
 
 
-@dataclass(frozen=True)
-class Searching:
-    """The search that is configured, on these slots."""
+def carry_out_search(
+    session: Session, config: Config, slots: Slots, overrides: Overrides = ()
+) -> Result:
+    """Begin or take up the search that is configured; calibrates first if nobody has.
 
-    config: Config
-    slots: Slots
-    overrides: Overrides = ()
-
-    def carry_out(self, session: Session) -> Result:
-        """Begin or take up the run; calibrates first if nobody has.
-
-        When the calibration does not end well, its result is returned instead. Raises ValueError
-        on what cannot be planned or differs from the recorded run.
-        """
-        config = self.config
-        directory = run_directory(session.root, config.search.phase, run_name(config))
-        if (recorded := recorded_plan(directory)) is not None:
-            plan, overrides = planned_again(config, recorded), self.overrides
-        else:
-            begun = self._planned(session)
-            if isinstance(begun, Result):
-                return begun
-            plan, overrides = begun
-        return session.carry_out(directory, plan, self.slots, replayed, overrides)
-
-    def _planned(self, session: Session) -> tuple[Plan, Overrides] | Result:
-        """The plan of a new run, and the overrides that let it begin; or how calibrating ended."""
-        config, devices = self.config, devices_of(self.slots)
-        succession, permits, others = self._succeeding(session)
-        # what cannot be planned is not calibrated either
-        outline = search_plan(config, devices, None, succession)
-        refuse_the_past(window_of(config.budget), session.clock.now())
-        if config.evaluation.assume_eval_seconds is None:
-            _refuse_zero(outline, calibration_here(session.root, config.tuned, devices))
-        for reason in why_no_go(outline.resolved, outline.confirmation, outline.thresholds):
-            session.say(f"Warning: {reason}.")
-        if outline.source is None or not outline.source.added:
-            _say_what_checks_found(session, config.tuned, devices.kind)
-        calibration = calibrated_for(session, config, self.slots, others)
-        if isinstance(calibration, Result):
-            return calibration
-        plan = search_plan(config, devices, calibration, succession)
-        _refuse_zero(plan, calibration)
-        return plan, permits
-
-    def _succeeding(self, session: Session) -> tuple[Succession | None, Overrides, Overrides]:
-        """What a new run takes over from the one it follows, if it does.
-
-        Then the overrides that let it begin, and the others. Raises ValueError where it may not.
-        """
-        earlier = followed(session.root, self.config, self.slots.device)
-        if earlier is None:
-            return None, (), self.overrides
-        permits, others = earlier.permits(self.overrides)
-        seen = landscapes(earlier.state)[-1]
-        return earlier.succession(self.config, seen), permits, others
-
-
-def planned_again(config: Config, recorded: Plan) -> Plan:
-    """What is configured, with what the recorded plan has found out or taken over.
-
-    A search method, a first step, thresholds and a verdict that it does not name are the recorded
-    ones, whatever the defaults have become.
+    When the calibration does not end well, its result is returned instead. Raises ValueError on
+    what cannot be planned or differs from the recorded run.
     """
-    config = _as_begun(config, recorded)
-    succession = recorded_again(config, recorded)
-    plan = search_plan(config, recorded.devices, recorded.calibration, succession)
-    named = config.thresholds.model_dump(exclude_unset=True)
-    kept: dict[str, Any] = {"thresholds": recorded.thresholds.model_copy(update=named)}
-    if config.verdict == Verdict():
-        kept["confirmation"] = recorded.confirmation
-    return plan.model_copy(update=kept)
+    directory = run_directory(session.root, config.search.phase, run_name(config))
+    if (recorded := recorded_plan(directory)) is not None:
+        took_over = recorded_again(config, recorded)
+        plan = search_plan(config, recorded.devices, recorded.calibration, took_over)
+    else:
+        begun = _planned(session, config, slots, overrides)
+        if isinstance(begun, Result):
+            return begun
+        plan, overrides = begun
+    return session.carry_out(directory, plan, slots, replayed, overrides)
 
 
-def _as_begun(config: Config, recorded: Plan) -> Config:
-    """With the method and the first step of the recorded search."""
-    search, asked = recorded.search, config.search
-    if search is None or (asked.method or search.method) != search.method:
-        return config
-    is_first = asked.sigma0 is None and recorded.source is None
-    sigma0 = search.sigma0 if is_first else asked.sigma0
-    return config.having({"search.method": search.method, "search.sigma0": sigma0})
+def _planned(
+    session: Session, config: Config, slots: Slots, overrides: Overrides
+) -> tuple[Plan, Overrides] | Result:
+    """The plan of a new run, and the overrides that let it begin; or how calibrating ended.
+
+    Raises ValueError where it may not follow the run that it follows.
+    """
+    devices, succession = devices_of(slots), None
+    permits: Overrides = ()
+    if (earlier := followed(session.root, config, slots.device)) is not None:
+        permits, overrides = earlier.permits(overrides)
+        succession = earlier.succession(config, landscapes(earlier.state)[-1])
+    # what cannot be planned is not calibrated either
+    outline = search_plan(config, devices, None, succession)
+    refuse_the_past(window_of(config.budget), session.clock.now())
+    if config.evaluation.assume_eval_seconds is None:
+        _refuse_zero(outline, calibration_here(session.root, config.tuned, devices))
+    for reason in why_no_go(outline.resolved, outline.confirmation, outline.thresholds):
+        session.say(f"Warning: {reason}.")
+    if outline.source is None or not outline.source.added:
+        _say_what_checks_found(session, config.tuned, devices.kind)
+    calibration = calibrated_for(session, config, slots, overrides)
+    if isinstance(calibration, Result):
+        return calibration
+    plan = search_plan(config, devices, calibration, succession)
+    _refuse_zero(plan, calibration)
+    return plan, permits
 
 
 def _refuse_zero(plan: Plan, calibration: Calibration | None) -> None:

@@ -20,7 +20,7 @@ from budgets.verdict import BASELINE, conditions, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.matrix.matrix import calibrate
-from orchestrator.matrix.search import Searching
+from orchestrator.matrix.search import carry_out_search
 from orchestrator.run.attempts import Run
 from orchestrator.run.session import Session
 from tests.asking import config_for
@@ -122,7 +122,7 @@ def ending(trial: Trial, seed: int, root: Path) -> Ending:
         with session(trial.calibrated_on or trial.machine) as opened:
             calibrate(opened, request, slots)
         with session(trial.machine) as opened:
-            result = Searching(request, slots).carry_out(opened)
+            result = carry_out_search(opened, request, slots)
     finally:
         shutil.rmtree(root, ignore_errors=True)
     state, decided, best = result.state, result.state.decided, winner(result.state)

@@ -19,7 +19,7 @@ from orchestrator.config import Config
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, EngineError, Slots
 from orchestrator.execution.files import CONFIG, SUMMARY, read, write_model
-from orchestrator.matrix.search import Searching
+from orchestrator.matrix.search import carry_out_search
 from orchestrator.plan.resolve import run_directory
 from orchestrator.records.runs import Result
 from orchestrator.run.amend import Amendment, amend
@@ -87,8 +87,9 @@ class SimulatedRun:
         self._begin()
         try:
             with self._opened() as session:
-                searching = Searching(self.request, self.scenario.slots, self._overrides)
-                result = searching.carry_out(session)
+                result = carry_out_search(
+                    session, self.request, self.scenario.slots, self._overrides
+                )
         except (PowerCut, Killed):
             self._after_death()
         except LedgerStorageError:

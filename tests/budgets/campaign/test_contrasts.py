@@ -1,6 +1,6 @@
 """Which conditions an effect weighs against which."""
 
-from budgets.effects import cells_of, contrasts, usable
+from budgets.effects import cells_of, corners_of, moves, usable
 from budgets.plan import Condition, Factor
 
 FACTORS = (
@@ -24,29 +24,26 @@ def whole() -> dict[tuple[str, ...], int]:
     return cells_of(FACTORS, conditions)
 
 
-def test_the_weights_of_every_contrast_add_up_to_nothing() -> None:
-    found = list(contrasts(FACTORS, whole()))
+def test_the_signs_of_every_combination_add_up_to_nothing() -> None:
+    found = list(moves(FACTORS))
     assert len(found) == (1 + 2 + 1) + (2 + 1 + 2)
-    for contrast in found:
-        assert abs(sum(contrast.weights.values())) < 1e-12
+    for moved in found:
+        assert all(sum(one.values()) == 0 for one in corners_of(FACTORS, whole(), moved))
 
 
-def test_a_contrast_gives_no_weight_to_effects_of_other_factors() -> None:
-    """Orthogonal to them: every level of a factor that is not moved has weights that cancel."""
+def test_an_effect_gives_no_weight_to_those_of_other_factors() -> None:
+    """Orthogonal to them: every level of a factor that is not moved has signs that cancel."""
     cells = whole()
-    for contrast in contrasts(FACTORS, cells):
+    for moved in moves(FACTORS):
+        signs = {n: sign for one in corners_of(FACTORS, cells, moved) for n, sign in one.items()}
         for place, factor in enumerate(FACTORS):
-            if factor.name in contrast.factors:
-                continue
-            for level in factor.levels:
-                own = [contrast.weights.get(n, 0) for at, n in cells.items() if at[place] == level]
-                assert abs(sum(own)) < 1e-12
+            for level in factor.levels if place not in moved else ():
+                assert not sum(signs.get(n, 0) for at, n in cells.items() if at[place] == level)
 
 
 def test_a_factor_of_one_level_has_no_effect() -> None:
     factors = (Factor(name="A", levels=("a0",)), Factor(name="B", levels=("b0", "b1")))
-    cells = cells_of(factors, [condition("x", A="a0", B="b0"), condition("y", A="a0", B="b1")])
-    assert [contrast.factors for contrast in contrasts(factors, cells)] == [("B",)]
+    assert list(moves(factors)) == [{1: "b1"}]
 
 
 def test_a_control_is_a_cell_only_where_no_condition_has_its_levels() -> None:
@@ -60,9 +57,9 @@ def test_a_control_is_a_cell_only_where_no_condition_has_its_levels() -> None:
     assert cells_of(factors, own) == {("a0",): 1, ("a1",): 2}
 
 
-def test_a_campaign_without_factors_has_no_cells_and_no_contrasts() -> None:
+def test_a_campaign_without_factors_has_no_cells_and_no_effects() -> None:
     assert cells_of((), [condition("x"), condition("y")]) == {}
-    assert list(contrasts((), {})) == []
+    assert list(moves(())) == []
 
 
 def test_a_cell_is_usable_with_half_of_the_seeds_of_the_fullest() -> None:

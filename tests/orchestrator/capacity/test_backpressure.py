@@ -13,7 +13,7 @@ from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import SIGNALS, Pacing
 from orchestrator.matrix.matrix import calibrate
-from orchestrator.matrix.search import Searching
+from orchestrator.matrix.search import carry_out_search
 from orchestrator.records.runs import Result
 from orchestrator.scalability import Law
 from tests.asking import config_for
@@ -34,7 +34,7 @@ def search(world: "World", objective: Objective, pacing: Pacing = ON, **more: An
     size = {"population": 16, "max_evals": 96, "assumed_seconds": 30.0}
     request = config_for("phase1", "target", objective, **size)
     with world.session(pacing=pacing, **more) as session:
-        return Searching(request, world.slots).carry_out(session)
+        return carry_out_search(session, request, world.slots)
 
 
 def signals(directory: Path) -> list[dict[str, Any]]:

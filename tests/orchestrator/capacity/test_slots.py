@@ -13,7 +13,7 @@ from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import HostSlots, Pacing
 from orchestrator.execution.api import EngineError
-from orchestrator.matrix.search import Searching
+from orchestrator.matrix.search import carry_out_search
 from orchestrator.scalability import Law
 from tests.asking import config_for
 from tests.orchestrator.capacity.slot_holder import flying
@@ -132,7 +132,7 @@ def test_a_run_waits_uncharged_for_a_slot_until_its_hours_are_over(
     request = config_for("phase1", "min", sphere, **small)
     pacing = Pacing(max_concurrent=2, slots_dir=place / "slots")
     with world.session(observe=watch, pacing=pacing, say=say) as session:
-        result = Searching(request, world.slots).carry_out(session)
+        result = carry_out_search(session, request, world.slots)
     assert result.ruling.decision == ("done" if comes else "stop")
     assert result.state.accounts.device_ms == (8000 if comes else 0)
     assert max(in_flight) == (2 if comes else 0)

@@ -21,7 +21,7 @@ from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.plots import drawings, figures
 from orchestrator.look.run import Run
-from orchestrator.matrix.search import Searching
+from orchestrator.matrix.search import carry_out_search
 from orchestrator.records.runs import load_state
 from orchestrator.run.session import Session
 from tests.asking import config_for
@@ -89,7 +89,7 @@ def searched(root: Path, dimension: int, tier: str, phase: str = "phase1") -> Ru
     with Session(
         root, engine, observe=lambda *_: None, say=lambda _: None, stop=SignalStop()
     ) as session:
-        directory = Searching(request, engine.slots()).carry_out(session).directory
+        directory = carry_out_search(session, request, engine.slots()).directory
     return Run(load_state(directory), NOW, directory)
 
 

@@ -18,7 +18,7 @@ from objectives.api import Objective, ObjectiveSpec
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.search import Searching
+from orchestrator.matrix.search import carry_out_search
 from orchestrator.plan.fit import (
     Choice,
     NoTimeError,
@@ -218,7 +218,7 @@ def search(tmp_path: Path, clock: SimulatedClock) -> Search:
             reports=ReportFiles(),
         )
         with session:
-            return Searching(asked, MACHINE.slots).carry_out(session)
+            return carry_out_search(session, asked, MACHINE.slots)
 
     return run
 

@@ -20,7 +20,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.search import Searching
+from orchestrator.matrix.search import carry_out_search
 from orchestrator.records.runs import Result
 from orchestrator.run.amend import Amendment, amend
 from orchestrator.run.attempts import Run
@@ -59,7 +59,7 @@ def search(
         root, engine, observe, lambda text: None, own, stop=stops, look=look, reports=files
     ) as session:
         asked = config_for(objective=objective, **request)
-        return Searching(asked, engine.slots(), overrides).carry_out(session)
+        return carry_out_search(session, asked, engine.slots(), overrides)
 
 
 # Signals

@@ -20,7 +20,7 @@ from orchestrator.execution import devices
 from orchestrator.execution.api import Outcome, Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.matrix.search import Searching
+from orchestrator.matrix.search import carry_out_search
 from orchestrator.records.runs import Result
 from orchestrator.run.files import PlanChangedError
 from orchestrator.run.session import Session
@@ -128,7 +128,7 @@ def talking(root: Path, threads: int = 1, dies_after: int = 99, workers: int = 1
     engine = talks(noted, threads, workers)
     session = Session(root, engine, watch, noted.append, stop=Listens(noted))
     with suppress(KilledError), session:
-        Searching(SPHERE, engine.slots()).carry_out(session)
+        carry_out_search(session, SPHERE, engine.slots())
     return [line for line in noted if not line.startswith("Note")]
 
 
