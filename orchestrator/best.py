@@ -15,9 +15,9 @@ from objectives.api import Objective, SetupError, Variant
 from objectives.space import Knob
 from orchestrator.config import LONG_RUN_FACTOR, Config, to_toml
 from orchestrator.look.answer import answer
-from orchestrator.look.cautions import cautions
 from orchestrator.look.document import best_document, plain_values
 from orchestrator.look.run import Run
+from orchestrator.look.text import cautions
 from orchestrator.matrix.campaign import CONTROL, DEFAULT
 from orchestrator.plan.comparisons import training_seeds
 from orchestrator.plan.resolve import found_as, short_hash

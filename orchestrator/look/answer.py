@@ -30,7 +30,6 @@ from orchestrator.config import VERDICT_SEEDS
 from orchestrator.look import text, words
 from orchestrator.look.blocks import Answer, Mood
 from orchestrator.look.campaign import campaign_sentence, differences
-from orchestrator.look.cautions import cautions, kept
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import (
     AGAIN,
@@ -109,7 +108,7 @@ def _held_up(run: Run) -> Answer:
 
 
 def _decided(run: Run, found: Findings, own: Decided) -> Answer:
-    is_go, but = own.grade != "no_go", uncapitalized(" ".join(cautions(run)))
+    is_go, but = own.grade != "no_go", uncapitalized(" ".join(text.cautions(run)))
     return _answer(
         run,
         title(own.grade, own.no_go),
@@ -124,7 +123,7 @@ def _decided(run: Run, found: Findings, own: Decided) -> Answer:
 
 def _verdict(run: Run, found: Findings, own: Decided) -> str:
     """The gain with its bound, and what is left of it with more training; or what spoke against."""
-    gain, share = found.gain, kept(found)
+    gain, share = found.gain, text.kept(found)
     if gain is None or own.no_go not in (None, "too_small", "below_noise"):
         return f"{sentence_case(words.decision(run.state, own))}."
     said = words.gain_in_words(run.state, gain)
@@ -184,7 +183,7 @@ def _over(run: Run) -> Answer:
     mood: Mood = "open" if run.counts.ok else "trouble"
     no_go = "Nothing was compared with the baseline on fresh seeds, so this is no Go yet."
     if run.counts.ok:
-        said["but"] = uncapitalized(" ".join(cautions(run)))
+        said["but"] = uncapitalized(" ".join(text.cautions(run)))
         said["found"] = f"Not compared with the baseline yet. {text.moves(run.knobs)}".rstrip()
     if run.plan.tier == "min":
         no_go = "Tier min only tests whether everything works: it cannot end in a Go."

@@ -8,12 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from budgets.effects import (
-    CampaignReport,
-    Difference,
-    Effect,
-    campaign_report,
-)
+from budgets.effects import CampaignReport, Difference, Effect, campaign_report
 from budgets.formatting import first_few, number, plain, shortened
 from budgets.matrix import RUNNING, Cell, Matrix
 from budgets.plan import Thresholds

@@ -16,7 +16,7 @@ from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.blocks import Page, Section, headline, items, table
-from orchestrator.look.document import plain_values
+from orchestrator.look.document import plain_values, result
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts
 from orchestrator.records.runs import find_run
@@ -93,32 +93,25 @@ class Comparison:
 
     def document(self) -> dict[str, Any]:
         """Plain JSON values. Runs are referred to by their place in the list."""
+        names = ("baseline", "evaluations_by_status", "balances", "timing", "knobs")
         runs = [
             {
                 "run_id": run.plan.run_id,
                 "directory": str(run.directory),
-                "title": answer(run).title,
                 "fingerprint": run.plan.objective_fingerprint,
-                "gain": decisive(run),
-                "baseline": run.baseline and run.baseline.mean,
-                "evaluations_by_status": run.evaluations_by_status,
-                "balances": run.balances,
-                "timing": run.timing,
-                "knobs": run.knobs,
+                "gain": plain_values(decisive(run)),
+                **result(run, *names),
             }
             for run in self.runs
         ]
-        found: dict[str, Any] = plain_values(
-            {
-                "runs": runs,
-                "comparable": self.is_comparable,
-                "groups": self.groups,
-                "why_not": self.why_not,
-                "winner_against_winner": [duel._asdict() for duel in self.duels],
-                "differences": self.differences,
-            }
-        )
-        return found
+        return {
+            "runs": runs,
+            "comparable": self.is_comparable,
+            "groups": plain_values(self.groups),
+            "why_not": plain_values(self.why_not),
+            "winner_against_winner": [plain_values(duel._asdict()) for duel in self.duels],
+            "differences": plain_values(self.differences),
+        }
 
     def page(self) -> Page:
         """What people are shown of them; no section where there is nothing to show."""

@@ -11,7 +11,6 @@ from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.verdict import recommendation
 from orchestrator.look.answer import answer
-from orchestrator.look.rows import Generation
 from orchestrator.look.run import Run
 from orchestrator.records.objective import best_point
 from orchestrator.records.runs import find_run, load_state
@@ -44,11 +43,6 @@ class LoadedRun:
         return list(self.run.state.ends())
 
     @property
-    def generations(self) -> list[Generation]:
-        """The generations that were asked, in order."""
-        return list(self.run.generations)
-
-    @property
     def recommendation(self) -> dict[str, float] | None:
         """The knobs that are recommended; None before a generation is told, and after a No-Go."""
         point = recommendation(self.run.state)
@@ -73,7 +67,7 @@ class LoadedRun:
 
     def generations_frame(self) -> "pd.DataFrame":
         """Return a row a generation. Raises ImportError without pandas."""
-        return _pandas().DataFrame(map(asdict, self.generations))
+        return _pandas().DataFrame(map(asdict, self.run.generations))
 
     def _repr_html_(self) -> str:
         own = answer(self.run)

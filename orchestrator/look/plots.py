@@ -225,6 +225,12 @@ def _of_knobs(
     return Drawing(title, caption, 0.5 + 1.65 * rows, paint)
 
 
+def _mark_places(line_at: Callable[..., Any], knob: Knob) -> None:
+    line_at(knob.baseline_unit, color=draw.INK, lw=1, ls="--", label="baseline")
+    if knob.recommended_unit is not None:
+        line_at(knob.recommended_unit, color=draw.ORANGE, ls="-.", label="recommended")
+
+
 def _paths(run: Run) -> Drawing | None:
     own = _searched(run)
     if not own:
@@ -239,9 +245,7 @@ def _paths(run: Run) -> Drawing | None:
                 for side in (-1, 1))  # fmt: skip
         axes.fill_between(x, *ends, color=draw.BLUE, alpha=0.22, lw=0, label="± 1 sd")
         draw.series(axes, x, means, "mean point")
-        axes.axhline(knob.baseline_unit, color=draw.INK, lw=1, ls="--", label="baseline")
-        if knob.recommended_unit is not None:
-            axes.axhline(knob.recommended_unit, color=draw.ORANGE, ls="-.", label="recommended")
+        _mark_places(axes.axhline, knob)
         axes.set_yticks(*draw.knob_ticks(run.space.knobs[place]))
         axes.set_ylim(-0.04, 1.04)
 
@@ -277,9 +281,7 @@ def _marginals(run: Run) -> Drawing | None:
         units, excess = zip(*own[place], strict=True)
         draw.dots(axes, units, [min(max(value, -high), high) for value in excess])
         axes.axhline(0, color=draw.INK, lw=0.8)
-        axes.axvline(knob.baseline_unit, color=draw.INK, lw=1, ls="--", label="baseline")
-        if knob.recommended_unit is not None:
-            axes.axvline(knob.recommended_unit, color=draw.ORANGE, ls="-.", label="recommended")
+        _mark_places(axes.axvline, knob)
         looks = {"fmt": "D", "ms": 4, "lw": 1.4, "color": draw.BLUE, "label": "mean ± error"}
         axes.errorbar(*zip(*binned[place], strict=True), **looks)
         axes.set(xlim=(-0.04, 1.04), ylim=(-high, high))
@@ -354,7 +356,7 @@ def _correlations(run: Run) -> Drawing | None:
     return Drawing(
         "Which knobs go together",
         "Correlations of the search's last distribution. Blue: two knobs rise together; red: one "
-        "falls as the other rises. Bold: beyond what one search in twenty reaches on pure noise.",
+        "falls as the other rises. Bold: beyond what any of five searches reached on pure noise.",
         0.4 + side + 0.068 * max(map(len, names)),
         paint,
     )

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, count, pairwise
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal
 
 from budgets import calibration as calibrations
@@ -122,7 +122,7 @@ class Run:
     def deadline(self) -> datetime | None:
         """When the last evaluation must be over."""
         calendar = self.state.accounts.calendar
-        return None if calendar is None else _moment(calendar.deadline_ms)
+        return calendar and datetime.fromtimestamp(calendar.deadline_ms / 1000, UTC)
 
     @cached_property
     def usage(self) -> tuple[rows.Usage, ...]:
@@ -271,8 +271,6 @@ class Run:
         now = self.edges_ms[-1] / 1000 + (self.now - self.last).total_seconds()
         device = "cpu" if state.plan.devices.kind == "cpu" else ""  # all are alike
         expected, found = paces.expected_seconds(state), dict[int, rows.Slot]()
-        samples = () if self.plan.calibration is None else self.plan.calibration.samples
-        steps = [one.steps for one in samples if one.steps]
         for attempt in state.running_attempts():
             batch = state.batch(attempt.reserved)
             one = self.attempt(batch, attempt)
@@ -280,8 +278,6 @@ class Run:
             said: dict[str, Any] = {"device": device, "doing": "running"}
             if self.directory is not None and goes_on:
                 said |= heartbeat(self.directory, one.place)
-                if steps and said.get("step") is not None and said.get("progress") is None:
-                    said["progress"] = min(1.0, max(0.0, said["step"] / (median(steps) * length)))
             free = next(slot for slot in count() if slot not in found)
             number = free if one.slot is None or one.slot in found else one.slot
             found[number] = rows.Slot(
@@ -431,9 +427,9 @@ class Run:
         except (ImportError, ReplayError, ValueError, ArithmeticError) as error:
             return (), f"the search cannot be replayed here: {error}"
 
-    @property
+    @cached_property
     def landscape_by_chance(self) -> tuple[float, float]:
-        """The strongest correlation and the largest condition of one search in 20 on noise."""
+        """The strongest correlation and the largest condition of some searches on noise."""
         from orchestrator.search import landscape_by_chance
 
         assert self.plan.search is not None, "it searches"
@@ -491,10 +487,6 @@ class Run:
 def comparison_name(kind: ComparisonName | None) -> str | None:
     """What people know a comparison of the ledger as."""
     return None if kind is None else _NAMES.get(kind, kind)
-
-
-def _moment(ms: float) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def _at_end(knob: Scale, unit: float) -> Literal["lower", "upper"] | None:

@@ -235,7 +235,7 @@ def _search(run: Run, figures: Figures) -> Iterator[Block]:
         last, limit = history[-1], sqrt(run.landscape_by_chance[1])
         yield (
             f"Step size {last.sigma:.3g}; axis ratio, of the longest to the shortest, "
-            f"{sqrt(last.condition):.3g} (above {limit:.3g} in 1 of 20 searches on noise)."
+            f"{sqrt(last.condition):.3g} (five searches on noise: up to {limit:.3g})."
         )
     own = _shown(figures, "step_size", "correlations")
     yield from _folded("Step size, and which knobs go together", own)

@@ -60,9 +60,14 @@ class Entry(NamedTuple):
     name: str  # of the run
     about: str
     answer: Answer
-    stands: str = "unreadable"
+    run: Run | None = None
     spent: str = ""
     progress: float | None = None  # 0 to 1, while somebody carries it out
+
+    @property
+    def stands(self) -> str:
+        """Whether somebody carries it out, in a word."""
+        return "unreadable" if self.run is None else self.run.standing.kind
 
 
 class Site:
@@ -82,21 +87,20 @@ class Site:
 
     def entries(self) -> list[Entry]:
         """Those that go on first, then the latest."""
-        found = (self._read(place)[0] for place in directories(self.root))
+        found = map(self._read, directories(self.root))
         return sorted(found, key=lambda one: (one.progress is not None, one.changed), reverse=True)
 
-    def _read(self, directory: Path) -> tuple[Entry, Run | None]:
+    def _read(self, directory: Path) -> Entry:
         place = os.path.relpath(directory, self.root)
         about = (identifier(directory), place, last_changed(directory / LEDGER))
         try:
             run = Run(load_state(directory), datetime.now(UTC), directory)
             progress = run.pace.progress if run.standing.goes_on else None
-            said, own = page.about(run), answer(run)
-            stands, spent = run.standing.kind, text.spent(run)
-            return Entry(*about, run.plan.run_id, said, own, stands, spent, progress), run
+            said, own, spent = page.about(run), answer(run), text.spent(run)
+            return Entry(*about, run.plan.run_id, said, own, run, spent, progress)
         except UNREADABLE as error:
             own = headline("Cannot be read", one_line(str(error), 2000), "trouble")
-            return Entry(*about, directory.name, "", own), None
+            return Entry(*about, directory.name, "", own)
 
     def _main(self, name: str) -> tuple[str, Markup]:
         """The title and the content of the run of that id, or of the list, if there is one."""
@@ -107,7 +111,8 @@ class Site:
         if directory is None:
             shown = {"root": str(self.root), "entries": self.entries(), "home": self.home}
             return self.root.name, page.filled("list.html.j2", **shown)
-        one, run = self._read(directory)
+        one = self._read(directory)
+        run = one.run
         lines = [] if run is None or one.progress is None else list(status_lines(run))
         main = page.filled("live.html.j2", one=one, home=self.home, lines=lines)
         main += page.filled("answer.html.j2", page=one)

@@ -19,7 +19,7 @@ def test_frames_are_the_tables_of_the_run(name: str) -> None:
         expected = [getattr(one, column) for one in loaded.evaluations]
         assert own.where(own.notna(), None).tolist() == expected
     best = generations["best"].astype(object)
-    assert best.where(best.notna(), None).tolist() == [one.best for one in loaded.generations]
+    assert best.where(best.notna(), None).tolist() == [one.best for one in loaded.run.generations]
     assert {f"knob.{knob.name}" for knob in loaded.run.space.knobs} <= set(evaluations)
 
 
