@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Overridden, Reserved, Settled, Status
+from budgets.events import Overridden, Reserved, Status
 from budgets.plan import (
     Calibration,
     Caps,
@@ -27,7 +27,7 @@ from budgets.rules import (
     unaffordable,
 )
 from orchestrator.look import words
-from tests.budgets.conftest import Story, confirmed_plan, make_story, small_plan
+from tests.budgets.conftest import Story, confirmed_plan, make_story, settled, small_plan
 
 MIDDLE = (0.5, 0.5)
 ERROR, NAN, LOST = Status.ERROR, Status.NAN, Status.LOST
@@ -266,21 +266,7 @@ NO_DATA = "SetupError: cannot read data 'text': No such file or directory."
 
 
 def lose(story: Story, reservation: Reserved, cause: str, **fields: Any) -> None:
-    story.say(
-        Settled(
-            comparison=reservation.comparison,
-            generation=reservation.generation,
-            candidate=reservation.candidate,
-            seed=reservation.seed,
-            attempt=reservation.attempt,
-            status=LOST,
-            score=None,
-            charged_ms=1,
-            seconds=0.0,
-            cause=cause,
-            **fields,
-        )
-    )
+    story.say(settled(reservation, LOST, charged_ms=1, seconds=0.0, cause=cause, **fields))
 
 
 def test_one_evaluation_lost_three_times_in_a_session_pauses_until_the_next(
