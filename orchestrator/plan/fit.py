@@ -5,7 +5,7 @@ train. Where a lot of the window would stay unused: what could be had besides.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 from math import floor, sqrt
@@ -33,6 +33,8 @@ A_LOT = 0.5
 
 FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Of the FLOPs, that are tried."""
+
+LEAST = {"search.tier": "min", "search.generations": 2, "search.seeds_per_candidate": 1}
 
 MORE_CONFIRM_SEEDS = (32, 24, 16, 12)
 
@@ -72,8 +74,8 @@ class Choice:
     plan: Plan
     forecast: Forecast
     fits: bool
-    fewer: int  # evaluations than were asked for; negative: more
     detectable: float | None  # gain that its verdict sees with 80 % power
+    fewer: int = 0  # evaluations than were asked for; negative: more
 
     @property
     def is_assumed(self) -> bool:
@@ -115,9 +117,7 @@ class Choice:
             "options": list(self.options),
             "fits": self.fits,
             "tier": self.plan.tier,
-            "population": shape.population,
-            "generations": shape.generations,
-            "seeds_per_candidate": shape.seeds_per_candidate,
+            **shape.model_dump(),
             "evaluations": shape.evaluations,
             "evaluations_fewer": self.fewer,
             "settings": dict(self.settings),
@@ -135,20 +135,21 @@ def choices(wanted: Wanted) -> list[Choice]:
 
     Raises ValueError without a time, and on what cannot be planned.
     """
-    asked = _weighed(wanted, None, "as asked", "as asked", {})
+    asked = _weighed(wanted, "as asked", "as asked", {})
     if asked.fits:
         is_short = asked.forecast.hours_free < (1 - A_LOT) * wanted.hours
-        return [asked, *(_more(wanted, asked) if is_short else ())]
-    found = [asked, _fewer(wanted, asked, asked, "generations")]
-    found += [*_tiers(wanted, asked), *_seeds(wanted, asked), *_flops(wanted, asked, {}, "flops")]
-    once: dict[tuple[object, ...], Choice] = {}  # not what is the same under another name
-    for choice in found:
-        key = (choice.plan.resolved, repr(choice.plan.confirmation), repr(choice.settings))
-        once.setdefault(key, choice)
-    if any(choice.fits for choice in once.values()):
-        return list(once.values())
-    least = {"search.tier": "min", "search.generations": 2, "search.seeds_per_candidate": 1}
-    return [*once.values(), *_flops(wanted, asked, least, "all of these")]
+        found = [asked, *(_more(wanted, asked) if is_short else ())]
+    else:
+        levers = (*_tiers(wanted, asked), *_seeds(wanted, asked), *_flops(wanted, "flops", {}))
+        once: dict[tuple[object, ...], Choice] = {}  # not what is the same under another name
+        for choice in (asked, _fewer(wanted, asked), *levers):
+            key = (choice.plan.resolved, repr(choice.plan.confirmation), repr(choice.settings))
+            once.setdefault(key, choice)
+        found = list(once.values())
+        if not any(choice.fits for choice in found):
+            found += _flops(wanted, "all of these", LEAST)
+    most = asked.plan.resolved.evaluations
+    return [replace(one, fewer=most - one.plan.resolved.evaluations) for one in found]
 
 
 def best(found: Sequence[Choice]) -> Choice | None:
@@ -165,17 +166,20 @@ def too_short(found: Sequence[Choice], hours: float) -> str:
     )
 
 
-def _fewer(wanted: Wanted, asked: Choice, whole: Choice, lever: Lever) -> Choice:
+def _fewer(wanted: Wanted, whole: Choice) -> Choice:
     """`whole`, or with as many of its generations as fit, two at least."""
     most, took, fewer = whole.plan.resolved.generations, whole.forecast, whole
     left = wanted.hours - (took.hours_free - took.search_hours_p50)
     generations = min(most - 1, max(2, floor(left * most / took.search_hours_p50 + 1e-9)))
     while not fewer.fits and generations >= 2:
-        what = f"{generations} of {most} generations"
-        what = what if whole is asked else f"{whole.what}, {what}"
+        what, lever = f"{generations} of {most} generations", whole.lever
+        if lever == "as asked":
+            lever = "generations"
+        else:
+            what = f"{whole.what}, {what}"
         changes = {**whole.changes, "search.generations": generations}
         losses = (*whole.losses, "the search goes less far")
-        fewer = _weighed(wanted, asked, lever, what, changes, losses)
+        fewer = _weighed(wanted, lever, what, changes, losses)
         generations -= 1
     return fewer
 
@@ -185,8 +189,8 @@ def _tiers(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     tiers = get_args(Tier)
     for tier in reversed(tiers[: tiers.index(asked.plan.tier)]):
         losses = (INTENT[asked.plan.phase, tier],)
-        lower = _weighed(wanted, asked, "tier", f"tier {tier}", {"search.tier": tier}, losses)
-        yield _fewer(wanted, asked, lower, "tier")
+        lower = _weighed(wanted, "tier", f"tier {tier}", {"search.tier": tier}, losses)
+        yield _fewer(wanted, lower)
 
 
 def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
@@ -195,13 +199,13 @@ def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     for seeds in range(most - 1, 0, -1):
         losses = (f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy",)
         what, changes = f"{seeds} of {most} seeds", {"search.seeds_per_candidate": seeds}
-        whole = _weighed(wanted, asked, "seeds", what, changes, losses)
+        whole = _weighed(wanted, "seeds", what, changes, losses)
         if whole.fits or seeds == 1:
-            yield _fewer(wanted, asked, whole, "seeds")
+            yield _fewer(wanted, whole)
             return
 
 
-def _flops(wanted: Wanted, asked: Choice, changes: Values, lever: Lever) -> Iterator[Choice]:
+def _flops(wanted: Wanted, lever: Lever, changes: Values) -> Iterator[Choice]:
     """The most FLOPs an evaluation with which it fits; else the least that can be trained."""
     last, objective = None, wanted.config.tuned
     for factor in FACTORS:
@@ -224,7 +228,7 @@ def _flops(wanted: Wanted, asked: Choice, changes: Values, lever: Lever) -> Iter
         calibration = wanted.calibrated(shorter) or wanted.times.for_work(work)
         what = f"tier min, 2 generations, {varied.label}" if changes else varied.label
         shorter_one = (shorter, varied.settings, calibration)
-        last = _weighed(wanted, asked, lever, what, changes, losses, shorter_one)
+        last = _weighed(wanted, lever, what, changes, losses, shorter_one)
         if last.fits:
             break
     if last is not None:
@@ -238,14 +242,14 @@ def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
         higher = {"search.tier": tier}
         if wanted.config.search.generations is not None:
             higher["search.generations"] = None
-        whole = _weighed(wanted, asked, "more", f"tier {tier}", higher)
-        above = _fewer(wanted, asked, whole, "more")
-        if above.fits and above.fewer < 0:
+        whole = _weighed(wanted, "more", f"tier {tier}", higher)
+        above = _fewer(wanted, whole)
+        if above.fits and above.plan.resolved.evaluations > asked.plan.resolved.evaluations:
             yield above
     planned = wanted.config.verdict.confirm_seeds or VERDICT_SEEDS
     for seeds in MORE_CONFIRM_SEEDS if asked.plan.confirmation is not None else ():
         changes, what = {"verdict.confirm_seeds": seeds}, f"{seeds} confirmation seeds"
-        found = _weighed(wanted, asked, "more", what, changes)
+        found = _weighed(wanted, "more", what, changes)
         if seeds > planned and found.fits:
             yield found
             return
@@ -253,14 +257,13 @@ def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
 
 def _weighed(  # noqa: PLR0913, PLR0917 - what a choice is made of
     wanted: Wanted,
-    asked: Choice | None,
     lever: Lever,
     what: str,
     changes: Values,
     losses: tuple[str, ...] = (),
     shorter: tuple[Objective, Values, Calibration | None] | None = None,
 ) -> Choice:
-    """Return the choice beside what was `asked` for, perhaps of a `shorter` objective.
+    """Return the choice with these `changes`, perhaps of a `shorter` objective.
 
     Raises ValueError without a time, and on what cannot be planned.
     """
@@ -286,7 +289,6 @@ def _weighed(  # noqa: PLR0913, PLR0917 - what a choice is made of
         plan=plan,
         forecast=took,
         fits=took.hours_free <= wanted.hours * (1 + 1e-9),  # sums of equal parts may differ
-        fewer=0 if asked is None else asked.plan.resolved.evaluations - plan.resolved.evaluations,
         detectable=None if gain is None else gain.gain,
     )
 

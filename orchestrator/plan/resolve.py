@@ -218,45 +218,28 @@ def sizing_of(config: Config, devices: int) -> Sizing:
         sizing = size_expanded(tier, dimension, devices, search.population)
     else:
         sizing = size(search.phase, tier, dimension, devices, search.population)
-    sizing = _on_seeds(sizing, search.seeds_per_candidate)
-    asked = search.generations
-    if asked is not None and asked < sizing.resolved.generations:
-        reason = f"{asked} of {sizing.resolved.generations} generations were asked for"
-        sizing = _resized(sizing, reason, generations=asked)
-    resolved, most = sizing.resolved, config.budget.max_evals
-    if most is None or resolved.evaluations <= most:
-        return sizing
-    if (generations := most // resolved.per_generation) < 1:
-        raise ValueError(
-            f"--max-evals {most} does not pay for one generation of "
-            f"{resolved.per_generation} evaluations"
-        )
-    reason = f"--max-evals {most} pays for {generations} of {resolved.generations} generations"
-    return _resized(sizing, reason, generations=generations)
-
-
-def _on_seeds(sizing: Sizing, seeds: int | None) -> Sizing:
-    """Each candidate on so many seeds: fewer are fewer evaluations, for more there are fewer
-    generations within the tier's E."""
-    resolved, most = sizing.resolved, sizing.nominal.evaluations
-    if seeds is None or seeds == resolved.seeds_per_candidate:
-        return sizing
-    if (affordable := most // (resolved.population * seeds)) < 1:
-        raise ValueError(
-            f"search.seeds_per_candidate: expected 1 to {most // resolved.population} (one "
-            f"generation of {resolved.population} within the tier's {most} evaluations), got "
-            f"{seeds}"
-        )
-    reason = f"{seeds} instead of {resolved.seeds_per_candidate} seeds a candidate were asked for"
-    if affordable < resolved.generations:
-        reason += f", so {affordable} of {resolved.generations} generations"
-    generations = min(resolved.generations, affordable)
-    return _resized(sizing, reason, generations=generations, seeds_per_candidate=seeds)
-
-
-def _resized(sizing: Sizing, reason: str, **fields: int) -> Sizing:
-    resolved = sizing.resolved.model_copy(update=fields)
-    return Sizing(sizing.nominal, resolved, (*sizing.reasons, reason))
+    shape, reasons = sizing.resolved, list(sizing.reasons)
+    seeds, generations = search.seeds_per_candidate or shape.seeds_per_candidate, shape.generations
+    if seeds != shape.seeds_per_candidate:
+        was = shape.seeds_per_candidate
+        reasons.append(f"{seeds} instead of {was} seeds a candidate were asked for")
+    each, tiers = shape.population * seeds, sizing.nominal.evaluations
+    limit = config.budget.max_evals
+    for cap, most in (f"the tier's E of {tiers}", tiers), (f"--max-evals {limit}", limit):
+        if most is None or most >= generations * each:
+            continue
+        if most < each:
+            raise ValueError(
+                f"{cap} does not pay for one generation of {each} evaluations, {shape.population} "
+                f"candidates on {seeds} seeds (search.seeds_per_candidate)"
+            )
+        reasons.append(f"{cap} pays for {most // each} of {generations} generations")
+        generations = most // each
+    if search.generations is not None and search.generations < generations:
+        reasons.append(f"{search.generations} of {generations} generations were asked for")
+        generations = search.generations
+    changed = {"seeds_per_candidate": seeds, "generations": generations}
+    return Sizing(sizing.nominal, shape.model_copy(update=changed), tuple(reasons))
 
 
 def most_evaluations(config: Config, sizing: Sizing) -> int:

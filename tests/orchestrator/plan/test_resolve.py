@@ -114,7 +114,7 @@ def test_sizes_that_are_asked_for_are_caps_within_the_tiers_evaluations(
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"seeds_per_candidate": 16}, r"search\.seeds_per_candidate: expected 1 to 15"),
+        ({"seeds_per_candidate": 16}, "E of 120 does not pay for .* 8 candidates on 16 seeds"),
         ({"max_evals": 7}, "--max-evals 7 does not pay for one generation of 8"),
     ],
 )
