@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Status
-from budgets.plan import Caps
+from budgets.events import ComparisonAsked, Status
+from budgets.plan import Caps, Configuration
 from budgets.schedule import (
+    blocking_batches,
     cost_of_the_verdict,
     expected,
     left_for_the_verdict,
@@ -42,6 +43,21 @@ def test_a_long_run_that_no_cap_has_room_for_is_left_out(seconds: float, step: s
     """43 evaluations have taken 2 s each; three of the long run 8 s, the last reserves 42 s."""
     caps = Caps(evaluations=12, device_hours=seconds / 3600)
     assert next_action(told_of(confirmed_plan(caps=caps), winner=GAIN).state) == step
+
+
+def test_without_a_winner_there_is_nothing_to_judge() -> None:
+    assert next_action(told_of(finalists={"average": (NAN, NAN, NAN)}).state) == "decide"
+
+
+def test_after_the_search_a_reference_that_is_late_is_waited_for() -> None:
+    """It fills slots that the search leaves idle, and these may have been too few."""
+    story, arm = Story(confirmed_plan()), Configuration(name="average", point=(0.4, 0.6))
+    late = ComparisonAsked(comparison="reference", configurations=(arm,), seeds=((50, 51),))
+    story.say(late)
+    story.finish()
+    story.compare("finalists", [arm], [{11: 0.98}])
+    assert next_action(story.state) == "reference"
+    assert [batch.comparison for batch in blocking_batches(story.state)] == ["reference"]
 
 
 # What it still takes
