@@ -231,18 +231,6 @@ def _against(own: Mapping[int, float], control: Mapping[int, float], size: float
     return difference([own[seed] - control[seed] for seed in seeds], reference, size)
 
 
-def telling(interactions: Sequence[Effect], most: int) -> list[Effect]:
-    """At most so many, in their order: all that were found, and the least likely of the others."""
-
-    def least_likely(effect: Effect) -> tuple[bool, float]:
-        own = effect.difference
-        return not own.is_found, 1.0 if own.chance is None else own.chance
-
-    count = max(most, sum(e.difference.is_found for e in interactions))
-    kept = [(e.factors, e.levels) for e in sorted(interactions, key=least_likely)[:count]]
-    return [e for e in interactions if (e.factors, e.levels) in kept]
-
-
 def _detectable_percent(effects: Sequence[Effect], reference: float | None) -> float | None:
     """For the main effect that is known least."""
     known = [

@@ -58,14 +58,6 @@ class RecordCorruptError(LedgerCorruptError):
         self.offset = offset
 
 
-class LedgerRolledBackError(LedgerCorruptError):
-    """The ledger is an older copy of itself, or its end was cut off."""
-
-
-class LedgerChangedError(LedgerCorruptError):
-    """Somebody else wrote to the ledger while this process had it."""
-
-
 class LedgerSchemaError(ValueError):
     """A ledger was written by another version of this program."""
 
@@ -282,13 +274,13 @@ def read_mark(path: Path) -> Mark | None:
 
 
 def check_mark(path: Path, mark: Mark | None, count: int, digest: str) -> None:
-    """Raises LedgerRolledBackError where a ledger of `count` records lacks any that are marked.
+    """Raises LedgerCorruptError where a ledger of `count` records lacks any that are marked.
 
     `digest` is that of its record with the mark's number; a ledger that has another one there
     lacks them all.
     """
     if missing := records_lost(mark, count, digest):
-        raise LedgerRolledBackError(rolled_back(path, missing, count))
+        raise LedgerCorruptError(rolled_back(path, missing, count))
 
 
 def records_lost(mark: Mark | None, count: int, digest: str) -> int:
@@ -308,10 +300,7 @@ def rolled_back(path: Path, missing: int, kept: int) -> str:
 
 
 def marked(path: Path) -> Reader:
-    """Iterates over a ledger's records, and misses those that `head.json` has seen.
-
-    Then raises LedgerRolledBackError.
-    """
+    """Iterates over a ledger's records; raises where it lacks any that `head.json` has seen."""
     mark = read_mark(path)  # before the ledger: somebody may be writing to both
     return Reader(path, read_plain(path), mark)
 
@@ -388,8 +377,8 @@ class Ledger:
     def replay(self) -> Iterator[Record]:
         """Verify and yield every record, then mend the end and make ready to append.
 
-        Raises LedgerCorruptError, LedgerRolledBackError or LedgerSchemaError before anything is
-        changed, LedgerStorageError.
+        Raises LedgerCorruptError or LedgerSchemaError before anything is changed,
+        LedgerStorageError.
         """
         yield from (reader := marked(self.path))
         try:
@@ -458,7 +447,7 @@ class Ledger:
         mine, there = os.fstat(self._file), os.stat(self.path)
         if not os.path.samestat(there, mine) or mine.st_size != end:
             found = "another file" if mine.st_size == end else f"{mine.st_size} bytes"
-            raise LedgerChangedError(
+            raise LedgerCorruptError(
                 f"{self.path} was changed by somebody else while this run had it: expected its own "
                 f"{end} bytes, found {found}. Nothing was written over. See what holds with: "
                 f"{command('verify', str(self.path.parent))}"

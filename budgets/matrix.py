@@ -16,7 +16,6 @@ class Cell(Frozen):
     status: str
     score: float | None = None
     seconds: float | None = None  # that it took
-    since: str | None = None  # the moment at which one in flight began, ISO 8601
     note: str = ""  # why it failed, where it runs, which attempt
 
 

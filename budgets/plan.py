@@ -385,6 +385,13 @@ class CampaignTerms(Terms):
         return self
 
     @property
+    def runs(self) -> list[tuple[Condition, int, str]]:
+        """Each condition on each seed, and the name of that run."""
+        return [
+            (one, seed, f"{one.name}_s{seed}") for one in self.conditions for seed in self.seeds
+        ]
+
+    @property
     def evaluations(self) -> int:
         """conditions * seeds."""
         return len(self.conditions) * len(self.seeds)

@@ -79,7 +79,12 @@ def _sized(
         return _size_asked(nominal, population)
     if devices is None:
         return Sizing(nominal, nominal, ())
-    chosen, reasons = _population_for(phase, dimension, devices)
+    least, most = smallest_population(dimension), _LARGEST_POPULATION[phase]
+    chosen = _population_for(devices, least, most)
+    reasons = [
+        f"P = {chosen}: twice the {devices} devices, from {least} for {dimension} knobs to {most} "
+        f"for {phase}, in whole rounds where that fits"
+    ]
     resolved = _fit(nominal, chosen)
     if resolved.generations < 2:
         reasons = [
@@ -98,22 +103,13 @@ def _sized(
     return Sizing(nominal, resolved, tuple(reasons))
 
 
-def _population_for(phase: Phase, dimension: int, devices: int) -> tuple[int, list[str]]:
-    least, most = smallest_population(dimension), _LARGEST_POPULATION[phase]
-    wanted = max(2 * devices, least)
+def _population_for(devices: int, least: int, most: int) -> int:
     step = devices if devices % 2 == 0 else 2 * devices  # even, and whole rounds
-    rounded = ceil(wanted / step) * step
-    reasons = [f"P = 2 x {devices} devices = {2 * devices}"]
-    if 2 * devices < least:
-        reasons.append(f"raised to {least}, the least for {dimension} knobs")
-    if rounded > most:
-        rounded = most // step * step
-        if rounded < least:
-            rounded = most
-        reasons.append(f"kept within {most}, the most for {phase}: {rounded}")
-    elif rounded != wanted:
-        reasons.append(f"rounded up to {rounded}: even, and a multiple of the devices")
-    return rounded, [", ".join(reasons)]
+    wanted = ceil(max(2 * devices, least) / step) * step
+    if wanted <= most:
+        return wanted
+    fitting = most // step * step
+    return fitting if fitting >= least else most
 
 
 def _fit(nominal: Envelope, population: int) -> Envelope:

@@ -173,14 +173,27 @@ def baseline_mean(state: RunState) -> float | None:
     return fmean(scores.values()) if scores else None
 
 
-def picking_gains(state: RunState) -> list[tuple[Configuration, Gain]]:
+class Finalist(Frozen):
+    """A configuration that was compared on the picking seeds."""
+
+    name: str
+    gain: Gain  # over the baseline, there
+    is_winner: bool
+
+
+def picking_gains(state: RunState) -> tuple[Finalist, ...]:
     """Each finalist's gain over the baseline on the picking seeds, in the order of the batch."""
-    batch, baseline = state.comparison("finalists"), baseline_scores(state)
+    batch, baseline, best = state.comparison("finalists"), baseline_scores(state), winner(state)
     if batch is None:
-        return []
-    scores = (batch.scores_by_seed(place) for place in range(len(batch.configurations)))
-    gains = (_gain(state, own, baseline) for own in scores)
-    return list(zip(batch.configurations, gains, strict=True))
+        return ()
+    return tuple(
+        Finalist(
+            name=one.name,
+            gain=_gain(state, batch.scores_by_seed(place), baseline),
+            is_winner=best is not None and one.name == best.name,
+        )
+        for place, one in enumerate(batch.configurations)
+    )
 
 
 def average_gain(state: RunState) -> Gain | None:
@@ -191,7 +204,7 @@ def average_gain(state: RunState) -> Gain | None:
     best = winner(state)
     if best is not None and best.name == AVERAGE and state.comparison("winner") is not None:
         return winner_gain(state)
-    return next((found for one, found in picking_gains(state) if one.name == AVERAGE), None)
+    return next((one.gain for one in picking_gains(state) if one.name == AVERAGE), None)
 
 
 def winner_gain(state: RunState) -> Gain | None:
@@ -213,20 +226,6 @@ def winner_means(state: RunState) -> tuple[float, float] | None:
     return fmean(baseline[seed] for seed in seeds), fmean(scores[seed] for seed in seeds)
 
 
-def incumbent_gain(state: RunState) -> Gain | None:
-    """An earlier winner's gain over the baseline; None before it is settled, and without one."""
-    scores = _incumbent_scores(state)
-    return None if scores is None else _gain(state, scores, baseline_scores(state))
-
-
-def gain_over_incumbent(state: RunState) -> Gain | None:
-    """The winner's gain over the earlier one on the same seeds; None before both are settled."""
-    scores = _incumbent_scores(state)
-    if scores is None or not _is_closed(state, "winner"):
-        return None
-    return _gain(state, winner_scores(state), scores)
-
-
 def _incumbent_scores(state: RunState) -> dict[int, float] | None:
     confirmation = state.plan.confirmation
     has_one = confirmation is not None and confirmation.incumbent is not None
@@ -242,17 +241,28 @@ def long_run_gain(state: RunState) -> Gain | None:
     return _gain(state, batch.scores_by_seed(1), batch.scores_by_seed(0))
 
 
-def control_gains(state: RunState) -> list[tuple[str, Gain, Gain]]:
-    """For each control its gain over the baseline, and the winner's gain over it."""
+class Control(Frozen):
+    """The objective with something switched off, at the baseline's knobs."""
+
+    name: str
+    gain: Gain  # over the baseline
+    winner_gain: Gain  # of the winner over the control
+
+
+def control_gains(state: RunState) -> tuple[Control, ...]:
+    """What each control gains over the baseline, and the winner over it."""
     best, baseline = winner_scores(state), baseline_scores(state)
     batches = [b for name in ("reference", "winner") if (b := state.comparisons.get(name))]
-    controls = [
-        (one.name, batch.scores_by_seed(place))
+    return tuple(
+        Control(
+            name=one.name,
+            gain=_gain(state, own := batch.scores_by_seed(place), baseline),
+            winner_gain=_gain(state, best, own),
+        )
         for batch in batches
         for place, one in enumerate(batch.configurations)
         if one.settings
-    ]
-    return [(n, _gain(state, s, baseline), _gain(state, best, s)) for n, s in controls]
+    )
 
 
 # What luck alone would make of the search's scores
@@ -511,22 +521,6 @@ NAMES: dict[NoGo, str] = {
 }
 
 
-class Finalist(Frozen):
-    """A configuration that was compared on the picking seeds."""
-
-    name: str
-    gain: Gain  # over the baseline, there
-    is_winner: bool
-
-
-class Control(Frozen):
-    """The objective with something switched off, at the baseline's knobs."""
-
-    name: str
-    gain: Gain  # over the baseline
-    winner_gain: Gain  # of the winner over the control
-
-
 class Findings(Frozen):
     """What is known so far; most of it is None until its evaluations are settled."""
 
@@ -567,7 +561,12 @@ def findings(state: RunState) -> Findings | None:
     plan, decided = state.plan, state.decided
     if plan.confirmation is None:
         return None
-    best, long_run = winner(state), plan.confirmation.long_run
+    earlier, long_run = _incumbent_scores(state), plan.confirmation.long_run
+    incumbent = over_incumbent = None
+    if earlier is not None:
+        incumbent = _gain(state, earlier, baseline_scores(state))
+        if _is_closed(state, "winner"):
+            over_incumbent = _gain(state, winner_scores(state), earlier)
     measured = None if plan.calibration is None else calibrated_noise(plan.calibration)
     is_share = measured is None or not measured.is_about_zero  # a gain, of the baseline's score
     return Findings(
@@ -576,23 +575,13 @@ def findings(state: RunState) -> Findings | None:
         asked=plan.thresholds.go_gain,
         configuration=decided.configuration or None if decided is not None else None,
         gain=winner_gain(state) if _is_closed(state, "reference", "winner") else None,
-        finalists=tuple(
-            Finalist(
-                name=configuration.name,
-                gain=gain,
-                is_winner=best is not None and configuration.name == best.name,
-            )
-            for configuration, gain in picking_gains(state)
-        ),
-        controls=tuple(
-            Control(name=name, gain=own, winner_gain=over)
-            for name, own, over in control_gains(state)
-        ),
-        incumbent=incumbent_gain(state),
+        finalists=picking_gains(state),
+        controls=control_gains(state),
+        incumbent=incumbent,
         long_run=long_run_gain(state),
         long_run_label=None if long_run is None else long_run.variant.label,
         conditions=conditions(state),
         seemed=promise(state) if is_share else None,
         luck=luck(state) if is_share else None,
-        over_incumbent=gain_over_incumbent(state),
+        over_incumbent=over_incumbent,
     )

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,11 +18,11 @@ from budgets.formatting import command, counted, in_bytes, plain, shell_word, ta
 from budgets.ledger import LedgerCorruptError
 from budgets.plan import Devices, Tier
 from objectives.api import SetupError
-from orchestrator.config import Config, is_installed, resolve
+from orchestrator.config import Config, is_installed
 from orchestrator.execution.api import EngineError, Slots
 from orchestrator.execution.devices import Offer, look_at_gpus, visible_gpus
 from orchestrator.execution.engine import Engine, devices_of
-from orchestrator.matrix.campaign import campaign_matrix, cells_of, terms_of
+from orchestrator.matrix.campaign import campaign_matrix, config_of, terms_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import engine_of, search_plan
 from orchestrator.plan.times import disk_of, free_bytes, times_here
@@ -61,9 +61,8 @@ def examine(config: Config, *, quick: bool = False) -> tuple[Section, ...]:
     `quick` leaves out the imports. Raises ValueError on a configuration that no run can be made of.
     """
     engine, conditions = engine_of(config), {"": config}
-    for cell in () if config.campaign is None else cells_of(config):
-        layers = replace(config.layers, cell=(cell.name, dict(cell.settings)))
-        conditions[cell.name] = resolve(layers)
+    for condition in () if config.campaign is None else terms_of(config).conditions:
+        conditions[condition.name] = config_of(config, condition)
     trains = any("torch" in each.tuned.requires for each in conditions.values())
     offer, slots, devices = _devices(engine)
     gpus = None if quick else 0 if offer is None else offer.gpus

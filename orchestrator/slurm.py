@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -31,9 +31,9 @@ from budgets.formatting import duration, plain, table
 from budgets.plan import Calibration, Devices
 from budgets.storage import document
 from objectives.settings import unknown
-from orchestrator.config import Budget, Config, invalid, resolve, to_toml
-from orchestrator.matrix.campaign import campaign_name, runs_of, terms_of
-from orchestrator.matrix.manifest import MANIFEST, ManifestRun, manifest_of
+from orchestrator.config import Budget, Config, invalid, to_toml
+from orchestrator.matrix.campaign import campaign_name, config_of, terms_of
+from orchestrator.matrix.manifest import MANIFEST, Manifest, ManifestRun
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import family_of, parse_hours, run_name, search_plan, window_of
@@ -117,7 +117,6 @@ class Estimate:
     """What a run takes, and where that is known from."""
 
     seconds: float  # wall clock, p90
-    device_seconds: float  # p50, of all slots
     eval_seconds: float  # of one evaluation, p90
     source: str
 
@@ -140,6 +139,13 @@ class Job:
     def name(self) -> str:
         """That of the run and of its directory."""
         return self.run.name
+
+    @property
+    def starts(self) -> int:
+        """How often it must run to its limit, as far as is known."""
+        if self.estimate is None:
+            return 1
+        return ceil(self.estimate.seconds / (self.limit_seconds - self.lead_seconds))
 
     @property
     def clock(self) -> str:
@@ -202,25 +208,23 @@ def _jobs(config: Config, options: SlurmOptions, directory: Path) -> Iterator[Jo
         run = ManifestRun(name=name, directory=name, condition=name, seed=config.search.seed)
         yield _job(config, options, directory, run, own)
         return
-    terms_of(config)  # refuses what the objective makes of no cell
-    runs = list(runs_of(config))
-    for cell, seed, name in runs:
+    terms = terms_of(config)
+    for condition, seed, name in terms.runs:
         own = {
-            **_shares(config.budget, len(runs)),
+            **_shares(config.budget, terms.evaluations),
             "campaign.name": re.sub(r"[^a-z0-9._-]", "-", name.lower())[:64],
             "campaign.seeds": [seed],
             "campaign.controls": False,
-            "campaign.conditions": [{"name": cell.name}],
+            "campaign.conditions": [{"name": condition.name}],
         }
-        own_config = resolve(replace(config.layers, cell=(cell.name, dict(cell.settings))))
         run = ManifestRun(
             name=name,
             directory=name,
-            condition=cell.name,
+            condition=condition.name,
             seed=seed,
-            control=cell.control,
+            control=condition.control,
         )
-        yield _job(own_config, options, directory, run, own)
+        yield _job(config_of(config, condition), options, directory, run, own)
 
 
 def _shares(budget: Budget, runs: int) -> dict[str, Any]:
@@ -335,17 +339,13 @@ def _estimate(config: Config, devices: Devices) -> Estimate | None:
     else:
         return None
     if config.campaign is not None:
-        return Estimate(known.p90_seconds, known.median_seconds, known.p90_seconds, source)
+        return Estimate(known.p90_seconds, known.p90_seconds, source)
     plan = search_plan(config, devices, known, foreseen(root, config, devices.kind))
     # The job calibrates on its own devices, so a measured time is no more than a prior one here.
     took = forecast_of(plan, Times("prior" if assumed is None else "assumed", known))
     assert took is not None, "a time of an evaluation is known"
-    return Estimate(
-        3600 * (took.hours_p90 + took.long_run_hours_p50),
-        3600 * took.device_hours_p50,
-        known.p90_seconds,
-        source,
-    )
+    seconds = 3600 * (took.hours_p90 + took.long_run_hours_p50)
+    return Estimate(seconds, known.p90_seconds, source)
 
 
 def files_of(export: Export) -> dict[str, str]:
@@ -371,8 +371,14 @@ def files_of(export: Export) -> dict[str, str]:
         files[f"{job.name}/config.toml"] = job.config_text
         files[f"{job.name}/run.slurm"] = rendered("run.slurm", job=job)
     terms = None if export.config.campaign is None else terms_of(export.config)
-    runs = [job.run for job in export.jobs]
-    manifest = manifest_of(export.name, "slurm", export.config.objective, terms, runs)
+    manifest = Manifest(
+        name=export.name,
+        kind="slurm",
+        objective=export.config.objective,
+        total_runs=len(export.jobs),
+        terms=terms,
+        runs=tuple(job.run for job in export.jobs),
+    )
     text = document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()
     return files | {MANIFEST: text}
 
@@ -393,19 +399,6 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
         aside.rename(directory)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-
-
-def _notes(export: Export) -> Iterator[str]:
-    """What is to be known before the jobs are submitted."""
-    for job in export.jobs:
-        if job.estimate is None:
-            continue
-        starts = ceil(job.estimate.seconds / (job.limit_seconds - job.lead_seconds))
-        if starts > 1:
-            yield (
-                f"{job.name} needs some {starts} starts, with {job.max_requeues} requeues allowed: "
-                "its time limit is shorter than it"
-            )
 
 
 def _table(export: Export) -> list[str]:
@@ -429,10 +422,6 @@ def _table(export: Export) -> list[str]:
 def preview(export: Export) -> str:
     """What a person looks at before `--write`, as Markdown."""
     jobs = export.jobs
-    known = [job.estimate.device_seconds for job in jobs if job.estimate]
-    expected = "no estimate"
-    if known:
-        expected = f"{sum(known) / 3600:.3g} expected (p50) for {len(known)} of {len(jobs)} runs"
     limits = sum(job.limit_seconds * job.slots for job in jobs) / 3600
     sources = dict.fromkeys(job.estimate.source for job in jobs if job.estimate)
     lines = [
@@ -441,9 +430,14 @@ def preview(export: Export) -> str:
         "",
         *_table(export),
         "",
-        f"Device-hours: {expected}, {limits:.3g} until the time limits.",
+        f"At most {limits:.3g} device-hours, by the time limits.",
         "",
         *(f"- Time: {plain(source)}" for source in sources),
-        *(f"- note: {plain(note)}" for note in _notes(export)),
+        *(
+            f"- note: {plain(job.name)} needs some {job.starts} starts, with {job.max_requeues} "
+            "requeues allowed: its time limit is shorter than it"
+            for job in jobs
+            if job.starts > 1
+        ),
     ]
     return "\n".join(lines)

@@ -95,16 +95,16 @@ def _plan_search(config: Config, devices: Devices, *, as_json: bool, in_full: bo
 
 def _plan_campaign(config: Config, *, as_json: bool) -> None:
     """Print what the campaign of a file would take."""
-    from orchestrator.matrix.campaign import campaign_name
+    from orchestrator.matrix.campaign import terms_of
     from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
 
-    warnings = config.tuned.preflight()
-    document, lines = campaign_plan(config, datetime.now(UTC))
+    warnings, terms = config.tuned.preflight(), terms_of(config)
+    document, lines = campaign_plan(config, terms, datetime.now(UTC))
     if as_json:
-        print_json({**runs_document(config), **document})
+        print_json({**runs_document(terms), **document})
         return
-    title = f"# Campaign {plain(campaign_name(config))} of {config.objective}"
-    print_markdown("\n".join([title, "", *runs_page(config), "", *lines]))
+    title = f"# Campaign {plain(terms.name)} of {config.objective}"
+    print_markdown("\n".join([title, "", *runs_page(terms), "", *lines]))
     _warn(warnings)
 
 

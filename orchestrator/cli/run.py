@@ -18,8 +18,8 @@ from orchestrator.cli.options import Json, Reason
 from orchestrator.cli.session import conducting, finish
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
-from orchestrator.matrix import matrix as measuring
 from orchestrator.matrix.campaign import Staggered, campaign_matrix, terms_of
+from orchestrator.matrix.matrix import calibrate as measure
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.matrix.search import carry_out_search
 from orchestrator.plan.resolve import slots_of
@@ -125,10 +125,7 @@ def calibrate(
     slots = slots_of(config)
     known = find_calibration(Path(config.runs_dir), config.tuned, devices_of(slots))
     with conducting(config, as_json=as_json) as (session, live):
-        if again:
-            result = measuring.calibrate_again(session, config, slots, seeds, overrides, reason)
-        else:
-            result = measuring.calibrate(session, config, slots, seeds, overrides)
+        result = measure(session, config, slots, seeds, overrides, again=reason if again else "")
         if known is not None and known.directory == result.directory:
             made, words = f"{last_seen(known.state):%Y-%m-%d %H:%M} UTC", config.layers.words()
             live.say(f"Nothing was measured now: these figures are of {made}. To measure again:")

@@ -137,9 +137,9 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
         from orchestrator.matrix.campaign import terms_of
         from orchestrator.matrix.campaign_plan import runs_document, runs_page
 
-        terms_of(config)  # raises where none can be made
-        document["campaign"] = runs_document(config)
-        lines += ["", *runs_page(config)]
+        terms = terms_of(config)
+        document["campaign"] = runs_document(terms)
+        lines += ["", *runs_page(terms)]
     return document, lines
 
 

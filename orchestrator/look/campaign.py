@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from budgets.effects import CampaignReport, Difference, Effect, campaign_report, telling
+from budgets.effects import CampaignReport, Difference, Effect, campaign_report
 from budgets.formatting import first_few, number, plain, shortened
 from budgets.matrix import RUNNING, Cell, Matrix
 from budgets.plan import Thresholds
@@ -145,9 +145,10 @@ def _judged(own: Difference) -> str:
 
 
 def _effects(found: CampaignReport) -> Iterator[Block]:
-    others = [effect for effect in found.effects if effect.is_interaction]
+    together = sorted((e for e in found.effects if e.is_interaction), key=_luck)
+    most = max(MOST_TOGETHER, sum(effect.difference.is_found for effect in together))
     rows = []
-    for one in [*(e for e in found.effects if e not in others), *telling(others, MOST_TOGETHER)]:
+    for one in [*(e for e in found.effects if not e.is_interaction), *together[:most]]:
         own = one.difference
         chance = "-" if own.chance is None else f"{max(own.chance, 1e-4):.2g}"
         cells = {">on the score": _judged(own), ">seeds": own.seeds, ">chance": chance}
@@ -159,6 +160,12 @@ def _effects(found: CampaignReport) -> Iterator[Block]:
             f"of {plain(found.reference_of)}. Two factors together: beyond what both moves add up "
             "to. All are in effects.json."
         )
+
+
+def _luck(effect: Effect) -> tuple[bool, float]:
+    """By which effects are sorted: those that were found, then the least likely by chance."""
+    own = effect.difference
+    return not own.is_found, 1.0 if own.chance is None else own.chance
 
 
 # The matrix on a terminal
@@ -257,9 +264,6 @@ def exported(run: str | None, root: Path, now: datetime) -> Exported | None:
 
 
 def collect(own: Exported) -> None:
-    """Write what the runs of a campaign came to into its `effects.json` and its manifest."""
-    manifest = manifests.read_manifest(own.directory)
-    assert manifest is not None, "it was read before"
-    manifests.write_manifest(own.directory, manifest, own.matrix)
+    """Write what the runs of a campaign came to into its `effects.json`."""
     effects = {"sentence": own.sentence, "campaign": own.report.model_dump()}
     write_aside(own.directory / "effects.json", document(effects))

@@ -127,7 +127,9 @@ def _after(run: Run) -> NextStep:  # noqa: PLR0911 - a kind of verdict each
     if own.no_go in ("pathological", "unstable"):
         said = "Look into the failures, narrow the ranges that lead there, and search again."
         return NextStep(said, (command("export", "table", named(run)),))
-    if better := [(over.mean, name) for name, _, over in control_gains(state) if over.is_loss]:
+    if better := [
+        (one.winner_gain.mean, one.name) for one in control_gains(state) if one.winner_gain.is_loss
+    ]:
         name = quoted(min(better)[1])
         said = f"Use {name} instead, or tune knobs that it has as well. What was found:"
         return NextStep(said, (command("best", named(run)),))

@@ -60,7 +60,7 @@ class ReportFiles(Reports):
         """What a process died before writing."""
         complete_metrics(directory, state)
         if state.plan.campaign is not None:
-            manifest.refresh(directory, state)
+            manifest.write_manifest(directory, state)
         last = directory / f"reports/gen_{state.finished - 1:04d}.json"
         if state.plan.search is not None and state.finished and not last.exists():
             rebuild(directory, self.clock.now())
@@ -130,5 +130,5 @@ def write_run(run: Run, directory: Path) -> None:
     if state.plan.phase == "check":
         write_aside(directory / "check.json", as_json(result(run, "check", "proxy")))
     if state.plan.campaign is not None:
-        manifest.refresh(directory, state)
+        manifest.write_manifest(directory, state)
         write_aside(directory / "effects.json", as_json(result(run, "campaign")))

@@ -467,7 +467,7 @@ class Run:
         """Of a campaign its cells, condition by seed, as they stand now."""
         if self.plan.campaign is None:
             return None
-        return in_flight(matrix_of(self.state), self.state, self.standing, self.now)
+        return in_flight(matrix_of(self.state), self.standing)
 
     # The run's clock
 

@@ -7,6 +7,7 @@ controls: the configuration itself and those of the objective.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import floor, prod
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from budgets.plan import CampaignTerms, Condition, Envelope, Factor
 from budgets.state import RunState
 from objectives import registry
-from objectives.api import Objective, ObjectiveSpec, SetupError
+from objectives.api import Objective, SetupError
 from objectives.settings import shown
 from orchestrator.capacity import Pace
 from orchestrator.config import (
@@ -26,6 +27,7 @@ from orchestrator.config import (
     check_key,
     each_once,
     flattened,
+    resolve,
 )
 from orchestrator.matrix.matrix import Matrix
 from orchestrator.plan.resolve import check_run_id
@@ -69,90 +71,94 @@ def campaign_name(config: Config) -> str:
     return name
 
 
-def cells_of(config: Config) -> tuple[Cell, ...]:
-    """Conditions as they are listed, then the full factorial, then the controls.
-
-    Of two of the same configuration, a control's twin is that control. Raises ValueError on what no
-    campaign can be made of, and on two conditions of different names that are the same.
-    """
-    campaign, objective = campaign_of(config), config.tuned
-    cells = [*_listed(campaign.conditions), *_factorial(factors_of(config.factors))]
+def terms_of(config: Config) -> CampaignTerms:
+    """The plan's part of a campaign. Raises ValueError, naming the condition."""
+    campaign, name, factors = campaign_of(config), campaign_name(config), factors_of(config.factors)
+    cells = [*_listed(campaign.conditions), *_factorial(factors)]
     if not cells:
         raise ValueError(
             "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
         )
     if campaign.controls:
-        cells += _controls(objective)
+        cells += _controls(config.tuned)
     if len(cells) > MOST_CELLS:
         raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")
     _check_names(cells)
-    aside = registry.named(config.objective, config.training).aside
-    kept = dict[str, Cell]()
-    for cell in cells:
-        _check_settings(cell, aside)
-        varied = _varied(objective, cell)
-        identity = json.dumps(varied.settings, sort_keys=True, default=str)
-        first = kept.setdefault(identity, cell)
-        if first is not cell:
-            if not cell.control:
-                raise ValueError(
-                    f"conditions {first.name} and {cell.name} are the same configuration"
-                )
-            kept[identity] = first._replace(control=True)
-    return tuple(kept.values())
-
-
-def _varied(objective: Objective, cell: Cell) -> ObjectiveSpec:
-    try:
-        return registry.varied(objective.spec, _of_the_objective(cell))
-    except ValueError as error:
-        raise ValueError(f"condition {cell.name}: {error}") from error
-
-
-def _of_the_objective(cell: Cell) -> Values:
-    return {key.removeprefix(f"{TRAINING}."): value for key, value in cell.settings.items()}
-
-
-def runs_of(config: Config) -> Iterator[tuple[Cell, int, str]]:
-    """Each cell on each seed, and the name of that run."""
-    for cell in cells_of(config):
-        for seed in campaign_of(config).seeds:
-            yield cell, seed, f"{cell.name}_s{seed}"
-
-
-def terms_of(config: Config) -> CampaignTerms:
-    """The plan's part of a campaign. Raises ValueError, naming the cell."""
-    campaign, objective = campaign_of(config), config.tuned
-    factors = factors_of(config.factors).items()
     return CampaignTerms(
-        name=campaign_name(config),
-        conditions=tuple(_condition(objective, cell) for cell in cells_of(config)),
+        name=name,
+        conditions=_conditions(config, cells),
         seeds=tuple(campaign.seeds),
-        factors=tuple(Factor(name=name, levels=tuple(levels)) for name, levels in factors),
+        factors=tuple(Factor(name=own, levels=tuple(levels)) for own, levels in factors.items()),
         parallel=campaign.parallel,
         max_workers=campaign.max_workers,
         stagger_seconds=campaign.stagger_seconds,
     )
 
 
-def _condition(objective: Objective, cell: Cell) -> Condition:
-    """The cell as the objective has it. Raises ValueError, naming the cell, where it cannot."""
-    settings = _of_the_objective(cell)
-    try:
-        varied = registry.load(_varied(objective, cell))
-    except ValueError as error:
-        raise ValueError(f"condition {cell.name}: {error}") from error
-    code = varied.spec.settings.get(registry.CODE)
-    if code != objective.spec.settings.get(registry.CODE):  # another program, recorded as ours is
-        settings[registry.CODE] = code
-    return Condition(
-        name=cell.name,
-        settings=settings,
-        knobs=varied.space.decode(varied.space.baseline),
-        cost_factor=_length(objective, varied),
-        levels=dict(cell.levels),
-        control=cell.control,
-    )
+def _conditions(config: Config, cells: Sequence[Cell]) -> tuple[Condition, ...]:
+    """The cells as the objective has them; a control's twin is that control.
+
+    Raises ValueError, naming the cell, where it cannot be, and on two that are the same.
+    """
+    aside = registry.named(config.objective, config.training).aside
+    kept = dict[str, Condition]()
+    for cell in cells:
+        settings = _own_settings(cell, aside)
+        try:
+            varied = registry.load(registry.varied(config.tuned.spec, settings))
+        except ValueError as error:
+            raise ValueError(f"condition {cell.name}: {error}") from error
+        code = varied.spec.settings.get(registry.CODE)
+        if code != config.tuned.spec.settings.get(registry.CODE):  # of another program, as ours is
+            settings[registry.CODE] = code
+        identity = json.dumps(varied.spec.settings, sort_keys=True, default=str)
+        if (first := kept.get(identity)) is None:
+            kept[identity] = Condition(
+                name=cell.name,
+                settings=settings,
+                knobs=varied.space.decode(varied.space.baseline),
+                cost_factor=_length(config.tuned, varied),
+                levels=dict(cell.levels),
+                control=cell.control,
+            )
+        elif cell.control:
+            kept[identity] = first.model_copy(update={"control": True})
+        else:
+            raise ValueError(f"conditions {first.name} and {cell.name} are the same configuration")
+    return tuple(kept.values())
+
+
+def _own_settings(cell: Cell, aside: Sequence[str]) -> Values:
+    """The objective's settings that a cell changes.
+
+    Raises ValueError where it sets what all cells of a campaign share, or nobody has.
+    """
+    found: Values = {}
+    for key, value in cell.settings.items():
+        check_key(key, f"condition {cell.name}")
+        table, _, name = key.partition(".")
+        if table != TRAINING:
+            raise ValueError(
+                f"condition {cell.name}: {key} is the same for all conditions of a campaign: "
+                f"expected keys of [{TRAINING}]"
+            )
+        if name in aside:
+            raise ValueError(
+                f"condition {cell.name}: {name} is for a training by itself, no evaluation has it"
+            )
+        found[name] = value
+    return found
+
+
+def changed_by(condition: Condition) -> Values:
+    """What the condition changes in a configuration, by dotted key."""
+    settings = condition.settings.items()
+    return {f"{TRAINING}.{name}": value for name, value in settings if name != registry.CODE}
+
+
+def config_of(config: Config, condition: Condition) -> Config:
+    """The configuration with what that condition changes."""
+    return resolve(replace(config.layers, cell=(condition.name, changed_by(condition))))
 
 
 def _length(objective: Objective, varied: Objective) -> float:
@@ -278,22 +284,6 @@ def _check_names(cells: Sequence[Cell]) -> None:
                 "them another name, or take it away"
             )
         seen[folded] = cell.name
-
-
-def _check_settings(cell: Cell, aside: Sequence[str]) -> None:
-    """Raises ValueError where the cell sets what all cells of a campaign share, or nobody has."""
-    for key in cell.settings:
-        check_key(key, f"condition {cell.name}")
-        table, _, name = key.partition(".")
-        if table != TRAINING:
-            raise ValueError(
-                f"condition {cell.name}: {key} is the same for all conditions of a campaign: "
-                f"expected keys of [{TRAINING}]"
-            )
-        if name in aside:
-            raise ValueError(
-                f"condition {cell.name}: {name} is for a training by itself, no evaluation has it"
-            )
 
 
 # The campaign's run

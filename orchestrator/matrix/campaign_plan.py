@@ -8,17 +8,10 @@ from statistics import median
 from typing import Any
 
 from budgets.formatting import PROGRAM, duration, plain, table
+from budgets.plan import CampaignTerms
 from orchestrator.config import Config, as_shown
 from orchestrator.execution.engine import devices_of
-from orchestrator.matrix.campaign import (
-    campaign_matrix,
-    campaign_name,
-    campaign_of,
-    cells_of,
-    factors_of,
-    runs_of,
-    terms_of,
-)
+from orchestrator.matrix.campaign import campaign_matrix, changed_by
 from orchestrator.plan.checks import Facts, checklist
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.page import checklist_page, in_short
@@ -28,62 +21,60 @@ from orchestrator.plan.times import disk_of, times_here
 Document = dict[str, Any]
 
 
-def runs_document(config: Config) -> Document:
+def runs_document(terms: CampaignTerms) -> Document:
     """Every condition and run as JSON."""
-    cells, seeds = cells_of(config), campaign_of(config).seeds
     return {
-        "name": campaign_name(config),
-        "design": design(config),
-        "total_runs": len(cells) * len(seeds),
-        "conditions": [cell._asdict() for cell in cells],
-        "seeds": list(seeds),
-        "runs": [name for _, _, name in runs_of(config)],
+        "name": terms.name,
+        "design": design(terms),
+        "total_runs": terms.evaluations,
+        "conditions": [condition.model_dump(mode="json") for condition in terms.conditions],
+        "seeds": list(terms.seeds),
+        "runs": [name for _, _, name in terms.runs],
     }
 
 
-def design(config: Config) -> str:
+def design(terms: CampaignTerms) -> str:
     """`2x2 factorial`, `3 conditions`, or both."""
-    factors, conditions = factors_of(config.factors), campaign_of(config).conditions
-    grid = "x".join(str(len(levels)) for levels in factors.values())
-    parts = (
-        f"{grid} factorial" * bool(factors),
-        f"{len(conditions)} conditions" * bool(conditions),
-    )
+    grid = "x".join(str(len(factor.levels)) for factor in terms.factors)
+    listed = sum(not (one.levels or one.control) for one in terms.conditions)
+    parts = (f"{grid} factorial" * bool(grid), f"{listed} conditions" * bool(listed))
     return " and ".join(filter(None, parts))
 
 
-def runs_page(config: Config) -> Iterator[str]:
+def runs_page(terms: CampaignTerms) -> Iterator[str]:
     """Every condition and how its runs are called, as Markdown."""
-    seeds, cells, factors = campaign_of(config).seeds, cells_of(config), list(config.factors)
-    controls = sum(cell.control for cell in cells)
+    factors, seeds = [factor.name for factor in terms.factors], terms.seeds
+    controls = sum(condition.control for condition in terms.conditions)
     yield from ("## All runs", "")
     yield (
-        f"{plain(campaign_name(config))}: {design(config)}, {len(cells)} conditions "
-        f"({controls} of them controls) on {len(seeds)} seeds = {len(cells) * len(seeds)} "
-        "evaluations."
+        f"{plain(terms.name)}: {design(terms)}, {len(terms.conditions)} conditions ({controls} of "
+        f"them controls) on {len(seeds)} seeds = {terms.evaluations} evaluations."
     )
     rows = (
         (
             place,
-            plain(cell.name),
-            *(plain(cell.levels.get(name, "-")) for name in factors),
-            plain(", ".join(f"{k} = {as_shown(v)}" for k, v in cell.settings.items()) or "-"),
-            "control" if cell.control else "run",
+            plain(condition.name),
+            *(plain(condition.levels.get(name, "-")) for name in factors),
+            plain(
+                ", ".join(f"{k} = {as_shown(v)}" for k, v in changed_by(condition).items()) or "-"
+            ),
+            "control" if condition.control else "run",
         )
-        for place, cell in enumerate(cells, 1)
+        for place, condition in enumerate(terms.conditions, 1)
     )
     yield from ("", *table((">#", "condition", *map(plain, factors), "sets", "type"), rows))
-    named = plain(next(runs_of(config))[2])
-    yield from ("", f"Seeds: {', '.join(map(str, seeds))}. A run is called {named}.")
+    yield from ("", f"Seeds: {', '.join(map(str, seeds))}. A run is called {terms.runs[0][2]}.")
 
 
-def campaign_plan(config: Config, now: datetime) -> tuple[Document, list[str]]:
+def campaign_plan(
+    config: Config, terms: CampaignTerms, now: datetime
+) -> tuple[Document, list[str]]:
     """What the campaign would take, as JSON and as Markdown. Raises ValueError.
 
     A condition takes the time of the configuration's evaluation, by exact FLOPs.
     """
     root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
-    devices, terms = devices_of(slots_of(config)), terms_of(config)
+    devices = devices_of(slots_of(config))
     at_once = min(terms.workers(devices.count), config.backend.max_concurrent or terms.evaluations)
     times = times_here(root, config.tuned, devices, assumed)
     plan = campaign_matrix(config, terms).plan(devices, times.calibration)

@@ -1,11 +1,10 @@
-"""`manifest.json`: what a campaign consists of, where its cells lie, and how each of them stands.
+"""`manifest.json`: what a campaign consists of, and where its cells lie; how each of them stands.
 
 A campaign has one ledger, and the manifest follows from it. Of an export, where each cell is a run
 of its own, the manifest says which directories they lie in.
 """
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from os.path import isdir
 from pathlib import Path
 from typing import Literal
@@ -37,7 +36,6 @@ class ManifestRun(BaseModel):
     condition: str
     seed: int
     control: bool = False
-    status: str = ""  # when the manifest was written
 
 
 class Manifest(BaseModel):
@@ -51,7 +49,6 @@ class Manifest(BaseModel):
     total_runs: int
     terms: CampaignTerms | None  # None: an exported search
     runs: tuple[ManifestRun, ...]
-    statuses: dict[str, int] = {}  # when it was written
 
 
 def read_manifest(directory: Path) -> Manifest | None:
@@ -80,57 +77,29 @@ def campaign_of_runs(run: str, root: Path) -> tuple[Path, Manifest] | None:
     return None
 
 
-def write_manifest(directory: Path, manifest: Manifest, matrix: Matrix) -> None:
-    """Replace the manifest in `directory`, with how its runs stand now."""
-    terms = matrix.terms
-    stand = {
-        (condition.name, seed): cell.status
-        for condition, row in zip(terms.conditions, matrix.rows, strict=True)
-        for seed, cell in zip(terms.seeds, row, strict=True)
-    }
+def write_manifest(directory: Path, state: RunState) -> None:
+    """Write the manifest of a campaign in one ledger."""
+    terms = state.plan.campaign
+    assert terms is not None, "a campaign has them"
     runs = tuple(
-        run.model_copy(update={"status": stand[run.condition, run.seed]}) for run in manifest.runs
-    )
-    whole = manifest.model_copy(update={"runs": runs, "statuses": matrix.counts})
-    write_aside(directory / MANIFEST, document(whole.model_dump(mode="json")))
-
-
-def refresh(directory: Path, state: RunState) -> None:
-    """Write the manifest of a campaign in one ledger as it stands."""
-    matrix = matrix_of(state)
-    terms = matrix.terms
-    runs = [
         ManifestRun(
-            name=f"{condition.name}_s{seed}",
-            directory=f"eval/{_place(state, number, seed)}",
+            name=name,
+            directory=f"eval/{_place(state, place // len(terms.seeds), seed)}",
             condition=condition.name,
             seed=seed,
             control=condition.control,
         )
-        for number, condition in enumerate(terms.conditions)
-        for seed in terms.seeds
-    ]
-    objective = state.plan.objective.name
-    manifest = manifest_of(terms.name, "training", objective, terms, runs)
-    write_manifest(directory, manifest, matrix)
-
-
-def manifest_of(
-    name: str,
-    kind: Literal["training", "slurm"],
-    objective: str,
-    terms: CampaignTerms | None,
-    runs: Sequence[ManifestRun],
-) -> Manifest:
-    """The manifest of these runs."""
-    return Manifest(
-        name=name,
-        kind=kind,
-        objective=objective,
+        for place, (condition, seed, name) in enumerate(terms.runs)
+    )
+    manifest = Manifest(
+        name=terms.name,
+        kind="training",
+        objective=state.plan.objective.name,
         total_runs=len(runs),
         terms=terms,
-        runs=tuple(runs),
+        runs=runs,
     )
+    write_aside(directory / MANIFEST, document(manifest.model_dump(mode="json")))
 
 
 def _place(state: RunState, candidate: int, seed: int) -> str:
@@ -168,34 +137,22 @@ def _cell(place: Path, now: datetime) -> Cell:
         return Cell(status=PENDING)
     cells = []
     if state.plan.campaign is not None:
-        cells = in_flight(matrix_of(state), state, standing_of(state, now), now).cells
+        cells = in_flight(matrix_of(state), standing_of(state, now)).cells
     if len(cells) != 1:
         return Cell(status=DAMAGED, note=f"{state.plan.run_id} is no campaign of one evaluation")
     return cells[0]
 
 
-def in_flight(matrix: Matrix, state: RunState, standing: Standing, now: datetime) -> Matrix:
-    """The matrix with the moments at which cells began; what nobody runs is pending."""
-    moments = {}
-    for attempt in state.running_attempts():
-        reserved = attempt.reserved
-        ms = state.wall_offset_ms + attempt.reserved_ms  # those of other sessions do not go on
-        moments[reserved.candidate, reserved.seed] = datetime.fromtimestamp(ms / 1000, UTC)
-    rows = tuple(
-        tuple(
-            _timed(cell, moments.get((number, seed)), standing, now)
-            for seed, cell in zip(matrix.terms.seeds, row, strict=True)
-        )
-        for number, row in enumerate(matrix.rows)
-    )
+def in_flight(matrix: Matrix, standing: Standing) -> Matrix:
+    """The matrix with where cells run; what nobody runs any more is pending."""
+
+    def seen(cell: Cell) -> Cell:
+        if cell.status != RUNNING:
+            return cell
+        if not standing.goes_on:
+            return cell.model_copy(update={"status": PENDING, "note": "interrupted"})
+        note = ", ".join(filter(None, (cell.note, standing.host and f"on {standing.host}")))
+        return cell.model_copy(update={"note": note})
+
+    rows = tuple(tuple(map(seen, row)) for row in matrix.rows)
     return matrix.model_copy(update={"rows": rows})
-
-
-def _timed(cell: Cell, since: datetime | None, standing: Standing, now: datetime) -> Cell:
-    if cell.status != RUNNING or since is None:
-        return cell
-    if not standing.goes_on:
-        return cell.model_copy(update={"status": PENDING, "note": "interrupted"})
-    seconds = max(0.0, (now - since).total_seconds())
-    note = ", ".join(filter(None, (cell.note, standing.host and f"on {standing.host}")))
-    return cell.model_copy(update={"since": since.isoformat(), "seconds": seconds, "note": note})

@@ -137,41 +137,30 @@ def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under wh
     *,
     why: str = "",
     prefix: str = "",
+    again: str = "",
 ) -> Result:
     """Measure the baseline, or read the measurement there is on these devices.
 
     With a `prefix` to its name no run is planned with it. `why` is said where it is measured now.
+    With a reason to do so `again` it is measured anew, or what that reason began is taken up: from
+    then on new runs are planned with it, those there keep theirs.
     """
-    devices = devices_of(slots)
-    if known := find_calibration(session.root, config.tuned, devices):
-        return known
+    devices, root = devices_of(slots), session.root
     plan = calibration_plan(config, devices, repeats)
     plan = plan.model_copy(update={"run_id": prefix + plan.run_id})
+    if again:
+        plan = _calibration_again(root, config, plan, again)
+        recorded = recorded_state(run_directory(root, "calibration", plan.run_id))
+        if recorded is None and overrides:
+            raise ValueError(
+                f"--override: nothing was calibrated again for the reason {again!r}, so no rule "
+                "holds it up. One --reason serves both: repeat the one given with --again at first"
+            )
+        if recorded is not None and recorded.concluded is not None:
+            session.say(f"{plan.run_id} was made for this reason. Another reason calibrates anew.")
+    elif known := find_calibration(root, config.tuned, devices):
+        return known
     return evaluate(session, plan, slots, (config.tuned.space.baseline,), overrides, why=why)
-
-
-def calibrate_again(  # noqa: PLR0913, PLR0917 - as above, for a reason
-    session: Session,
-    config: Config,
-    slots: Slots,
-    repeats: int,
-    overrides: Overrides,
-    reason: str,
-) -> Result:
-    """Measure it anew beside what there is, or take up what that reason began.
-
-    From then on new runs are planned with it; those there are keep theirs.
-    """
-    plan = _calibration_again(session.root, config, devices_of(slots), repeats, reason)
-    recorded = recorded_state(run_directory(session.root, "calibration", plan.run_id))
-    if recorded is None and overrides:
-        raise ValueError(
-            f"--override: nothing was calibrated again for the reason {reason!r}, so no rule "
-            "holds it up. One --reason serves both: repeat the one given with --again at first"
-        )
-    if recorded is not None and recorded.concluded is not None:
-        session.say(f"{plan.run_id} was made for this reason. Another reason calibrates anew.")
-    return evaluate(session, plan, slots, (config.tuned.space.baseline,), overrides)
 
 
 def calibrated_for(
@@ -196,16 +185,14 @@ def calibrated_for(
     return _with_its_cost(result.state) if result.ruling.decision == "done" else result
 
 
-def _calibration_again(
-    root: Path, config: Config, devices: Devices, repeats: int, reason: str
-) -> Plan:
+def _calibration_again(root: Path, config: Config, plan: Plan, reason: str) -> Plan:
     """Return the plan of a calibration beside those there are, made for a reason that it keeps.
 
     It is the same plan as long as the reason is the same: an unfinished run is resumed.
     """
-    plan = calibration_plan(config, devices, repeats)
     reasons = (f"calibrated again: {reason.strip()}",)
-    earlier = list(recorded_runs(root, "calibration", calibration_name(config.tuned, devices)))
+    family = calibration_name(config.tuned, plan.devices)
+    earlier = list(recorded_runs(root, "calibration", family))
     for directory, state in earlier:
         if state.planned.reasons == reasons:
             return plan.model_copy(update={"run_id": directory.name, "reasons": reasons})

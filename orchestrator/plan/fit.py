@@ -130,21 +130,10 @@ class Choice:
         }
 
 
-class NoTimeError(ValueError):
-    """Nothing says how long an evaluation takes."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "--fit: nothing says how long an evaluation takes here: there is no calibration, and "
-            f"none to scale from. Measure with `{PROGRAM} calibrate` and the "
-            "same --objective and --set, or say --assume-eval-seconds X"
-        )
-
-
 def choices(wanted: Wanted) -> list[Choice]:
     """Return what was asked for, then what could be instead: ranked, the first that fits is best.
 
-    Raises NoTimeError without a time, ValueError on what cannot be planned.
+    Raises ValueError without a time, and on what cannot be planned.
     """
     asked = _weighed(wanted, None, "as asked", "as asked", {})
     if asked.fits:
@@ -205,10 +194,7 @@ def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     most = asked.plan.resolved.seeds_per_candidate
     for seeds in range(most - 1, 0, -1):
         losses = (f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy",)
-        what, changes = (
-            f"{seeds} of {most} seeds a candidate",
-            {"search.seeds_per_candidate": seeds},
-        )
+        what, changes = f"{seeds} of {most} seeds", {"search.seeds_per_candidate": seeds}
         whole = _weighed(wanted, asked, "seeds", what, changes, losses)
         if whole.fits or seeds == 1:
             yield _fewer(wanted, asked, whole, "seeds")
@@ -276,7 +262,7 @@ def _weighed(  # noqa: PLR0913, PLR0917 - what a choice is made of
 ) -> Choice:
     """Return the choice beside what was `asked` for, perhaps of a `shorter` objective.
 
-    Raises NoTimeError without a time, ValueError on what cannot be planned.
+    Raises ValueError without a time, and on what cannot be planned.
     """
     settings: Values = {}
     config, calibration = wanted.config.having(changes), wanted.times.calibration
@@ -286,7 +272,11 @@ def _weighed(  # noqa: PLR0913, PLR0917 - what a choice is made of
     plan = search_plan(config, wanted.devices, calibration, wanted.succession)
     took, gain = forecast_of(plan, wanted.times), detectable_gain(plan)
     if took is None:
-        raise NoTimeError
+        raise ValueError(
+            "--fit: nothing says how long an evaluation takes here: there is no calibration, and "
+            f"none to scale from. Measure with `{PROGRAM} calibrate` and the same --objective and "
+            "--set, or say --assume-eval-seconds X"
+        )
     return Choice(
         lever=lever,
         what=what,

@@ -1,61 +1,18 @@
 """Every page and every output as it was approved: a file for each in tests/approved.
 
-A change of words or of a number shows here as a difference; `COMMAND` approves it. What depends on
-the time or the machine is masked.
+A change of words or of a number shows here as a difference, and one command approves it:
+`scripts/test tests/acceptance/test_approved.py --approve`. What depends on the time or the machine
+is masked (`tests/product/approved.py`).
 """
 
-import difflib
-import html
 import re
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.product.approved import HERE, JUST_MADE, STORED, Approve, lines_of, screen
 from tests.product.product import REPOSITORY, Done, Product
-
-APPROVED = REPOSITORY / "tests/approved"
-COMMAND = "scripts/test tests/acceptance/test_approved.py --approve"
-Approve = Callable[[str, str], None]
-
-STORED = (
-    (r"/\S*/user\b", "FOLDER"),
-    (r"[ \t]+$", ""),
-    (r" on \S+, last record .* ago$", ""),  # on the machine of the stored runs it is not said
-)
-HERE = (  # what depends on the machine, which the product looks at
-    (r"^ /(\S|\n )*?/user/", " FOLDER/"),  # however many lines it takes
-    (re.escape(sys.executable), "PYTHON"),
-    (re.escape(str(REPOSITORY)), "CHECKOUT"),
-    *STORED,
-    (r"\n {3,5}(?=\S)", " "),  # a sentence goes on in the next line
-    (r"directory: .*/user:", "directory: FOLDER:"),
-    (r"\bon (\d+) x .*", r"on \1 x A PROCESSOR"),
-    (r"\b[\d.]+ GiB", "N GiB"),
-    (r"• .*sbatch: .*", "• (whether sbatch is here)"),
-    (r"\b[0-9a-f]{32,}\b", "HASH"),
-    (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?", "DATE"),
-    (r" {2,}", "  "),  # a column is as wide as what is masked in it
-    (r"─+", "─"),
-)
-JUST_MADE = (  # all times
-    # The report that ends a run: stored runs have the same.
-    (r"\n {20,}\S.*\n\nVerdict\n(?:(?!\$ orchestrator).*\n)*?(?=Ledger: )", "\n(the report)\n"),
-    *HERE,
-    (r"(?<=-cpu-)[0-9a-f]{6}(-[0-9a-f]{6})?", "HASH"),
-    (r" s left.*", " s left"),
-    (r"\b\d[\d.,e-]*( to \d[\d.,e-]*)?(?= ([KMG]iB|ms|s|min|(evaluations )?an hour)\b)", "N"),
-    (r"\b0\.0\d{3}(?= (of \S+ )?(device-hours|hours open|wall-clock hours))", "N"),
-)
-HTML = (  # a block is a line, a table's cells are between bars
-    (r"(?s)<(style|svg|head)\b.*?</\1>", ""),
-    (r"\s+", " "),
-    (r"</t[dh]>", " | "),
-    (r"</?(p|div|li|tr|h\d|d[td]|pre|section|fig\w+|caption|table|summary)\b[^>]*>", "\n"),
-    (r"<[^>]*>", ""),
-    (r" *\n\s*", "\n"),
-)
 
 ALL = " ".join(sorted(path.name for path in (REPOSITORY / "tests/golden/runs").iterdir()))
 STORED_PAGES = {
@@ -132,50 +89,14 @@ conditions = [{ name = "two", training.dimension = 2 }, { name = "three", traini
 """
 
 
-def masked(text: str, masks: Iterable[tuple[str, str]]) -> str:
-    for pattern, mask in masks:
-        text = re.sub(pattern, mask, text, flags=re.MULTILINE)
-    return text
-
-
-def screen(*dones: Done) -> str:
-    """Commands and what they printed, as a terminal shows them."""
-    texts = []
-    for done in dones:
-        errors = f"[stderr]\n{done.err}" if done.err else ""
-        code = f"[exit code {done.code}]\n" if done.code else ""
-        texts.append(f"$ orchestrator {' '.join(done.words)}\n{done.out}{errors}{code}")
-    return "\n".join(texts)
-
-
-@pytest.fixture
-def approved(request: pytest.FixtureRequest) -> Approve:
-    """Compares a page with its approved file, or with `--approve` writes the file."""
-
-    def compare(name: str, text: str) -> None:
-        file, text = APPROVED / f"{name}.txt", text.strip("\n") + "\n"
-        assert not re.search(r"\d{7,}\.0\b", text), "a whole number is shown as one"
-        before = file.read_text() if file.exists() else ""
-        if request.config.getoption("--approve"):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-        elif text != before:
-            pages = before.splitlines(keepends=True), text.splitlines(keepends=True)
-            diff = "".join(difflib.unified_diff(*pages, f"approved/{name}", "printed now"))
-            pytest.fail(f"{diff}\nTo approve all changes: {COMMAND}", pytrace=False)
-
-    return compare
-
-
 @pytest.mark.parametrize("name", STORED_PAGES)
 def test_a_page_of_stored_runs(looker: Product, approved: Approve, name: str) -> None:
-    text = screen(*(looker(command, code=None) for command in STORED_PAGES[name]))
-    approved(name, masked(text, STORED))
+    approved(name, screen(*(looker(line, code=None) for line in STORED_PAGES[name])), STORED)
 
 
 @pytest.mark.parametrize("run", HTML_PAGES)
 def test_a_page_in_a_browser(page_of: Callable[[str], str], approved: Approve, run: str) -> None:
-    approved(f"html/{run}", masked(html.unescape(masked(page_of(run), HTML)), STORED))
+    approved(f"html/{run}", lines_of(page_of(run)), STORED)
 
 
 @pytest.mark.parametrize("name", NEW_PAGES)
@@ -184,7 +105,7 @@ def test_a_page_without_a_stored_run(product: Product, approved: Approve, name: 
     text = screen(*(product(line, code=None, TZ="UTC") for line in NEW_PAGES[name]))
     for file in sorted([*product.folder.glob("jobs/*.*"), *product.folder.glob("jobs/two_s1/*.*")]):
         text += f"\n=== {file.relative_to(product.folder)}\n{file.read_text()}"
-    approved(name, masked(text, JUST_MADE if name in PAGES_OF_NEW_RUNS else HERE))
+    approved(name, text, JUST_MADE if name in PAGES_OF_NEW_RUNS else HERE)
 
 
 def test_the_help_of_every_command(looker: Product, approved: Approve) -> None:
@@ -196,7 +117,7 @@ def test_the_help_of_every_command(looker: Product, approved: Approve) -> None:
         dones.append(looker(f"{above} --help"))
         below = re.findall(r"^│ ([a-z][a-z0-9-]*) ", dones[-1].out, re.MULTILINE)
         commands = [f"{above} {command}" for command in below] + commands
-    approved("help", masked(screen(*dones), STORED))
+    approved("help", screen(*dones), STORED)
 
 
 def keys_of(value: Any, place: str = "") -> set[str]:
@@ -214,13 +135,15 @@ def test_the_keys_of_every_json(looker: Product, approved: Approve) -> None:
     for command, runs in KEYS.items():
         keys = [keys_of(looker.json(f"{command} {run}", code=None)) for run in runs]
         lines += [f"$ orchestrator {command} --json", *sorted(set().union(*keys)), ""]
-    approved("keys", "\n".join(lines))
+    approved("keys", "\n".join(lines), [])
 
 
 def test_every_approved_file_has_its_page(request: pytest.FixtureRequest) -> None:
-    pages = {APPROVED / f"{name}.txt" for name in [*STORED_PAGES, *NEW_PAGES, "help", "keys"]}
-    pages |= {APPROVED / f"html/{run}.txt" for run in HTML_PAGES}
-    others = sorted(set(APPROVED.rglob("*.txt")) - pages)
+    pages = [*STORED_PAGES, *NEW_PAGES, "help", "keys", *(f"html/{run}" for run in HTML_PAGES)]
+    place = REPOSITORY / "tests/approved"
+    others = sorted({*place.rglob("*.txt")} - {place / f"{name}.txt" for name in pages})
     for file in others if request.config.getoption("--approve") else []:
         file.unlink()
-    assert not any(file.exists() for file in others), f"no test makes {others}: {COMMAND}"
+    assert not any(file.exists() for file in others), (
+        f"no test makes {others}: --approve deletes them"
+    )

@@ -75,18 +75,3 @@ def test_a_preview_names_every_run_and_table_and_effects_follow_from_the_raw_sco
         cells = list(zip(CELLS, weights, strict=True))
         by_seed = [sum(part * scores[cell][seed] for cell, part in cells) for seed in range(3)]
         assert_difference(found[name], by_seed, fmean(scores["default_base"]))
-
-
-def test_what_would_collide_is_refused_before_anything_is_written(product: Product) -> None:
-    one = 'campaign.conditions = [{{ name = "{}", training.noise = 0.03 }}]'
-    two = one.replace("]", ', {{ name = "{}", training.noise = {} }}]')
-    for word, described in {
-        "Loud": two.format("loud", "Loud", 0.04),
-        "two": two.format("one", "two", 0.03),
-        "default_base": one.format("default_base"),
-        "../loud": one.format("../loud"),
-        "noise": "factors = { noise = [0.1], other = { a = { noise = 0.3 } } }",
-    }.items():
-        product.write("c.toml", f"{COMMON}campaign.seeds = [1]\n{described}\n")
-        assert word in product("run c.toml", code=2).err
-    assert [path.name for path in product.folder.iterdir()] == ["c.toml"]

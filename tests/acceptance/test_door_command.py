@@ -19,10 +19,6 @@ knobs.lr = {{ kind = "log10", min = 1e-4, max = 0.1, baseline = 0.003 }}
 knobs.depth = {{ kind = "int", min = 1, max = 8, baseline = 2 }}
 fixed = {{ mode = "a b;$HOME" }}
 """
-INLINE = (
-    "phase1 --tier min search.toml --assume-eval-seconds 1 --executor inline"
-    " --set search.population=8"
-)
 ARGV = '["sh", "train.sh", "{budget}"]'
 PLACED = '["sh", "train.sh", "{budget}", "{lr}", "{depth}", "{seed}", "{mode}"]'
 LINES = 'for word in "$@"; do echo "$word"; done'
@@ -31,13 +27,6 @@ JSON = 'echo "$1"; tr -d "{\\"}" <"$KNOBS_FILE" | tr , "\\n" | sed "s/^ *//"; ec
 A_PATTERN = '{ pattern = "reached (.*) after" }'
 A_FILE = '{ file = "result.json", key = "a.b" }'
 INTO_A_FILE = 'mkdir -p "$OUT"; echo "{\\"a\\": {\\"b\\": 0.25}}" > "$OUT/result.json"'
-
-
-def user(product: Product, program: str, argv: str = ARGV, **how: str) -> None:
-    """Someone with a program in a shell's language, which starts in a millisecond."""
-    usual = {"score": '"score"', "send": "environment"}
-    product.write("train.sh", program)
-    product.write("search.toml", SEARCH.format(argv=argv, **(usual | how)))
 
 
 @pytest.mark.parametrize(
@@ -53,8 +42,11 @@ def user(product: Product, program: str, argv: str = ARGV, **how: str) -> None:
 def test_knobs_seed_and_budget_arrive_as_was_asked_and_the_score_comes_back(
     product: Product, send: str, program: str, form: str, score: str
 ) -> None:
-    user(product, program, PLACED if send == "argv" else ARGV, score=score, send=send)
-    product(INLINE)
+    argv = PLACED if send == "argv" else ARGV
+    product.write("train.sh", program)
+    product.write("search.toml", SEARCH.format(argv=argv, score=score, send=send))
+    words = "phase1 --tier min search.toml --executor inline --assume-eval-seconds 1"
+    product(f"{words} --set search.population=8")
     run, books = product.run_directory(), product.books()
     assert {attempt.score for attempt in books.attempts} == {0.25}
     places = [file.parent for file in run.glob("eval/**/config.json")]

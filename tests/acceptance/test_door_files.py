@@ -2,7 +2,6 @@
 
 from tests.product.product import Product
 
-TEMPLATES = ("smoke", "phase1", "phase2", "campaign", "factorial", "command", "function")
 SEARCH = """\
 objective = "sphere"
 training = { dimension = 4, noise = 0.02 }
@@ -14,13 +13,6 @@ objective = "nanochat"
 preset = "quick"
 training = { seed = 7, target_flops = 1e8, num_batches = 3, num_epochs = 2 }
 """
-
-
-def test_every_template_is_a_file_that_can_be_explained(product: Product) -> None:
-    product.write("train.py", "def evaluate(knobs, seed, budget): ...\n")
-    for template in TEMPLATES:
-        product(f"init --template {template} --out {template}.toml")
-        assert product.json(f"explain {template}.toml")["values"]
 
 
 def test_a_later_layer_wins_and_explain_names_it(product: Product) -> None:

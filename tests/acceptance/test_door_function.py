@@ -79,16 +79,16 @@ def test_functions_of_one_name_and_commands_of_one_script_have_runs_of_their_own
 ) -> None:
     product.write("train.py", TRAIN)
     product.write("other.py", TRAIN)
-    program = 'argv = ["python", "train.py", "--mode", "{0}", "--steps", "{{budget}}"]'
+    program = "[training]\nscore = 'score'\nargv = ['python', 'train.py', '{}', '{{budget}}']"
     names = set()
-    for kind, more in (
-        ("python:train:evaluate", ""),
-        ("python:other:evaluate", ""),
-        ("command", f"{program.format('fast')}\nscore = 'score'"),
-        ("command", f"{program.format('slow')}\nscore = 'score'"),
+    for kind, training in (
+        ("python:train:evaluate", "[training]"),
+        ("python:other:evaluate", "[training]"),
+        ("command", program.format("fast")),
+        ("command", program.format("slow")),
     ):
         search = SEARCH.replace("python:train:evaluate", kind)
-        product.write("search.toml", search.replace("[training]", f"[training]\n{more}"))
+        product.write("search.toml", search.replace("[training]", training))
         (tier,) = product.json("plan --tier min search.toml")["tiers"]
         names.add(tier["plan"]["run_id"])
     assert len(names) == 4

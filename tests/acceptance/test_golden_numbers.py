@@ -108,6 +108,10 @@ def test_8x1_4x2_and_2x4_are_the_same_training(product: Product) -> None:
     product.write("batch.toml", f"[campaign]\nseeds = [1]\ncontrols = false\n{conditions}")
     product(f"run batch.toml {TINY} --set target_flops=6e8 --executor inline")
     product.verify()
+    runs = product.json("plan batch.toml --set campaign.controls=true --assume-eval-seconds 1")[
+        "runs"
+    ]
+    assert {"default_base_s1", "synapses-off_base_s1"} <= set(runs)
     scores = [one.score or 0.0 for one in product.books().searched]
     assert scores[:3] == pytest.approx([scores[0]] * 3, rel=1e-3)
     assert scores[3] != pytest.approx(scores[0], rel=1e-2), "another batch, another training"

@@ -28,12 +28,6 @@ CASES = {
 """What is run, the cap, and what it must hold; where that is time, `plan --fit` says it."""
 
 
-def page(product: Product, words: str) -> Any:
-    """The one tier of a plan's page."""
-    (tier,) = product.json(f"plan {words}")["tiers"]
-    return tier
-
-
 def fit(product: Product, words: str) -> Any:
     """What is asked for, as `plan --fit` judges it."""
     return product.json(f"plan --fit {words}")["choices"][0]
@@ -50,8 +44,8 @@ def test_page_fit_and_run_agree(
     if needed is None:
         assert fit(product, words)["fits"] is suffices
     about = "caps" if needed else "wall clock"
-    checklist = page(product, words)["checklist"]
-    answers = {item["verdict"] for item in checklist if about in item["question"]}
+    (page,) = product.json(f"plan {words}")["tiers"]
+    answers = {item["verdict"] for item in page["checklist"] if about in item["question"]}
     assert answers == {"pass" if suffices else "fail"}
     done = product(f"phase1 {words}", code=None)
     books = product.books()
@@ -66,14 +60,14 @@ def test_page_fit_and_run_agree(
 def test_one_run_has_one_forecast(product: Product) -> None:
     """What must be free holds the longer run that may follow."""
     words = f"{COMMON} {VERDICT} --window 9h"
-    forecast = page(product, words)["forecast"]
-    assert forecast["hours_p50"] == pytest.approx(fit(product, words)["hours"])
+    (page,) = product.json(f"plan {words}")["tiers"]
+    assert page["forecast"]["hours_p50"] == pytest.approx(fit(product, words)["hours"])
 
     # Winner and baseline on two seeds each, for four times as long, two at a time.
-    words = (
-        f"--objective sphere --assume-eval-seconds 60 {VERDICT} --window 9h --set verdict.long_run="
+    words = f"--objective sphere --assume-eval-seconds 60 {VERDICT} --window 9h --set"
+    with_it, without = (
+        fit(product, f"{words} verdict.long_run={factor}")["needed_hours"] for factor in (4, 0)
     )
-    with_it, without = (fit(product, f"{words}{factor}")["needed_hours"] for factor in (4, 0))
     assert with_it - without == pytest.approx(2 * 2 * 4 * 60 / 2 / 3600, rel=0.01)
 
 

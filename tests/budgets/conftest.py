@@ -1,7 +1,7 @@
 """A small plan, runs told in memory and runs written to a disk, on a clock that tests turn."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ def confirmed_plan(**fields: Any) -> Plan:
     return small_plan(**values)
 
 
-AT = "2030-01-01T00:00:00.000+00:00"
+BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 
 OPENED = Opened(
     host="here",
@@ -159,6 +159,7 @@ def reserved(candidate: int = 0, **fields: Any) -> Reserved:
 def settled(reservation: Reserved, outcome: Outcome = 1.0, **fields: Any) -> Settled:
     status = outcome if isinstance(outcome, Status) else Status.OK
     values = {
+        "comparison": reservation.comparison,
         "generation": reservation.generation,
         "candidate": reservation.candidate,
         "seed": reservation.seed,
@@ -192,9 +193,9 @@ class Story:
     def say(self, *events: Event) -> RunState:
         for event in events:
             number = len(self.records)
-            record = Record(
-                number, AT, self.elapsed_ms, event, f"{number:032x}", 100 * number, bytes(99)
-            )
+            moment = BEGAN + timedelta(milliseconds=self.elapsed_ms)
+            at, digest = moment.isoformat(timespec="milliseconds"), f"{number:032x}"
+            record = Record(number, at, self.elapsed_ms, event, digest, 100 * number, bytes(99))
             if self.records:
                 apply(self.state, record)
             else:
@@ -268,7 +269,7 @@ class Story:
         for candidate, own in enumerate(outcomes):
             for seed, outcome in own.items():
                 reservation = reserved(candidate, comparison=name, seed=seed)
-                self.say(reservation, settled(reservation, outcome, comparison=name, **fields))
+                self.say(reservation, settled(reservation, outcome, **fields))
         return self.state
 
 
@@ -343,7 +344,7 @@ class FakeClock:
     """Stands still until it is turned."""
 
     seconds: float = 1000.0
-    began: datetime = field(default_factory=lambda: datetime(2030, 1, 1, tzinfo=UTC))
+    began: datetime = BEGAN
 
     def turn(self, seconds: float) -> None:
         self.seconds += seconds

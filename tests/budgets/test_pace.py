@@ -1,89 +1,43 @@
 """Whether a run keeps to its plan, by the clocks of its records."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from budgets.events import Event, Fired, Opened, Overridden, Reserved, Settled, Status
+from budgets.events import Fired, Overridden
 from budgets.pace import pace, timing
 from budgets.plan import CampaignTerms, Caps, Condition, Envelope, Window
-from budgets.state import RunState, apply
-from tests.budgets.conftest import Story, make_story, told_of
+from budgets.state import RunState
+from tests.budgets.conftest import BEGAN, Story, make_story, settled, told_of
 
-BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 HOUR = 3600.0
 
 
-class Timed:
-    """A story whose records are so many seconds after its session opened."""
-
-    def __init__(self, story: Story) -> None:
-        self.story = story
-        self.at = 0.0
-
-    def turn(self, seconds: float) -> "Timed":
-        self.at += seconds
-        return self
-
-    def say(self, event: Event) -> RunState:
-        if isinstance(event, Opened):
-            self.at = 0.0
-        number, last = len(self.story.records), self.story.records[-1]
-        at = (BEGAN + timedelta(seconds=self.at)).isoformat(timespec="milliseconds")
-        record = last._replace(
-            seq=number,
-            at=at,
-            elapsed_ms=round(1000 * self.at),
-            event=event,
-            digest=f"{number:032x}",
-        )
-        apply(self.story.state, record)
-        self.story.records.append(record)
-        return self.story.state
+def timed(startup: float = 5.0, **fields: Any) -> Story:
+    """P = 4, G = 2 on two slots, calibrated at 2 s; 12 s are reserved for an attempt."""
+    story = make_story(**fields)
+    turn(story, startup)
+    story.ask()
+    return story
 
 
-@pytest.fixture
-def timed(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`timed(seconds_to_start, **plan)`: P = 4, G = 2 on two slots, calibrated at 2 s; 12 s are
-    reserved for an attempt."""
-
-    def make(startup: float = 5.0, **fields: Any) -> Timed:
-        found = Timed(make_story(**fields))
-        monkeypatch.setattr(found.story, "say", lambda *events: [found.say(e) for e in events][-1])
-        found.turn(startup)
-        found.story.ask()
-        return found
-
-    return make
+def turn(story: Story, seconds: float) -> None:
+    story.elapsed_ms += round(1000 * seconds)
 
 
-def in_pairs(timed: Timed, seconds: float, candidates: tuple[int, ...] = (0, 1, 2, 3)) -> RunState:
+def in_pairs(story: Story, seconds: float) -> RunState:
     """Each two at once take so long."""
-    story = timed.story
-    for one, other in zip(candidates[::2], candidates[1::2], strict=True):
-        story.reserve(one)
-        story.reserve(other)
-        timed.turn(seconds)
-        for candidate in (one, other):
-            reservation = story.current.attempts[candidate, 5][-1].reserved
-            story.say(_settled(reservation, seconds))
+    for pair in ((0, 1), (2, 3)):
+        reservations = [story.reserve(candidate) for candidate in pair]
+        turn(story, seconds)
+        for one in reservations:
+            took = {"seconds": seconds, "charged_ms": round(1000 * seconds)}
+            story.say(settled(one, 1.0 + one.candidate, **took))
     return story.state
 
 
-def _settled(reservation: Reserved, seconds: float) -> Event:
-    place = {name: getattr(reservation, name) for name in ("generation", "candidate", "seed")}
-    return Settled(
-        **place,
-        attempt=reservation.attempt,
-        status=Status.OK,
-        score=1.0 + reservation.candidate,
-        seconds=seconds,
-        charged_ms=round(1000 * seconds),
-    )
-
-
-def test_a_run_that_takes_what_was_planned_is_all_accurate(timed: Any) -> None:
+def test_a_run_that_takes_what_was_planned_is_all_accurate() -> None:
     found = timing(in_pairs(timed(startup=7.0), 2.0))
     assert found is not None
     assert found.estimated_hours * HOUR == pytest.approx(4.0)  # two rounds of 2 s
@@ -93,15 +47,15 @@ def test_a_run_that_takes_what_was_planned_is_all_accurate(timed: Any) -> None:
     assert found.is_good
 
 
-def test_nothing_is_estimated_before_an_evaluation_is_over_or_without_a_time(timed: Any) -> None:
-    assert timing(timed().story.state) is None
+def test_nothing_is_estimated_before_an_evaluation_is_over_or_without_a_time() -> None:
+    assert timing(timed().state) is None
     assert timing(in_pairs(timed(calibration=None), 2.0)) is None
 
 
 # Live
 
 
-def test_half_way_it_says_how_long_it_will_take_and_until_when(timed: Any) -> None:
+def test_half_way_it_says_how_long_it_will_take_and_until_when() -> None:
     found = pace(in_pairs(timed(startup=6.0), 3.0))
     assert found.elapsed_hours * HOUR == pytest.approx(12.0)
     assert found.remaining_hours is not None
@@ -115,7 +69,7 @@ def test_half_way_it_says_how_long_it_will_take_and_until_when(timed: Any) -> No
     ("seconds", "on_track"), [(2.0, True), (2.3, True), (2.5, False), (1.0, True)]
 )
 def test_without_a_window_a_run_is_off_track_when_its_plan_was_too_good(
-    timed: Any, seconds: float, on_track: bool
+    seconds: float, on_track: bool
 ) -> None:
     assert pace(in_pairs(timed(startup=0.0), seconds)).on_track == on_track
 
@@ -124,9 +78,7 @@ def test_without_a_window_a_run_is_off_track_when_its_plan_was_too_good(
 
 
 @pytest.mark.parametrize(("seconds", "on_track"), [(23.1, True), (22.9, False)])
-def test_a_window_must_leave_the_last_attempts_whole_limit(
-    timed: Any, seconds: float, on_track: bool
-) -> None:
+def test_a_window_must_leave_the_last_attempts_whole_limit(seconds: float, on_track: bool) -> None:
     window = Window(hours=seconds / HOUR, margin_seconds=0)
     for caps in (Caps(evaluations=8, window=window), Caps(evaluations=8, hours=seconds / HOUR)):
         assert pace(in_pairs(timed(caps=caps), 2.0)).on_track == on_track

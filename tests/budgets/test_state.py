@@ -19,37 +19,15 @@ from budgets.events import (
     Overridden,
     Planned,
     Reserved,
-    Settled,
     Status,
 )
 from budgets.ledger import read
 from budgets.plan import Caps, Envelope, Window
 from budgets.state import Attempt, Batch, ImpossibleEventError, apply, begin, fold
-from tests.budgets.conftest import Disk, Story, make_story, small_plan
+from tests.budgets.conftest import Disk, Story, make_story, settled, small_plan
 from tests.ledgers import closed_batch
 
 DONE = Concluded()
-
-
-def shape(population: int, seeds: int = 1) -> Envelope:
-    return Envelope(population=population, generations=2, seeds_per_candidate=seeds)
-
-
-def identity(reservation: Reserved) -> dict[str, Any]:
-    names = ("generation", "candidate", "seed", "attempt")
-    return {name: getattr(reservation, name) for name in names}
-
-
-def settlement(reservation: Reserved, status: Status = Status.OK, **fields: Any) -> Settled:
-    values = {
-        **identity(reservation),
-        "status": status,
-        "score": 1.0 if status is Status.OK else None,
-        "charged_ms": 2000,
-        "seconds": 2.0,
-        **fields,
-    }
-    return Settled(**values)
 
 
 def test_a_whole_run_adds_up(disk: Disk, whole: list[Event]) -> None:
@@ -88,7 +66,7 @@ def test_a_generation_in_progress_knows_what_it_owes(story: Story) -> None:
     first, second = story.reserve(0), story.reserve(2)
     assert story.current.pending == [(1, 5), (3, 5)]
     assert story.state.running_attempts() == [Attempt(0, first), Attempt(0, second)]
-    story.say(settlement(second, Status.LOST), settlement(first, Status.TIMEOUT))
+    story.say(settled(second, Status.LOST), settled(first, Status.TIMEOUT))
     assert story.current.pending == [(1, 5), (2, 5), (3, 5)]
     assert not story.current.closed
     assert story.state.running_attempts() == []
@@ -111,7 +89,7 @@ def test_the_clock_of_a_record_counts_before_its_event() -> None:
 def two_in_flight(story: Story) -> Reserved:
     """Candidate 0 is in flight in its second attempt, candidate 1 is done, 2 and 3 are owed."""
     story.ask()
-    story.say(settlement(story.reserve(0), Status.LOST))
+    story.say(settled(story.reserve(0), Status.LOST))
     story.evaluate(1)
     return story.reserve(0)
 
@@ -135,16 +113,16 @@ def amended(**caps: float) -> Amended:
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        (settlement(reservation()), r"attempt 1 of \(2, 5\) is not running"),
-        (settlement(reservation(candidate=1)), r"attempt 1 of \(1, 5\) is not running"),
-        (settlement(reservation(candidate=0)), r"attempt 1 of \(0, 5\) is not running"),
-        (settlement(reservation(candidate=0, attempt=3)), r"attempt 3 of \(0, 5\) is not running"),
-        (settlement(reservation(candidate=0, attempt=2, seed=6)), r"\(0, 6\) is not running"),
-        (settlement(reservation(candidate=0, attempt=2, generation=1)), "generation 1 is not the"),
-        (settlement(reservation(candidate=0, attempt=2), Status.NAN, score=1.0), "nan with score"),
-        (settlement(reservation(candidate=0, attempt=2), score=None), "ok with score None"),
+        (settled(reservation()), r"attempt 1 of \(2, 5\) is not running"),
+        (settled(reservation(candidate=1)), r"attempt 1 of \(1, 5\) is not running"),
+        (settled(reservation(candidate=0)), r"attempt 1 of \(0, 5\) is not running"),
+        (settled(reservation(candidate=0, attempt=3)), r"attempt 3 of \(0, 5\) is not running"),
+        (settled(reservation(candidate=0, attempt=2, seed=6)), r"\(0, 6\) is not running"),
+        (settled(reservation(candidate=0, attempt=2, generation=1)), "generation 1 is not the"),
+        (settled(reservation(candidate=0, attempt=2), Status.NAN, score=1.0), "nan with score"),
+        (settled(reservation(candidate=0, attempt=2), score=None), "ok with score None"),
         (
-            replace(settlement(reservation(candidate=0, attempt=2)), retry=True),
+            replace(settled(reservation(candidate=0, attempt=2)), retry=True),
             "ok is not a",
         ),
         (reservation(attempt=2), "expected attempt 1, got 2"),
@@ -198,12 +176,7 @@ outcomes = st.lists(
 
 
 def generation_of(drawn: list[Any]) -> Batch:
-    ends = []
-    for candidate, outcome in enumerate(drawn):
-        status = outcome if isinstance(outcome, Status) else Status.OK
-        score = None if isinstance(outcome, Status) else outcome
-        held = reservation(candidate=candidate)
-        ends.append(settlement(held, status, score=score))
+    ends = [settled(reservation(candidate=n), outcome) for n, outcome in enumerate(drawn)]
     return closed_batch(0, [(0.5,) for _ in drawn], ends)
 
 
@@ -222,7 +195,10 @@ def test_fitness_is_finite_and_never_ties_a_failure_with_a_healthy_candidate(
 
 
 def test_one_failed_seed_fails_the_candidate() -> None:
-    story = make_story(resolved=shape(2, seeds=2), caps=Caps(evaluations=8))
+    story = make_story(
+        resolved=Envelope(population=2, generations=2, seeds_per_candidate=2),
+        caps=Caps(evaluations=8),
+    )
     story.ask(seeds=(1, 2), candidates=2)
     story.evaluate(0, 0.1, seed=1)
     assert story.current.score(0) is None  # half measured is not measured
@@ -235,9 +211,6 @@ def test_one_failed_seed_fails_the_candidate() -> None:
 
 def test_without_a_healthy_candidate_their_order_is_the_fitness(story: Story) -> None:
     assert ranks(story.score(Status.OOM, Status.OOM, Status.NAN, Status.ERROR)) == [0, 1, 2, 3]
-
-
-# Any interleaving
 
 
 # A refusal changes nothing

@@ -162,22 +162,14 @@ def test_a_check_is_a_run_and_warns_the_search_after_it(command: "Command", tmp_
 TEMPLATES: tuple[str, ...] = get_args(Template)
 
 
-@pytest.fixture
-def my_function(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module that a template takes a function from, where a directory stays empty."""
-    place = tmp_path_factory.mktemp("installed")
-    (place / "train.py").write_text("def evaluate(knobs, seed, budget): return knobs['lr']")
-    monkeypatch.syspath_prepend(str(place))
-    monkeypatch.setenv("PYTHONPATH", f"{place}:{os.environ.get('PYTHONPATH', '')}")
-
-
-@pytest.mark.usefixtures("nanochat_home", "my_function")
+@pytest.mark.usefixtures("nanochat_home")
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_template_explains_itself_and_so_does_what_it_proposes(
     template: str, command: "Command", tmp_path: Path
 ) -> None:
     shown = command("init", "--template", template)
     assert not list(tmp_path.iterdir())
+    (tmp_path / "train.py").write_text("def evaluate(knobs, seed, budget): return knobs['lr']")
     written = command("init", "--template", template, "--out", "my.toml")
     assert "orchestrator explain my.toml" in written.out
     text = (tmp_path / "my.toml").read_text()

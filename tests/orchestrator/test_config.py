@@ -158,7 +158,7 @@ window = "6h"
 safety_margin = "10m"
 [verdict]
 confirm_seeds = 3
-long run = 2.0
+long_run = 2.0
 long_run_seeds = 1
 [thresholds]
 go_seeds = 3

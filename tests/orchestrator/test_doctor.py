@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 SPHERE = ("doctor", "--quick", "--objective", "sphere", "--json")
 SMI = """#!/bin/sh
 case "$1" in
-  *name*) printf '0, GPU-a, NVIDIA H200\\n1, GPU-b, NVIDIA H200\\n' ;;
-  *memory.used) printf '0, GPU-a, 4\\n1, GPU-b, 30000\\n' ;;
+  *memory.used) printf '0, GPU-a, NVIDIA H200, 4\\n1, GPU-b, NVIDIA H200, 30000\\n' ;;
   *) printf 'GPU-b, 1, 29000\\n' ;;
 esac
 """

@@ -103,7 +103,9 @@ def parse_attempt(attempt: Attempt) -> tuple[Evaluation, int]:
     candidate, batch = attempt.directory.parent, attempt.directory.parent.parent
     names: tuple[ComparisonName, ...] = get_args(ComparisonName)
     panel = next((name for name in names if batch.name.startswith(f"{name}_")), None)
-    first, second, third = (int(name.split("_")[1]) for name in (batch.name, candidate.name, seed))
+    first, second, third = (
+        int(name.rsplit("_", 1)[1]) for name in (batch.name, candidate.name, seed)
+    )
     return (panel, first, second, third), int(number or 1)
 
 

@@ -1,11 +1,14 @@
 """Differences in words, and a campaign's matrix, which fits every terminal."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from budgets.effects import Difference, campaign_report
 from budgets.events import Status
+from budgets.matrix import Cell, Matrix
+from budgets.plan import CampaignTerms, Condition, Factor
 from orchestrator.look.blocks import Section, markdown
 from orchestrator.look.campaign import (
     campaign_blocks,
@@ -13,7 +16,6 @@ from orchestrator.look.campaign import (
     difference_in_words,
     matrix_lines,
 )
-from tests.budgets.campaign.conftest import Campaigns
 
 NOISE = (0.0, 0.01, -0.02, 0.015, 0.02)
 TABLE = {  # of b = 2 every score is lower by a fifth
@@ -21,7 +23,34 @@ TABLE = {  # of b = 2 every score is lower by a fifth
     for a in "12"
     for b in "12"
 }
-FACTORS = {"a": ["1", "2"], "b": ["1", "2"]}
+FACTORS = (Factor(name="a", levels=("1", "2")), Factor(name="b", levels=("1", "2")))
+
+
+def cell(score: float | Status | None) -> Cell:
+    """A healthy score, how it failed, or None of what is still to come."""
+    if score is None:
+        return Cell(status="pending")
+    if isinstance(score, Status):
+        return Cell(status=str(score), note=f"it was {score}")
+    return Cell(status="ok", score=score, seconds=2.0)
+
+
+def matrix_of(
+    rows: Mapping[str, Sequence[float | Status | None]], factors: tuple[Factor, ...] = ()
+) -> Matrix:
+    """Conditions by name, each with its cells; of a factorial by their levels, with commas."""
+    conditions = tuple(
+        Condition(
+            name=name,
+            settings={},
+            knobs={},
+            levels={own.name: level for own, level in zip(factors, name.split(","), strict=False)},
+        )
+        for name in rows
+    )
+    seeds = tuple(range(1, 1 + len(next(iter(rows.values())))))
+    terms = CampaignTerms(name="toy", conditions=conditions, seeds=seeds, factors=factors)
+    return Matrix(terms=terms, rows=tuple(tuple(map(cell, own)) for own in rows.values()))
 
 
 def difference(
@@ -54,7 +83,7 @@ def test_the_level_stands_before_the_bounds() -> None:
 
 
 def test_only_what_is_beyond_chance_is_named_and_only_when_all_is_over() -> None:
-    matrix = Campaigns().of(TABLE, FACTORS)
+    matrix = matrix_of(TABLE, FACTORS)
     over, running = (campaign_report(matrix, 0.05, is_over=is_over) for is_over in (True, False))
     assert "b: 2 against 1" in campaign_sentence(over)
     assert "a: 2" not in campaign_sentence(over)
@@ -69,7 +98,7 @@ def test_only_what_is_beyond_chance_is_named_and_only_when_all_is_over() -> None
 @pytest.mark.parametrize("width", [80, 110])
 def test_no_line_of_a_matrix_is_longer_than_the_terminal(seeds: int, name: str, width: int) -> None:
     cells = [1.0, Status.OOM, None, *(seeds - 3) * [2.0]][:seeds]
-    matrix = Campaigns().of({name: cells, f"{name}2": cells})
+    matrix = matrix_of({name: cells, f"{name}2": cells})
     lines = matrix_lines(matrix, width)
     assert max(len(line) for line in lines if "seed " not in line) <= width
     assert sum("oom" in line for line in lines) >= (seeds > 1)

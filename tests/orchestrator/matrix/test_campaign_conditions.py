@@ -15,9 +15,8 @@ from orchestrator.matrix.campaign import (
     SAFE_NAME,
     Staggered,
     campaign_name,
-    cells_of,
+    changed_by,
     factors_of,
-    runs_of,
     terms_of,
 )
 from orchestrator.matrix.campaign_plan import design, runs_document
@@ -71,11 +70,12 @@ def test_total_runs_are_conditions_times_seeds_and_no_configuration_is_there_twi
         said[f"factors.{name}"] = {str(n): {setting: n / 40} for n in range(count)}
     config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
 
-    cells = cells_of(config)
+    terms = terms_of(config)
+    cells = terms.conditions
 
     # the cell of all zeros is the configuration as it is, and so the control
     assert len(cells) == prod(count for _, count in shape) + listed
-    assert len(list(runs_of(config))) == runs_document(config)["total_runs"] == len(cells) * seeds
+    assert len(terms.runs) == runs_document(terms)["total_runs"] == len(cells) * seeds
     assert sum(cell.control for cell in cells) == controls
 
 
@@ -84,7 +84,7 @@ def test_too_many_combinations_are_refused_without_making_them() -> None:
     said |= {f"factors.{name}": {str(n): {} for n in range(100)} for name in "abcdef"}
     config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
     with pytest.raises(ValueError, match="1000000000000"):
-        cells_of(config)
+        terms_of(config)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_factor_may_say_its_table_and_a_level_its_name(
     text: str, cells: dict[str, Any], describe: Describe
 ) -> None:
     config = describe(f"[factors]\n{text}{'' if NO_CONTROLS in text else NO_CONTROLS}")
-    assert {cell.name: cell.settings for cell in cells_of(config)} == cells
+    assert {one.name: changed_by(one) for one in terms_of(config).conditions} == cells
 
 
 # Together
@@ -132,7 +132,8 @@ def test_conditions_come_first_then_the_factorial_then_the_controls(describe: De
         + entry("own", "training.noise = 0.05")
         + entry("Other", "available = 0.2")
     )
-    cells = cells_of(config)
+    terms = terms_of(config)
+    cells = terms.conditions
     assert [cell.name for cell in cells] == [
         *("own", "Other"),
         *("noise0.01_failure_rate0.1", "noise0.01_failure_rate0.2"),
@@ -140,17 +141,16 @@ def test_conditions_come_first_then_the_factorial_then_the_controls(describe: De
         "default_base",
     ]
     assert [cell.control for cell in cells] == [*(6 * [False]), True]
-    assert design(config) == "2x2 factorial and 2 conditions"
-    terms = terms_of(config)
+    assert design(terms) == "2x2 factorial and 2 conditions"
     assert (terms.evaluations, terms.seeds) == (14, (5, 7))
     assert terms.conditions[1].settings == {"available": 0.2}
-    assert [run for _, _, run in runs_of(config)][:3] == ["own_s5", "own_s7", "Other_s5"]
+    assert [run for *_, run in terms.runs][:3] == ["own_s5", "own_s7", "Other_s5"]
 
 
 def test_the_synapses_are_switched_off_in_a_control_of_nanochat(describe: Describe) -> None:
-    *_, off = cells_of(describe("[factors]\nn_layer = [1]\n", above=""))
+    *_, off = terms_of(describe("[factors]\nn_layer = [1]\n", above="")).conditions
     assert off.name == "synapses-off_base"
-    assert (off.settings["training.model"], off.control) == ("gpt", True)
+    assert (off.settings["model"], off.control) == ("gpt", True)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_the_synapses_are_switched_off_in_a_control_of_nanochat(describe: Descri
 def test_a_cell_that_is_the_configuration_itself_is_the_control(
     text: str, describe: Describe
 ) -> None:
-    assert [(bool(c.levels), c.control) for c in cells_of(describe(text))] == [
+    assert [(bool(c.levels), c.control) for c in terms_of(describe(text)).conditions] == [
         (True, True),
         (True, False),
     ]
@@ -173,7 +173,7 @@ def test_a_cell_that_is_the_configuration_itself_is_the_control(
 def test_one_of_the_objectives_own_controls_may_be_a_cell_too(describe: Describe) -> None:
     off = '{ model = "gpt", space = "synaptic", control = true }'
     text = f"[training]\nn_layer = 1\n[factors.synapses]\non = {{}}\noff = {off}\n"
-    assert [cell.control for cell in cells_of(describe(text, above=""))] == [True, True]
+    assert [cell.control for cell in terms_of(describe(text, above="")).conditions] == [True, True]
 
 
 # What is refused
@@ -205,7 +205,7 @@ def test_a_condition_that_no_file_can_be_called_after_is_refused(
     text: str, describe: Describe
 ) -> None:
     with pytest.raises(ValueError, match=r"^condition '"):
-        cells_of(describe(text))
+        terms_of(describe(text))
 
 
 @pytest.mark.parametrize(
@@ -220,13 +220,14 @@ def test_a_condition_that_no_file_can_be_called_after_is_refused(
 )
 def test_names_that_a_file_system_takes_for_one_are_refused(text: str, describe: Describe) -> None:
     with pytest.raises(ValueError, match="cannot be told apart"):
-        cells_of(describe(text))
+        terms_of(describe(text))
 
 
 def test_runs_of_different_cells_and_seeds_never_have_one_name(describe: Describe) -> None:
     names = (("a", 0.1), ("a_s1", 0.2), ("a_s1_s1", 0.3))
     conditions = "".join(entry(name, f"available = {value}") for name, value in names)
-    runs = [run for *_, run in runs_of(describe(f"[campaign]\nseeds = [1, 11, 111]\n{conditions}"))]
+    terms = terms_of(describe(f"[campaign]\nseeds = [1, 11, 111]\n{conditions}"))
+    runs = [run for *_, run in terms.runs]
     assert len(set(runs)) == len(runs) == 12
 
 
@@ -270,7 +271,7 @@ def test_what_makes_no_campaign_is_refused_by_name(
 def test_no_condition_sets_what_no_evaluation_has(describe: Describe) -> None:
     text = "[campaign]\n" + entry("a", "keep_best = false")
     with pytest.raises(ValueError, match="condition a: keep_best"):
-        cells_of(describe(text, above=""))
+        terms_of(describe(text, above=""))
 
 
 # What they take

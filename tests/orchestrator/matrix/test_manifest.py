@@ -14,7 +14,7 @@ from budgets.plan import CampaignTerms, Condition
 from orchestrator.look.campaign import Exported, exported
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines
-from orchestrator.matrix.manifest import ManifestRun, manifest_of, read_manifest
+from orchestrator.matrix.manifest import Manifest, ManifestRun, read_manifest
 from orchestrator.records.runs import Result, load_state
 
 Train = Callable[..., Result]
@@ -33,7 +33,6 @@ def test_a_campaign_leaves_a_manifest_of_all_its_runs(train: Train, tmp_path: Pa
     assert (found.name, found.kind, found.total_runs) == ("toy", "training", 15)
     assert found.terms == result.state.plan.campaign
     assert [run.control for run in found.runs].count(True) == 3
-    assert found.statuses == {"ok": 15}
     assert all((result.directory / run.directory).is_dir() for run in found.runs)
 
 
@@ -64,15 +63,12 @@ def test_a_campaign_that_is_over_shows_every_score_and_changes_no_file(
     assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
 
 
-def test_one_that_runs_shows_what_is_in_flight_and_since_when(
-    train: Train, cut: Cut, tmp_path: Path
-) -> None:
+def test_one_that_runs_shows_what_is_in_flight(train: Train, cut: Cut, tmp_path: Path) -> None:
     directory = train(tmp_path).directory
     cut(directory, 4)
     run, matrix = run_at(directory, 41), matrix_at(directory, 41)
     cell = matrix.rows[1][1]
     assert cell.status == "running"
-    assert cell.seconds == pytest.approx(41, abs=0.01)
     assert matrix.counts == {"ok": 4, "running": 1, "pending": 10}
     assert run.campaign is not None
     assert not run.campaign.is_over
@@ -113,10 +109,12 @@ TERMS = CampaignTerms(
 def ranks(tmp_path: Path) -> Path:
     """A directory with the manifest of an export."""
     names = [(one.name, seed, f"{one.name}_s{seed}") for one in TERMS.conditions for seed in (1, 2)]
-    runs = [
+    runs = tuple(
         ManifestRun(name=run, directory=run, condition=name, seed=seed) for name, seed, run in names
-    ]
-    manifest = manifest_of("ranks", "slurm", "sphere", TERMS, runs)
+    )
+    manifest = Manifest(
+        name="ranks", kind="slurm", objective="sphere", total_runs=6, terms=TERMS, runs=runs
+    )
     (tmp_path / "ranks").mkdir()
     (tmp_path / "ranks/manifest.json").write_text(manifest.model_dump_json(exclude_defaults=True))
     return tmp_path / "ranks"

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from budgets.events import Concluded
-from budgets.ledger import HEAD, LEDGER, LedgerCorruptError, LedgerRolledBackError, read
+from budgets.ledger import HEAD, LEDGER, LedgerCorruptError, read
 from budgets.state import fold
 from orchestrator.records.tail import Tail
 
@@ -141,7 +141,7 @@ def test_a_ledger_whose_end_was_cut_off_is_refused_as_by_whoever_reads_it_whole(
 ) -> None:
     mark(tmp_path, 20)
     write(tmp_path, b"".join(lines()[:15]))
-    with pytest.raises(LedgerRolledBackError, match="rolled back by 6 records"):
+    with pytest.raises(LedgerCorruptError, match="rolled back by 6 records"):
         list(Tail(tmp_path).news())
 
 
