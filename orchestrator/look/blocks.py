@@ -114,20 +114,10 @@ def table(caption: str, rows: Iterable[Mapping[str, object]]) -> list[str]:
 
 
 def commands(*lines: str) -> str:
-    """Lines for a shell."""
-    return _fenced("sh", lines)
-
-
-def log(where: str, lines: Sequence[str]) -> str:
-    """The last lines of a file."""
-    return f"The last lines of {plain(where)}:\n\n{_fenced('', lines)}"
-
-
-def _fenced(language: str, lines: Sequence[str]) -> str:
-    """The lines in a fence that none of them closes."""
+    """Lines for a shell, in a fence that none of them closes."""
     longest = max((len(line) - len(line.lstrip("`")) for line in map(str.strip, lines)), default=0)
     fence = "`" * max(3, longest + 1)
-    return "\n".join([f"{fence}{language}", *lines, fence])
+    return "\n".join([f"{fence}sh", *lines, fence])
 
 
 def ruler(baseline: float, recommended: float | None) -> str:

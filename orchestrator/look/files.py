@@ -7,27 +7,21 @@ up to a bound. What is no plain file, or says nonsense, is as good as absent.
 import math
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import orjson
 
-from budgets.formatting import printable
 from budgets.state import RunState
-from objectives.secrets import redacted, without_values
 from orchestrator.execution.files import METRICS, STARTED
-from orchestrator.look.blocks import log
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-HEARTBEAT_BYTES, LOG_BYTES, CURVE_BYTES = 4096, 64 << 10, 16 << 20
+HEARTBEAT_BYTES, CURVE_BYTES = 4096, 16 << 20
 """Of a file's end."""
 
 MOST_NAME = 80  # characters of a device's name
-LOGS = ("stderr.txt", "stdout.txt")
-LOG_LINES, LOG_CHARACTERS = 12, 240
-LONGEST_READ = 2000  # characters of a line: to look for secrets takes the square of that
 CURVE_POINTS = 200
 
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
@@ -98,28 +92,6 @@ def heartbeat(directory: Path, place: str) -> dict[str, Any]:
     if isinstance(device, str) and device:
         found["device"] = device[:MOST_NAME]
     return found
-
-
-def log_end(directory: Path, places: Iterable[str]) -> list[str]:
-    """The last lines of the first log with anything in it, of the attempts in those directories.
-
-    As they may be shown: without secrets, none too long. Nothing where no log has a line.
-    """
-    for where in (f"{place}/{name}" for place in places for name in LOGS):
-        said = read_end(directory, where, LOG_BYTES).decode(errors="replace")
-        lines = without_values(said, os.environ).replace("\r", "\n").split("\n")
-        kept = [line.rstrip() for line in lines if line.strip()][-LOG_LINES:]
-        if kept:
-            return [log(where, list(map(_shown, kept)))]
-    return []
-
-
-def _shown(line: str) -> str:
-    """As much of it as there is room for. A word that is cut may be half a secret: left out."""
-    if len(line) > LONGEST_READ:
-        line = line[:LONGEST_READ].rpartition(" ")[0]
-    line = printable(redacted(line, os.environ).expandtabs(4))
-    return line if len(line) <= LOG_CHARACTERS else f"{line[: LOG_CHARACTERS - 3]}..."
 
 
 def scored_by(state: RunState) -> str:

@@ -124,7 +124,5 @@ def _markdown() -> Any:
 
 
 def _fence(token: Any) -> str:
-    kind = "command" if token.info else "log"
-    lines = token.content.splitlines() if kind == "command" else [token.content]
-    shown = Markup('<pre class="{}"><code>{}</code></pre>')
-    return "".join(shown.format(kind, line) for line in lines)
+    shown = Markup('<pre class="command"><code>{}</code></pre>')
+    return "".join(map(shown.format, token.content.splitlines()))

@@ -25,7 +25,7 @@ from orchestrator.look import text, words
 from orchestrator.look.blocks import Block, Details, Figure, Section, commands, items, ruler, table
 from orchestrator.look.campaign import campaign_blocks
 from orchestrator.look.document import flat
-from orchestrator.look.files import log_end, measured_in
+from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import beginning, named
 from orchestrator.look.rows import Knob
 from orchestrator.look.run import Run
@@ -42,13 +42,11 @@ def sections(run: Run, figures: Iterable[Figure] = ()) -> tuple[Section, ...]:
 
 
 def summary(run: Run) -> tuple[Section, ...]:
-    """What a terminal shows: the first sections, and of their details only how logs end."""
-    shown = list[Section]()
-    for name, title, write in SECTIONS[:ON_A_TERMINAL]:
-        blocks = write(run, {})
-        kept = [one for one in blocks if name == "failures" or not isinstance(one, Details)]
-        shown.append(Section(name, title, kept))
-    return tuple(shown)
+    """What a terminal shows: the first sections, without details."""
+    return tuple(
+        Section(name, title, [one for one in write(run, {}) if not isinstance(one, Details)])
+        for name, title, write in SECTIONS[:ON_A_TERMINAL]
+    )
 
 
 def _shown(figures: Figures, *names: str) -> list[Figure]:
@@ -259,9 +257,6 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
         for kind in kinds
     )
     yield from table("Attempts that failed; final: not retried", rows)
-    for kind in kinds:
-        if run.directory is not None and (log := log_end(run.directory, kind.places)):
-            yield Details(f"The log of {kind.what}", log)
     said = [f"Rule {one}" for one in text.rules(state, state.fired)]
     said += [f"Override of {one}" for one in text.rules(state, state.overridden)]
     said += [f"Amendment: {text.amended(one)}" for one in state.amended]

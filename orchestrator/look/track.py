@@ -35,7 +35,7 @@ from budgets.state import RunState
 from objectives.process import die_with_parent
 from objectives.secrets import redacted
 from orchestrator.config import Tracker, is_installed
-from orchestrator.look.document import document, flat, plain_name, plain_values
+from orchestrator.look.document import flat, plain_name, plain_values
 from orchestrator.look.files import read_end
 from orchestrator.look.run import Run, comparison_name
 from orchestrator.records.runs import load_state
@@ -99,7 +99,7 @@ class Sink(Protocol):
     def log(self, step: int, at: float, values: Mapping[str, float]) -> None:
         """Take the figures of a moment: evaluations that are over, seconds since 1970."""
 
-    def end(self, summary: Values, *, is_over: bool) -> None:
+    def end(self, *, is_over: bool) -> None:
         """Nothing more comes. Unless the run `is_over`, it may go on later."""
 
 
@@ -123,7 +123,7 @@ class TensorBoard:
         scalars = [{"tag": name, "simple_value": value} for name, value in values.items()]
         self._writer.add_event(self._event(wall_time=at, step=step, summary={"value": scalars}))
 
-    def end(self, summary: Values, *, is_over: bool) -> None:  # noqa: ARG002
+    def end(self, *, is_over: bool) -> None:  # noqa: ARG002
         self._writer.close()
 
 
@@ -151,8 +151,7 @@ class Wandb:
     def log(self, step: int, at: float, values: Mapping[str, float]) -> None:
         self._run.log({**values, "_timestamp": at}, step=step)
 
-    def end(self, summary: Values, *, is_over: bool) -> None:
-        self._run.summary.update({f"summary/{name}": value for name, value in summary.items()})
+    def end(self, *, is_over: bool) -> None:
         self._run.finish(exit_code=0 if is_over else 1)
 
 
@@ -177,9 +176,7 @@ class MlFlow:
         metrics = [Metric(name, one, round(1000 * at), step) for name, one in values.items()]
         self._client.log_batch(self._id, metrics=metrics)
 
-    def end(self, summary: Values, *, is_over: bool) -> None:
-        for name, value in summary.items():
-            self._client.set_tag(self._id, f"summary/{name}", value)
+    def end(self, *, is_over: bool) -> None:
         self._client.set_terminated(self._id, "FINISHED" if is_over else "KILLED")
 
 
@@ -233,9 +230,7 @@ def follow(run: Path, name: Tracker, make: Make, pipe: int, *, watch: bool) -> N
             break
         is_told = bool(select.select([pipe], [], [], POLL_SECONDS)[0])
         is_last = is_told or not goes_on(state, datetime.now(UTC))
-    facts = document(Run(state, datetime.now(UTC)))
-    del facts["gains"]  # several of its rows have one name
-    sink.end(flat(facts), is_over=is_over)
+    sink.end(is_over=is_over)
 
 
 # In the command: its children

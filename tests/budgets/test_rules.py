@@ -260,9 +260,7 @@ def test_a_cpu_is_judged_by_cpu_seconds_and_a_gpu_by_the_wall_clock(
     assert reading.fires == (drift > 2)
 
 
-# infrastructure and setup_failed
-
-NO_DATA = "SetupError: cannot read data 'text': No such file or directory."
+# infrastructure
 
 
 def lose(story: Story, reservation: Reserved, cause: str, **fields: Any) -> None:
@@ -292,25 +290,6 @@ def test_one_evaluation_lost_three_times_in_a_session_pauses_until_the_next(
         story.evaluate(2, LOST)
     assert firing(story) == ["infrastructure"]
     story.evaluate(2)
-    assert firing(story) == []
-
-
-def test_what_finds_nothing_to_evaluate_pauses_until_the_next_session() -> None:
-    story = make_story(thresholds=Thresholds(attempts_per_session=1, crash_count_pause=1))
-    story.ask()
-    beside = story.reserve(0)
-    assert not observed(story, "setup_failed").fires
-    story.evaluate(2, LOST, cause=NO_DATA)
-    first = observed(story, "setup_failed")
-    lose(story, beside, "SetupError: another")
-    assert observed(story, "setup_failed") == first
-    assert firing(story) == ["setup_failed"]
-    assert story.state.accounts.evaluations == 0
-    story.open()
-    assert firing(story) == []
-    abandoned = story.reserve(3)
-    story.open()
-    lose(story, abandoned, NO_DATA, recovered=True)
     assert firing(story) == []
 
 

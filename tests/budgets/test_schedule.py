@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from budgets.events import ComparisonAsked, Fired, Status
+from budgets.events import ComparisonAsked, Status
 from budgets.plan import Caps, Configuration
 from budgets.schedule import (
     blocking_batches,
@@ -14,27 +14,10 @@ from budgets.schedule import (
     next_action,
     search_is_over,
 )
-from tests.budgets.conftest import Story, confirmed_plan, make_story, told_of
+from tests.budgets.conftest import Story, confirmed_plan, told_of
 
 NAN = Status.NAN
 GAIN = 8 * (0.98,)
-
-
-def ended(story: Story, rule: str = "patience") -> None:
-    """A rule stops the search."""
-    story.say(Fired(rule=rule, generation=1, decision="stop", observed=0.0, limit=0.0, facts={}))
-
-
-# What comes next
-
-
-def test_a_confirmed_run_goes_from_panel_to_panel() -> None:
-    assert next_action(told_of(generations=()).state) == "generation"
-    assert next_action(told_of(generations=2 * ((1.0, 1.1, 1.2, 1.3),)).state) == "generation"
-    assert next_action(told_of().state) == "finalists"
-    assert next_action(told_of(finalists={"average": 0.98}).state) == "winner"
-    assert next_action(told_of(winner=GAIN).state) == "long_run"
-    assert next_action(told_of(winner=GAIN, long_run=((1.0, 1.0), (0.98, 0.98))).state) == "decide"
 
 
 @pytest.mark.parametrize(
@@ -55,10 +38,6 @@ def test_the_long_run_is_only_for_what_is_a_go_here(fields: Any) -> None:
     assert next_action(told_of(**fields).state) == "decide"
 
 
-def test_without_a_winner_there_is_nothing_to_judge() -> None:
-    assert next_action(told_of(finalists={"average": (NAN, NAN, NAN)}).state) == "decide"
-
-
 @pytest.mark.parametrize(("seconds", "step"), [(152.0, "long_run"), (151.9, "decide")])
 def test_a_long_run_that_no_cap_has_room_for_is_left_out(seconds: float, step: str) -> None:
     """43 evaluations have taken 2 s each; three of the long run 8 s, the last reserves 42 s."""
@@ -66,51 +45,19 @@ def test_a_long_run_that_no_cap_has_room_for_is_left_out(seconds: float, step: s
     assert next_action(told_of(confirmed_plan(caps=caps), winner=GAIN).state) == step
 
 
-def test_a_reference_that_is_late_is_waited_for() -> None:
+def test_without_a_winner_there_is_nothing_to_judge() -> None:
+    assert next_action(told_of(finalists={"average": (NAN, NAN, NAN)}).state) == "decide"
+
+
+def test_after_the_search_a_reference_that_is_late_is_waited_for() -> None:
     """It fills slots that the search leaves idle, and these may have been too few."""
-    story = Story(confirmed_plan())
-    story.say(panel("reference"))
+    story, arm = Story(confirmed_plan()), Configuration(name="average", point=(0.4, 0.6))
+    late = ComparisonAsked(comparison="reference", configurations=(arm,), seeds=((50, 51),))
+    story.say(late)
     story.finish()
-    story.compare("finalists", [Configuration(name="average", point=(0.4, 0.6))], [{11: 0.98}])
+    story.compare("finalists", [arm], [{11: 0.98}])
     assert next_action(story.state) == "reference"
-
-
-# When a search is over
-
-
-def test_a_rule_ends_a_search_that_can_be_compared() -> None:
-    compared = told_of(generations=((1.0, 1.1, 1.2, 1.3),))
-    ended(compared)
-    assert search_is_over(compared.state)
-    assert next_action(compared.state) == "finalists"
-    plain = make_story()
-    plain.score(1.0, 1.1, 1.2, 1.3)
-    plain.tell()
-    ended(plain)
-    assert not search_is_over(plain.state)
-
-
-# What is at work
-
-
-def panel(name: Any, count: int = 8) -> ComparisonAsked:
-    """So many evaluations of one arm."""
-    arm = Configuration(name="average", point=(0.4, 0.6))
-    return ComparisonAsked(
-        comparison=name, configurations=(arm,), seeds=(tuple(range(50, 50 + count)),)
-    )
-
-
-def test_after_the_search_everything_is_waited_for() -> None:
-    story = Story(confirmed_plan())
-    story.say(panel("reference"))
-    story.finish()
-    story.say(panel("finalists", 3))
-    assert [batch.comparison for batch in blocking_batches(story.state)] == [
-        "reference",
-        "finalists",
-    ]
-    assert next_action(story.state) == "finalists"
+    assert [batch.comparison for batch in blocking_batches(story.state)] == ["reference"]
 
 
 # What it still takes

@@ -10,7 +10,7 @@ import pytest
 
 from budgets.plan import Window
 from budgets.state import RunState
-from tests.simulation.scenarios import CONFIRMED, RESERVE_HOURS, Disturbance, Scenario
+from tests.simulation.scenarios import CONFIRMED, Disturbance, Scenario
 from tests.simulation.world import SimulatedRun
 
 LONG = Scenario("capped", terms={**CONFIRMED, "max_evals": 16}, assumed_seconds=1.1)
@@ -44,22 +44,3 @@ def test_under_any_cap_a_search_is_decided_or_never_begun(place: Path, cap: str)
         assert (state.decided is not None) == (state.concluded is not None) == (seconds > 0)
     assert told == sorted(told)
     assert (told[0], told[-1]) == (0, 4)
-
-
-def test_a_cap_reached_in_a_comparison_once_raised_leaves_no_trace(place: Path) -> None:
-    """Everything takes longer than is expected, by far."""
-    hasty = Scenario(
-        "capped",
-        terms={**CONFIRMED, "max_evals": 4, "confirm_seeds": 8, "long_run": 0.0},
-        raised={"device_hours": 1.0},
-        assumed_seconds=0.05,
-    )
-    whole = simulated(place / "whole", hasty)
-    short = whole.accounts.device_ms / 3.6e6 + RESERVE_HOURS - 1.1 / 3600  # for the last of all
-    state = simulated(place / "capped", hasty, max_device_hours=short)
-    assert [fired.rule for fired in state.fired][-1] == "budget"
-    assert len(state.amended) == 1
-    assert state.decided == whole.decided
-    assert [p.configurations for p in state.comparisons.values()] == [
-        p.configurations for p in whole.comparisons.values()
-    ]

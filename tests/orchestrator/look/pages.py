@@ -9,7 +9,6 @@ from orchestrator.look.blocks import (
     Section,
     commands,
     items,
-    log,
     ruler,
     table,
 )
@@ -37,8 +36,7 @@ def every_block() -> list[Block]:
         items([MARKED, "second"]),
         *table(MARKED, rows),
         Figure("scores", HOSTILE, HOSTILE, SVG),
-        log(HOSTILE, [HOSTILE, "```", "[a](javascript:a())"]),
-        commands(HOSTILE),
+        commands(HOSTILE, "```", "[a](javascript:a())"),
     ]
 
 

@@ -118,7 +118,6 @@ def test_a_library_keeps_each_figure_once(run: Path, name: str) -> None:
     elif name == "mlflow":
         (metric,) = files.glob("*/*/metrics/score")
         found = [float(line.split()[1]) for line in metric.read_text().splitlines()]
-        assert (metric.parents[1] / "tags/summary/ledger/head").read_text() == load_state(run).head
     else:  # no reader comes with it; an edge of a block cuts a number here and there
         (data,) = [file.read_bytes() for file in files.glob("offline-run-*/*.wandb")]
         assert sum(str(score).encode() in data for score in scores) > 0.9 * len(scores)
