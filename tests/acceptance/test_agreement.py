@@ -3,7 +3,6 @@
 The expected numbers are the test's own: from the raw scores of the ledgers.
 """
 
-import html
 import itertools
 import json
 import re
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.product.approved import lines_of
 from tests.product.books import SEARCH, Books
 from tests.product.product import REPOSITORY, Product
 
@@ -51,12 +51,6 @@ def shows(text: str, value: float) -> bool:
         number == exact or (len(number.as_tuple().digits) > 1 and exact.quantize(number) == number)
         for number in found
     )
-
-
-def as_text(page: str) -> str:
-    """What a person reads of a page: no drawings, no tags."""
-    page = re.sub(r"<(svg|style|title)\b.*?</\1>", " ", page, flags=re.DOTALL)
-    return html.unescape(re.sub(r"<[^>]*>", " ", page))
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -105,7 +99,7 @@ def test_every_surface_shows_the_numbers_of_the_verdict(
     surfaces = {
         "terminal": (looker("report", name).out, result),
         "Markdown": (looker("report --md --out -", name).out, result),
-        "page": (as_text(page_of(name)), result),
+        "page": (lines_of(page_of(name)), result),
         "status": (looker("status", name).out, gains),
         "best": (looker("best --anyway", name).out, gains),
     }
