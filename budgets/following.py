@@ -1,7 +1,5 @@
 """Which run a run follows, and what speaks against it, in words."""
 
-from collections.abc import Sequence
-
 from budgets.formatting import counted
 from budgets.plan import Plan, Source
 
@@ -33,13 +31,9 @@ def beginning(plan: Plan) -> str | None:
 def in_words(source: Source) -> str:
     """Which run is followed, and what is new."""
     new = "the same knobs on more seeds"
-    if source.added:
-        new = f"with {_more_knobs(source.added)}"
+    if count := len(source.added):
+        new = f"with {counted(count, 'more knob')}, {', '.join(source.added)}"
     return f"It follows {source.run_id}, which {verdict(source.grade)}, {new}."
-
-
-def _more_knobs(names: Sequence[str]) -> str:
-    return f"{counted(len(names), 'more knob')}, {', '.join(names)}"
 
 
 def objection(source: Source, rule: str) -> str:

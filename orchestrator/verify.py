@@ -19,7 +19,7 @@ from budgets.calibration import measure
 from budgets.events import ComparisonAsked, Decided, GenerationAsked, Reserved, Settled
 from budgets.failures import was_given_up
 from budgets.formatting import PROGRAM
-from budgets.ledger import LEDGER, LedgerCorruptError, Record, check_mark, read, read_mark
+from budgets.ledger import LEDGER, LedgerCorruptError, Record, marked
 from budgets.liveness import moved
 from budgets.schedule import next_action
 from budgets.state import ImpossibleEventError, RunState, apply, begin
@@ -69,18 +69,15 @@ def _chain(directory: Path) -> Sequence[Record]:
     path = directory / LEDGER
     if not is_there(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    reading = read(path)
-    records = reading.records
+    reader = marked(path)
+    records = tuple(reader)
     if not records:
         raise DivergedError(f"{path} holds no whole record")
-    if reading.torn:
+    if reader.torn:
         raise DivergedError(
             f"{path}: record {len(records)} at byte {records[-1].end} is unfinished "
-            f"({len(reading.torn)} bytes); the next run sets them aside"
+            f"({len(reader.torn)} bytes); the next run sets them aside"
         )
-    mark = read_mark(path)
-    digest = records[mark.seq].digest if mark is not None and mark.seq < len(records) else ""
-    check_mark(path, mark, len(records), digest)
     return records
 
 
