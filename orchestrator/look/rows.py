@@ -154,4 +154,4 @@ class FailureKind(Frozen):
     attempts: int
     final: int  # of these: the last word on their evaluations
     example: str  # the cause of one
-    places: tuple[str, ...]  # directories of the first few
+    place: str  # its directory

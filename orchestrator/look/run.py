@@ -41,7 +41,6 @@ from orchestrator.records.standing import OVER, Standing, standing_of
 if TYPE_CHECKING:
     from orchestrator.search.landscape import Landscape
 
-MOST_PLACES = 5  # directories that are named of attempts that failed alike
 NEAR = 0.01  # of a knob's range: no further from an end counts as there
 
 _NAMES: dict[ComparisonName, str] = {"long_run": "long run", "proxy": "short evaluations"}
@@ -309,7 +308,7 @@ class Run:
                 attempts=len(own),
                 final=sum(one.is_final for one in own),
                 example=own[0].cause,
-                places=tuple(one.place for one in own[:MOST_PLACES]),
+                place=own[0].place,
             )
             for (whose, what), own in by_kind.items()
         )
@@ -332,16 +331,20 @@ class Run:
         """The default configuration as calibrated, and how far its scores spread over seeds."""
         return None if self._calibration is None else calibrations.noise(self._calibration)
 
+    @property
+    def _seeds_each(self) -> int:  # of which a score is the mean
+        return self.plan.resolved.seeds_per_candidate if self.is_search else 1
+
     @cached_property
     def noise_band(self) -> tuple[float, float] | None:
         """Where a candidate's score lies if it equals the baseline: its mean -+ 2 sd."""
-        return calibrations.noise_band(self._calibration, _seeds_each(self.plan))
+        return calibrations.noise_band(self._calibration, self._seeds_each)
 
     def _by_chance(self, candidates: int) -> float | None:
         """The expected best score of so many candidates that all equal the baseline."""
         if not self.is_search and self.plan.phase != "calibration":
             return None
-        return calibrations.luck(self._calibration, candidates, _seeds_each(self.plan))
+        return calibrations.luck(self._calibration, candidates, self._seeds_each)
 
     @cached_property
     def generations(self) -> tuple[rows.Generation, ...]:
@@ -496,11 +499,6 @@ def _at_end(knob: Scale, unit: float) -> Literal["lower", "upper"] | None:
     else:
         ends = unit <= NEAR, unit >= 1 - NEAR
     return "lower" if ends[0] else "upper" if ends[1] else None
-
-
-def _seeds_each(plan: Plan) -> int:
-    """Of how many evaluations a candidate's score is the mean."""
-    return 1 if plan.search is None else plan.resolved.seeds_per_candidate
 
 
 def _to_come(state: RunState) -> int:

@@ -252,7 +252,7 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
             ">attempts": kind.attempts,
             ">final": kind.final,
             "for example": plain(one_line(kind.example, 200)),
-            "in": plain(kind.places[0]),
+            "in": plain(kind.place),
         }
         for kind in kinds
     )
