@@ -41,14 +41,14 @@ def root(run: Path) -> Path:
     return run.parent.parent
 
 
-def test_a_default_that_is_asked_for_is_not_what_the_run_was_begun_with(
+def test_a_run_goes_on_with_the_verdict_that_it_was_begun_with(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
     terms = {"tier": "target", "max_evals": 16}
     begun = run_search(tmp_path, confirm_seeds=4, **terms)
-    assert run_search(tmp_path, **terms).directory == begun.directory
+    assert run_search(tmp_path, confirm_seeds=4, **terms).directory == begun.directory
     with pytest.raises(PlanChangedError, match=r"confirmation\.seeds: 4 -> 8"):
-        run_search(tmp_path, confirm_seeds=8, **terms)
+        run_search(tmp_path, **terms)
 
 
 # Full disks
