@@ -16,7 +16,7 @@ OBJECTIVE = (
     "--objective sphere --set noise=0.01 --set persists=0.2 --set seconds=0.04 --executor inline"
 )
 QUICK = {
-    "explain": "explain --objective sphere",
+    "$ orchestrator explain\n": "$ orchestrator explain --objective sphere\n",
     "orchestrator calibrate": f"orchestrator calibrate {OBJECTIVE}",
     "plan --tier target": f"plan --tier target {OBJECTIVE}",
     "$ orchestrator phase1 --tier target\n": (f"$ orchestrator phase1 --tier target {OBJECTIVE}\n"),
