@@ -642,6 +642,8 @@ def _json_or_text(key: str, value: str) -> Any:
 
 def format_value(value: Any) -> str:
     """What `--set KEY=` reads back as that value: JSON, or text that is none."""
+    if isinstance(value, float) and abs(value) >= 1e7 and float(short := f"{value:g}") == value:
+        return short
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return json.dumps(text) if isinstance(value, str) and _json_or_text("", text) != text else text
 
@@ -655,8 +657,8 @@ def as_shown(value: Any) -> str:
     """The value as a person reads it; `-` where nothing is set."""
     if value is None or value == "":
         return "-"
-    if isinstance(value, float) and abs(value) >= 1e7 and float(short := f"{value:g}") == value:
-        return short
+    if isinstance(value, float):
+        return format_value(value)
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     has_tables = isinstance(value, list) and any(isinstance(part, Mapping) for part in value)
     return cut(text, LONGEST_SHOWN) if has_tables else text
