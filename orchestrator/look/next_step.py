@@ -8,7 +8,7 @@ from budgets.formatting import command, percent, quoted, rounded_up, sentence_ca
 from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.stats import detectable
-from budgets.tiers import TIERS
+from budgets.tiers import TIERS, size
 from budgets.verdict import Findings, average_gain, control_gains, long_run, winner_gain
 from objectives import secrets
 from objectives.api import SetupError
@@ -137,7 +137,8 @@ def _after(run: Run) -> NextStep:  # noqa: PLR0911 - a kind of verdict each
         said = "Use what it found: this shows the whole configuration."
         return NextStep(said, (command("best", named(run)),))
     if own.grade == "go_persists":
-        count = TIERS["phase2", "min"].evaluations
+        sizing = size("phase2", "min", len(plan.space.knobs), plan.devices.count)
+        count = sizing.resolved.evaluations
         said = f"See whether it survives other seeds, and search on: {count} evaluations."
         follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
         return NextStep(said, (command("phase2", *follow),))
