@@ -79,7 +79,7 @@ COMMANDS = (
             ("report", "report min-nanochat-s1 --plot scores",
              "report min-nanochat-s1 min-nanochat-s2 --html")),
     Command("best", "best:best", LOOK, "The recommended configuration, in every form.",
-            ("best first --json", "best first --train")),
+            ("best first", "best first --toml")),
     Command("serve", "share:serve", LOOK, "Show runs as a page in a browser.",
             ("serve", "serve min-nanochat-s1 --port 0")),
     Command("track", "share:track", LOOK, "Send a run to experiment trackers.",

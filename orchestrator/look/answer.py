@@ -39,6 +39,7 @@ from orchestrator.look.next_step import (
     named,
     of_objective,
     way_on,
+    with_a_verdict,
 )
 from orchestrator.look.run import Run
 from orchestrator.plan.resolve import no_share
@@ -177,9 +178,7 @@ def _over(run: Run) -> Answer:
     if state.ended is not None:
         why = one_line(words.seen(state, state.ended))
         parts.append(f"Rule {state.ended.rule} ended the search: {why}.")
-    compare = "Compare it with the baseline on 8 fresh seeds, in 16 evaluations."
-    train = command("best", named(run), "--train", "--times", "1", "--seeds", "8")
-    called, way = "Finished, no verdict", NextStep(compare, (train,))
+    called, way = "Finished, no verdict", with_a_verdict(run)
     mood: Mood = "open" if run.counts.ok else "trouble"
     no_go = "Nothing was compared with the baseline on fresh seeds, so this is no Go yet."
     if run.counts.ok:

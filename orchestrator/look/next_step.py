@@ -12,7 +12,7 @@ from budgets.tiers import TIERS, size
 from budgets.verdict import Findings, average_gain, control_gains, long_run, winner_gain
 from objectives import secrets
 from objectives.api import SetupError
-from orchestrator.config import UntoldError, assign, objective_words
+from orchestrator.config import VERDICT_SEEDS, UntoldError, assign, objective_words
 from orchestrator.look.run import Run
 from orchestrator.plan.resolve import found_as
 
@@ -207,7 +207,7 @@ def _other_knobs(run: Run, why: str = "") -> NextStep:
 
 
 def _longer_evaluations(run: Run, why: str) -> NextStep:
-    """More training in each evaluation, or one longer training of what was found."""
+    """More training in each evaluation, or more seeds in the long run."""
     plan = run.plan
     longer = None if plan.confirmation is None else plan.confirmation.long_run
     settings = {} if longer is None else longer.variant.settings
@@ -217,9 +217,19 @@ def _longer_evaluations(run: Run, why: str) -> NextStep:
         said = f"Search again with {times:g} times the training, at that cost: {why}."
         tier = ("--tier", str(plan.tier))
         return NextStep(said, (_another(run, f"x{times:g}", *tier, settings=settings),))
-    anyway = [] if run.state.decided and run.state.decided.grade == "go" else ["--anyway"]
-    said = f"Train it and the baseline longer, on 8 fresh seeds, to compare them: {why}."
-    return NextStep(said, (command("best", named(run), *anyway, "--train", "--seeds", "8"),))
+    words = ("--tier", str(plan.tier), *assign("verdict.long_run_seeds", VERDICT_SEEDS))
+    said = f"Search again with {VERDICT_SEEDS} seeds in the long run: {why}."
+    return NextStep(said, (_another(run, "long-run", *words),))
+
+
+def with_a_verdict(run: Run) -> NextStep:
+    """Compare a search with the baseline that ended without a verdict."""
+    if run.plan.phase == "phase2":
+        said = "It was not compared with the baseline. What it found:"
+        return NextStep(said, (command("best", named(run)),))
+    words = ("--tier", str(run.plan.tier), *assign("verdict.confirm_seeds", VERDICT_SEEDS))
+    said = f"Search again, and compare with the baseline on {VERDICT_SEEDS} fresh seeds."
+    return NextStep(said, (_another(run, "verdict", *words),))
 
 
 def _another(run: Run, name: str, *words: str, settings: Mapping[str, Any] | None = None) -> str:

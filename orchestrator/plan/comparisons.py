@@ -54,17 +54,6 @@ def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
     return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
 
 
-def training_seeds(state: RunState, number: int) -> tuple[int, ...]:
-    """So many that no evaluation of a search has used or will use, whatever becomes of it."""
-    plan = state.plan
-    used = _searched(plan)
-    if plan.confirmation is not None:
-        fresh = confirmation_seeds(plan)
-        used |= {*fresh.picking, *fresh.verdict, *fresh.long_run}
-    used |= {seed for batch in state.batches() for _, seed in batch.evaluations()}
-    return tuple(islice(_fresh(f"{_stream(plan)}/best", used), number))
-
-
 def _searched(plan: Plan) -> set[int]:
     """Seeds of its generations, however it is amended, and of its calibration."""
     most = plan.nominal.evaluations // plan.resolved.per_generation

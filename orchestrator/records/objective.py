@@ -15,18 +15,6 @@ def objective_of(plan: Plan) -> Objective:
     return registry.load(plan.objective)
 
 
-def same_objective(plan: Plan) -> Objective:
-    """The objective that was evaluated. Raises ValueError where it would score otherwise now."""
-    objective = objective_of(plan)
-    if objective.fingerprint != plan.objective_fingerprint:
-        raise ValueError(
-            f"{plan.run_id} searched {plan.objective.name} "
-            f"{plan.objective_fingerprint[:10]}, which is {objective.fingerprint[:10]} here: its "
-            "data or its code has changed since"
-        )
-    return objective
-
-
 def knobs_of(batch: Batch, candidate: int, space: SearchSpace) -> dict[str, float]:
     """Those of the candidate's point; a campaign's conditions have their own."""
     own = batch.configurations[candidate]

@@ -151,8 +151,7 @@ def test_a_winner_at_the_end_of_a_range_is_said_on_every_surface(
     assert " FILE " not in plain(page)
     for command in commands_on(page):
         is_search = command.startswith(("phase1 ", "phase2 "))
-        if "--train" not in command:  # what it would do
-            user(f"plan {command.partition(' ')[2]}" if is_search else command)
+        user(f"plan {command.partition(' ')[2]}" if is_search else command)
     user.verify()
 
 

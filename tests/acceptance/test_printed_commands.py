@@ -18,7 +18,7 @@ SESSION = (
     *("best one", "report one", "report one --json", "status one"),
     *("doctor --quick", "plan --verbose", "phase1 --teir min"),
 )
-READS = re.compile(r"(best|explain|plan|report|status|verify) (?!.*(--train|my file))")
+READS = re.compile(r"(best|explain|plan|report|status|verify) (?!.*my file)")
 """Carried out; what starts something, or needs a file that is yet to be written, is parsed."""
 
 COMMAND = re.compile(rf'(?:: |^#? *"?){PROGRAM} ([a-z].*?)(?:  .*|",?)?$', re.MULTILINE)
@@ -68,7 +68,7 @@ def test_what_a_session_prints_can_be_pasted(product: Product) -> None:
     printed = "".join(product(line, code=None).text for line in SESSION)
     printed += (product.folder / "my file.toml").read_text()
     found = {line for line in COMMAND.findall(printed) if not TO_FILL_IN.search(line)}
-    assert len(found) > 10, found
+    assert len(found) >= 10, found
     for line in sorted(found):
         product(line if READS.match(line) else f"{line} --help")
     product.verify("one")

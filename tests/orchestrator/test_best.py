@@ -1,4 +1,4 @@
-"""`best`: what a search recommends, in every form, what it is worth, and one longer training."""
+"""`best`: what a search recommends, in every form, and what it is worth."""
 
 import re
 import shlex
@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.best import Configuration, KnobValue
-from orchestrator.plan.comparisons import training_seeds
-from orchestrator.records.runs import Result, load_state
-from orchestrator.verify import verify
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -40,17 +36,6 @@ def copied(run: Path, tmp_path: Path) -> Path:
 def confirmed(confirmed_run: Path, tmp_path: Path) -> Path:
     """A search called "confirmed", of a sphere of two knobs: Go; persistence not shown."""
     return copied(confirmed_run, tmp_path)
-
-
-@pytest.fixture
-def refuted(tmp_path: Path, search_confirmed: Callable[..., Result]) -> Path:
-    """A search called "refuted", in which there was nothing to find: No-Go."""
-    return search_confirmed(
-        tmp_path / "artifacts/cmaes",
-        objective="noise",
-        run_id="refuted",
-        thresholds={"go_seeds": 2, "go_gain": 0.9},  # which no luck reaches
-    ).directory
 
 
 @pytest.fixture
@@ -127,14 +112,8 @@ def test_an_objective_that_cannot_be_loaded_any_more_leaves_the_knobs(
     [
         (("nobody",), "no run 'nobody' in artifacts/cmaes"),
         (("--json", "--toml"), "one at a time"),
-        (("--train", "--flags"), "one at a time"),
-        (("--times", "2"), "add --train"),
         (("--flags",), "sphere has none: it is not started with arguments"),
         (("--toml",), "sphere cannot have another baseline"),
-        (("--train", "--times", "0.5"), "got '0.5'"),
-        (("--train", "--times", "5"), "sphere cannot be trained 5 times as long"),
-        (("--train", "--set", "evaluation.limit_seconds=0"), "evaluation.limit_seconds: "),
-        (("--train", "--set", "dimension=3"), "--set: expected "),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(
@@ -143,7 +122,6 @@ def test_what_cannot_be_is_refused_in_a_line(
     answer = command("best", *arguments)
     assert answer.code == 2
     assert complaint in answer.err
-    assert not (confirmed.parent.parent / "campaign").exists()
 
 
 # In the forms that it is taken over in
@@ -253,70 +231,3 @@ def test_of_the_core_arguments_and_file_are_settings(
     taken = command("explain", "--json", "--set", "n_layer=1", *recommended["arguments"])
     rows = {row["name"]: row["baseline"] for row in orjson.loads(taken.out)["knobs"]}
     assert rows == values
-
-
-# One longer training
-
-TRAIN = ("best", "confirmed", "--train", "--executor", "inline", "--workers", "1")
-
-
-def trained(root: Path) -> Path:
-    (found,) = root.parent.parent.glob("campaign/best-confirmed-*")
-    return found
-
-
-def used(state: RunState) -> set[int]:
-    return {seed for batch in state.batches() for _, seed in batch.evaluations()}
-
-
-def test_the_recommendation_and_the_baseline_are_trained_longer_on_fresh_seeds(
-    confirmed: Path, command: "Command", told: Told
-) -> None:
-    answer = command(*TRAIN)
-    assert answer.code == 0, answer.err
-    state, search = load_state(trained(confirmed)), load_state(confirmed)
-    recommended, baseline = state.plan.campaign.conditions if state.plan.campaign else ()
-    assert search.decided is not None
-    assert recommended.point == search.decided.point == state.generations[0].points[0]
-    assert (recommended.name, baseline.control) == ("recommended", True)
-    assert recommended.settings == baseline.settings == {"effort": 4.0}
-    assert state.plan.limits.wall_seconds == search.plan.limits.wall_seconds
-    assert len(state.generations[0].seeds[0]) == 2
-    assert not used(state) & used(search)
-    assert verify(trained(confirmed)).divergence is None
-    assert told()["run_id"] == "confirmed"  # of all there is, the search is meant
-    head = state.head
-    assert command(*TRAIN).code == 0
-    assert load_state(trained(confirmed)).head == head
-
-
-def test_after_a_no_go_nothing_is_trained_unless_it_is_asked_for_all_the_same(
-    refuted: Path, command: "Command"
-) -> None:
-    words = ("best", "refuted", "--train", "--executor", "inline", "--workers", "1")
-    assert command(*words).code == 2
-    assert command(*words, "--anyway").code == 0
-    (training,) = refuted.parent.parent.glob("campaign/best-refuted-*")
-    assert load_state(training).generations[0].configurations[0].name == "candidate"
-
-
-def test_a_program_that_has_changed_since_is_not_trained(
-    of_door: Callable[[str], None], command: "Command", tmp_path: Path
-) -> None:
-    of_door("program")
-    assert command(*TRAIN, "--device", "cpu", "--times", "2").code == 0
-    (tmp_path / "train.py").write_text(PROGRAM.replace("3 -", "2 -"))
-    answer = command(*TRAIN, "--device", "cpu")
-    assert answer.code == 2
-    assert "changed" in answer.err
-    assert command("best").code == 0  # looking goes on
-
-
-def test_seeds_are_fresh_also_against_those_that_the_search_has_not_come_to(
-    confirmed: Path,
-) -> None:
-    state = load_state(confirmed)
-    seeds = training_seeds(state, 50)
-    assert len(set(seeds)) == 50
-    assert not set(seeds) & used(state)
-    assert training_seeds(state, 3) == seeds[:3]
