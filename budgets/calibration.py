@@ -1,4 +1,4 @@
-"""What a calibration run measured of the baseline, and what luck alone would show."""
+"""What a calibration run measured of the baseline, and what noise alone would show."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -11,9 +11,9 @@ from budgets.stats import rate_interval, sd_interval
 
 
 def measure(state: RunState) -> Calibration:
-    """The calibration that a finished calibration run amounts to.
+    """The calibration that a finished calibration run measured.
 
-    Raises ValueError when no evaluation of the baseline was healthy, with the last cause.
+    Raises ValueError with the last cause when no evaluation of the baseline was healthy.
     """
     results = [result for generation in state.generations for result in generation.results()]
     samples = tuple(_sample(r) for r in results if r.status is Status.OK)
@@ -28,7 +28,7 @@ def _sample(result: Settled) -> Sample:
 
 
 ROUNDING = 1e-12
-"""A score no larger than this is 0, and what an addition has lost."""
+"""A score no larger than this is 0 with a rounding error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class Noise:
 
     @property
     def is_about_zero(self) -> bool:
-        """Whether the mean cannot be told from 0: then nothing is a share of it."""
-        chance = 0.0 if self.sd is None else 3 * self.sd / sqrt(self.seeds)
-        return abs(self.mean) <= max(chance, ROUNDING)
+        """Whether the mean is within 3 standard errors of 0: then no gain is a share of it."""
+        error = 0.0 if self.sd is None else self.sd / sqrt(self.seeds)
+        return abs(self.mean) <= max(3 * error, ROUNDING)
 
 
 def noise(calibration: Calibration) -> Noise | None:
-    """What a calibration says of luck; None where the time was assumed and nothing measured."""
+    """The noise of a calibration; None where only a time was assumed."""
     mean, sd = calibration.mean_score, calibration.sd_score
     if mean is None:
         return None
@@ -73,7 +73,10 @@ BAND_SDS = 2.0
 
 
 def noise_band(calibration: Calibration | None, seeds: int = 1) -> tuple[float, float] | None:
-    """Where a candidate like the baseline scores: the mean of so many seeds. None: not measured."""
+    """The range of the mean score of a candidate like the baseline, over so many seeds.
+
+    None where the noise was not measured.
+    """
     mean = None if calibration is None else calibration.mean_score
     sd = None if calibration is None else calibration.sd_score
     if mean is None or sd is None:
@@ -82,28 +85,31 @@ def noise_band(calibration: Calibration | None, seeds: int = 1) -> tuple[float, 
     return mean - reach, mean + reach
 
 
-def best_exceeded(evaluations: int, share: float) -> float:
-    """What the best of so many standard normals exceeds with probability `share`, 0 < share < 1."""
-    return NormalDist().inv_cdf((1 - share) ** (1 / max(1, evaluations)))
-
-
-def best_of_noise(evaluations: int) -> float:
+def best_of_noise(evaluations: int, share: float | None = None) -> float:
     """By how many standard deviations the best of so many pure-noise scores beats their mean.
 
-    Blom's approximation of the expected largest order statistic of standard normals: 1.8 of 16,
-    2.6 of 120, 3.0 of 480 evaluations.
+    On average, by Blom's approximation of the expected largest order statistic of standard normals:
+    1.8 of 16, 2.6 of 120, 3.0 of 480 evaluations. With a `share`, what the best exceeds with that
+    probability.
     """
+    if share is not None:
+        return NormalDist().inv_cdf((1 - share) ** (1 / max(1, evaluations)))
     if evaluations < 2:
         return 0.0
     return NormalDist().inv_cdf((evaluations - 0.375) / (evaluations + 0.25))
 
 
-def luck(calibration: Calibration | None, tries: int, seeds: int = 1) -> float | None:
-    """The best score to expect of so many baselines, each the mean over so many seeds of its own.
+def luck(
+    calibration: Calibration | None, tries: int, seeds: int = 1, share: float | None = None
+) -> float | None:
+    """The best score to expect of so many baselines, each the mean over so many own seeds.
 
-    None without a try, and where the noise is not known.
+    With a `share`, the score that the best undercuts with that probability. None without any, and
+    where the noise was not measured.
     """
     if calibration is None or not tries:
         return None
     mean, sd = calibration.mean_score, calibration.sd_score
-    return None if mean is None or sd is None else mean - sd / sqrt(seeds) * best_of_noise(tries)
+    if mean is None or sd is None:
+        return None
+    return mean - sd / sqrt(seeds) * best_of_noise(tries, share)

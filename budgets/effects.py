@@ -1,21 +1,18 @@
-"""What a campaign found: its conditions against the controls, and the effects of its factors.
+"""What a campaign found: its conditions against the controls, and the main effects of its factors.
 
 Lower scores are better, so a difference above 0 is worse. Every comparison is paired by seed: each
-seed gives one value, and Student's t over the seeds an interval and a chance. Of all effects
-said to move the score a share `rate` at most is expected to be luck, and likewise of all
-conditions said to differ from a control.
+seed gives one value, and Student's t over the seeds gives an interval and a chance. Effects, and
+differences from controls, are each judged together: a share `rate` of what is found is expected to
+be chance (Benjamini and Hochberg).
 
-A main effect is a level against the factor's first level, averaged over the combinations of all
-other factors. A two-factor interaction is a difference of differences: how much more moving one
-factor does at a level of the other than at its first level. Both average with equal weights over
-combinations in which every corner is there, so that no other factor takes part. D. C. Montgomery,
-"Design and Analysis of Experiments", chapter 5; with an interaction there half of the one here.
+A main effect is a level against the factor's first level, averaged over the combinations of the
+other factors' levels. On each seed it uses the combinations of which both conditions have a score.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, product
-from math import fsum, prod, sqrt
+from itertools import product
+from math import floor, log10, sqrt
 from statistics import fmean, stdev
 
 from budgets.matrix import Matrix, matrix_of
@@ -24,38 +21,34 @@ from budgets.state import RunState
 from budgets.stats import believed, chance, detectable, interval
 
 LEVEL = 0.05
-"""How often an interval misses what it is of."""
+"""How often an interval misses the truth."""
 
-TINY = 1e-9
-"""Of the scale: differences below are rounding."""
+DIGITS = 12
+"""Of a score: differences in later digits are rounding errors."""
 
 Scores = Mapping[int, Mapping[int, float]]
 """Healthy scores by the number of the condition, then by seed."""
-
-Cells = Mapping[tuple[str, ...], int]
-"""The number of the condition at each combination of levels, in the order of the factors."""
 
 
 class Difference(Frozen):
     """A mean difference between scores, and how sure it is."""
 
-    seeds: int  # that it was seen on
+    seeds: int  # that it was measured on
     mean: float | None  # None without a seed
     lower: float | None  # bounds of the interval; None below two seeds
     upper: float | None
     sd: float | None  # of one seed's difference
-    chance: float | None  # of so large a |t| were there none; None below two seeds
+    chance: float | None  # of so large a |t| without an effect; None below two seeds
     percent: float | None  # of the reference, likewise its bounds
     percent_lower: float | None
     percent_upper: float | None
-    is_found: bool = False  # too much for chance, all its kind considered
+    is_found: bool = False  # more than chance, all of its kind considered
 
 
 def difference(values: Sequence[float], reference: float | None, size: float) -> Difference:
-    """That of one value a seed, in percent of `reference`. Scores are about as large as `size`."""
-    values = [0.0 if abs(value) <= TINY * size else value for value in values]
-    if values and max(values) - min(values) <= TINY * size:  # one and the same, but for rounding
-        values = [fmean(values)] * len(values)
+    """The mean of one difference a seed, in percent of `reference`; `size` is a score's size."""
+    if size:
+        values = [round(value, DIGITS - 1 - floor(log10(size))) for value in values]
     mean, is_enough = fmean(values) if values else None, len(values) > 1
     numbers = (mean, *(interval(values, LEVEL) or (None, None)))
     shares = (None if n is None or not reference else 100 * n / abs(reference) for n in numbers)
@@ -69,7 +62,7 @@ def difference(values: Sequence[float], reference: float | None, size: float) ->
 
 
 def _judged(differences: Sequence[Difference], rate: float | None) -> list[Difference]:
-    """With those named that may be believed together; none may before the campaign is over."""
+    """The same, with those marked that are found together; without a rate none is."""
     if rate is None:
         return list(differences)
     flags = believed([own.chance for own in differences], rate)
@@ -80,25 +73,19 @@ def _judged(differences: Sequence[Difference], rate: float | None) -> list[Diffe
 
 
 class Comparison(Frozen):
-    """A condition against a control, on the seeds that both have a score on."""
+    """A condition against a control, on the seeds on which both have a score."""
 
     control: str
     difference: Difference
 
 
 class Effect(Frozen):
-    """What moving a factor from its first level does, or how two factors act together."""
+    """The main effect of a factor's level against the factor's first level."""
 
-    factors: tuple[str, ...]  # one; or two that interact
-    levels: tuple[str, ...]  # of each ...
-    against: tuple[str, ...]  # ... its first, with which it is compared
-    combinations: int  # of the other factors' levels
-    averaged: int  # of these, over so many: of the rest a condition is missing or failed
+    factor: str
+    level: str
+    against: str
     difference: Difference
-
-    @property
-    def is_interaction(self) -> bool:
-        return len(self.factors) > 1
 
 
 class ConditionRow(Frozen):
@@ -118,22 +105,22 @@ class ConditionRow(Frozen):
 
 
 class CampaignReport(Frozen):
-    """All that a campaign has to say."""
+    """All results of a campaign."""
 
     name: str
     measure: str  # what a cell's score is
     seeds: tuple[int, ...]
-    level: float  # with which probability an interval misses
-    rate: float  # share of what is found that may be luck
-    reference: float | None  # score that an effect's percents are of
-    reference_of: str  # whose that is
+    level: float  # how often an interval misses the truth
+    rate: float  # share of what is found that may be chance
+    reference: float | None  # score of which an effect's percents are
+    reference_of: str  # whose score that is
     statuses: dict[str, int]
     evaluations: int  # conditions * seeds
     unsettled: int  # of these
-    is_over: bool  # nothing is judged before: an interval watched while it grows is none
+    is_over: bool  # nothing is judged earlier: repeated looks would find chance
     rows: tuple[ConditionRow, ...]
     effects: tuple[Effect, ...]
-    detectable_percent: float | None  # main effect that so many seeds show, 8 times of 10
+    detectable_percent: float | None  # main effect that so many seeds show at 80 % power
 
     @property
     def controls(self) -> tuple[str, ...]:
@@ -141,13 +128,13 @@ class CampaignReport(Frozen):
 
     @property
     def found(self) -> tuple[Effect, ...]:
-        """Effects that chance does not explain, the largest first."""
+        """Effects that are more than chance, the largest first."""
         known = (effect for effect in self.effects if effect.difference.is_found)
-        return tuple(sorted(known, key=lambda e: (e.is_interaction, -abs(e.difference.mean or 0))))
+        return tuple(sorted(known, key=lambda effect: -abs(effect.difference.mean or 0)))
 
 
 def campaign_of(state: RunState, *, is_over: bool) -> CampaignReport | None:
-    """The result of a campaign in one ledger; None of any other run. See `campaign_report`."""
+    """The results of a campaign in one ledger; None of any other run."""
     if state.plan.campaign is None:
         return None
     rate = state.plan.thresholds.alive_level
@@ -157,13 +144,13 @@ def campaign_of(state: RunState, *, is_over: bool) -> CampaignReport | None:
 def campaign_report(
     matrix: Matrix, rate: float, *, is_over: bool, measure: str = "score"
 ) -> CampaignReport:
-    """The result as far as it is known. `is_over`: no more is to come, so it may be judged."""
+    """The results so far; judged only if the campaign `is_over`."""
     terms = matrix.terms
     scores = {number: matrix.scores(number) for number in range(len(terms.conditions))}
     size = max((abs(score) for own in scores.values() for score in own.values()), default=0.0)
     reference, whose = _reference(terms, scores)
     judging = rate if is_over else None
-    effects = tuple(_effects(terms, scores, reference, size, judging))
+    effects = _effects(terms, scores, reference, size, judging)
     return CampaignReport(
         name=terms.name,
         measure=measure,
@@ -232,19 +219,16 @@ def _against(own: Mapping[int, float], control: Mapping[int, float], size: float
 
 
 def _detectable_percent(effects: Sequence[Effect], reference: float | None) -> float | None:
-    """For the main effect that is known least."""
-    known = [
-        (own.sd / sqrt(own.seeds), own.sd, own.seeds)
-        for own in (effect.difference for effect in effects if not effect.is_interaction)
-        if own.sd
-    ]
-    if not known or not reference:
+    """The detectable size of the least certain effect."""
+    differences = [effect.difference for effect in effects if effect.difference.sd]
+    errors = [(own.sd / sqrt(own.seeds), own.sd, own.seeds) for own in differences if own.sd]
+    if not errors or not reference:
         return None
-    _, sd, seeds = max(known)
+    _, sd, seeds = max(errors)
     return 100 * detectable(sd, seeds, LEVEL / 2) / abs(reference)
 
 
-# Effects of a factorial
+# Main effects of a factorial
 
 
 def _effects(
@@ -253,93 +237,65 @@ def _effects(
     reference: float | None,
     size: float,
     rate: float | None,
-) -> list[Effect]:
-    """Every main effect, then every two-factor interaction, of the conditions with scores."""
-    factors, found = terms.factors, list[Effect]()
-    cells = usable(cells_of(factors, terms.conditions), scores)
-    for moved in moves(factors):
-        corners = corners_of(factors, cells, moved)
-        shared = [set(scores[number]) for corner in corners for number in corner]
-        values = [
-            fsum(
-                sign * scores[number][seed] for corner in corners for number, sign in corner.items()
-            )
-            / len(corners)
-            for seed in (sorted(set.intersection(*shared)) if shared else ())
-        ]
-        others = [len(f.levels) for place, f in enumerate(factors) if place not in moved]
-        effect = Effect(
-            factors=tuple(factors[place].name for place in moved),
-            levels=tuple(moved.values()),
-            against=tuple(factors[place].levels[0] for place in moved),
-            combinations=prod(others),
-            averaged=len(corners),
-            difference=difference(values, reference, size),
-        )
-        found.append(effect)
-    judged = _judged([effect.difference for effect in found], rate)
-    return [
-        effect.model_copy(update={"difference": own})
-        for effect, own in zip(found, judged, strict=True)
+) -> tuple[Effect, ...]:
+    cells = cells_of(terms.factors, terms.conditions)
+    moves = [
+        (place, level) for place, factor in enumerate(terms.factors) for level in factor.levels[1:]
     ]
+    values = [
+        main_effect(scores, pairs_of(terms.factors, cells, place, level), terms.seeds)
+        for place, level in moves
+    ]
+    judged = _judged([difference(own, reference, size) for own in values], rate)
+    return tuple(
+        Effect(
+            factor=terms.factors[place].name,
+            level=level,
+            against=terms.factors[place].levels[0],
+            difference=own,
+        )
+        for (place, level), own in zip(moves, judged, strict=True)
+    )
 
 
 def cells_of(
     factors: Sequence[Factor], conditions: Sequence[Condition]
 ) -> dict[tuple[str, ...], int]:
-    """The conditions that are cells of the factorial.
+    """The number of the condition at each combination of levels.
 
-    A control is one only where no other condition has its levels.
+    A control stands for a combination only where no other condition has its levels.
     """
     names = [factor.name for factor in factors]
-    found: dict[tuple[str, ...], int] = {}
+    cells: dict[tuple[str, ...], int] = {}
     for controls in (False, True):
         for number, condition in enumerate(conditions):
             if condition.control is controls and all(name in condition.levels for name in names):
-                found.setdefault(tuple(condition.levels[name] for name in names), number)
-    return found if names else {}
+                cells.setdefault(tuple(condition.levels[name] for name in names), number)
+    return cells if names else {}
 
 
-def usable(cells: Cells, scores: Scores) -> dict[tuple[str, ...], int]:
-    """The cells with a score on half of the seeds at least that the fullest one has.
-
-    A cell that nearly always fails would leave every effect without seeds to be seen on.
-    """
-    most = max((len(scores[number]) for number in cells.values()), default=0)
-    return {
-        levels: number
-        for levels, number in cells.items()
-        if scores[number] and 2 * len(scores[number]) >= most
-    }
-
-
-def moves(factors: Sequence[Factor]) -> Iterator[dict[int, str]]:
-    """One factor, then two, moved from the first level: the new levels by the factor's place."""
-    for count in (1, 2):
-        for places in combinations(range(len(factors)), count):
-            for levels in product(*(factors[place].levels[1:] for place in places)):
-                yield dict(zip(places, levels, strict=True))
+def pairs_of(
+    factors: Sequence[Factor], cells: Mapping[tuple[str, ...], int], place: int, level: str
+) -> list[tuple[int, int]]:
+    """Conditions with the factor at `level`, and the same with it at its first level."""
+    pairs = []
+    for levels in product(*(factor.levels for factor in factors)):
+        moved = (*levels[:place], level, *levels[place + 1 :])
+        if levels[place] == factors[place].levels[0] and levels in cells and moved in cells:
+            pairs.append((cells[moved], cells[levels]))
+    return pairs
 
 
-def corners_of(
-    factors: Sequence[Factor], cells: Cells, moved: Mapping[int, str]
-) -> list[dict[int, int]]:
-    """The conditions, with the sign of each, that show the move at a combination of the others.
-
-    Combinations of which a corner is missing are left out.
-    """
-    found = []
-    others = (
-        factor.levels[:1] if n in moved else factor.levels for n, factor in enumerate(factors)
+def main_effect(
+    scores: Scores, pairs: Sequence[tuple[int, int]], seeds: Sequence[int]
+) -> list[float]:
+    """The mean difference over the pairs, of each seed on which any pair has both scores."""
+    by_seed = (
+        [
+            scores[a][seed] - scores[b][seed]
+            for a, b in pairs
+            if seed in scores[a] and seed in scores[b]
+        ]
+        for seed in seeds
     )
-    for combination in product(*others):
-        corners: dict[int | None, int] = {}
-        for changed in product((False, True), repeat=len(moved)):
-            levels, sign = list(combination), 1
-            for (place, level), is_moved in zip(moved.items(), changed, strict=True):
-                levels[place] = level if is_moved else levels[place]
-                sign = sign if is_moved else -sign
-            corners[cells.get(tuple(levels))] = sign
-        if None not in corners:
-            found.append({number: sign for number, sign in corners.items() if number is not None})
-    return found
+    return [fmean(own) for own in by_seed if own]

@@ -7,10 +7,10 @@ Every record also carries its sequence number, the wall clock (`at`, for people 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, PlainValidator, SerializeAsAny, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from budgets.plan import Caps, ComparisonName, Configuration, Plan, Terms, plan_of_fields
+from budgets.plan import Caps, ComparisonName, Configuration, Plan, Terms
 
 SCHEMA = 1
 """Version of these events, in every ledger's first record and in every session's."""
@@ -36,9 +36,7 @@ class Status(StrEnum):
 Grade = Literal["go_persists", "go", "no_go"]
 """What a search amounts to: a Go that persists on more FLOPs, a Go not shown to, a No-Go."""
 
-NoGo = Literal[
-    "dead_space", "below_noise", "too_small", "does_not_persist", "pathological", "unstable"
-]
+NoGo = Literal["below_noise", "too_small", "does_not_persist", "pathological", "unstable"]
 
 Facts = dict[str, int | float | str]
 """What a rule saw beside its observation and its limit, by name: numbers and names, no prose."""
@@ -72,7 +70,7 @@ class Planned:
 
     kind: Literal["planned"] = "planned"
     schema_version: int = SCHEMA
-    plan: SerializeAsAny[Annotated[Plan, PlainValidator(plan_of_fields)]]  # of its kind of run
+    plan: Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
@@ -96,7 +94,6 @@ class GenerationAsked:
     generation: int = Field(ge=0)
     points: tuple[tuple[float, ...], ...]
     seeds: tuple[int, ...]
-    distances: tuple[float, ...] = ()  # Mahalanobis, from what each was drawn of; empty: unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)

@@ -1,4 +1,4 @@
-"""The terms of a run: what was agreed before anything was spent. The ledger's first record.
+"""A run's plan: its terms, frozen before anything is spent. The ledger's first record.
 
 Times are seconds or hours as the name says, money is in the unit of `price_per_device_hour`.
 Nothing here is a timestamp: two runs on the same terms have equal plans.
@@ -9,14 +9,7 @@ from math import ceil
 from statistics import median, quantiles, stdev
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    model_validator,
-)
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from budgets.stats import total
 from objectives.api import ObjectiveSpec
@@ -26,23 +19,23 @@ Phase = Literal["calibration", "check", "phase1", "phase2", "campaign"]
 Tier = Literal["min", "target", "max"]
 
 VariantName = Literal["robust", "expanded"]
-"""Of a phase 2: the same knobs on more seeds, or more knobs."""
+"""A phase 2 searches the same knobs on more seeds, or more knobs."""
 
 ComparisonName = Literal["reference", "finalists", "winner", "long_run", "proxy"]
 """Evaluations that no search learns from: see `Confirmation` and `ProxyTerms`."""
 
 PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
-"""0 means "take the clock" to some libraries, so it is no seed."""
+"""Not 0, which some libraries replace by the clock."""
 
 
 class Frozen(BaseModel):
-    """Base of what is computed and shown: never changed, no field that it does not name."""
+    """Base of results: immutable, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Terms(Frozen):
-    """Base of everything a ledger holds: also finite."""
+    """Base of everything in a ledger: also without infinities and NaNs."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -70,7 +63,7 @@ class Envelope(Terms):
 
 
 class Limits(Terms):
-    """What one attempt may use before its whole process tree is killed."""
+    """What one attempt may use before its process tree is killed."""
 
     wall_seconds: float = Field(gt=0)
     grace_seconds: float = Field(default=5.0, gt=0)  # between SIGTERM and SIGKILL
@@ -80,24 +73,24 @@ class Limits(Terms):
 
     @property
     def reserve_ms(self) -> int:
-        """The worst an attempt can cost one device: the limit, the grace, and as long to reap."""
+        """The worst an attempt can cost one device: the limit, the grace, and as much to reap."""
         return round(1000 * (self.wall_seconds + 2 * self.grace_seconds))
 
     def stretched(self, length: float) -> "Limits":
-        """For an evaluation that is expected to take `length` times as long, if that is longer."""
+        """The limits of an evaluation that is expected to take `length` times as long."""
         if length <= 1:
             return self
         return self.model_copy(update={"wall_seconds": ceil(length * self.wall_seconds)})
 
 
 MOST_HOURS = 100_000
-"""Of a window: eleven years."""
+"""A window's longest: eleven years."""
 
 
 class Window(Terms):
-    """When the run must be over, by the calendar: so long after it was planned, or at a moment.
+    """The calendar deadline of a run: so many hours after it was planned, or a moment.
 
-    Evaluations must be over `margin_seconds` earlier: that time is for the last report.
+    Evaluations end `margin_seconds` earlier, which leaves time for the last report.
     """
 
     hours: float | None = Field(default=None, gt=0, le=MOST_HOURS)
@@ -107,7 +100,7 @@ class Window(Terms):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if (self.hours is None) == (self.until is None):
-            raise ValueError("a window is a number of hours, or a moment")
+            raise ValueError("a window is either a number of hours or a moment")
         if self.hours is not None and 3600 * self.hours <= self.margin_seconds:
             raise ValueError(
                 f"a window of {3600 * self.hours:g} s leaves nothing before its safety margin of "
@@ -117,7 +110,7 @@ class Window(Terms):
         return self
 
     def hours_from(self, now: datetime) -> float:
-        """Until it is over, margin included, of a run that begins now."""
+        """Hours until the deadline, margin included, of a run that begins now."""
         if self.hours is not None:
             return self.hours
         assert self.until is not None, "a window is hours, or a moment"
@@ -125,7 +118,7 @@ class Window(Terms):
 
 
 class Caps(Terms):
-    """What the run may never exceed. `None` is no cap."""
+    """What the run never exceeds. `None` is no cap."""
 
     evaluations: int = Field(ge=1)
     device_hours: float | None = Field(default=None, gt=0)
@@ -135,7 +128,7 @@ class Caps(Terms):
 
 
 class Devices(Terms):
-    """What the run was sized for. A later session may use others; P and G stay."""
+    """The devices that P and G were sized for. A later session may use others."""
 
     count: int = Field(ge=1)  # W, evaluations at once
     kind: Literal["cpu", "cuda"]
@@ -161,12 +154,12 @@ class Sample(Terms):
 
 
 class Calibration(Terms):
-    """The baseline, measured on several seeds; or a time the user vouches for."""
+    """The baseline, measured on several seeds; or a time that the user states."""
 
     samples: tuple[Sample, ...] = ()
     failed: int = 0
     ledger: str = ""  # head hash of the ledger it was read from
-    charged_ms: int = Field(default=0, ge=0)  # device time, if it was made for this very run
+    charged_ms: int = Field(default=0, ge=0)  # device time, if it was made for this run
     open_ms: int = Field(default=0, ge=0)  # wall clock, likewise
     assumed_seconds: float | None = Field(default=None, gt=0)
 
@@ -192,7 +185,7 @@ class Calibration(Terms):
 
     @property
     def mean_score(self) -> float | None:
-        """The baseline's score over the seeds."""
+        """The baseline's mean score over the seeds; None if it was not measured."""
         return total(s.score for s in self.samples) / len(self.samples) if self.samples else None
 
     @property
@@ -207,38 +200,33 @@ def percentile_90(values: list[float]) -> float:
 
 
 class Thresholds(Terms):
-    """Every number a rule compares with. The one place to edit them."""
+    """Every number that a rule compares with: the one place to edit them."""
 
-    crash_rate_pause: float = Field(default=0.10, ge=0, le=1)  # above it a generation pauses
-    crash_count_pause: int = Field(default=2, ge=1)  # ... and no fewer failures than this
+    crash_rate_pause: float = Field(default=0.10, ge=0, le=1)  # a generation with more pauses
+    crash_count_pause: int = Field(default=2, ge=1)  # ... if it has so many failures
     nan_rate_pause: float = Field(default=0.10, ge=0, le=1)  # unexplained, of a generation
-    nan_count_pause: int = Field(default=2, ge=1)  # ... and no fewer than this
-    nan_generations_pause: int = Field(default=3, ge=1)  # one unexplained in each so many running
-    edge: float = Field(default=0.005, ge=0, le=0.5)  # of a knob's range: so near an end is extreme
-    far: float = Field(default=1.5, ge=0)  # beyond sqrt(dimension), Mahalanobis: an outlier
+    nan_count_pause: int = Field(default=2, ge=1)  # ... if it has so many
+    nan_generations_pause: int = Field(default=3, ge=1)  # or so many in a row have one each
+    edge: float = Field(default=0.005, ge=0, le=0.5)  # of a knob's range: nearer an end is extreme
     time_drift_pause: float = Field(default=2.0, gt=0)  # times the calibrated median (CPU on a CPU)
-    time_drift_floor_seconds: float = Field(default=1.0, ge=0)  # below this nothing runs away
-    attempts_per_session: int = Field(default=3, ge=1)  # tries at what the infrastructure loses
+    time_drift_floor_seconds: float = Field(default=1.0, ge=0)  # a shorter time is not judged
+    attempts_per_session: int = Field(default=3, ge=1)  # at an evaluation that is lost each time
     patience_generations: int | None = Field(default=None, ge=1)  # without improvement; None: ever
     patience_improve: float = Field(default=0.001, ge=0)  # relative: less is no improvement
-    same_score: float = Field(default=1e-4, ge=0)  # relative; scores no further apart are the same
-    alive_level: float = Field(
-        default=0.05, gt=0, lt=1
-    )  # share of a check's finds that may be luck
-    go_gain: float = Field(default=0.01, ge=0)  # of the baseline's score, asked of the winner
-    go_seeds: int = Field(default=5, ge=2)  # fresh ones, paired, at least
-    go_level: float = Field(default=0.01, gt=0, lt=0.5)  # how often luck alone may pass for a gain
-    go_crash_rate: float = Field(default=0.05, ge=0, le=1)  # over the last generations, for a Go
-    go_generations: int = Field(default=3, ge=1)  # how many the last ones are
-    go_pathological: float = Field(default=0.20, ge=0, le=1)  # of the winner's runs, failed or sick
+    same_score: float = Field(default=1e-4, ge=0)  # relative: closer scores are the same
+    alive_level: float = Field(default=0.05, gt=0, lt=1)  # share of findings that may be chance
+    go_gain: float = Field(default=0.01, ge=0)  # needed of the winner, of the baseline's score
+    go_seeds: int = Field(default=5, ge=2)  # fresh pairs needed
+    go_level: float = Field(default=0.01, gt=0, lt=0.5)  # how often chance may pass for a gain
+    go_crash_rate: float = Field(default=0.05, ge=0, le=1)  # a Go needs fewer failures
+    go_generations: int = Field(default=3, ge=1)  # ... over so many last generations
+    go_pathological: float = Field(default=0.20, ge=0, le=1)  # of the winner's runs, at most
     persist_share: float = Field(default=0.5, ge=0, le=1)  # of the gain, kept on the long run
-    dead_spread: float = Field(default=1.1, ge=0)  # candidates' sd in noise sds: no more is nothing
-    dead_freedom: int = Field(default=20, ge=1)  # ... known with these degrees of freedom or more
 
 
 SearchMethod = Literal["guided", "plain"]
-"""How candidates are proposed: `guided` draws mirrored orthogonal directions around where a model
-of all scores is lowest, `plain` is pycma's own."""
+"""`guided` draws mirrored orthogonal directions around the minimum of a model of all scores;
+`plain` is pycma as it comes."""
 
 
 class SearchTerms(Terms):
@@ -249,7 +237,7 @@ class SearchTerms(Terms):
     sigma0: float = Field(gt=0, le=0.3)
     start: tuple[float, ...]  # a point of the unit cube
     shape: tuple[tuple[float, ...], ...] | None = None  # covariance matrix, of mean diagonal 1
-    known: tuple[tuple[float, ...], ...] = ()  # good points: the first candidates there are
+    known: tuple[tuple[float, ...], ...] = ()  # good points: the search's first candidates
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -268,13 +256,13 @@ class Variant(Terms):
 
 
 class Configuration(Terms):
-    """What is evaluated: a point of the unit cube, perhaps of a varied objective."""
+    """A point of the unit cube to evaluate, perhaps of a varied objective."""
 
     name: str
     point: tuple[float, ...]
     settings: dict[str, Any] = Field(default_factory=dict)
     cost_factor: float = Field(default=1.0, gt=0)
-    knobs: dict[str, int | float] | None = Field(  # with which; None: those of the point
+    knobs: dict[str, int | float] | None = Field(  # None: those of the point
         default=None, exclude_if=lambda knobs: knobs is None
     )
 
@@ -288,10 +276,10 @@ class LongRun(Terms):
 
 
 class Confirmation(Terms):
-    """How the verdict is reached, on fresh seeds: counted and priced apart from E.
+    """The comparisons of a verdict, on fresh seeds: counted and priced apart from E.
 
-    The finalists are compared with each other and the baseline on `picking_seeds`; the one that
-    wins there is compared with the baseline on `seeds` that nobody was picked on.
+    The finalists are compared with each other and the baseline on `picking_seeds`, the winner with
+    the baseline on `seeds` that nobody was picked on.
     """
 
     seeds: int = Field(ge=2)
@@ -309,7 +297,7 @@ class Confirmation(Terms):
         return self
 
     def sizes(self) -> dict[ComparisonName, tuple[int, float]]:
-        """Evaluations of each comparison at most, and what they cost together in whole ones."""
+        """Each comparison's evaluations, at most, and their cost in evaluations of the search."""
         controls = sum(c.cost_factor for c in self.controls) * self.control_seeds
         count = len(self.controls) * self.control_seeds
         both = self.seeds + self.picking_seeds + self.seeds * (self.incumbent is not None)
@@ -330,15 +318,15 @@ class Confirmation(Terms):
 
 
 class ProxyTerms(Terms):
-    """A shorter evaluation that is compared with the full one."""
+    """A shorter evaluation to compare with the full one."""
 
     variant: Variant
-    agreement: float = Field(default=0.5, gt=-1, le=1)  # least lower bound of Kendall's tau-b
-    level: float = Field(default=0.1, gt=0, lt=1)  # two-sided, of that bound
+    agreement: float = Field(default=0.5, gt=-1, le=1)  # needed lower bound of Kendall's tau-b
+    level: float = Field(default=0.1, gt=0, lt=1)  # of its two-sided interval
 
 
 class Factor(Terms):
-    """Something that a campaign varies, and the names of its levels in their order."""
+    """Something that a campaign varies, and the names of its levels in order."""
 
     name: str
     levels: tuple[str, ...] = Field(min_length=1)
@@ -347,15 +335,17 @@ class Factor(Terms):
 class Condition(Terms):
     """One of the configurations that a campaign compares."""
 
-    name: str  # fit for a file
+    name: str  # fit for a file name
     settings: dict[str, Any]  # to lay over the objective's
-    knobs: dict[str, int | float]  # with which it is evaluated: those of its point
+    knobs: dict[str, int | float]  # those of its point
     point: tuple[float, ...] | None = Field(  # of the unit cube; None: its own baseline
         default=None, exclude_if=lambda point: point is None
     )
     cost_factor: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
-    levels: dict[str, str] = Field(default_factory=dict)  # of each factor; empty: no cell of them
-    control: bool = False  # what the others are compared with
+    levels: dict[str, str] = Field(
+        default_factory=dict
+    )  # of each factor; empty outside a factorial
+    control: bool = False  # the others are compared with it
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -370,7 +360,7 @@ class CampaignTerms(Terms):
     name: str
     conditions: tuple[Condition, ...] = Field(min_length=1)
     seeds: tuple[PositiveSeed, ...] = Field(min_length=1)
-    factors: tuple[Factor, ...] = ()  # whose full factorial the conditions with levels are
+    factors: tuple[Factor, ...] = ()  # the conditions with levels are their full factorial
     parallel: bool = True  # else one evaluation at a time
     max_workers: int | None = Field(default=None, ge=1)  # evaluations at once, at most
     stagger_seconds: float = Field(default=0.0, ge=0)  # between the first starts of a session
@@ -386,7 +376,7 @@ class CampaignTerms(Terms):
 
     @property
     def runs(self) -> list[tuple[Condition, int, str]]:
-        """Each condition on each seed, and the name of that run."""
+        """Each condition, seed and name of a run."""
         return [
             (one, seed, f"{one.name}_s{seed}") for one in self.conditions for seed in self.seeds
         ]
@@ -404,27 +394,23 @@ class CampaignTerms(Terms):
 
 
 class Source(Terms):
-    """The run whose Go a phase 2 run follows, and what it takes over from it."""
+    """The run whose Go a phase 2 follows, and its recommendation."""
 
     run_id: str
-    head: str  # of its ledger, then
+    head: str  # of its ledger at that time
     variant: VariantName
-    grade: str  # of its decision; empty where a person overrode that there is none
+    grade: str  # of its decision; empty without one, which a person overrode
     point: tuple[float, ...]  # its recommendation, in this run's space
     added: tuple[str, ...] = ()  # knobs that it did not search
-    unproven: tuple[str, ...] = ()  # of these, not shown to move the score; a person let them pass
+    unproven: tuple[str, ...] = ()  # of these, not shown to move the score, which was overridden
 
 
 class Plan(Terms):
-    """What the plans of all kinds of run have. Two are equal only when they describe the same run.
-
-    Each kind has a class of its own, by its `phase` (see `plan_of_fields`), which says what of the
-    parts at the end it has.
-    """
+    """A run's frozen plan. Two plans are equal only when they describe the same run."""
 
     run_id: str
     phase: Phase
-    tier: Tier | None = None
+    tier: Tier | None = None  # of a search
     nominal: Envelope
     resolved: Envelope
     reasons: tuple[str, ...]  # why the two differ
@@ -439,14 +425,25 @@ class Plan(Terms):
     devices: Devices
     calibration: Calibration | None
     thresholds: Thresholds = Thresholds()
-    search: SearchTerms | None = None
+    search: SearchTerms | None = None  # of phase1 and phase2
     confirmation: Confirmation | None = None  # None: no Go is possible
     source: Source | None = None  # of a phase 2
-    proxy: ProxyTerms | None = None  # of a check that compares both lengths
+    proxy: ProxyTerms | None = None  # of a check of a proxy
     campaign: CampaignTerms | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        is_search = self.phase in ("phase1", "phase2")
+        if (self.search is not None) != is_search or (self.tier is not None) != is_search:
+            raise ValueError(
+                f"{self.phase}: a search has a tier and search terms, others have none"
+            )
+        if (self.campaign is not None) != (self.phase == "campaign"):
+            raise ValueError(f"{self.phase}: a campaign has conditions, others have none")
+        shape = (self.resolved.population, self.resolved.seeds_per_candidate)
+        own = self.campaign
+        if own is not None and shape != (len(own.conditions), len(own.seeds)):
+            raise ValueError(f"{shape} is not the shape of the plan's campaign")
         if self.resolved.evaluations > self.caps.evaluations:
             raise ValueError(
                 f"the envelope's {self.resolved.evaluations} evaluations exceed the cap of "
@@ -458,71 +455,12 @@ class Plan(Terms):
 
     @property
     def paid_before_ms(self) -> int:
-        """Device time of the calibration that was made for the run, and counts against its caps."""
+        """Device time of the calibration made for this run, which counts against its caps."""
         return 0 if self.calibration is None else self.calibration.charged_ms
 
     @property
     def comparison_evaluations(self) -> int:
-        """Evaluations that are planned beside E, at most."""
+        """Evaluations planned beside E, at most."""
         confirmation = 0 if self.confirmation is None else self.confirmation.evaluations
         proxy = 0 if self.proxy is None else self.resolved.evaluations
         return confirmation + proxy
-
-
-class SearchPlan(Plan):
-    """Of a search."""
-
-    phase: Literal["phase1", "phase2"]
-    tier: Tier
-    search: SearchTerms
-    proxy: None = None
-    campaign: None = None
-
-
-class MatrixPlan(Plan):
-    """Of what searches nothing: points on seeds."""
-
-    tier: None = None
-    search: None = None
-    confirmation: None = None
-    source: None = None
-
-
-class CalibrationPlan(MatrixPlan):
-    """Of the baseline, measured on several seeds."""
-
-    phase: Literal["calibration"]
-    proxy: None = None
-    campaign: None = None
-
-
-class CheckPlan(MatrixPlan):
-    """Of knobs moved one by one, or of candidates that are evaluated in full and short."""
-
-    phase: Literal["check"]
-    campaign: None = None
-
-
-class CampaignPlan(MatrixPlan):
-    """Of conditions, each evaluated on every seed."""
-
-    phase: Literal["campaign"]
-    proxy: None = None
-    campaign: CampaignTerms
-
-    @model_validator(mode="after")
-    def _check_shape(self) -> Self:
-        shape = (self.resolved.population, self.resolved.seeds_per_candidate)
-        if shape != (len(self.campaign.conditions), len(self.campaign.seeds)):
-            raise ValueError(f"{shape} is not the shape of the plan's campaign")
-        return self
-
-
-_PLANS: TypeAdapter[Plan] = TypeAdapter(
-    Annotated[SearchPlan | CalibrationPlan | CheckPlan | CampaignPlan, Field(discriminator="phase")]
-)
-
-
-def plan_of_fields(fields: Any) -> Plan:
-    """The plan of the kind that its `phase` says. Raises pydantic.ValidationError."""
-    return fields if isinstance(fields, Plan) else _PLANS.validate_python(fields)

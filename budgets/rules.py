@@ -1,4 +1,4 @@
-"""Rules that pause or stop a run, and what follows from them for it.
+"""Rules that pause or stop a run, and what follows from them.
 
 Each rule is a pure function of the state that returns a `Reading`, whether it fires or not: numbers
 and names alone, which `orchestrator.look.words` puts in words. Limits are in `plan.Thresholds`.
@@ -6,7 +6,7 @@ and names alone, which `orchestrator.look.words` puts in words. Limits are in `p
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import sqrt
+from itertools import takewhile
 from statistics import fmean, median
 from typing import Literal
 
@@ -46,10 +46,10 @@ OVERRIDABLE = (
     *("go", "unproven_knobs", "crash_rate", "sustained_nan"),
     *("too_few_healthy", "runaway_time", "patience"),
 )
-"""Rules that a person may let the run pass; what the others ask for has another way on."""
+"""Rules that a person may override. The others name something to repair, or a cap to amend."""
 
 BEFORE_THE_RUN = ("go", "unproven_knobs")
-"""Rules that a person may override before the run that they hold up has begun."""
+"""Rules that a person may override before the run begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class Reading:
 
     rule: str
     generation: int
-    observed: float | None = None  # None: there is nothing to observe yet
+    observed: float | None = None  # None: nothing to observe yet
     limit: float | None = None  # None: the rule is off
     fires: bool = False
-    facts: Facts = field(default_factory=dict)  # what else it saw
+    facts: Facts = field(default_factory=dict)  # further numbers and names
 
     @property
     def decision(self) -> Literal["pause", "stop"]:
@@ -74,12 +74,12 @@ class Reading:
 
     @property
     def flag(self) -> str:
-        """The option that sets the cap in the way; empty where there is none."""
+        """The option that sets the cap in the way; empty without one."""
         return str(self.facts.get("flag", ""))
 
     def fired(self) -> Fired:
-        """As it goes on record once it fires."""
-        assert self.observed is not None, "a rule fires on what it observed"
+        """The event that records a firing."""
+        assert self.observed is not None, "a rule fires on an observation"
         assert self.limit is not None, "... beyond a limit"
         return Fired(
             rule=self.rule,
@@ -92,7 +92,7 @@ class Reading:
 
 
 def place_of(state: RunState, batch: Batch) -> int:
-    """Where a rule about the batch speaks: its generation, or the one that would come next."""
+    """The generation that a rule about the batch names: its own, or the next of a comparison."""
     return batch.number if batch.comparison is None else state.begun
 
 
@@ -100,7 +100,7 @@ def place_of(state: RunState, batch: Batch) -> int:
 
 
 def follows_a_go(source: Source) -> Iterator[Reading]:
-    """What speaks for or against a run that follows `source`."""
+    """Whether `source` ended with a Go, and whether the knobs that are added move the score."""
     is_go = source.grade in ("go", "go_persists")
     yield Reading("go", 0, float(is_go), 1.0, fires=not is_go)
     if source.added:
@@ -111,16 +111,15 @@ def follows_a_go(source: Source) -> Iterator[Reading]:
 
 
 def crash_rate(state: RunState, generation: Batch) -> Reading:
-    """Failed evaluations, of all that the generation will have.
+    """Failed evaluations, of all that are planned for the generation.
 
-    So it fires as soon as the rate can no longer fall below its limit. Lost attempts have no final
-    status and do not count. Nor do NaNs of extreme candidates, or those that `sustained_nan` fires
-    for.
+    So it fires as soon as the rate can no longer stay below its limit. Lost attempts do not count,
+    nor do NaNs of extreme candidates or those for which `sustained_nan` fires.
     """
     limits, failed = state.plan.thresholds, generation.failed
     if any(one.status is Status.NAN for one in failed):
-        others = [] if sustained_nan(state, generation).fires else unexplained(state, generation)
-        failed = [one for one in failed if one.status is not Status.NAN or one in others]
+        nans = [] if sustained_nan(state, generation).fires else unexplained(state, generation)
+        failed = [one for one in failed if one.status is not Status.NAN or one in nans]
     rate, limit = len(failed) / generation.planned, limits.crash_rate_pause
     fires = rate > limit and len(failed) >= limits.crash_count_pause
     return Reading("crash_rate", generation.number, rate, limit, fires, {"failed": len(failed)})
@@ -129,40 +128,39 @@ def crash_rate(state: RunState, generation: Batch) -> Reading:
 def sustained_nan(state: RunState, generation: Batch) -> Reading:
     """NaNs of candidates that are not extreme: many in the generation, or some in several running.
 
-    Generations before one that an override let through do not count among those running.
+    Generations up to one that was overridden are not counted again.
     """
     limits, count = state.plan.thresholds, len(unexplained(state, generation))
-    rate, running = count / generation.planned, _generations_with_nan(state, generation)
-    observed, limit = rate, limits.nan_rate_pause
-    fires = rate > limit and count >= limits.nan_count_pause
-    if not fires and running >= limits.nan_generations_pause:
-        observed, limit, fires = running, limits.nan_generations_pause, True
+    overridden = (o.generation for o in state.overridden if o.rule == "sustained_nan")
+    first = max((n + 1 for n in overridden if n < generation.number), default=0)
+    numbers = range(generation.number, first - 1, -1)
+    streak = takewhile(lambda n: unexplained(state, state.generation(n)), numbers)
+    running, rate = sum(1 for _ in streak), count / generation.planned
     facts: Facts = {"nans": count, "running": running}
-    return Reading("sustained_nan", generation.number, observed, limit, fires, facts)
+    if rate > limits.nan_rate_pause and count >= limits.nan_count_pause:
+        return Reading("sustained_nan", generation.number, rate, limits.nan_rate_pause, True, facts)
+    if running >= limits.nan_generations_pause:
+        limit = limits.nan_generations_pause
+        return Reading("sustained_nan", generation.number, running, limit, True, facts)
+    return Reading("sustained_nan", generation.number, rate, limits.nan_rate_pause, False, facts)
 
 
 def unexplained(state: RunState, generation: Batch) -> list[Settled]:
-    """NaN results of candidates that are not extreme."""
-    nans = (one for one in generation.failed if one.status is Status.NAN)
-    return [one for one in nans if not _is_extreme(state, generation, one.candidate)]
+    """NaN results of candidates that are not extreme.
 
-
-def _is_extreme(state: RunState, generation: Batch, candidate: int) -> bool:
-    """Whether it lies at an end of a range where the search's start does not, or far out.
-
-    The search learns by itself to avoid NaNs there; elsewhere they are a defect, or a region that
-    nobody knew of. Far out is an outlier of the distribution it was drawn from, by Mahalanobis.
+    A candidate is extreme at an end of a knob's range, unless the search's start is there too. The
+    search learns by itself to avoid NaNs there; elsewhere they may be a defect.
     """
-    limits, search, point = state.plan.thresholds, state.plan.search, generation.points[candidate]
+    edge, search = state.plan.thresholds.edge, state.plan.search
     start = generation.points[0] if search is None else search.start
-    ends = (
-        (_end(own, limits.edge), _end(at, limits.edge))
-        for own, at in zip(point, start, strict=True)
-    )
-    if any(own not in (0, at) for own, at in ends):
-        return True
-    distances = generation.distances
-    return bool(distances) and distances[candidate] > sqrt(len(point)) + limits.far
+    ends = [_end(unit, edge) for unit in start]
+
+    def is_extreme(candidate: int) -> bool:
+        own = (_end(unit, edge) for unit in generation.points[candidate])
+        return any(end not in (0, start) for end, start in zip(own, ends, strict=True))
+
+    nans = (one for one in generation.failed if one.status is Status.NAN)
+    return [one for one in nans if not is_extreme(one.candidate)]
 
 
 def _end(unit: float, edge: float) -> int:
@@ -170,26 +168,10 @@ def _end(unit: float, edge: float) -> int:
     return (unit >= 1 - edge) - (unit <= edge)
 
 
-def _generations_with_nan(state: RunState, generation: Batch) -> int:
-    """How many generations up to this one, without a gap, have a NaN that nothing explains.
-
-    Up to the limit, and none from before an override of an earlier one.
-    """
-    passed = [o.generation for o in state.overridden if o.rule == "sustained_nan"]
-    first = max((number + 1 for number in passed if number < generation.number), default=0)
-    first = max(first, generation.number + 1 - state.plan.thresholds.nan_generations_pause)
-    numbers = range(generation.number, first - 1, -1)
-    for count, number in enumerate(numbers):
-        if not unexplained(state, state.generation(number)):
-            return count
-    return len(numbers)
-
-
 def too_few_healthy(generation: Batch) -> Reading:
-    """Fewer healthy candidates than CMA-ES recombines (mu = P // 2).
+    """Fewer healthy candidates than CMA-ES recombines (mu = P // 2), so it learns little.
 
-    The search learns little from such a generation: an override tells it all the same, failed
-    candidates behind the healthy ones.
+    An override tells the generation all the same, failed candidates ranked last.
     """
     healthy, needed = len(generation.healthy), len(generation.points) // 2
     fires = generation.closed and healthy < needed
@@ -197,19 +179,16 @@ def too_few_healthy(generation: Batch) -> Reading:
 
 
 def baseline_failed(generation: Batch) -> Reading:
-    """A check's baseline, candidate 0, failed: there is nothing to compare with.
+    """A check's baseline, candidate 0, failed, so nothing can be compared with it.
 
-    No override: the same evaluation would fail again, and it is paid for.
+    No override: the evaluation is paid for and would fail again.
     """
     count = sum(one.candidate == 0 for one in generation.failed)
     return Reading("baseline_failed", generation.number, count, 0, fires=count > 0)
 
 
 def setup_failed(state: RunState) -> Reading:
-    """An evaluation found that nothing can be evaluated at all: the next would find the same.
-
-    No override, for there is nothing to let through: a new session tries again.
-    """
+    """An evaluation found that nothing can be evaluated. No override: a new session tries again."""
     end = state.setup_failed
     if end is None:
         return Reading("setup_failed", state.begun, 0, 0)
@@ -229,12 +208,12 @@ def infrastructure(state: RunState, batch: Batch) -> Reading:
 
 
 def _evaluation(batch: Batch, candidate: int, seed: int) -> Facts:
-    """Which evaluation is meant; its generation is the reading's, unless it is a comparison's."""
+    """Names an evaluation of the reading's generation, or of a comparison."""
     return {"comparison": batch.comparison or "", "candidate": candidate, "seed": seed}
 
 
 def disk_full(generation: int, free_bytes: int) -> Reading:
-    """The pause of a disk without room for further results."""
+    """The pause for a disk without space for further results."""
     return Reading("storage", generation, free_bytes, LEAST_FREE_BYTES, fires=True)
 
 
@@ -242,9 +221,9 @@ def disk_full(generation: int, free_bytes: int) -> Reading:
 
 
 def runaway_time(state: RunState, generation: Batch) -> Reading:
-    """The generation's median evaluation takes more than twice the calibrated one.
+    """The generation's median evaluation takes more than twice the calibrated time.
 
-    Judged on CPU seconds where the devices are CPUs: wall clock there measures the neighbours.
+    Judged by CPU seconds on CPUs, where wall clock depends on what else runs.
     """
     calibration, limits = state.plan.calibration, state.plan.thresholds
     limit, number = limits.time_drift_pause, generation.number
@@ -263,13 +242,12 @@ def runaway_time(state: RunState, generation: Batch) -> Reading:
 
 
 def patience(state: RunState) -> Reading:
-    """The search got hardly better over the last N = `patience_generations` generations.
+    """The search hardly improved over the last N = `patience_generations` generations.
 
-    Compared are medians, over generations, of the mean score of the healthy candidates: over the
-    last N told, and over the N before them, or as many as there are. Each generation has fresh
-    seeds that all its candidates share, so its mean moves with them: one lucky generation shall
-    neither set a bar nor count as an improvement. Scores are divided by the baseline's, or without
-    one by the first mean.
+    Compares medians, over generations, of the healthy candidates' mean score: of the last N told,
+    and of the N before them, or as many as there are. A generation's seeds move its mean, and a
+    median ignores one lucky generation. Scores are divided by the baseline's, or without a
+    calibration by the first mean.
 
     It fires between generations, never after the last. After an override it waits for N more.
     """
@@ -277,8 +255,8 @@ def patience(state: RunState) -> Reading:
     count, limit = limits.patience_generations, limits.patience_improve
     if count is None:
         return Reading("patience", number)
-    alike = [g for g in state.completed if g.healthy]
-    means = [fmean(generation.healthy) for generation in alike]
+    measured = [g for g in state.completed if g.healthy]
+    means = [fmean(generation.healthy) for generation in measured]
     if len(means) <= count:
         return Reading("patience", number, None, limit)
     calibration = state.plan.calibration
@@ -286,14 +264,14 @@ def patience(state: RunState) -> Reading:
     before, after = median(means[-2 * count : -count]), median(means[-count:])
     gain = (before - after) / (abs(means[0] if baseline is None else baseline) or 1.0)
     goes_on = state.current is None and state.finished < state.plan.resolved.generations
-    passed = [o.generation for o in state.overridden if o.rule == "patience"]
-    # that of the latest generation is waived by whoever judges it
-    waits = any(alike[-count].number <= n < len(state.completed) - 1 for n in passed)
+    overridden = [o.generation for o in state.overridden if o.rule == "patience"]
+    # an override of the latest generation itself is for `is_overridden` to see
+    waits = any(measured[-count].number <= n < len(state.completed) - 1 for n in overridden)
     fires = gain <= limit and goes_on and not waits
     return Reading("patience", number, gain, limit, fires, {"generations": count})
 
 
-# What they mean for the run
+# What the readings mean for the run
 
 Decision = Literal["continue", "pause", "stop", "done"]
 
@@ -318,45 +296,44 @@ def judge(state: RunState) -> Ruling:
 
 
 def ruling_of(state: RunState) -> Ruling:
-    """How the run stands: what only ends its search does not end it."""
+    """How the run stands; a stop that only ends its search lets it continue."""
     ruling = judge(state)
     return Ruling("continue") if only_ends_the_search(state, ruling) else ruling
 
 
 def only_ends_the_search(state: RunState, ruling: Ruling) -> bool:
-    """Whether the run goes on after this stop: the search has found something to compare."""
-    names = {reading.rule for reading in ruling.triggers}
-    if ruling.decision != "stop" or not names <= set(ENDS_THE_SEARCH):
+    """Whether the run continues after this stop, to compare what the search found."""
+    rules = {reading.rule for reading in ruling.triggers}
+    if ruling.decision != "stop" or not rules <= set(ENDS_THE_SEARCH):
         return False
-    return (
-        state.plan.confirmation is not None and bool(state.completed) and not search_is_over(state)
-    )
+    is_compared = state.plan.confirmation is not None and bool(state.completed)
+    return is_compared and not search_is_over(state)
 
 
 def held_up_by(state: RunState, rule: str) -> tuple[Reading, ...]:
-    """What that rule sees that holds the run up, whatever else does."""
+    """The firing readings of that rule which hold the run up."""
     if state.concluded is not None:
         return ()
     return tuple(reading for reading in _firing(state) if reading.rule == rule)
 
 
 def _firing(state: RunState) -> Iterator[Reading]:
-    """Readings that fire and that no override let through."""
+    """Readings that fire and are not overridden."""
     if state.decided is None:
         read = _of_the_run(state) if search_is_over(state) else readings(state)
         yield from (one for one in read if one.fires and not is_overridden(state, one))
 
 
 def is_overridden(state: RunState, reading: Reading) -> bool:
-    """Whether a person let it through."""
-    passed = ((one.rule, one.generation) for one in state.overridden)
-    return reading.overridable and (reading.rule, reading.generation) in passed
+    """Whether a person overrode it."""
+    overridden = ((one.rule, one.generation) for one in state.overridden)
+    return reading.overridable and (reading.rule, reading.generation) in overridden
 
 
 def readings(state: RunState) -> list[Reading]:
     """What each rule observes in the run and its latest generation, whether it fires or not.
 
-    None of `storage`: no record says how full the disk is.
+    Without `storage`: no record says how full the disk is.
     """
     plan, read, latest = state.plan, _of_the_run(state), state.latest
     if latest is None or plan.campaign is not None:  # a condition that fails is a finding
@@ -369,26 +346,26 @@ def readings(state: RunState) -> list[Reading]:
 
 
 def _of_the_run(state: RunState) -> list[Reading]:
-    """Of the rules that apply also when the search is over."""
+    """Readings of the rules that also apply when the search is over."""
     source = state.plan.source
-    founded = () if source is None else follows_a_go(source)
+    followed = () if source is None else follows_a_go(source)
     lost = (infrastructure(state, batch) for batch in open_batches(state))
-    return [*founded, setup_failed(state), budget(state), *lost]
+    return [*followed, setup_failed(state), budget(state), *lost]
 
 
 # The budget
 
 
 def budget(state: RunState) -> Reading:
-    """What comes next does not fit under a cap: a generation, or an evaluation of it."""
+    """The next generation, or the next evaluation of a batch, does not fit under a cap."""
     return unaffordable(state) or _out_of_budget(state) or Reading("budget", state.begun)
 
 
 def unaffordable(state: RunState) -> Reading | None:
     """The next generation, if there is one, is not expected to fit into what a cap leaves free.
 
-    Half a generation teaches the search nothing, so it is not begun. Its last attempt must still
-    find its whole reservation free beside what the verdict will take.
+    Half a generation teaches the search nothing, so it is not begun. Its last attempt needs its
+    whole reservation free, beside what the verdict is expected to take.
     """
     plan, accounts, calibration = state.plan, state.accounts, state.plan.calibration
     if state.current is not None or calibration is None or search_is_over(state):
@@ -407,15 +384,15 @@ def unaffordable(state: RunState) -> Reading | None:
         ("of money", device_hours * plan.price_per_device_hour, table["money"].free, "--max-cost"),
         ("hours", hours, accounts.window_hours_free, "--window"),
     )
-    for unit, need, free, flag in checks:
-        if free is not None and need > free:
+    for unit, needed, free, flag in checks:
+        if free is not None and needed > free:
             facts: Facts = {"flag": flag, "unit": unit}
-            return Reading("budget", state.begun, need, free, fires=True, facts=facts)
+            return Reading("budget", state.begun, needed, free, fires=True, facts=facts)
     return None
 
 
 def _out_of_budget(state: RunState) -> Reading | None:
-    """What the run waits for has evaluations left, and no cap leaves room for another attempt."""
+    """A batch that the run waits for has evaluations pending, and no cap allows another attempt."""
     batch = next((one for one in blocking_batches(state) if one.pending), None)
     if batch is None or state.accounts.holds:
         return None
@@ -426,21 +403,21 @@ def _out_of_budget(state: RunState) -> Reading | None:
 def refusal_of(
     state: RunState, batch: Batch, candidate: int, accounts: Accounts | None = None
 ) -> Refusal | None:
-    """Why an attempt at the candidate may not start; `accounts`: by those of a moment later.
+    """Why an attempt at the candidate may not start now, or by the `accounts` of a later moment.
 
-    The search leaves their due to the evaluations beside it.
+    The search leaves free what the comparisons are expected to take.
     """
     accounts, compares = accounts or state.accounts, batch.comparison is not None
     reserve_ms = state.plan.limits.stretched(batch.configurations[candidate].cost_factor).reserve_ms
     keep = (0.0, 0.0)
     if not compares and state.plan.search is not None:
-        others = left_for_the_verdict(state)
-        keep = others.device_hours, others.hours
+        verdict = left_for_the_verdict(state)
+        keep = verdict.device_hours, verdict.hours
     return accounts.refusal(reserve_ms, compares=compares, keep=keep)
 
 
 def refused(state: RunState, batch: Batch, refusal: Refusal) -> Reading:
-    """The stop that a refused reservation amounts to."""
+    """The stop that follows from a refused reservation."""
     facts: Facts = {
         "flag": refusal.flag,
         "unit": refusal.unit,

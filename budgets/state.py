@@ -73,7 +73,6 @@ class Batch:
     configurations: tuple[Configuration, ...]
     seeds: tuple[tuple[int, ...], ...]  # of each configuration
     asked_at: Moment | None = None
-    distances: tuple[float, ...] = ()  # Mahalanobis, of a search's candidates
     told: GenerationTold | None = None
     told_at: Moment | None = None
     attempts: dict[Evaluation, tuple[Attempt, ...]] = field(default_factory=dict)
@@ -441,8 +440,6 @@ def _generation_asked(state: RunState, event: GenerationAsked, moment: Moment) -
             f"{plan.resolved.seeds_per_candidate}"
         )
     _require_search(state)
-    if event.distances and len(event.distances) != len(event.points):
-        raise ValueError(f"{len(event.points)} points have {len(event.distances)} distances")
     if plan.campaign is not None and event.seeds != plan.campaign.seeds:
         raise ValueError(f"seeds {event.seeds}, the campaign has {plan.campaign.seeds}")
     configurations = [Configuration(name="", point=point) for point in event.points]
@@ -458,9 +455,7 @@ def _generation_asked(state: RunState, event: GenerationAsked, moment: Moment) -
             for own, point in zip(plan.campaign.conditions, event.points, strict=True)
         ]
     seeds = (event.seeds,) * len(configurations)
-    state.current = Batch(
-        None, event.generation, tuple(configurations), seeds, moment, event.distances
-    )
+    state.current = Batch(None, event.generation, tuple(configurations), seeds, moment)
 
 
 def _comparison_asked(state: RunState, event: ComparisonAsked, moment: Moment) -> None:

@@ -6,7 +6,7 @@ A gain is relative: (reference - score) / |mean of the reference|, lower scores 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from math import fsum, inf, sqrt
+from math import inf, sqrt
 from operator import add
 from random import Random
 from statistics import fmean, stdev
@@ -171,26 +171,6 @@ def better(share: float) -> str:
         return "no better"
     digits = f"{size:.3g}" if size < 1000 else f"{size:.0f}"
     return f"{digits}% {'worse' if share < 0 else 'better'}"
-
-
-def unexplained(rows: Sequence[Mapping[int, float]]) -> tuple[float, int]:
-    """Sum of squares that neither configuration nor seed explains, and its degrees of freedom.
-
-    `rows` are the scores of each configuration by seed; seeds that one of them lacks are left out.
-    Two-way analysis of variance without replication: R. A. Fisher, "The Design of Experiments".
-    """
-    seeds = sorted(set.intersection(*map(set, rows))) if rows else []
-    if len(rows) < 2 or len(seeds) < 2:
-        return 0.0, 0
-    by_seed = {seed: fmean(row[seed] for row in rows) for seed in seeds}
-    by_row = [fmean(row[seed] for seed in seeds) for row in rows]
-    mean = fmean(by_row)
-    squares = (
-        (row[seed] - own - by_seed[seed] + mean) ** 2
-        for row, own in zip(rows, by_row, strict=True)
-        for seed in seeds
-    )
-    return fsum(squares), (len(rows) - 1) * (len(seeds) - 1)
 
 
 # Power of a one-sided paired t test: a tail of the noncentral t

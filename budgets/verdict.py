@@ -1,24 +1,21 @@
 """What a search amounts to: Go, Go that persists, or a No-Go with a name. Numbers alone.
 
 The finalists are the search distribution's mean, its average over the last generations, and the
-best candidates. They are compared on the picking seeds; the best of them alone goes on to seeds
-that nobody was picked on, so that having picked it does not flatter it there. Each condition of a
-Go is a pure function of the state; `decide` puts them together once all that is planned is settled.
+best candidates. They are compared on the picking seeds. The winner goes on to seeds that nobody was
+picked on, so the picking does not flatter its gain there. Each condition of a Go is a pure function
+of the state; `decide` combines them once every planned comparison is settled.
 """
 
 from collections.abc import Mapping
-from math import ceil, sqrt
-from statistics import fmean, variance
+from math import ceil
+from statistics import fmean
 from typing import Literal, TypeVar
 
-from budgets.calibration import best_exceeded, best_of_noise
-from budgets.calibration import noise as calibrated_noise
+from budgets import calibration as calibrations
 from budgets.events import Decided, Fired, GenerationTold, Grade, NoGo
 from budgets.plan import ComparisonName, Configuration, Frozen
 from budgets.state import Batch, RunState
-from budgets.stats import Gain, gain, total, unexplained
-
-# Who is compared on fresh seeds, and who wins there
+from budgets.stats import Gain, gain, total
 
 Point = tuple[float, ...]
 Item = TypeVar("Item")
@@ -27,19 +24,25 @@ BASELINE, INCUMBENT = "baseline", "incumbent"
 AVERAGE, MEAN, BEST_CANDIDATE = "average", "mean", "best candidate"
 
 
-def average(state: RunState) -> Point | None:
-    """The mean of the distribution, averaged over the last third of the generations."""
-    means = [told.mean for told in _last_third(learned(state))]
-    if not means:
-        return None
-    return tuple(total(units) / len(means) for units in zip(*means, strict=True))
+# The recommendation, the finalists and the winner
+
+
+def recommendation(state: RunState) -> Point | None:
+    """The recommended point of the unit cube: the winner after a Go, None after a No-Go.
+
+    Before a decision it is what the search itself would recommend. It is never the best score
+    seen: the best of many noisy scores is evidence of luck.
+    """
+    if state.decided is not None:
+        return state.decided.point
+    return stood_for(state)
 
 
 def stood_for(state: RunState) -> Point | None:
-    """What the search itself would recommend; None before a generation is told.
+    """The point that the search itself would recommend; None before a generation is told.
 
-    The mean of its distribution where a model put it, for the model has weighed all scores; its
-    average over the last generations where none did.
+    Where a model placed the distribution's mean, the mean: the model has weighed all scores.
+    Otherwise the mean's average over the last generations.
     """
     told = learned(state)
     if told and told[-1].guided is not None:
@@ -47,8 +50,16 @@ def stood_for(state: RunState) -> Point | None:
     return average(state)
 
 
+def average(state: RunState) -> Point | None:
+    """The distribution's mean, averaged over the last third of the generations."""
+    means = [told.mean for told in _last_third(learned(state))]
+    if not means:
+        return None
+    return tuple(total(units) / len(means) for units in zip(*means, strict=True))
+
+
 def learned(state: RunState) -> list[GenerationTold]:
-    """What the search was told, generation by generation."""
+    """What the search recorded after each generation."""
     return [generation.told for generation in state.completed if generation.told is not None]
 
 
@@ -57,27 +68,22 @@ def _last_third(items: list[Item]) -> list[Item]:
 
 
 def finalists(state: RunState) -> tuple[Configuration, ...]:
-    """The configurations to compare, none of them twice; those likelier to be good come first."""
+    """The different configurations to compare, the more promising first."""
     confirmation, mean = state.plan.confirmation, average(state)
     assert confirmation is not None
     assert mean is not None
-    last = learned(state)[-1].mean
-    configurations = [Configuration(name=AVERAGE, point=mean), Configuration(name=MEAN, point=last)]
+    names: dict[Point, str] = {mean: AVERAGE}
+    names.setdefault(learned(state)[-1].mean, MEAN)
     for place, point in enumerate(best_candidates(state, confirmation.best_candidates), 1):
-        configurations.append(Configuration(name=f"{BEST_CANDIDATE} {place}", point=point))
-    points = [configuration.point for configuration in configurations]
-    return tuple(
-        configuration
-        for place, configuration in enumerate(configurations)
-        if configuration.point not in points[:place]
-    )
+        names.setdefault(point, f"{BEST_CANDIDATE} {place}")
+    return tuple(Configuration(name=name, point=point) for point, name in names.items())
 
 
 def best_candidates(state: RunState, count: int) -> list[Point]:
     """Candidates of the last third of generations, furthest below their generation's mean first.
 
-    Scores of different generations, on other seeds, do not compare as they are. Early generations
-    spread more: theirs lie far below a mean that was worse.
+    Generations do not share their seeds, so their scores do not compare directly. Early
+    generations spread more, around a worse mean, so their candidates are left out.
     """
     ranked = sorted(
         (score - mean, generation.number, candidate)
@@ -89,56 +95,36 @@ def best_candidates(state: RunState, count: int) -> list[Point]:
     return [state.completed[number].points[candidate] for _, number, candidate in ranked[:count]]
 
 
-def recommendation(state: RunState) -> tuple[float, ...] | None:
-    """The point of the unit cube that is recommended; None where there is none.
-
-    What won on fresh seeds; before that, and where nothing is compared, what the search stands
-    for. Never the best score seen: the best of many noisy scores is evidence of luck.
-    """
-    if state.decided is not None:
-        return state.decided.point
-    return stood_for(state)
-
-
 def mean_score(generation: Batch) -> float | None:
-    """Over its healthy candidates."""
+    """Mean score of its healthy candidates."""
     healthy = generation.healthy
     return total(healthy) / len(healthy) if healthy else None
 
 
 def winner(state: RunState) -> Configuration | None:
-    """The finalist with the best mean score on the picking seeds; None before they are settled.
+    """The finalist with the fewest failures, then the best mean score, on the picking seeds.
 
-    One that failed on more seeds than another is not it. Those that failed on other seeds each are
-    compared on the seeds that all of them have. None also where all failed everywhere.
+    None before they are settled, and where every finalist failed on every seed.
     """
     batch = state.comparison("finalists")
     if batch is None or not batch.closed:
         return None
-    scores = [batch.scores_by_seed(place) for place in range(len(batch.configurations))]
-    most = max(map(len, scores))
-    left = [place for place, own in enumerate(scores) if len(own) == most]
-    if most == 0:
-        return None
-    shared = set.intersection(*(set(scores[place]) for place in left))
-
-    def mean(place: int) -> float:
-        return fmean(score for seed, score in scores[place].items() if seed in shared or not shared)
-
-    return batch.configurations[min(left, key=mean)]
+    scores = [list(batch.scores_by_seed(n).values()) for n in range(len(batch.configurations))]
+    ranked = [(-len(own), fmean(own), number) for number, own in enumerate(scores) if own]
+    return batch.configurations[min(ranked)[-1]] if ranked else None
 
 
 def has_winner(state: RunState) -> bool:
-    """Whether a finalist has a score at all, or may still get one."""
+    """Whether a finalist has a score, or may still get one."""
     batch = state.comparison("finalists")
     return batch is None or not batch.closed or winner(state) is not None
 
 
-# Who gains how much over whom, on the seeds that both have scores on
+# Gains, on the seeds on which both have scores
 
 
 def scores_of(state: RunState, comparison: ComparisonName, name: str) -> dict[int, float]:
-    """Healthy scores by seed of the configuration of that name; empty where there is none."""
+    """Healthy scores by seed of the configuration with that name; empty without one."""
     batch = state.comparison(comparison)
     named = [] if batch is None else [one.name for one in batch.configurations]
     return batch.scores_by_seed(named.index(name)) if batch and name in named else {}
@@ -150,7 +136,7 @@ def baseline_scores(state: RunState) -> dict[int, float]:
 
 
 def winner_scores(state: RunState) -> dict[int, float]:
-    """The winner's, on seeds nobody was picked on."""
+    """The winner's healthy scores on the seeds that nobody was picked on."""
     batch = state.comparison("winner")
     return {} if batch is None else batch.scores_by_seed(0)
 
@@ -164,25 +150,51 @@ def _is_closed(state: RunState, *names: ComparisonName) -> bool:
     return all(batch is not None and batch.closed for batch in batches)
 
 
-def baseline_mean(state: RunState) -> float | None:
-    """The baseline's score, by the calibration or by the confirmation's own evaluations."""
-    calibration = state.plan.calibration
-    if calibration is not None and calibration.mean_score is not None:
-        return calibration.mean_score
-    scores = baseline_scores(state)
-    return fmean(scores.values()) if scores else None
+def winner_gain(state: RunState) -> Gain | None:
+    """The winner's gain over the baseline on seeds nobody was picked on; None before they ran."""
+    if state.comparison("winner") is None:
+        return None
+    return _gain(state, winner_scores(state), baseline_scores(state))
+
+
+def winner_means(state: RunState) -> tuple[float, float] | None:
+    """Mean scores of the baseline and of the winner on the seeds of the winner's gain."""
+    scores, baseline = winner_scores(state), baseline_scores(state)
+    seeds = set(scores) & set(baseline)
+    if not seeds:
+        return None
+    return fmean(baseline[seed] for seed in seeds), fmean(scores[seed] for seed in seeds)
+
+
+def average_gain(state: RunState) -> Gain | None:
+    """The gain of the distribution's average over the last third of generations.
+
+    On the picking seeds, or on the winner's if it won.
+    """
+    best = winner(state)
+    if best is not None and best.name == AVERAGE and state.comparison("winner") is not None:
+        return winner_gain(state)
+    return next((one.gain for one in picking_gains(state) if one.name == AVERAGE), None)
+
+
+def long_run_gain(state: RunState) -> Gain | None:
+    """The winner's gain over the baseline on the long run; None before it is settled."""
+    batch = state.comparison("long_run")
+    if batch is None or not batch.closed:
+        return None
+    return _gain(state, batch.scores_by_seed(1), batch.scores_by_seed(0))
 
 
 class Finalist(Frozen):
     """A configuration that was compared on the picking seeds."""
 
     name: str
-    gain: Gain  # over the baseline, there
+    gain: Gain  # over the baseline
     is_winner: bool
 
 
 def picking_gains(state: RunState) -> tuple[Finalist, ...]:
-    """Each finalist's gain over the baseline on the picking seeds, in the order of the batch."""
+    """Each finalist's gain over the baseline on the picking seeds, in the batch's order."""
     batch, baseline, best = state.comparison("finalists"), baseline_scores(state), winner(state)
     if batch is None:
         return ()
@@ -196,51 +208,6 @@ def picking_gains(state: RunState) -> tuple[Finalist, ...]:
     )
 
 
-def average_gain(state: RunState) -> Gain | None:
-    """The gain of the distribution's mean over the last third of generations.
-
-    On the picking seeds; where it won there, on those nobody was picked on.
-    """
-    best = winner(state)
-    if best is not None and best.name == AVERAGE and state.comparison("winner") is not None:
-        return winner_gain(state)
-    return next((one.gain for one in picking_gains(state) if one.name == AVERAGE), None)
-
-
-def winner_gain(state: RunState) -> Gain | None:
-    """The winner's gain over the baseline, on seeds nobody was picked on; None before they are."""
-    if state.comparison("winner") is None:
-        return None
-    return _gain(state, winner_scores(state), baseline_scores(state))
-
-
-def winner_means(state: RunState) -> tuple[float, float] | None:
-    """Mean scores of the baseline and the winner on the seeds that the winner's gain is seen on.
-
-    None where that is not seen.
-    """
-    scores, baseline = winner_scores(state), baseline_scores(state)
-    seeds = set(scores) & set(baseline)
-    if not seeds:
-        return None
-    return fmean(baseline[seed] for seed in seeds), fmean(scores[seed] for seed in seeds)
-
-
-def _incumbent_scores(state: RunState) -> dict[int, float] | None:
-    confirmation = state.plan.confirmation
-    has_one = confirmation is not None and confirmation.incumbent is not None
-    known = has_one and _is_closed(state, "reference")
-    return scores_of(state, "reference", INCUMBENT) if known else None
-
-
-def long_run_gain(state: RunState) -> Gain | None:
-    """The winner's gain over the baseline on the long run; None before it is settled."""
-    batch = state.comparison("long_run")
-    if batch is None or not batch.closed:
-        return None
-    return _gain(state, batch.scores_by_seed(1), batch.scores_by_seed(0))
-
-
 class Control(Frozen):
     """The objective with something switched off, at the baseline's knobs."""
 
@@ -250,7 +217,7 @@ class Control(Frozen):
 
 
 def control_gains(state: RunState) -> tuple[Control, ...]:
-    """What each control gains over the baseline, and the winner over it."""
+    """Each control's gain over the baseline, and the winner's over the control."""
     best, baseline = winner_scores(state), baseline_scores(state)
     batches = [b for name in ("reference", "winner") if (b := state.comparisons.get(name))]
     return tuple(
@@ -265,77 +232,41 @@ def control_gains(state: RunState) -> tuple[Control, ...]:
     )
 
 
-# What luck alone would make of the search's scores
-
-
-def spread(state: RunState) -> tuple[float | None, int]:
-    """Standard deviation of the candidates of one generation, and its degrees of freedom.
-
-    Over the first third of generations: there the search steps furthest. None where none of them
-    has two healthy candidates.
-    """
-    first = state.completed[: ceil(len(state.completed) / 3)]
-    healthy = [scores for generation in first if len(scores := generation.healthy) > 1]
-    parts = [(variance(scores) * (len(scores) - 1), len(scores) - 1) for scores in healthy]
-    return _pooled(parts), sum(freedom for _, freedom in parts)
-
-
-def noise(state: RunState) -> float | None:
-    """What that would be if all candidates were equally good; None where nothing tells.
-
-    They share their seeds, so what a seed adds to all alike makes no two of them differ: most of a
-    baseline's standard deviation over seeds may be of that kind. What is left is seen where
-    finalists, winner and baseline are compared on the same fresh seeds.
-    """
-    parts = []
-    for batch in filter(None, (state.comparison("finalists"), state.comparison("winner"))):
-        configurations = enumerate(batch.configurations)
-        rows = [batch.scores_by_seed(n) for n, one in configurations if not one.settings]
-        parts.append(unexplained([row for row in (baseline_scores(state), *rows) if row]))
-    one_seed = _pooled(parts)
-    return None if one_seed is None else one_seed / sqrt(state.plan.resolved.seeds_per_candidate)
-
-
-def _pooled(parts: list[tuple[float, int]]) -> float | None:
-    """The standard deviation that sums of squares, with their degrees of freedom, amount to."""
-    freedom = sum(own for _, own in parts)
-    return sqrt(total(squares for squares, _ in parts) / freedom) if freedom else None
-
-
-def promise(state: RunState) -> float | None:
-    """The gain that the search's best score, of a full evaluation, seemed to have."""
-    baseline = baseline_mean(state)
-    scores = [score for g in state.completed for score in g.healthy]
+def apparent_gain(state: RunState) -> float | None:
+    """The gain over the baseline that the search's best score seemed to have."""
+    baseline = _baseline_mean(state)
+    scores = [score for generation in state.completed for score in generation.healthy]
     return (baseline - min(scores)) / abs(baseline) if baseline and scores else None
 
 
-def luck(state: RunState, share: float | None = None) -> float | None:
-    """The same if every candidate were the baseline, each on seeds of its own: on average.
+def _baseline_mean(state: RunState) -> float | None:
+    """The baseline's mean score, as calibrated or else as the confirmation measured it."""
+    calibration = state.plan.calibration
+    if calibration is not None and calibration.mean_score is not None:
+        return calibration.mean_score
+    scores = baseline_scores(state)
+    return fmean(scores.values()) if scores else None
 
-    With a `share`, the gain that it exceeds with that probability. Candidates that share a seed
-    differ by less, so it is the most that luck makes.
+
+def gain_by_chance(state: RunState, share: float | None = None) -> float | None:
+    """The gain that the best of as many evaluations of the baseline would seem to have, on average.
+
+    With a `share`, the gain that it exceeds with that probability. Each on seeds of its own:
+    candidates that share seeds differ by less. None without calibrated noise.
     """
-    calibration, baseline = state.plan.calibration, baseline_mean(state)
-    sd = calibration.sd_score if calibration is not None else None
-    if sd is None or not baseline:
-        return None
-    count = sum(len(generation.healthy) for generation in state.completed)
-    one_candidate = sd / sqrt(state.plan.resolved.seeds_per_candidate)
-    best = best_of_noise(count) if share is None else best_exceeded(count, share)
-    return best * one_candidate / abs(baseline)
+    calibration, count = state.plan.calibration, sum(len(g.healthy) for g in state.completed)
+    best = calibrations.luck(calibration, count, state.plan.resolved.seeds_per_candidate, share)
+    mean = None if calibration is None else calibration.mean_score
+    return None if best is None or not mean else (mean - best) / abs(mean)
 
 
-# The conditions of a Go, and the decision
-
-BY_CHANCE = 0.01
-"""How often the best of as many baselines would seem better than what counts as luck of the seed
-rather than as the noise there is."""
+# The conditions of a Go
 
 Rule = Literal["signal", "stability", "persistence", "sanity", "long_run"]
 
 
 class Condition(Frozen):
-    """Something a Go needs, and whether it is there."""
+    """Something that a Go needs, and whether it is met."""
 
     rule: Rule
     met: bool
@@ -345,15 +276,15 @@ class Condition(Frozen):
 
 def signal(state: RunState) -> Condition:
     """The gain on fresh seeds is as large as asked for, and more than chance."""
-    limits, found = state.plan.thresholds, winner_gain(state)
-    mean = None if found is None else found.mean
-    met = found is not None and mean is not None and mean >= limits.go_gain and found.is_shown
-    met = met and found is not None and found.pairs >= limits.go_seeds
+    limits, measured = state.plan.thresholds, winner_gain(state)
+    mean = None if measured is None else measured.mean
+    met = measured is not None and mean is not None and mean >= limits.go_gain
+    met = met and measured is not None and measured.is_shown and measured.pairs >= limits.go_seeds
     return Condition(rule="signal", met=met, observed=mean, limit=limits.go_gain)
 
 
 def stability(state: RunState) -> Condition:
-    """Few evaluations of the last generations failed by themselves."""
+    """Few evaluations of the last generations failed."""
     limits = state.plan.thresholds
     limit, last = limits.go_crash_rate, state.completed[-limits.go_generations :]
     count, failed = sum(g.settled for g in last), sum(len(g.failed) for g in last)
@@ -364,18 +295,18 @@ def stability(state: RunState) -> Condition:
 def persistence(state: RunState) -> Condition:
     """The search as a whole became better than the baseline and stayed so, not one lucky candidate.
 
-    Judged by the mean of its distribution over the last third of the generations, paired on fresh
-    seeds. The candidates' own scores cannot tell: generations do not share their seeds, and
-    candidates that spread around a good mean are worse than it. Nor can fewer than two generations.
+    Judged by the distribution's average over the last third of at least two generations, paired on
+    fresh seeds. Candidates' own scores cannot tell: generations do not share their seeds, and
+    candidates that spread around a good mean are worse than it.
     """
-    found = average_gain(state)
-    mean = None if found is None or len(state.completed) < 2 else found.mean
+    measured = average_gain(state)
+    mean = None if measured is None or len(state.completed) < 2 else measured.mean
     met = mean is not None and mean > 0
     return Condition(rule="persistence", met=met, observed=mean, limit=0.0)
 
 
 def sanity(state: RunState) -> Condition:
-    """The winner's own training runs are sound: they end, do not explode and are not unstable."""
+    """The winner's training runs end, do not explode and are stable."""
     limit, batch = state.plan.thresholds.go_pathological, state.comparison("winner")
     results = [] if batch is None else [r for r in batch.results() if r.candidate == 0]
     sick = [
@@ -391,22 +322,22 @@ def long_run(state: RunState) -> Condition | None:
 
     Nothing is kept where the winner fails there on every seed.
     """
-    found, at_budget = long_run_gain(state), winner_gain(state)
+    longer, at_budget = long_run_gain(state), winner_gain(state)
     confirmation, batch = state.plan.confirmation, state.comparison("long_run")
-    if found is None or at_budget is None or confirmation is None or confirmation.long_run is None:
+    if longer is None or at_budget is None or batch is None or confirmation is None:
         return None
     limit, kept = state.plan.thresholds.persist_share, None
-    if found.mean is not None and at_budget.mean:
-        kept = found.mean / at_budget.mean
-    elif found.mean is None and batch is not None and not batch.scores_by_seed(1):
+    if longer.mean is not None and at_budget.mean:
+        kept = longer.mean / at_budget.mean
+    elif not batch.scores_by_seed(1):
         kept = 0.0
-    enough = found.pairs >= min(2, confirmation.long_run.seeds)  # one that is left is a glimpse
-    met = enough and kept is not None and kept >= limit and found.is_shown
+    enough = longer.pairs >= min(2, len(batch.seeds[1]))  # a single pair has no interval
+    met = enough and kept is not None and kept >= limit and longer.is_shown
     return Condition(rule="long_run", met=met, observed=kept, limit=limit)
 
 
 def conditions(state: RunState) -> tuple[Condition, ...]:
-    """All of a Go, as far as they can be judged; empty before the winner was compared."""
+    """All conditions of a Go that can be judged; empty before the winner was compared."""
     if not _is_closed(state, "winner"):
         return ()
     judged = (signal(state), stability(state), persistence(state), sanity(state), long_run(state))
@@ -415,30 +346,29 @@ def conditions(state: RunState) -> tuple[Condition, ...]:
 
 def is_promising(state: RunState) -> bool:
     """Whether the winner is a Go at this budget, so that the long run is worth its price."""
-    judged = (signal, stability, persistence, sanity)
-    return all(rule(state).met for rule in judged)
+    return all(rule(state).met for rule in (signal, stability, persistence, sanity))
 
 
 # The decision
 
 
 def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
-    """The decision, and the stop rules that speak with it. All that was planned is settled."""
+    """The decision, and the stop rule that fires with it. Every planned comparison is settled."""
     best, measured = winner(state), winner_gain(state)
     if best is None or measured is None:
         return (), Decided(grade="no_go", no_go="pathological")
-    found = {condition.rule: condition for condition in conditions(state)}
+    judged = {condition.rule: condition for condition in conditions(state)}
     fired: tuple[Fired, ...] = ()
-    if found["signal"].met:
-        grade, no_go = _grade(found)
+    if judged["signal"].met:
+        grade, no_go = _grade(judged)
     elif measured.mean is None or measured.pairs < state.plan.thresholds.go_seeds:
-        grade, no_go = "no_go", _too_few(state, measured, found)
+        grade, no_go = "no_go", _too_few_pairs(state, measured, judged)
     elif measured.is_shown:
         grade, no_go = "no_go", "too_small"
     else:
-        grade, no_go = "no_go", "dead_space" if _is_dead(state) else "below_noise"
-        fired = (_stop(state, measured, measured.mean),)
-    is_go = grade != "no_go"  # whatever else won may have won by luck
+        grade, no_go = "no_go", "below_noise"
+        fired = (_stop(state, measured.mean, measured.upper or 0.0),)
+    is_go = grade != "no_go"  # without a Go the winner may have won by luck
     return fired, Decided(
         grade=grade,
         no_go=no_go,
@@ -449,61 +379,54 @@ def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
     )
 
 
-_NAMES: dict[Rule, NoGo] = {
+_UNMET: dict[Rule, NoGo] = {
     "stability": "unstable",
     "persistence": "does_not_persist",
     "sanity": "pathological",
 }
 
 
-def _grade(found: dict[Rule, Condition]) -> tuple[Grade, NoGo | None]:
-    """Where a gain was shown. A long run that could not be measured leaves the Go as it is."""
-    for rule, name in _NAMES.items():
-        if not found[rule].met:
-            return "no_go", name
-    long_run = found.get("long_run")
-    if long_run is not None and long_run.met:
+def _grade(judged: dict[Rule, Condition]) -> tuple[Grade, NoGo | None]:
+    """The grade where a gain was shown. A long run that was not measured leaves a Go as it is."""
+    for rule, no_go in _UNMET.items():
+        if not judged[rule].met:
+            return "no_go", no_go
+    longer = judged.get("long_run")
+    if longer is None or longer.observed is None:
+        return "go", None
+    if longer.met:
         return "go_persists", None
-    if long_run is not None and long_run.observed is not None and long_run.observed <= 0:
-        return "no_go", "does_not_persist"
-    return "go", None
+    return ("no_go", "does_not_persist") if longer.observed <= 0 else ("go", None)
 
 
-def _too_few(state: RunState, measured: Gain, found: dict[Rule, Condition]) -> NoGo:
-    """Nothing can be said of a gain: runs failed, or too few seeds were planned."""
-    if not found["sanity"].met:
+def _too_few_pairs(state: RunState, measured: Gain, judged: dict[Rule, Condition]) -> NoGo:
+    """Why there are too few pairs to judge a gain: runs failed, or too few seeds were planned."""
+    if not judged["sanity"].met:
         return "pathological"
     planned = len(state.comparisons["winner"].seeds[0])
     failed = measured.pairs < min(state.plan.thresholds.go_seeds, planned)
     return "unstable" if failed else "below_noise"
 
 
-def _is_dead(state: RunState) -> bool:
-    """Whether candidates differ by no more than chance, as far as enough of them can say so."""
-    limits, (seen, freedom), by_chance = state.plan.thresholds, spread(state), noise(state)
-    if seen is None or by_chance is None or freedom < limits.dead_freedom:
-        return False
-    return seen <= limits.dead_spread * by_chance
+def _stop(state: RunState, mean: float, upper: float) -> Fired:
+    """`seed_luck` where the best score seemed better than chance and fresh seeds allow, or `flat`.
 
-
-def _stop(state: RunState, measured: Gain, real: float) -> Fired:
-    """Seed luck, where the best score promised more than fresh seeds and noise allow; or flat."""
-    asked, seemed, chance = state.plan.thresholds.go_gain, promise(state), luck(state, BY_CHANCE)
-    most = max(asked, measured.upper or 0.0, chance or 0.0)
-    is_luck = seemed is not None and seemed >= most
+    `mean` and `upper` are the winner's gain on fresh seeds and its upper bound.
+    """
+    limits, seemed, number = state.plan.thresholds, apparent_gain(state), state.begun - 1
+    most = max(limits.go_gain, upper, gain_by_chance(state, limits.go_level) or 0.0)
+    if seemed is not None and seemed >= most:
+        return Fired(
+            rule="seed_luck", generation=number, decision="stop", observed=seemed, limit=most,
+            facts={"upper": upper},
+        )  # fmt: skip
     return Fired(
-        rule="seed_luck" if is_luck else "flat",
-        generation=state.begun - 1,
-        decision="stop",
-        observed=real if seemed is None or not is_luck else seemed,
-        limit=most if is_luck else asked,
-        facts={"upper": measured.upper or 0.0}
-        if is_luck
-        else {"evaluations": state.accounts.evaluations},
-    )
+        rule="flat", generation=number, decision="stop", observed=mean, limit=limits.go_gain,
+        facts={"evaluations": state.accounts.evaluations},
+    )  # fmt: skip
 
 
-# All that is known
+# Everything that is known
 
 TITLES: dict[Grade, str] = {
     "go_persists": "Go that persists",
@@ -512,7 +435,6 @@ TITLES: dict[Grade, str] = {
 }
 
 NAMES: dict[NoGo, str] = {
-    "dead_space": "dead space",
     "below_noise": "below noise",
     "too_small": "smaller than asked",
     "does_not_persist": "does not persist",
@@ -521,8 +443,13 @@ NAMES: dict[NoGo, str] = {
 }
 
 
+def title(grade: Grade, no_go: NoGo | None) -> str:
+    """`Go; persistence not shown`, `No-Go, below noise`."""
+    return TITLES[grade] if no_go is None else f"{TITLES[grade]}, {NAMES[no_go]}"
+
+
 class Findings(Frozen):
-    """What is known so far; most of it is None until its evaluations are settled."""
+    """What a search has found so far; most is None until its evaluations are settled."""
 
     grade: Grade | None
     no_go: NoGo | None
@@ -535,9 +462,9 @@ class Findings(Frozen):
     long_run: Gain | None  # the winner's over the baseline, on more FLOPs
     long_run_label: str | None
     conditions: tuple[Condition, ...]
-    seemed: float | None  # gain that the search's best score promised
-    luck: float | None  # ... that the best of as many baselines would have
-    over_incumbent: Gain | None = None  # the winner's over that earlier one
+    seemed: float | None  # gain that the search's best score seemed to have
+    luck: float | None  # gain that the best of as many baselines would seem to have
+    over_incumbent: Gain | None = None  # the winner's over that earlier winner
 
 
 def beating(found: Findings) -> list[Control]:
@@ -551,37 +478,33 @@ def unbeaten(found: Findings) -> list[Control]:
     return [one for one in compared if not one.winner_gain.is_shown]
 
 
-def title(grade: Grade, no_go: NoGo | None) -> str:
-    """`Go; persistence not shown`, `No-Go, below noise`."""
-    return TITLES[grade] if no_go is None else f"{TITLES[grade]}, {NAMES[no_go]}"
-
-
 def findings(state: RunState) -> Findings | None:
-    """What the run found; None of one that is not to be compared with the baseline."""
+    """What the search found; None for a run that is not compared with the baseline."""
     plan, decided = state.plan, state.decided
     if plan.confirmation is None:
         return None
-    earlier, long_run = _incumbent_scores(state), plan.confirmation.long_run
     incumbent = over_incumbent = None
-    if earlier is not None:
+    if plan.confirmation.incumbent is not None and _is_closed(state, "reference"):
+        earlier = scores_of(state, "reference", INCUMBENT)
         incumbent = _gain(state, earlier, baseline_scores(state))
         if _is_closed(state, "winner"):
             over_incumbent = _gain(state, winner_scores(state), earlier)
-    measured = None if plan.calibration is None else calibrated_noise(plan.calibration)
-    is_share = measured is None or not measured.is_about_zero  # a gain, of the baseline's score
+    noise = None if plan.calibration is None else calibrations.noise(plan.calibration)
+    has_scale = noise is None or not noise.is_about_zero  # gains are shares of the baseline's score
+    longer = plan.confirmation.long_run
     return Findings(
         grade=None if decided is None else decided.grade,
         no_go=None if decided is None else decided.no_go,
         asked=plan.thresholds.go_gain,
-        configuration=decided.configuration or None if decided is not None else None,
+        configuration=None if decided is None else decided.configuration or None,
         gain=winner_gain(state) if _is_closed(state, "reference", "winner") else None,
         finalists=picking_gains(state),
         controls=control_gains(state),
         incumbent=incumbent,
         long_run=long_run_gain(state),
-        long_run_label=None if long_run is None else long_run.variant.label,
+        long_run_label=None if longer is None else longer.variant.label,
         conditions=conditions(state),
-        seemed=promise(state) if is_share else None,
-        luck=luck(state) if is_share else None,
+        seemed=apparent_gain(state) if has_scale else None,
+        luck=gain_by_chance(state) if has_scale else None,
         over_incumbent=over_incumbent,
     )

@@ -16,7 +16,6 @@ from budgets.storage import document, write_aside
 from orchestrator.look.blocks import Block, Figure, Page, Section, headline, items, table
 from orchestrator.matrix import manifest as manifests
 
-MOST_TOGETHER = 20  # all that are found are shown; of the rest the least likely by chance
 MOST_CLAUSES, MOST_NOTES = 3, 8  # of the sentence; cells of which is said what is wrong
 WIDTH = 110  # characters of a line on a terminal
 
@@ -43,11 +42,8 @@ def difference_in_words(own: Difference, level: float | None = None) -> str:
 
 
 def name_of(effect: Effect) -> str:
-    """`n_embd: 64 against 32`, `n_embd 64 with n_layer 4`."""
-    if effect.is_interaction:
-        pairs = zip(effect.factors, effect.levels, strict=True)
-        return " with ".join(f"{factor} {level}" for factor, level in pairs)
-    return f"{effect.factors[0]}: {effect.levels[0]} against {effect.against[0]}"
+    """`n_embd: 64 against 32`."""
+    return f"{effect.factor}: {effect.level} against {effect.against}"
 
 
 def differences(found: CampaignReport) -> list[Difference]:
@@ -73,8 +69,7 @@ def campaign_sentence(found: CampaignReport, cells: str = "evaluations") -> str:
 def _clauses(found: CampaignReport) -> Iterator[str]:
     """Each effect; where no factor says it, each condition that differs from a control."""
     for one in found.found:
-        beyond = " than the two add up to" if one.is_interaction else ""
-        yield f"{name_of(one)} is {difference_in_words(one.difference, found.level)}{beyond}"
+        yield f"{name_of(one)} is {difference_in_words(one.difference, found.level)}"
     for row in found.rows:
         for against in row.comparisons:
             if against.difference.is_found and (row.is_control or not found.effects):
@@ -103,10 +98,6 @@ def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
     yield _basis(found)
     yield from _conditions(found)
     yield from _effects(found)
-    partial = [one for one in found.effects if 0 < one.averaged < one.combinations]
-    few = [f"{plain(name_of(one))} over {one.averaged} of {one.combinations}" for one in partial]
-    if few:
-        yield f"Conditions are missing, so averages are of fewer: {first_few(few, 4)}."
 
 
 def _basis(found: CampaignReport) -> str:
@@ -145,10 +136,8 @@ def _judged(own: Difference) -> str:
 
 
 def _effects(found: CampaignReport) -> Iterator[Block]:
-    together = sorted((e for e in found.effects if e.is_interaction), key=_luck)
-    most = max(MOST_TOGETHER, sum(effect.difference.is_found for effect in together))
     rows = []
-    for one in [*(e for e in found.effects if not e.is_interaction), *together[:most]]:
+    for one in found.effects:
         own = one.difference
         chance = "-" if own.chance is None else f"{max(own.chance, 1e-4):.2g}"
         cells = {">on the score": _judged(own), ">seeds": own.seeds, ">chance": chance}
@@ -157,15 +146,8 @@ def _effects(found: CampaignReport) -> Iterator[Block]:
         yield from table("Effects", rows)
         yield (
             f"Averaged over all other factors; in percent of {number(found.reference)}, the mean "
-            f"of {plain(found.reference_of)}. Two factors together: beyond what both moves add up "
-            "to. All are in effects.json."
+            f"of {plain(found.reference_of)}."
         )
-
-
-def _luck(effect: Effect) -> tuple[bool, float]:
-    """By which effects are sorted: those that were found, then the least likely by chance."""
-    own = effect.difference
-    return not own.is_found, 1.0 if own.chance is None else own.chance
 
 
 # The matrix on a terminal

@@ -271,7 +271,7 @@ def kept(found: Findings) -> float | None:
 def _of_a_no_go(found: Findings) -> Iterator[str]:
     """What it does not rule out."""
     gain = found.gain
-    if found.no_go in ("dead_space", "below_noise") and gain is not None and (gain.upper or 0) > 0:
+    if found.no_go == "below_noise" and gain is not None and (gain.upper or 0) > 0:
         yield (
             f"A gain of up to {percent(gain.upper or 0.0, 3)} cannot be ruled out with "
             f"{counted(gain.pairs, 'seed')}; a larger one of these settings is unlikely "

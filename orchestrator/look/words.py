@@ -12,8 +12,6 @@ from budgets.verdict import (
     MEAN,
     Condition,
     conditions,
-    noise,
-    spread,
     winner_gain,
 )
 
@@ -169,12 +167,6 @@ def decision(state: RunState, own: Decided) -> str:
     shown = (one for one in found if (one.rule == "long_run" if is_go else not one.met))
     signal = next(one for one in found if one.rule == "signal")
     parts = [condition(state, one) for one in dict.fromkeys((signal, *shown))]
-    if own.no_go == "dead_space":
-        seen, _ = spread(state)
-        parts.append(
-            f"candidates of one generation differ by no more than chance (sd {seen:.3g}, by chance "
-            f"alone {noise(state):.3g}): the knobs hardly move the score"
-        )
     return "; ".join(parts)
 
 

@@ -28,7 +28,6 @@ from budgets.plan import (
     Thresholds,
     Variant,
     Window,
-    plan_of_fields,
 )
 from budgets.tiers import Sizing, size, size_expanded
 from objectives.api import Objective
@@ -322,7 +321,7 @@ def plan_of(
         "space": objective.space.model_dump(mode="json"),
         "provenance": dict(objective.provenance),
     }
-    return plan_of_fields(fields | own)
+    return Plan.model_validate(fields | own)
 
 
 def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:

@@ -53,9 +53,6 @@ class Proposer(Protocol):
 
     def ask(self) -> tuple[tuple[float, ...], ...]: ...
 
-    def distances(self) -> tuple[float, ...]:
-        """Of the points asked, from the distribution they were drawn from; empty if from none."""
-
     def tell(self, generation: Batch) -> GenerationTold | None: ...
 
 
@@ -67,9 +64,6 @@ class Given:
 
     def ask(self) -> tuple[tuple[float, ...], ...]:
         return self.points
-
-    def distances(self) -> tuple[float, ...]:
-        return ()
 
     def tell(self, generation: Batch) -> None:
         """There is nobody to learn."""
@@ -213,7 +207,6 @@ def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
         generation=number,
         points=points,
         seeds=evaluation_seeds(state.plan, number),
-        distances=proposer.distances(),
     )
 
 

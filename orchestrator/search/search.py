@@ -42,10 +42,6 @@ class Search:
         """The generation's points of the unit cube. Asking twice gives the same points."""
         return tuple(tuple(float(u) for u in x) for x in self._strategy.ask())
 
-    def distances(self) -> tuple[float, ...]:
-        """How far from the mean of its distribution each candidate of `ask` was drawn."""
-        return self._strategy.distances()
-
     def landscape(self) -> Landscape:
         """The search's distribution as it stands: what it has learned, and draws from."""
         return self._strategy.landscape()

@@ -96,16 +96,6 @@ class Strategy:
             self._asked = self._es.ask()
         return self._asked
 
-    def distances(self) -> tuple[float, ...]:
-        """How far from the mean of its distribution each candidate of `ask` lies.
-
-        The Mahalanobis distance: the length of the standard normal draw that the candidate was
-        made of, sqrt(d) on average. The bounds bend points afterwards, so it is measured before.
-        """
-        es = self._es
-        steps = [es.sent_solutions[point]["geno"] - es.mean for point in self.ask()]
-        return tuple(float(es.mahalanobis_norm(step)) for step in steps)
-
     def tell(self, fitness: Sequence[float]) -> None:
         """Learn from the generation that was asked, once."""
         es = self._es

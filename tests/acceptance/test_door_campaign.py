@@ -28,7 +28,6 @@ CELLS.append("default_base")
 WEIGHTS = {
     "effort": (-0.5, -0.5, 0.5, 0.5, 0),
     "model": (-0.5, 0.5, -0.5, 0.5, 0),
-    "effort model": (1, -1, -1, 1, 0),
     **{cell: [*(float(cell == one) for one in CELLS[:4]), -1] for cell in CELLS[:4]},
 }
 """Of the cells in each effect, and in what a cell is compared with."""
@@ -68,7 +67,7 @@ def test_a_preview_names_every_run_and_table_and_effects_follow_from_the_raw_sco
         assert (row["mean"], row["sd"]) == pytest.approx((fmean(own), stdev(own)))
     assert (rows["broken"]["scores"], rows["broken"]["healthy"]) == ([None] * 3, 0)
 
-    found = {" ".join(one["factors"]): one["difference"] for one in report["effects"]}
+    found = {one["factor"]: one["difference"] for one in report["effects"]}
     found |= {cell: rows[cell]["comparisons"][0]["difference"] for cell in CELLS[:4]}
     assert found.keys() == WEIGHTS.keys()
     for name, weights in WEIGHTS.items():

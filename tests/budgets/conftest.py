@@ -37,9 +37,7 @@ from budgets.plan import (
     Plan,
     Sample,
     SearchTerms,
-    Thresholds,
     Variant,
-    plan_of_fields,
 )
 from budgets.state import Batch, RunState, apply, begin
 from objectives.space import Knob, SearchSpace
@@ -94,7 +92,7 @@ def small_plan(**fields: Any) -> Plan:
         ),
         **fields,
     }
-    return plan_of_fields(values)
+    return Plan.model_validate(values)
 
 
 PICKING, FRESH, ON_LONG_RUN = (11, 12, 13), tuple(range(21, 29)), (31, 32)
@@ -130,7 +128,6 @@ def confirmed_plan(**fields: Any) -> Plan:
         "caps": Caps(evaluations=12),
         "calibration": Calibration(samples=tuple(sample(score=s) for s in scores), ledger="c" * 32),
         "confirmation": confirmation(),
-        "thresholds": Thresholds(dead_freedom=3),  # of the one generation in the first third
         **fields,
     }
     return small_plan(**values)

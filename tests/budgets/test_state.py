@@ -243,12 +243,6 @@ def test_a_generation_of_another_shape_than_planned_is_refused(
     assert story.state == before
 
 
-def test_distances_are_of_every_point(story: Story) -> None:
-    with pytest.raises(ImpossibleEventError, match="4 points have 3 distances"):
-        story.ask(distances=(1.0, 1.0, 1.0))
-    assert story.ask(distances=(1.0, 2.0, 3.0, 4.0)).generations[0].distances == (1, 2, 3, 4)
-
-
 def test_a_clock_that_is_set_back_gains_no_time_by_an_amendment_either() -> None:
     story = Story(small_plan(caps=Caps(evaluations=8, window=Window(hours=9))))
     note = Overridden(rule="crash_rate", generation=0, reason="at five")

@@ -2,7 +2,6 @@
 
 from math import inf, sqrt
 from random import Random
-from statistics import variance
 
 import pytest
 from scipy import stats
@@ -26,7 +25,6 @@ from budgets.stats import (
     tau_b_interval,
     total,
     two_sided_limit,
-    unexplained,
 )
 
 RISING = (1.0, 2.0, 3.0, 4.0)
@@ -123,15 +121,6 @@ def test_a_gain_is_relative_to_the_reference_on_shared_seeds() -> None:
     assert found.detectable == pytest.approx(detectable(sd, 4, LEVEL))
     assert not found.is_shown
     assert gain({1: -1.1, 2: -1.1}, {1: -1.0, 2: -1.0}, LEVEL).mean == pytest.approx(0.1)
-
-
-def test_effects_of_seed_and_configuration_are_explained() -> None:
-    rows = [{s: 1.0 + 0.1 * row + 0.7 * s for s in range(4)} for row in range(3)]
-    assert unexplained(rows) == pytest.approx((0.0, 6))
-    one, other = {1: 1.0, 2: 3.0, 3: 5.0, 4: 0.0}, {1: 1.0, 2: 2.0, 3: 6.0}
-    squares, freedom = unexplained([one, other])
-    assert squares / freedom == pytest.approx(variance([0.0, 1.0, -1.0]) / 2)
-    assert unexplained([]) == unexplained([one]) == unexplained([one, {1: 2.0}]) == (0.0, 0)
 
 
 # Power

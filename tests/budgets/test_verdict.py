@@ -1,4 +1,4 @@
-"""Every verdict, reached by the shortest ledger that deserves it; who is compared, and who wins."""
+"""Every verdict, reached by the shortest ledger that deserves it; the finalists and the winner."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,43 +6,25 @@ from typing import Any
 import pytest
 
 from budgets.events import Decided, Guided, Status
-from budgets.plan import Calibration, Caps, Envelope
-from budgets.verdict import (
-    average,
-    best_candidates,
-    decide,
-    finalists,
-    has_winner,
-    stood_for,
-    winner,
-)
+from budgets.plan import Calibration, Envelope
+from budgets.verdict import best_candidates, decide, finalists, has_winner, stood_for, winner
 from orchestrator.look import words
 from tests.budgets.conftest import Outcome, Story, confirmed_plan, told_of
 
 NAN = Status.NAN
 GAIN = (0.98, 0.978, 0.982, 0.979, 0.981, 0.98, 0.98, 0.98)  # 2 %, and surely above 1 %
-NOISE = (0.02, -0.02, 0.015, -0.015, 0.01, -0.01, 0.0, 0.0)
 ALIVE = 3 * ((1.0, 1.2, 1.1, 1.3),)
-CHANCE = (sum(noise**2 for noise in NOISE) / 2 / 15) ** 0.5
-"""Of `around`: half its squares, and 8 degrees of freedom of the finalists without any."""
 
 
 def around(score: float) -> tuple[Outcome, ...]:
     """On 8 seeds, so noisily that less than 2 % is not shown."""
-    return tuple(score + noise for noise in NOISE)
-
-
-def spreading(sd: float) -> tuple[tuple[float, ...], ...]:
-    """Generations of 24 candidates whose scores have that standard deviation."""
-    own = sd * (23 / 24) ** 0.5
-    return 3 * (12 * (1.0 + own, 1.0 - own),)
+    return tuple(score + n for n in (0.02, -0.02, 0.015, -0.015, 0.01, -0.01, 0.0, 0.0))
 
 
 def decided(story: Story) -> tuple[str | None, Decided]:
-    """The rule that fired, if any, and the decision: the records take both, and they have words."""
+    """The rule that fired, if any, and the decision: the ledger takes both, and both have words."""
     fired, found = decide(story.state)
     story.say(*fired, found)
-    assert story.state.decided == found
     assert words.decision(story.state, found)
     assert all(words.seen(story.state, one) for one in fired)
     return fired[0].rule if fired else None, found
@@ -60,56 +42,41 @@ def pair(baseline: Outcome, *best: Outcome) -> tuple[Any, Any]:
     ("long_run", "grade"),
     [
         (None, "go"),
-        (pair(1.0, 0.98, 0.98), "go_persists"),
         (pair(1.0, 0.9895, 0.9894), "go_persists"),  # a little more than half is kept
         (pair(1.0, 0.99, 0.989), "go"),  # ... which may be chance
-        (pair(1.0, 0.99, 0.96), "go"),  # more than all of it, which may be chance
         (pair(1.0, 0.995, 0.994), "go"),  # a little less
-        (pair(1.0, 0.9999, 0.9999), "go"),  # hardly anything
         (pair(NAN, 0.98, 0.98), "go"),  # not to be measured
-        (pair(1.0, 1.01, 1.01), "no_go"),
         (pair(1.0, 1.0, 1.0), "no_go"),
         (pair(1.0, NAN, NAN), "no_go"),
     ],
 )
-def test_a_go_persists_by_what_is_kept_with_more_flops(long_run: Any, grade: str) -> None:
+def test_a_go_persists_by_the_share_kept_with_more_flops(long_run: Any, grade: str) -> None:
     rule, found = decided(told_of(winner=GAIN, long_run=long_run))
     assert (rule, found.grade) == (None, grade)
     assert found.no_go == ("does_not_persist" if grade == "no_go" else None)
     is_go = grade != "no_go"
     assert (found.configuration, found.point) == (("average", (0.4, 0.6)) if is_go else ("", None))
-    assert found.gain == pytest.approx(0.02)
-    assert found.lower is not None
-    assert 0.015 < found.lower < 0.02
 
 
+ONE_CANDIDATE = {"average": 1.1, "best candidate 1": 0.9}
 NO_GOS: dict[str, tuple[dict[str, Any], str | None, str]] = {
     "the gain is one candidate's": (
-        {
-            "finalists": {"average": 1.1, "best candidate 1": 0.9},
-            "winner": GAIN,
-            "best": "best candidate 1",
-        },
+        {"finalists": ONE_CANDIDATE, "winner": GAIN, "best": "best candidate 1"},
         None,
         "does_not_persist",
     ),
-    "one generation says nothing of what persists": (
+    "one generation says nothing about persistence": (
         {"generations": ((1.0, 1.1, 1.2, 1.3),), "winner": GAIN},
         None,
         "does_not_persist",
     ),
     "the winner fails": ({"winner": (NAN, NAN, *GAIN[2:])}, None, "pathological"),
-    "the winner fails on half": ({"winner": (*4 * (NAN,), *GAIN[4:])}, None, "pathological"),
+    "it fails on half": ({"winner": (*4 * (NAN,), *GAIN[4:])}, None, "pathological"),
     "it explodes": ({"winner": GAIN, "metrics": {"exploding": 1.0}}, None, "pathological"),
     "it is unstable": ({"winner": GAIN, "metrics": {"unstable": 1.0}}, None, "pathological"),
-    "all finalists fail": ({"finalists": {"average": NAN, "mean": NAN}}, None, "pathological"),
+    "all finalists fail": ({"finalists": {"mean": 3 * (NAN,)}}, None, "pathological"),
     "candidates fail": (
         {"winner": GAIN, "generations": (*2 * ((1.0, 1.1, 1.2, 1.3),), (1.0, 1.1, 1.2, NAN))},
-        None,
-        "unstable",
-    ),
-    "candidates and the winner fail": (
-        {"winner": (NAN, NAN, *GAIN[2:]), "generations": 2 * ((1.0, 1.1, 1.2, NAN),)},
         None,
         "unstable",
     ),
@@ -118,60 +85,28 @@ NO_GOS: dict[str, tuple[dict[str, Any], str | None, str]] = {
         None,
         "unstable",
     ),
-    "the baseline fails always": (
-        {"winner": GAIN, "baseline": (*3 * (1.0,), *8 * (NAN,))},
-        None,
-        "unstable",
-    ),
     "less than asked": ({"winner": tuple(s + 0.012 for s in GAIN)}, None, "too_small"),
     "the baseline scores 0": ({"winner": GAIN, "baseline": 11 * (0.0,)}, None, "below_noise"),
-    "no gain is shown": (
-        {"generations": ALIVE, "winner": around(0.995)},
-        "flat",
-        "below_noise",
-    ),
-    "the winner is worse": ({"generations": ALIVE, "winner": 8 * (1.1,)}, "flat", "below_noise"),
-    "candidates differ by chance": (
-        {"generations": spreading(1.09 * CHANCE), "winner": around(0.995)},
-        "flat",
-        "dead_space",
-    ),
-    "candidates differ by more": (
-        {"generations": spreading(1.11 * CHANCE), "winner": around(0.995)},
-        "flat",
-        "below_noise",
-    ),
-    "nothing is noisy, all are equal": (
-        {"generations": 3 * (24 * (1.0,),), "winner": 8 * (1.0,), "finalists": {"average": 1.0}},
-        "flat",
-        "dead_space",
-    ),
-    "nothing is noisy, some differ": (
-        {"generations": ALIVE, "winner": 8 * (1.1,), "finalists": {"average": 1.1, "mean": 1.2}},
-        "flat",
-        "below_noise",
-    ),
+    "no gain is shown": ({"generations": ALIVE, "winner": around(0.995)}, "flat", "below_noise"),
+    "it is worse": ({"generations": ALIVE, "winner": 8 * (1.1,)}, "flat", "below_noise"),
 }
 
 
 @pytest.mark.parametrize("case", NO_GOS)
 def test_a_no_go_has_a_name_and_recommends_nothing(case: str) -> None:
     fields, rule, name = NO_GOS[case]
-    if case == "all finalists fail":
-        fields = {"finalists": {name: 3 * (one,) for name, one in fields["finalists"].items()}}
     fired, found = decided(told_of(**fields))
     assert (fired, found.grade, found.no_go) == (rule, "no_go", name)
     assert (found.configuration, found.point) == ("", None)
 
 
-def test_failures_that_leave_five_pairs_take_no_go_away() -> None:
+def test_failures_that_leave_five_pairs_allow_a_go() -> None:
     for failed in ((0, 1, 2), (3, 4, 5)):
         baseline = tuple(NAN if place in failed else 1.0 for place in range(11))
         assert decided(told_of(baseline=baseline, winner=GAIN))[1].grade == "go"
 
 
-def test_fewer_seeds_than_a_go_needs_were_planned() -> None:
-    """No failure, no rule: only no Go, however good it looks."""
+def test_fewer_seeds_than_a_go_needs_give_no_go_whatever_they_show() -> None:
     plan = confirmed_plan()
     assert plan.confirmation is not None
     few = plan.confirmation.model_copy(update={"seeds": 3, "control_seeds": 3})
@@ -180,7 +115,7 @@ def test_fewer_seeds_than_a_go_needs_were_planned() -> None:
     assert (rule, found.no_go, found.configuration) == (None, "below_noise", "")
 
 
-def test_a_baseline_below_0_is_gained_over() -> None:
+def test_a_baseline_below_0_can_be_improved_on() -> None:
     shape = Envelope(population=2, generations=3, seeds_per_candidate=1)
     plan = confirmed_plan(calibration=Calibration(assumed_seconds=2.0), resolved=shape)
     story = told_of(
@@ -193,53 +128,18 @@ def test_a_baseline_below_0_is_gained_over() -> None:
     assert decided(story)[1].grade == "go"
 
 
-@pytest.mark.parametrize(("share", "no_go"), [(0.62, "dead_space"), (0.65, "below_noise")])
-def test_candidates_on_three_seeds_spread_less_and_are_not_dead_for_it(
-    share: float, no_go: str
-) -> None:
-    """1.1 of the noise of a mean of three is 0.635 of that of one."""
-    shape = Envelope(population=24, generations=3, seeds_per_candidate=3)
-    plan = confirmed_plan(phase="phase2", resolved=shape, caps=Caps(evaluations=216))
-    story = told_of(plan, generations=spreading(share * CHANCE), winner=around(0.995))
-    assert decided(story)[1].no_go == no_go
-
-
-@pytest.mark.parametrize(("asked", "no_go"), [(23, "dead_space"), (24, "below_noise")])
-def test_few_candidates_do_not_make_a_space_dead(asked: int, no_go: str) -> None:
-    """24 of them have 23 degrees of freedom."""
-    shape = Envelope(population=24, generations=3, seeds_per_candidate=1)
-    limits = {"dead_freedom": asked}
-    plan = confirmed_plan(resolved=shape, caps=Caps(evaluations=72), thresholds=limits)
-    story = told_of(plan, generations=spreading(CHANCE), winner=around(0.995))
-    assert decided(story)[1].no_go == no_go
-
-
-def test_seeds_that_are_easy_or_hard_for_all_do_not_make_a_space_dead() -> None:
-    """The baseline's scores over seeds differ far more than candidates on one seed do."""
-    seeds = (0.0, 0.3, -0.3, 0.2, -0.2, 0.3, -0.3, 0.1, -0.1, 0.2, -0.2)
-    story = told_of(
-        baseline=tuple(1.0 + s for s in seeds),
-        generations=3 * (6 * (1.00, 1.02, 1.01, 1.03),),
-        finalists={"average": tuple(0.999 + s for s in seeds[:3])},
-        winner=tuple(0.999 + s + 0.001 * n for s, n in zip(seeds[3:], (1, -1) * 4, strict=True)),
-    )
-    assert decided(story)[1].no_go == "below_noise"
-
-
 @pytest.mark.parametrize(
     ("best", "winner", "is_measured", "rule"),
     [
-        (0.9, 0.995, False, "seed_luck"),
-        (0.981, 0.995, False, "flat"),  # fresh seeds' upper bound is 2.03 %
+        (0.981, 0.995, False, "flat"),  # the upper bound on fresh seeds is 2.03 %
         (0.979, 0.995, False, "seed_luck"),
         (0.9901, 1.02, False, "flat"),  # no more than was asked
         (0.9899, 1.02, False, "seed_luck"),
         (0.985, 1.02, True, "flat"),  # the best of 12 baselines: 1.57 % once in a hundred times
         (0.984, 1.02, True, "seed_luck"),
-        (1.0, 0.995, False, "flat"),
     ],
 )
-def test_a_promise_beyond_fresh_seeds_and_noise_was_luck_of_the_seed(
+def test_a_best_score_beyond_fresh_seeds_and_noise_was_luck_of_the_seed(
     best: float, winner: float, is_measured: bool, rule: str
 ) -> None:
     fields = {} if is_measured else {"calibration": Calibration(assumed_seconds=2.0)}
@@ -247,11 +147,9 @@ def test_a_promise_beyond_fresh_seeds_and_noise_was_luck_of_the_seed(
     story = told_of(confirmed_plan(**fields), generations=generations, winner=around(winner))
     (fired,), _ = decide(story.state)
     assert (fired.rule, fired.decision, fired.generation) == (rule, "stop", 2)
-    if best == 0.9:
-        assert (fired.observed, fired.limit) == pytest.approx((0.1, 0.0203), abs=1e-4)
 
 
-# Who is compared
+# The finalists
 
 FLAT = (1.0, 1.0, 1.0, 1.0)
 
@@ -268,16 +166,13 @@ def searched(*generations: tuple[Outcome, ...], **fields: Any) -> Story:
     return story
 
 
-@pytest.mark.parametrize(
-    ("count", "expected"), [(1, 0.0), (2, 0.1), (3, 0.2), (4, 0.25), (6, 0.45), (7, 0.5)]
-)
+@pytest.mark.parametrize(("count", "expected"), [(1, 0.0), (3, 0.2), (4, 0.25), (7, 0.5)])
 def test_the_average_is_over_the_last_third_of_generations(count: int, expected: float) -> None:
-    assert average(searched().state) is None
-    story = searched(*(FLAT for _ in range(count)))
-    assert average(story.state) == stood_for(story.state) == pytest.approx((expected, 0.0))
+    assert stood_for(searched().state) is None
+    assert stood_for(searched(*count * (FLAT,)).state) == pytest.approx((expected, 0.0))
 
 
-def test_what_stands_is_the_mean_where_a_model_put_it() -> None:
+def test_the_mean_is_recommended_where_a_model_put_it() -> None:
     story = searched(*(FLAT for _ in range(6)))
     story.score(*FLAT)
     guided = Guided(centre=(0.9, 0.9), sigma=None, signal=0.1, noise=0.1)
@@ -295,12 +190,6 @@ def test_finalists_are_both_means_and_the_best_candidates_and_none_twice() -> No
         "best candidate 1": story.state.completed[3].points[1],
         "best candidate 2": story.state.completed[3].points[2],
     }
-    names = [one.name for one in finalists(searched((3.0, 1.0, 2.0, 4.0)).state)]
-    assert names == [
-        "average",
-        "best candidate 1",
-        "best candidate 2",
-    ]  # of one generation both are the same
     same = ((0.2, 0.0), (0.2, 0.0), (0.7, 0.7), (0.9, 0.9))
     (found,) = finalists(searched(FLAT, FLAT, (1.0, 1.1, 2.0, 3.0), points=same).state)
     assert (found.name, found.point) == ("average", (0.2, 0.0))
@@ -319,7 +208,6 @@ def test_finalists_are_both_means_and_the_best_candidates_and_none_twice() -> No
         ),
         (((1.0, NAN, 2.0, NAN),), [(0, 0), (0, 2)]),
         (((NAN, NAN, NAN, NAN),), []),
-        (4 * (FLAT,), [(2, 0), (2, 1), (2, 2), (2, 3), (3, 0)]),  # ties
     ],
 )
 def test_the_best_candidates_stand_out_of_their_generation(
@@ -327,21 +215,19 @@ def test_the_best_candidates_stand_out_of_their_generation(
 ) -> None:
     state = searched(*generations).state
     points = [state.completed[number].points[candidate] for number, candidate in expected]
-    assert best_candidates(state, max(2, len(expected))) == points
+    assert best_candidates(state, 2) == points
 
 
-# Who wins
+# The winner
 
 
 @pytest.mark.parametrize(
     ("average", "mean", "expected"),
     [
         ((1.0, 1.0, 1.0), (0.8, 1.0, 1.1), "mean"),
-        ((1.0, 0.9, 0.8), (0.8, 0.9, 1.0), "average"),  # equal: the one likelier to be good
+        ((1.0, 0.9, 0.8), (0.8, 0.9, 1.0), "average"),  # equal: the more promising
         ((0.1, 0.1, NAN), (9.0, 9.0, 9.0), "mean"),
-        ((0.1, NAN, NAN), (9.0, 9.0, Status.OOM), "mean"),
-        ((1.0, 1.1, NAN), (0.9, NAN, 2.0), "mean"),  # by the one seed that both have a score on
-        ((1.0, NAN, NAN), (NAN, 0.9, NAN), "mean"),  # none in common: each by its own
+        ((1.0, NAN, NAN), (NAN, 0.9, NAN), "mean"),
         ((NAN, NAN, NAN), (NAN, NAN, NAN), None),
     ],
 )
@@ -354,7 +240,7 @@ def test_the_best_mean_of_those_that_failed_least_wins(
     assert has_winner(state) == (expected is not None)
 
 
-def test_nobody_has_won_before_all_are_settled() -> None:
+def test_there_is_no_winner_before_all_is_settled_but_there_may_be_one() -> None:
     state = told_of().state
     assert winner(state) is None
-    assert has_winner(state)  # there may be one yet
+    assert has_winner(state)

@@ -108,16 +108,6 @@ def test_nothing_is_written_to_the_working_directory_or_the_terminal(
     assert capfd.readouterr() == ("", "")
 
 
-# Distances
-
-
-def test_a_distance_is_that_of_a_candidate_in_the_distribution_it_was_drawn_from() -> None:
-    search = Search(SHAPED.model_copy(update={"sigma0": 0.01}), 12)
-    steps = np.array(search.ask()) - SHAPED.start  # where the bounds bend nothing
-    expected = [float(np.sqrt(y @ np.linalg.solve(SHAPE, y))) / 0.01 for y in steps]
-    assert search.distances() == pytest.approx(expected, rel=1e-3)
-
-
 # Warm starts
 
 
