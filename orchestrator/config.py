@@ -262,7 +262,7 @@ class Layers:
         names = ("objective", "runs_dir", "backend.executor", "backend.device", "backend.workers")
         said = [(assignment, "--set") for assignment in self.assignments]
         said += [self.flags[key] for key in (*names, *also) if key in self.flags]
-        others = ("preset", "profile", "backend.address")  # flags of a search alone
+        others = ("preset", "backend.address")  # flags of a search alone
         said += [(assign(k, self.flags[k][0])[1], "--set") for k in others if k in self.flags]
         words = tuple(word for value, flag in said for word in (flag, str(value)))
         return words if self.file is None else (str(self.file), *words)
@@ -278,7 +278,7 @@ class Config(Table):
         RUNS_DIR, f"Of the runs; default: {RUNS_DIR}.", "-", "DIR"
     )
     preset: str | None = key(None, "Named training settings.", "-", "NAME")
-    profile: str | None = key(None, "Settings cut to the memory.", "-", "NAME")
+    profile: str | None = key(None, "Settings cut to the memory.")
     training: dict[str, Any] = {}
     search: Search = Search()
     budget: Budget = Budget()
@@ -380,15 +380,6 @@ class Config(Table):
             return ""
         return f". Begin with a file: {command('init', '--template', template)}"
 
-    def unused(self, key: str) -> str:
-        """What a key is for that means nothing here; empty where it does."""
-        if self.campaign is None:
-            is_smoke_test = self.search.phase == "phase1" and self.search.tier == "min"
-            is_idle = is_smoke_test and key.startswith("verdict.")
-            return "for a verdict: tier min comes to none" if is_idle else ""
-        is_idle = key.partition(".")[0] in {"search", "verdict"}
-        return "for a search: a campaign makes none" if is_idle else ""
-
     def all_values(self) -> Values:
         """Every value by its dotted key, defaults included, in the file's order."""
         found: Values = {name: getattr(self, name) for name in TOP}
@@ -484,7 +475,7 @@ def _named(values: Values) -> Iterator[tuple[str, Values]]:
         if (name := values.get(kind)) is None:
             continue
         if not there:
-            raise ValueError(f"--{kind}: {shown(objective)} has no {kind}s, got {shown(name)}")
+            raise ValueError(f"{kind}: {shown(objective)} has no {kind}s, got {shown(name)}")
         if not isinstance(name, str) or name not in there:
             raise unknown(kind, name if isinstance(name, str) else shown(name), there)
         yield f"{kind} {name}", {f"{TRAINING}.{k}": value for k, value in there[name].items()}

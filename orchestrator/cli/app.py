@@ -1,6 +1,6 @@
-"""The command line: find the command, call it, say what went wrong, leave with an exit code.
+"""The command line: every command, and the exit code and message of every error.
 
-A command's module is imported when it is called: `--help` and completion need its line here only.
+A command's module is imported when the command is called; `--help` needs its entry here only.
 """
 
 import io
@@ -24,60 +24,70 @@ BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"
 
 
 class Command(NamedTuple):
-    """A command; below a group's name, such as `check`, it is one of a group."""
+    """A command, or below a group such as `check` one of a group."""
 
     name: str
-    place: str  # below orchestrator.cli: module:function; of a group nothing
+    place: str  # module:function in orchestrator.cli; empty for a group
     panel: str
-    about: str  # in a line; its own help says more
-    examples: tuple[str, ...] = ()
+    about: str  # one line; the command's own help says more
+    examples: tuple[str, ...]
+    options: str = ""  # names of parameters of `options.shared` that it takes
 
+
+MEASURES = "file objective settings runs_dir executor device workers"
+CAPS = "max_evals max_device_hours max_hours max_cost window"
+SEARCHES = (
+    "file tier run_id seed follows variant objective preset settings runs_dir track "
+    f"{CAPS} executor address device workers assume_eval_seconds"
+)
 
 COMMANDS = (
     Command("doctor", "set_up:doctor", BEFORE, "Whether all that a run needs is here.",
-            ("doctor", "doctor search.toml --quick")),
+            ("doctor", "doctor search.toml --quick"), f"{MEASURES} tier address"),
     Command("init", "set_up:init", BEFORE, "A file to begin with: search, campaign, own program.",
             ("init --template phase1", "init --template phase1 --out search.toml")),
     Command("explain", "set_up:explain", BEFORE, "Every value of a file, the knobs, what starts.",
-            ("explain", "explain search.toml")),
+            ("explain", "explain search.toml"), "file objective preset settings"),
     Command("calibrate", "run:calibrate", BEFORE, "Measure the baseline: time, memory, noise.",
-            ("calibrate", 'calibrate --again --reason "another driver"')),
+            ("calibrate", 'calibrate --again --reason "another driver"'), MEASURES),
     Command("check", "", BEFORE, "What to search, how short, on how many workers.",
             ("check knobs", "check proxy")),
     Command("check knobs", "check:knobs", BEFORE, "Whether each knob moves the score.",
-            ("check knobs", "check knobs --set space=optimizer --knobs momentum")),
+            ("check knobs", "check knobs --set space=optimizer --knobs momentum"), MEASURES),
     Command("check proxy", "check:proxy", BEFORE, "Whether a shorter evaluation ranks the same.",
-            ("check proxy --fraction 0.25", "check proxy --candidates 12")),
+            ("check proxy --set search.proxy=0.25", "check proxy --candidates 12"), MEASURES),
     Command("check workers", "check:workers", BEFORE, "How many evaluations at once pay off.",
-            ("check workers",)),
+            ("check workers",), MEASURES),
     Command("check memory", "check:memory", BEFORE, "The largest micro-batch that is safe.",
-            ("check memory --set micro_batch_size=4",)),
+            ("check memory --set micro_batch_size=4",), MEASURES),
     Command("plan", "plan:plan", BEFORE, "What a search or a campaign would cost, and tell.",
             ("plan --tier target", "plan --fit --window 12h --assume-eval-seconds 30",
-             "plan --from first --variant robust")),
+             "plan --from first --variant robust"), SEARCHES),
     Command("phase1", f"run:{SEARCH}", RUN, "Search for better knobs; the same command resumes.",
             ("phase1 --tier min", "phase1 --tier target --window 12h --run-id first",
-             "phase1 --tier min --objective sphere --executor local")),
+             "phase1 --tier min --objective sphere --executor local"), SEARCHES),
     Command("phase2", f"run:{SEARCH}", RUN, "Search on from a phase 1's Go; the same resumes.",
             ("phase2 --from first --variant robust --tier target",
-             "phase2 --from first --variant expanded --tier min")),
+             "phase2 --from first --variant expanded --tier min"), SEARCHES),
     Command("run", f"run:{SEARCH}", RUN, "Run what a file describes; the same command resumes.",
-            ("run search.toml", "run search.toml --seed 2 --max-hours 6")),
+            ("run search.toml", "run search.toml --seed 2 --max-hours 6"), SEARCHES),
     Command("train", "train:train", RUN, "One training, with checkpoints; the same resumes.",
-            ("train --preset quick", "train search.toml --set num_batches=2000")),
+            ("train --preset quick", "train search.toml --set num_batches=2000"),
+            "file preset settings"),
     Command("export", "", RUN, "For other programs: SLURM, a table, Optuna.",
             ("export slurm search.toml", "export table --out scores.csv")),
     Command("export slurm", "records:slurm", RUN, "A file's runs as SLURM jobs.",
-            ("export slurm search.toml", "export slurm campaign.toml --out jobs --write")),
+            ("export slurm search.toml", "export slurm campaign.toml --out jobs --write"),
+            "preset settings"),
     Command("export table", "records:table", RUN, "Every evaluation of a run as a row.",
-            ("export table", "export table min-nanochat-s1 --format json")),
+            ("export table", "export table min-nanochat-s1 --out scores.json")),
     Command("export optuna", "records:optuna", RUN, "A search as an Optuna study.",
             ("export optuna min-nanochat-s1 --out study.db",)),
     Command("status", "see:status", LOOK, "How a run stands, also while it runs.",
             ("status", "status min-nanochat-s1 --watch")),
     Command("report", "see:report", LOOK, "What runs came to: found, how sure, cost, what next.",
-            ("report", "report min-nanochat-s1 --plot scores",
-             "report min-nanochat-s1 min-nanochat-s2 --html")),
+            ("report", "report min-nanochat-s1 --html",
+             "report min-nanochat-s1 min-nanochat-s2")),
     Command("best", "best:best", LOOK, "The recommended configuration, in every form.",
             ("best first", "best first --toml")),
     Command("serve", "share:serve", LOOK, "Show runs as a page in a browser.",
@@ -85,60 +95,70 @@ COMMANDS = (
     Command("track", "share:track", LOOK, "Send a run to experiment trackers.",
             ("track min-nanochat-s1 --to tensorboard",)),
     Command("amend", "records:amend", PROVE, "Raise or lower a run's caps, on record.",
-            ('amend min-nanochat-s1 --max-hours 4 --reason "it pays"',)),
+            ('amend min-nanochat-s1 --max-hours 4 --reason "it pays"',), f"runs_dir {CAPS}"),
     Command("verify", "records:verify", PROVE, "Replay a run; name the first divergence.",
             ("verify", "verify min-nanochat-s1", "verify min-nanochat-s1 --salvage saved")),
 )  # fmt: skip
 
 
-def _typed(params: list[Any]) -> list[Any]:
-    """Beside a switch or an argument `--help` shows no type."""
-    for own in params:
-        if own.param_type_name == "argument" or own.is_flag:
-            own.display_type_rich = lambda **_: None
+def _plain(params: list[Any]) -> list[Any]:
+    """Return the parameters, with no type in `--help` beside a switch or an argument."""
+    for param in params:
+        if param.param_type_name == "argument" or param.is_flag:
+            param.display_type_rich = lambda **_: None
     return params
 
 
 class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
-        return _typed(super().get_params(ctx))
+        return _plain(super().get_params(ctx))
 
 
-class _Commands(TyperGroup):
-    """Those below it are lines of COMMANDS, until one is called."""
+class _Stub(TyperCommand):
+    """The line that `--help` shows for a command that is not imported yet."""
+
+    def __init__(self, entry: Command) -> None:
+        super().__init__(entry.name.split()[-1], help=entry.about, rich_help_panel=entry.panel)
+        self.entry = entry
+
+
+class _Group(TyperGroup):
+    """Commands, each imported when it is called."""
 
     def get_params(self, ctx: Any) -> Any:
-        return _typed(super().get_params(ctx))
+        return _plain(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)
-        return name, _imported(found) if isinstance(found, _Line) else found, rest
+        return name, _imported(found.entry) if isinstance(found, _Stub) else found, rest
 
 
-class _Line(TyperCommand):
-    """What `--help` says of a command, which is not imported yet."""
+def _imported(entry: Command) -> Any:
+    """Return the command with its own options and those it shares with others."""
+    module, _, name = entry.place.partition(":")
+    function = getattr(import_module(f"orchestrator.cli.{module}"), name)
+    about = getdoc(function) or ""
+    if name == SEARCH:  # the function of three commands
+        about = entry.about + about[about.index("\n") :]
+    command = _made(function, entry.name.split()[-1], about, entry.examples)
+    if entry.options:
+        from orchestrator.cli.options import shared  # imports pydantic
 
-    def __init__(self, own: Command) -> None:
-        super().__init__(own.name.split()[-1], help=own.about, rich_help_panel=own.panel)
-        self.own = own
+        declared = {param.name: param for param in _made(shared, "shared", "", ()).params}
+        run, own = command.callback, {param.name for param in command.params}
+        command.params[:0] = [declared[name] for name in entry.options.split()]
+        command.callback = lambda **values: run(**{name: values[name] for name in own})
+    return command
 
 
-def _imported(line: _Line) -> Any:
-    module, _, function = line.own.place.partition(":")
-    found = getattr(import_module(f"orchestrator.cli.{module}"), function)
-    told = getdoc(found) or ""
-    if function == SEARCH:  # of three commands
-        told = line.own.about + told[told.index("\n") :]
+def _made(function: Any, name: str, about: str, examples: tuple[str, ...]) -> Any:
     alone = typer.Typer(add_completion=False)
-    alone.command(
-        line.name, cls=_Command, help=told,
-        epilog=_examples(*line.own.examples),
-    )(found)  # fmt: skip
+    alone.command(name, cls=_Command, help=about, epilog=_examples(*examples))(function)
     return typer.main.get_command(alone)
 
 
 def _examples(*lines: str) -> str:
-    """What `--help` ends with: each is a command line, to be pasted."""
+    """Return the end of a help page: command lines that can be pasted."""
     return "\n".join(("Examples:", *(f"{PROGRAM} {line}" for line in lines)))
 
 
@@ -149,9 +169,9 @@ def _say_version(asked: bool) -> None:
 
 
 def program(*, is_whole: bool = False) -> Any:
-    """The command line; `is_whole` with all commands imported, as who describes it needs them."""
+    """Return the command line; with `is_whole` all its commands are imported."""
     app = typer.Typer(
-        cls=_Commands,
+        cls=_Group,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         help="CMA-ES search on a budget that is reserved before it is spent.",
@@ -167,21 +187,21 @@ def program(*, is_whole: bool = False) -> Any:
             ),
         ] = False,
     ) -> None:
-        """What stands before a command's name."""
+        """Options before a command's name."""
 
     whole: Any = typer.main.get_command(app)
-    for own in COMMANDS:
-        *above, name = own.name.split()
+    for entry in COMMANDS:
+        *above, name = entry.name.split()
         group = whole.commands[above[0]] if above else whole
-        line: Any = _Line(own)
-        if not own.place:
-            line = _Commands(
-                name=name, help=own.about, rich_help_panel=own.panel, no_args_is_help=True,
-                epilog=_examples(*own.examples),
+        command: Any = _Stub(entry)
+        if not entry.place:
+            command = _Group(
+                name=name, help=entry.about, rich_help_panel=entry.panel, no_args_is_help=True,
+                epilog=_examples(*entry.examples),
             )  # fmt: skip
         elif is_whole:
-            line = _imported(line)
-        group.add_command(line, name)
+            command = _imported(entry)
+        group.add_command(command, name)
     return whole
 
 

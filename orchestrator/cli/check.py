@@ -1,6 +1,6 @@
 """`check knobs|proxy|workers|memory`: what to search, how short, on how many workers.
 
-Each evaluates some points on seeds, in a run of its own that the same command takes up again.
+Each evaluates points on seeds, in a run of its own that the same command resumes.
 """
 
 from typing import Annotated, Any
@@ -9,9 +9,7 @@ from typer import Context, Option
 
 from budgets.proxy import LEAST_CANDIDATES
 from budgets.state import RunState
-from orchestrator.cli import flags
-from orchestrator.cli.flags import resolved
-from orchestrator.cli.options import Json
+from orchestrator.cli.options import Json, resolved
 from orchestrator.cli.session import conducting, finish
 from orchestrator.cli.terminal import print_json, print_markdown
 from orchestrator.config import MOST_SEEDS
@@ -23,38 +21,33 @@ from orchestrator.matrix.memory import memory_of, with_micro_batch
 from orchestrator.plan.resolve import slots_of
 from orchestrator.scalability import fit
 
-MOST_SIZE = 4096  # of a micro-batch
+LARGEST_MICRO_BATCH = 4096
+PROXY = 0.25  # of an evaluation's FLOPs, where search.proxy is not set
 
 
 def _count(flag: str, about: str, least: int = 1) -> Any:
     return Option(flag, metavar="N", min=least, max=MOST_SEEDS, help=about)
 
 
-def _numbers(flag: str, text: str) -> list[int]:
-    """`1,4` as whole numbers, each once, in order. Raises ValueError, with the flag."""
+def _sizes(text: str) -> list[int]:
+    """Return the numbers of `1,4`, in order. Raises ValueError."""
     words = [word.strip() for word in text.split(",")]
-    if not all(w.isascii() and w.isdecimal() and 1 <= int(w) <= MOST_SIZE for w in words):
+    largest = LARGEST_MICRO_BATCH
+    if not all(w.isascii() and w.isdecimal() and 1 <= int(w) <= largest for w in words):
         raise ValueError(
-            f"{flag}: expected whole numbers from 1 to {MOST_SIZE}, split by commas, got {text!r}"
+            f"--sizes: expected whole numbers from 1 to {largest}, split by commas, got {text!r}"
         )
     return sorted({int(word) for word in words})
 
 
 def knobs(
     context: Context,
-    file: flags.File = None,
     seeds: Annotated[
         int, _count("--seeds", "Evaluations of every point.", LEAST_SEEDS)
     ] = CHECK_SEEDS,
     names: Annotated[
         str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
     ] = None,
-    objective: flags.Objective = None,
-    settings: flags.Settings = None,
-    runs_dir: flags.RunsDir = None,
-    executor: flags.Executor = None,
-    device: flags.Device = None,
-    workers: flags.Workers = None,
     as_json: Json = False,
 ) -> None:
     """Test whether each knob moves the score, in units of the noise.
@@ -62,37 +55,26 @@ def knobs(
     Writes a run, RUNS_DIR/check/ID.
     """
     only = () if names is None else tuple(name.strip() for name in names.split(","))
-    _check(knob_check(resolved(context, file, settings), seeds, only), as_json=as_json)
+    _check(knob_check(resolved(context), seeds, only), as_json=as_json)
 
 
 def proxy(
     context: Context,
-    file: flags.File = None,
-    fraction: Annotated[
-        float, Option("--fraction", metavar="SHARE", help="Of an evaluation's FLOPs.")
-    ] = 0.25,
     candidates: Annotated[
         int, _count("--candidates", "To compare.", LEAST_CANDIDATES)
     ] = LEAST_CANDIDATES,
     seeds: Annotated[int, _count("--seeds", "Evaluations of each, either way.")] = 1,
-    objective: flags.Objective = None,
-    settings: flags.Settings = None,
-    runs_dir: flags.RunsDir = None,
-    executor: flags.Executor = None,
-    device: flags.Device = None,
-    workers: flags.Workers = None,
     as_json: Json = False,
 ) -> None:
-    """Whether a shorter evaluation ranks candidates as the full one does.
+    """Whether evaluations with a share of the FLOPs (search.proxy, or 0.25) rank candidates alike.
 
     Writes a run, RUNS_DIR/check/ID.
     """
-    config = resolved(context, file, settings)
-    _check(proxy_check(config, fraction, candidates, seeds), as_json=as_json)
+    config = resolved(context)
+    _check(proxy_check(config, config.search.proxy or PROXY, candidates, seeds), as_json=as_json)
 
 
 def _check(wanted: Matrix, *, as_json: bool) -> None:
-    """Evaluate what the check asks for, or go on with it."""
     with conducting(wanted.config, as_json=as_json) as (session, live):
         result = carry_out(wanted, session, slots_of(wanted.config))
         finish(result, session.stop, live, as_json=as_json)
@@ -100,23 +82,16 @@ def _check(wanted: Matrix, *, as_json: bool) -> None:
 
 def workers(
     context: Context,
-    file: flags.File = None,
     seeds: Annotated[
         int, _count("--seeds", "Evaluations at each, at least.")
     ] = sweeping.LEAST_EVALUATIONS,
-    objective: flags.Objective = None,
-    settings: flags.Settings = None,
-    runs_dir: flags.RunsDir = None,
-    executor: flags.Executor = None,
-    device: flags.Device = None,
-    most: flags.Workers = None,
     as_json: Json = False,
 ) -> None:
     """How many workers to use: the throughput of the baseline on 1, 2, 4 ... of them.
 
     Writes runs, RUNS_DIR/calibration/ID.
     """
-    config = resolved(context, file, settings).without_caps()
+    config = resolved(context).without_caps()
     slots, found = slots_of(config), []
     levels = sweeping.worker_counts(min(slots.count, config.backend.max_concurrent or slots.count))
     with conducting(config, as_json=as_json) as (session, live):
@@ -135,25 +110,18 @@ def workers(
 
 def memory(
     context: Context,
-    file: flags.File = None,
     sizes: Annotated[str, Option("--sizes", metavar="1,4", help="Micro-batches to try.")] = "1,4",
     seeds: Annotated[int, _count("--seeds", "Evaluations at each.")] = 2,
-    objective: flags.Objective = None,
-    settings: flags.Settings = None,
-    runs_dir: flags.RunsDir = None,
-    executor: flags.Executor = None,
-    device: flags.Device = None,
-    workers: flags.Workers = None,
     as_json: Json = False,
 ) -> None:
     """The peak of memory by micro-batch, and the largest one that is safe.
 
     Writes runs, RUNS_DIR/calibration/memory-ID.
     """
-    config = resolved(context, file, settings).without_caps()
+    config = resolved(context).without_caps()
     slots, states = slots_of(config), dict[int, RunState]()
     with conducting(config, as_json=as_json) as (session, live):
-        for size in _numbers("--sizes", sizes):
+        for size in _sizes(sizes):
             own = config.with_objective(with_micro_batch(config.tuned, size))
             result = measuring.calibrate(session, own, slots, seeds, prefix="memory-")
             if result.ruling.decision != "done":

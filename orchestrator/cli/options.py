@@ -1,13 +1,29 @@
-"""The options of commands that look at runs; `flags.py` has those of a configuration."""
+"""The options that several commands share, and the configuration that a command line describes.
 
+What a flag is called, takes and says is declared with its key, in `orchestrator/config.py`.
+"""
+
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
-from orchestrator.records.runs import RUNS_DIR
+from budgets.formatting import command
+from budgets.plan import Tier, VariantName
+from budgets.rules import DECISIONS
+from objectives import registry
+from objectives.secrets import redacted
+from orchestrator.config import FLAGS, Config, Flags, Layers, parse_assignments, resolve
+from orchestrator.records.runs import RUNS_DIR, find_run, load_state
 
 ROOT = Path(RUNS_DIR)
+STDOUT = Path("-")
+
+KEYS = {flag.spelling: key for key, flag in FLAGS.items()}
+"""The configuration key of each flag."""
+
+# Options that look at runs
 
 Root = Annotated[
     Path, Option("--runs-dir", metavar="DIR", help=f"Of the runs; default: {RUNS_DIR}.",
@@ -18,12 +34,163 @@ RunName = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 Reason = Annotated[str, Option("--reason", metavar="TEXT", help="Why; goes on record.")]
+Override = Annotated[
+    list[str] | None,
+    Option("--override", metavar="RULE", help="Go on past this rule. Repeatable."),
+]
+
+
+# Options that describe what to evaluate
+
+
+def _flag(key: str, panel: str | None = None) -> Any:
+    flag = FLAGS[key]
+    return Option(
+        flag.spelling, metavar=flag.metavar, help=flag.about, rich_help_panel=panel,
+        show_default=False,  # the help says it
+    )  # fmt: skip
+
+
+AT_MOST, MACHINE = "At most", "Machine"
+
+
+def shared(
+    file: Annotated[
+        Path | None, Argument(metavar="FILE", help="A configuration in TOML: see init, explain.")
+    ] = None,
+    tier: Annotated[Tier | None, _flag("search.tier")] = None,
+    run_id: Annotated[str | None, _flag("search.run_id")] = None,
+    seed: Annotated[int | None, _flag("search.seed")] = None,
+    follows: Annotated[str | None, _flag("search.from")] = None,
+    variant: Annotated[VariantName | None, _flag("search.variant")] = None,
+    objective: Annotated[str | None, _flag("objective")] = None,
+    preset: Annotated[str | None, _flag("preset")] = None,
+    settings: Annotated[
+        list[str] | None,
+        Option("--set", metavar="KEY=VALUE", help="Any key that explain shows. Repeatable."),
+    ] = None,
+    runs_dir: Annotated[str | None, _flag("runs_dir")] = None,
+    track: Annotated[list[str] | None, _flag("track.to")] = None,
+    max_evals: Annotated[int | None, _flag("budget.max_evals", AT_MOST)] = None,
+    max_device_hours: Annotated[float | None, _flag("budget.max_device_hours", AT_MOST)] = None,
+    max_hours: Annotated[float | None, _flag("budget.max_hours", AT_MOST)] = None,
+    max_cost: Annotated[float | None, _flag("budget.max_cost", AT_MOST)] = None,
+    window: Annotated[str | None, _flag("budget.window", AT_MOST)] = None,
+    executor: Annotated[str | None, _flag("backend.executor", MACHINE)] = None,
+    address: Annotated[str | None, _flag("backend.address", MACHINE)] = None,
+    device: Annotated[str | None, _flag("backend.device", MACHINE)] = None,
+    workers: Annotated[int | None, _flag("backend.workers", MACHINE)] = None,
+    assume_eval_seconds: Annotated[
+        float | None, _flag("evaluation.assume_eval_seconds", MACHINE)
+    ] = None,
+) -> None:
+    """Declare the shared options, by the names that `app.COMMANDS` lists. It is never called."""
+
+
+def given(context: Context) -> dict[str, tuple[Any, str]]:
+    """Return the flags that were typed, by key. The others must not hide what the file says."""
+    found = {}
+    for param in context.command.params:
+        name = str(param.name)
+        source = context.get_parameter_source(name)
+        if (key := KEYS.get(param.opts[0])) and source and source.name == "COMMANDLINE":
+            found[key] = (context.params[name], param.opts[0])
+    return found
+
+
+def resolved(context: Context, more: Flags | None = None) -> Config:
+    """Return the configuration of a command line: FILE, --set and flags. Raises ValueError."""
+    file: Path | None = context.params.get("file")
+    layers = Layers(file, context.params.get("settings") or (), {**(more or {}), **given(context)})
+    config = resolve(_with_the_followed_objective(layers))
+    if config.campaign is not None and file is None:
+        raise ValueError(
+            "--set: a campaign is described in a file, got [campaign] or [factors] alone. Begin "
+            f"with one: {command('init', '--template', 'campaign')}"
+        )
+    return config
+
+
+def requested(context: Context, phase: str | None = None) -> Config:
+    """Return the configuration of a search of that phase, or of what FILE describes.
+
+    `--from` or `--variant` alone make it a phase 2. Raises ValueError.
+    """
+    from orchestrator.plan.resolve import check_beginning  # imports numpy
+
+    more: dict[str, tuple[Any, str]] = {}
+    if phase is not None:
+        more = {"search.phase": (phase, phase)}
+    elif {"search.from", "search.variant"} & set(given(context)):
+        more = {"search.phase": ("phase2", "--from")}
+    config = resolved(context, more)
+    if config.campaign is not None and phase is not None:
+        other = command("run", str(config.file))
+        raise ValueError(f"{config.file} describes a campaign, not a search: {other}")
+    _refuse_what_is_ignored(config)
+    check_beginning(config)
+    if config.search.proxy is None:
+        return config
+    from orchestrator.matrix.checks import on_shorter_evaluations
+
+    return on_shorter_evaluations(config)
+
+
+def _refuse_what_is_ignored(config: Config) -> None:
+    """Raise ValueError on a flag or --set that a campaign, or tier min, has no use for."""
+    ignored: tuple[str, ...]
+    if config.campaign is not None:
+        ignored, why = ("search.", "verdict."), "is for a search, not a campaign"
+    elif (config.search.phase, config.search.tier) == ("phase1", "min"):
+        ignored, why = ("verdict.",), "is for a verdict: tier min has none"
+    else:
+        return
+    for key, source in config.sources.items():
+        if source.startswith("--") and key.startswith(ignored):
+            flag = f"{source} {key}" if source == "--set" else source
+            raise ValueError(f"{flag} {why}. Leave it out")
+
+
+def _with_the_followed_objective(layers: Layers) -> Layers:
+    """Add what phase 1 tuned to a phase 2 that names no objective."""
+    flags = {key: value for key, (value, _) in layers.flags.items()}
+    said = parse_assignments(layers.assignments) | flags
+    run = said.get("search.from")
+    has_objective = layers.file is not None or "objective" in said
+    if has_objective or said.get("search.phase") != "phase2" or not isinstance(run, str):
+        return layers
+    plan = load_state(find_run(run, Path(said.get("runs_dir", RUNS_DIR)), "phase1")).plan
+    settings = registry.unusual(plan.objective)
+    values = {f"training.{name}": value for name, value in settings.items()}
+    followed = (Path(run).name, {"objective": plan.objective.name, **values})
+    return replace(layers, followed=followed)
+
+
+# Checks of what was typed
+
+
+def overrides_of(
+    rules: list[str] | None, reason: str, *, again: bool = False
+) -> tuple[tuple[str, str], ...]:
+    """Return each rule with the reason, which calibrating `again` needs too. Raises ValueError."""
+    if rules and not reason.strip():
+        raise ValueError("--override needs --reason: why may the run go on?")
+    if again and not reason.strip():
+        raise ValueError("--again needs --reason: why is the calibration there is not enough?")
+    if reason and not (rules or again):
+        raise ValueError(
+            "--reason goes on record with --override (which rule may the run pass?) or calibrate "
+            "--again"
+        )
+    for_record(reason)
+    for rule in rules or ():
+        if rule not in DECISIONS:
+            raise ValueError(f"--override {rule}: expected one of {', '.join(DECISIONS)}")
+    return tuple((rule, reason) for rule in rules or ())
 
 
 def for_record(reason: str) -> str:
-    """The reason as it is. Raises ValueError on what no ledger should keep."""
-    from objectives.secrets import redacted
-
+    """Return the reason. Raises ValueError if it should not be kept in a ledger."""
     if not reason.isprintable() or redacted(reason, {}) != reason:
         raise ValueError(
             f"--reason goes on record: expected one printable line without secrets, got {reason!r}"
@@ -31,11 +198,8 @@ def for_record(reason: str) -> str:
     return reason
 
 
-STDOUT = Path("-")
-
-
 def named_file(path: Path, *endings: str) -> Path:
-    """The file that a person names by --out. Raises ValueError where there can be none."""
+    """Return the file that --out names. Raises ValueError if it cannot be written there."""
     if not str(path).isprintable():
         raise ValueError(f"--out: expected a file's name, got {str(path)!r}")
     if path.is_dir():
@@ -45,14 +209,3 @@ def named_file(path: Path, *endings: str) -> Path:
     if endings and path.suffix.lower() not in endings:
         raise ValueError(f"--out: name a file that ends with {' or '.join(endings)}, not {path}")
     return path
-
-
-def own_file(directory: Path, name: str) -> Path:
-    """A file in the run's own `reports/`, which is made. Raises ValueError where it cannot be."""
-    from orchestrator.run.files import make_directory
-
-    reports = directory / "reports"
-    if reports.is_symlink():
-        raise ValueError(f"{reports} is a symbolic link: name a file with --out")
-    make_directory(reports)
-    return reports / name

@@ -9,9 +9,7 @@ from typer import Context, Option
 
 from budgets.formatting import plain, printable
 from budgets.plan import Devices
-from orchestrator.cli import flags
-from orchestrator.cli.flags import overrides_of, requested
-from orchestrator.cli.options import Json, Reason
+from orchestrator.cli.options import Json, Override, Reason, overrides_of, requested
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import Config
 from orchestrator.plan.resolve import slots_of
@@ -19,43 +17,21 @@ from orchestrator.plan.resolve import slots_of
 
 def plan(
     context: Context,
-    file: flags.File = None,
     count: Annotated[
         int | None,
         Option("--devices", metavar="N", min=1, help="On so many of these devices."),
     ] = None,
     verbose: Annotated[bool, Option("--verbose", help="And what it rests on.")] = False,
     fit: Annotated[bool, Option("--fit", help="What fits into --window.")] = False,
-    tier: flags.Tier = None,
-    run_id: flags.RunId = None,
-    seed: flags.Seed = None,
-    follows: flags.From = None,
-    variant: flags.Variant = None,
-    objective: flags.Objective = None,
-    preset: flags.Preset = None,
-    profile: flags.Profile = None,
-    settings: flags.Settings = None,
-    runs_dir: flags.RunsDir = None,
-    track: flags.Track = None,
-    override: flags.Override = None,
+    override: Override = None,
     reason: Reason = "",
-    max_evals: flags.MaxEvals = None,
-    max_device_hours: flags.MaxDeviceHours = None,
-    max_hours: flags.MaxHours = None,
-    max_cost: flags.MaxCost = None,
-    window: flags.Window = None,
-    executor: flags.Executor = None,
-    address: flags.Address = None,
-    device: flags.Device = None,
-    workers: flags.Workers = None,
-    assume_eval_seconds: flags.EvalSeconds = None,
     as_json: Json = False,
 ) -> None:
     """What a search or a campaign would cost, and could tell; all tiers without --tier.
 
     Writes nothing.
     """
-    config = requested(context, file, settings)
+    config = requested(context)
     overrides_of(override, reason)  # those of the search itself would be refused now
     if config.campaign is not None:
         if fit or count is not None:

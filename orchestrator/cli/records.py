@@ -1,4 +1,4 @@
-"""`amend`, `verify` and `export`: what is made of a run's ledger."""
+"""`amend`, `verify` and `export`: commands on a run's ledger, and jobs for SLURM."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -10,17 +10,23 @@ from typer import Argument, Context, Option
 
 from budgets.formatting import counted, move_command, printable, shell_word
 from budgets.ledger import damaged
-from orchestrator.cli import flags
+from budgets.storage import write_aside
 from orchestrator.cli.errors import EXIT_CORRUPT
-from orchestrator.cli.flags import resolved
-from orchestrator.cli.options import ROOT, Json, Reason, Root, RunName, for_record, named_file
+from orchestrator.cli.options import (
+    ROOT,
+    Json,
+    Reason,
+    Root,
+    RunName,
+    for_record,
+    named_file,
+    resolved,
+)
 from orchestrator.cli.terminal import print_json, print_line, print_markdown, write_bytes
 from orchestrator.look.answer import in_short
 from orchestrator.look.run import Run
 from orchestrator.records.runs import find_run, load_state
-from orchestrator.records.tables import Format, export
-
-Out = Annotated[Path, Option("--out", metavar="PATH", help="Where to; it must not be there yet.")]
+from orchestrator.records.tables import table_of
 
 
 def verify(
@@ -79,12 +85,6 @@ def amend(
     context: Context,
     run: Annotated[str, Argument(metavar="RUN", help="Run id or directory.")],
     reason: Reason = "",
-    runs_dir: flags.RunsDir = None,
-    max_evals: flags.MaxEvals = None,
-    max_device_hours: flags.MaxDeviceHours = None,
-    max_hours: flags.MaxHours = None,
-    max_cost: flags.MaxCost = None,
-    window: flags.Window = None,
     as_json: Json = False,
 ) -> None:
     """Change a run's caps, for the record; its next session keeps them. It must not be running.
@@ -109,43 +109,50 @@ def amend(
         window=window_of(caps),
     )
     state = amend_run(directory, amendment, system_clock())
-    found = Run(state, datetime.now(UTC), directory)
+    view = Run(state, datetime.now(UTC), directory)
     if as_json:
-        print_json(document(found))
+        print_json(document(view))
         return
     earlier = state.amended[-2] if len(state.amended) > 1 else state.planned
-    if named := text.caps_changed(earlier.caps, state.plan.caps):
-        print_line(f"{named}.")
+    if changes := text.caps_changed(earlier.caps, state.plan.caps):
+        print_line(f"{changes}.")
     planned = counted(state.plan.resolved.generations, "generation")
     print_line(f"{directory}: amended. Planned: {planned}.")
-    print_line(in_short(found))
+    print_line(in_short(view))
     print_line("Repeat the command that began it to go on.")
 
 
 def table(
     run: RunName = None,
     root: Root = ROOT,
-    kind: Annotated[Format, Option("--format", help="Of the table.")] = "csv",
     out: Annotated[
-        Path | None, Option("--out", metavar="FILE", help="Where to; default: print it.")
+        Path | None,
+        Option("--out", metavar="FILE", help="Ends with .csv or .json; default: print it."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Every evaluation as a row: place, status, score, cost, knobs, metrics.
 
     Writes nothing but the file --out.
     """
-    if kind == "parquet" and out is None:
-        raise ValueError("--format parquet: say which file with --out, it is not for terminals")
     if out is not None:
-        named_file(out)
-    data = export(load_state(find_run(run, root)), kind, out)
+        as_json = named_file(out, ".csv", ".json").suffix == ".json"
+    data = table_of(load_state(find_run(run, root)), "json" if as_json else "csv")
     if out is None:
         write_bytes(data)
     else:
-        print_line(f"{out}: {len(data)} bytes")
+        write_aside(out, data)
+        print_line(printable(f"{out}: {len(data)} bytes"))
 
 
-def optuna(out: Out, run: RunName = None, root: Root = ROOT, as_json: Json = False) -> None:
+def optuna(
+    out: Annotated[
+        Path, Option("--out", metavar="FILE", help="Where to; it must not be there yet.")
+    ],
+    run: RunName = None,
+    root: Root = ROOT,
+    as_json: Json = False,
+) -> None:
     """A search as an Optuna study: a trial per candidate, for optuna-dashboard.
 
     Writes the file --out. Its best trial is the lowest score, not what is recommended.
@@ -170,22 +177,18 @@ def slurm(
         Option("--out", metavar="DIR", help="Where to; default: the campaign's name."),
     ] = None,
     write: Annotated[bool, Option("--write", help="Create it; without: only show it.")] = False,
-    preset: flags.Preset = None,
-    profile: flags.Profile = None,
-    settings: flags.Settings = None,
 ) -> None:
-    """A file's runs as SLURM jobs, and one script that submits them.
+    """The runs of FILE as SLURM jobs, and one script that submits them.
 
     Writes nothing; with --write the directory, which must not be there yet.
     """
     from orchestrator import slurm as jobs  # imports numpy
 
-    export = jobs.export_of(resolved(context, file, settings), out)
+    export = jobs.export_of(resolved(context), out)
     if write:
         jobs.write(export.directory, jobs.files_of(export))
-    if not write:
+        print_line(printable(f"{export.directory} is written."))
+        print_line(printable(f"Submit it with: {export.directory}/{jobs.SUBMIT}"))
+    else:
         print_markdown(jobs.preview(export))
         print_line(printable(f"{export.directory} was not written: repeat it with --write."))
-        return
-    print_line(printable(f"{export.directory} is written."))
-    print_line(printable(f"Submit it with: {export.directory}/{jobs.SUBMIT}"))

@@ -3,6 +3,7 @@
 Each is a run of its own, with a ledger; the same command takes it up again.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +13,14 @@ from typer import Context, Option
 from budgets.formatting import command
 from budgets.pace import last_seen
 from budgets.plan import Calibration
-from orchestrator.cli import flags
-from orchestrator.cli.flags import Overrides, overrides_of, requested, resolved
-from orchestrator.cli.options import Json, Reason
+from orchestrator.cli.options import (
+    Json,
+    Override,
+    Reason,
+    overrides_of,
+    requested,
+    resolved,
+)
 from orchestrator.cli.session import conducting, finish
 from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
@@ -28,30 +34,8 @@ from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
 
 def search(
     context: Context,
-    file: flags.File = None,
-    tier: flags.Tier = None,
-    run_id: flags.RunId = None,
-    seed: flags.Seed = None,
-    follows: flags.From = None,
-    variant: flags.Variant = None,
-    objective: flags.Objective = None,
-    preset: flags.Preset = None,
-    profile: flags.Profile = None,
-    settings: flags.Settings = None,
-    runs_dir: flags.RunsDir = None,
-    track: flags.Track = None,
-    override: flags.Override = None,
+    override: Override = None,
     reason: Reason = "",
-    max_evals: flags.MaxEvals = None,
-    max_device_hours: flags.MaxDeviceHours = None,
-    max_hours: flags.MaxHours = None,
-    max_cost: flags.MaxCost = None,
-    window: flags.Window = None,
-    executor: flags.Executor = None,
-    address: flags.Address = None,
-    device: flags.Device = None,
-    workers: flags.Workers = None,
-    assume_eval_seconds: flags.EvalSeconds = None,
     as_json: Json = False,
 ) -> None:
     """`phase1`, `phase2`, and `run` of whatever a file describes.
@@ -59,7 +43,7 @@ def search(
     Writes a run, RUNS_DIR/PHASE/ID: its ledger, reports, and the files of each evaluation.
     """
     phase = None if context.info_name == "run" else context.info_name
-    config = requested(context, file, settings, phase)
+    config = requested(context, phase)
     overrides = overrides_of(override, reason)
     if config.campaign is None:
         _search(config, overrides, as_json=as_json)
@@ -67,7 +51,7 @@ def search(
         _campaign(config, overrides, as_json=as_json)
 
 
-def _search(config: Config, overrides: Overrides, *, as_json: bool) -> None:
+def _search(config: Config, overrides: Sequence[tuple[str, str]], *, as_json: bool) -> None:
     """Search, or go on searching."""
     if config.search.tier is None:
         in_file = f', or tier = "min" below [search] in {config.file}' if config.file else ""
@@ -81,7 +65,7 @@ def _search(config: Config, overrides: Overrides, *, as_json: bool) -> None:
         finish(result, session.stop, live, as_json=as_json)
 
 
-def _campaign(config: Config, overrides: Overrides, *, as_json: bool) -> None:
+def _campaign(config: Config, overrides: Sequence[tuple[str, str]], *, as_json: bool) -> None:
     """Carry out the campaign that a configuration describes, or go on with it."""
     if overrides:
         raise ValueError(
@@ -100,27 +84,22 @@ def _campaign(config: Config, overrides: Overrides, *, as_json: bool) -> None:
 
 def calibrate(
     context: Context,
-    file: flags.File = None,
     seeds: Annotated[
         int,
         Option("--seeds", metavar="N", min=1, max=MOST_SEEDS, help="Evaluations of the baseline."),
     ] = CALIBRATION_SEEDS,
-    again: flags.Again = False,
-    override: flags.Override = None,
+    again: Annotated[
+        bool, Option("--again", help="Measure again, beside what there is; needs --reason.")
+    ] = False,
+    override: Override = None,
     reason: Reason = "",
-    objective: flags.Objective = None,
-    settings: flags.Settings = None,
-    runs_dir: flags.RunsDir = None,
-    executor: flags.Executor = None,
-    device: flags.Device = None,
-    workers: flags.Workers = None,
     as_json: Json = False,
 ) -> None:
     """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds.
 
     Writes a run, RUNS_DIR/calibration/ID.
     """
-    config = resolved(context, file, settings).without_caps()
+    config = resolved(context).without_caps()
     overrides = overrides_of(override, reason, again=again)
     slots = slots_of(config)
     known = find_calibration(Path(config.runs_dir), config.tuned, devices_of(slots))

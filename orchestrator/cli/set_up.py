@@ -13,10 +13,8 @@ from budgets.formatting import PROGRAM, command, counted, plain, printable, shel
 from budgets.storage import write_aside
 from objectives.api import Objective
 from objectives.registry import kind
-from orchestrator.cli import flags
 from orchestrator.cli.errors import EXIT_BAD_INPUT
-from orchestrator.cli.flags import resolved
-from orchestrator.cli.options import Json, named_file
+from orchestrator.cli.options import Json, named_file, resolved
 from orchestrator.cli.terminal import print_json, print_line, print_markdown
 from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
 from orchestrator.plan.resolve import check_beginning
@@ -25,18 +23,9 @@ from orchestrator.plan.times import BUDGET
 
 def doctor(
     context: Context,
-    file: flags.File = None,
     quick: Annotated[
         bool, Option("--quick", help="Do not import the packages, such as torch.")
     ] = False,
-    tier: flags.Tier = None,
-    objective: flags.Objective = None,
-    settings: flags.Settings = None,
-    runs_dir: flags.RunsDir = None,
-    executor: flags.Executor = None,
-    address: flags.Address = None,
-    device: flags.Device = None,
-    workers: flags.Workers = None,
     as_json: Json = False,
 ) -> None:
     """Whether all that a run needs is here, and the command that fixes what is not. Writes nothing.
@@ -45,7 +34,7 @@ def doctor(
     """
     from orchestrator import doctor as looking
 
-    sections = looking.examine(resolved(context, file, settings), quick=quick)
+    sections = looking.examine(resolved(context), quick=quick)
     if as_json:
         print_json(looking.as_dict(sections))
     else:
@@ -76,31 +65,23 @@ def init(
         if out.exists() or out.is_symlink():
             raise ValueError(f"--out {out}: there is something already; name another file")
         write_aside(named_file(out), text.replace("THIS-FILE", shell_word(str(out))).encode())
-        explain = command("explain", str(out))
-        said = printable(f"{out} is written. See it with: {explain}")
     if as_json:
-        found = {"text": text} if out is None else {"file": str(out)}
-        print_json({"template": template, **found})
+        result = {"text": text} if out is None else {"file": str(out)}
+        print_json({"template": template, **result})
+    elif out is None:
+        print_line(text.rstrip())
     else:
-        print_line(text.rstrip() if out is None else said)
+        print_line(printable(f"{out} is written. See it with: {command('explain', str(out))}"))
 
 
-def explain(
-    context: Context,
-    file: flags.File = None,
-    objective: flags.Objective = None,
-    preset: flags.Preset = None,
-    profile: flags.Profile = None,
-    settings: flags.Settings = None,
-    as_json: Json = False,
-) -> None:
+def explain(context: Context, as_json: Json = False) -> None:
     """Every value of a configuration and where it is from, the knobs, and what would be started.
 
     Writes nothing.
     """
     from orchestrator.start import start_of, to_lines
 
-    config = resolved(context, file, settings)
+    config = resolved(context)
     check_beginning(config)
     document, lines = explained(config)
     start = start_of(config)
@@ -111,7 +92,7 @@ def explain(
 
 
 def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
-    """As JSON and as Markdown; what is set comes before the defaults."""
+    """Return the configuration as JSON and as Markdown, which has the defaults last."""
     objective, values = config.tuned, config.all_values()
     sources = {key: config.source(key) for key in values}
     knobs, file = knob_rows(objective), None if config.file is None else str(config.file)
@@ -144,10 +125,10 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
 
 
 def _tables(config: Config, values: Mapping[str, Any]) -> Iterator[str]:
-    """A table for each table of the file; of a long table as a value, a row for each part."""
+    """Yield a Markdown table for each table of the file; a long value has a row for each part."""
     tables: dict[str, list[tuple[str, ...]]] = {}
     settings = config.tuned.spec.settings
-    used, *unused_budgets = [one for one in BUDGET if settings.get(one) is not None] or [""]
+    budgets = [name for name in BUDGET if settings.get(name) is not None]
     for key, value in values.items():
         section, dot, _ = key.partition(".")
         name = key.rpartition(".")[2] if key.count(".") == 1 else key
@@ -157,10 +138,8 @@ def _tables(config: Config, values: Mapping[str, Any]) -> Iterator[str]:
         source = plain(config.source(key))
         if section == TRAINING and name in config.alone:
             source += ", for a training by itself"
-        elif section == TRAINING and name in unused_budgets:
-            source += f", not used: {used} comes first"
-        elif source != "default" and (unused := config.unused(key)):
-            source += f", {unused}"
+        elif section == TRAINING and name in budgets[1:]:
+            source += f", not used: {budgets[0]} comes first"
         rows = ((plain(own), plain(as_shown(part)), source) for own, part in parts.items())
         tables.setdefault(section if dot else "", []).extend(rows)
     for name, found in tables.items():
@@ -169,7 +148,7 @@ def _tables(config: Config, values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def knob_rows(objective: Objective) -> list[dict[str, Any]]:
-    """One row a knob, in the order of the space."""
+    """Return a row for each knob, in the order of the space."""
     return [
         {
             "name": knob.name,

@@ -30,7 +30,7 @@ VIEWS: Mapping[Tracker, str] = {
     "wandb": "wandb sync {}/offline-run-*",
     "mlflow": "cd {} && MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri .",
 }
-"""What shows a tracker's files, or sends them off."""
+"""The command that shows a tracker's files, or uploads them."""
 
 
 def serve(
@@ -50,32 +50,31 @@ def serve(
     """
     directory = served(place, root)
     with listening(port) as listener:
-        from orchestrator.look import serve as serving  # where it is missing, `listening` says so
+        from orchestrator.look import serve as serving  # `listening` has checked that it is there
 
         site = serving.Site(directory)
         number = listener.getsockname()[1]
-        url = f"http://{serving.HOST}:{number}{site.home}"
-        _announce(number, directory, url, as_json=as_json)
+        _announce(number, directory, f"http://{serving.HOST}:{number}{site.home}", as_json=as_json)
         if sys.stdout is not None:
-            sys.stdout.flush()  # whoever began it reads where it is from a pipe
+            sys.stdout.flush()  # a program that started it reads the address from a pipe
         with suppress(KeyboardInterrupt):
             serving.serve(site, listener)
 
 
 def served(place: str | None, root: Path) -> Path:
-    """The directory of runs, or of one run, that is meant. Raises ValueError without it."""
+    """Return the directory to show, of runs or of one run. Raises ValueError without it."""
     if place is None:
         if not root.is_dir():
             raise ValueError(f"no directory {root}: begin a run, or name another with --runs-dir")
         return root
     for directory in (Path(place), root / "campaign" / place):
-        if os.path.isdir(directory):  # False also for what is no path at all
+        if os.path.isdir(directory):  # False also for an impossible path
             return directory
     return find_run(place, root)
 
 
 def listening(port: int) -> socket:
-    """A socket on loopback. Raises ValueError where it, or what serves it, cannot be had."""
+    """Return a socket on loopback. Raises ValueError if the port or the server is missing."""
     try:
         from orchestrator.look.serve import HOST
     except ModuleNotFoundError as error:
@@ -90,7 +89,7 @@ def listening(port: int) -> socket:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
         raise ValueError(
-            f"--port: {port} on {HOST} cannot be had ({error.strerror}). If another `serve` has "
+            f"--port: {port} on {HOST} cannot be used ({error.strerror}). If another `serve` has "
             "it, open the address that it printed; else say --port 0, or another number"
         ) from error
 
@@ -102,7 +101,7 @@ def _announce(port: int, directory: Path, url: str, *, as_json: bool) -> None:
     what = "run" if (directory / LEDGER).exists() else "runs in"
     print_line(printable(f"Showing the {what} {shell_word(str(directory))} at {url}"))
     print_line(f"From another machine: ssh -N -L {port}:127.0.0.1:{port} HOST, then the same.")
-    print_line("Who knows that address can read it. Ctrl-C ends it; no run notices.")
+    print_line("Anybody who knows that address can read it. Ctrl-C ends it; no run is affected.")
 
 
 def track(
@@ -113,24 +112,24 @@ def track(
     run: RunName = None,
     root: Root = ROOT,
     watch: Annotated[
-        bool, Option("--watch", help="Of a run that goes on: until it is over.")
+        bool, Option("--watch", help="Follow a run that goes on until it is over.")
     ] = False,
     child_of: Annotated[int | None, Option("--child-of", hidden=True)] = None,
     as_json: Json = False,
 ) -> None:
     """Send a run, finished or running, to experiment trackers.
 
-    Writes below the run's trackers/, what a tracker has there anew.
+    Writes below the run's trackers/, and replaces what is there of a tracker.
     """
     names = [name for name in SINKS if name in to]
     if unknown := sorted(set(to).difference(SINKS)):
         raise ValueError(f"--to: expected {', '.join(SINKS)}, got {unknown[0]!r}")
     refuse_missing(names, "--to")
     directory = find_run(run, root)
-    if child_of is not None:  # a child of the command below, or of one that carries out a run
+    if child_of is not None:  # started by `Trackers`
         follow_as_child(directory, names[0], child_of, watch=watch)
         return
-    load_state(directory)  # damage is reported as by every command
+    load_state(directory)  # raises on damage, as every command does
 
     def say(line: str) -> None:
         if not as_json:

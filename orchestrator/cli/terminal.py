@@ -1,4 +1,4 @@
-"""What every command prints with: a console, Markdown, JSON, lines."""
+"""Printing: lines, Markdown and JSON, to a terminal, a pipe, or nobody."""
 
 import os
 import sys
@@ -10,28 +10,35 @@ from budgets.storage import document
 
 
 class Listener(Console):
-    """A console that falls silent when its reader leaves, and stops no run."""
+    """A console that falls silent when its reader leaves, so that no run stops."""
 
     def on_broken_pipe(self) -> None:
         silence(self)
 
 
 def silence(console: Console) -> None:
-    """Whatever it prints from now on goes nowhere."""
+    """Send everything that it prints from now on nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), console.file.fileno())
 
 
 def console(*, stderr: bool = False) -> Console:
-    """As wide as a report's tables where there is no terminal to ask."""
+    """Return a console: as wide as the terminal, or as a report's tables."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream is not None and stream.isatty() else 110
-    return Listener(stderr=stderr, width=width, emoji=False)  # python:train:f has no picture
+    return Listener(stderr=stderr, width=width, emoji=False)  # `:train:` in a name is no emoji
 
 
 def print_markdown(text: str) -> None:
-    from orchestrator.cli.markdown import LaidOut  # not for a line of text
+    from orchestrator.cli.markdown import Page  # imports a parser
 
-    console().print(LaidOut(text), crop=False)
+    own = console()
+    if own.is_terminal:
+        own.print(Page(text), crop=False)
+        return
+    with own.capture() as captured:
+        own.print(Page(text), crop=False)
+    lines = (line.rstrip() for line in captured.get().splitlines())
+    own.out("\n".join(lines), highlight=False)
 
 
 def print_json(content: Any) -> None:
@@ -39,8 +46,7 @@ def print_json(content: Any) -> None:
 
 
 def print_line(text: str) -> None:
-    """Also where nobody listens: stdout may be closed."""
-    if sys.stdout is not None:
+    if sys.stdout is not None:  # it may be closed
         sys.stdout.write(f"{text}\n")
 
 

@@ -13,10 +13,8 @@ from objectives.nanochat import flops
 from objectives.nanochat.config import LENGTHS, NanochatConfig, RunConfig
 from objectives.nanochat.data import load
 from objectives.settings import parse
-from orchestrator.cli import flags
 from orchestrator.cli.errors import EXIT_SIGNAL
-from orchestrator.cli.flags import resolved
-from orchestrator.cli.options import Json
+from orchestrator.cli.options import Json, resolved
 from orchestrator.cli.terminal import print_json, print_line
 from orchestrator.config import Config
 from orchestrator.execution.signals import SignalStop, at_once, insisted_on
@@ -26,20 +24,16 @@ EXIT_FAILED = 1
 
 def train(
     context: Context,
-    file: flags.File = None,
     dry_run: Annotated[
         bool, Option("--dry-run", help="Print settings, steps, FLOPs and disk as JSON.")
     ] = False,
-    preset: flags.Preset = None,
-    profile: flags.Profile = None,
-    settings: flags.Settings = None,
     as_json: Json = False,
 ) -> None:
     """Train the built-in model once, evaluate it and save it; the same command resumes.
 
     Writes checkpoints, metrics.jsonl and summary.json to the directory checkpoint_dir.
     """
-    config, run = _settings(resolved(context, file, settings))
+    config, run = _settings(resolved(context))
     for warning in _warnings(config):
         print(warning, file=sys.stderr)
     if dry_run:

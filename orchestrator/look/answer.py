@@ -295,7 +295,7 @@ def _campaign(run: Run, own: CampaignReport) -> Answer:
     judged, sentence = differences(own), campaign_sentence(own)
     shown = sum(one.is_found for one in judged)
     use = "Use what is shown to be better. " if shown else ""
-    way = NextStep(f"{use}The effects:", (command("report", named(run), "--plot", "effects"),))
+    way = NextStep(f"{use}The effects:", (command("report", named(run), "--html"),))
     if own.unsettled:
         way = NextStep(f"Some conditions are not settled: {AGAIN}.", beginning(run))
     sure = (

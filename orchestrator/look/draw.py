@@ -1,4 +1,4 @@
-"""Draw with matplotlib: files for a paper, SVG for a page, and the parts that plots share.
+"""Draw with matplotlib: SVG for a page, and the parts that plots share.
 
 Matplotlib is imported when something is drawn, and its pyplot never. Colours are those of Okabe and
 Ito, which the colour-blind tell apart; marks, lines and hatches differ as well. What is drawn in
@@ -12,13 +12,11 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
-from pathlib import Path
 from statistics import quantiles
 from typing import Any
 from xml.etree import ElementTree
 
 from budgets.formatting import printable
-from budgets.storage import write_aside
 from objectives.space import Knob as Scale
 from orchestrator.look.blocks import Figure
 
@@ -37,12 +35,9 @@ _STYLE = dict.fromkeys(_INKED, INK) | {
     "axes.spines.right": False,
     "legend.frameon": False,
     "grid.alpha": 0.4,
-    "pdf.fonttype": 42,
     "svg.fonttype": "none",
     "text.parse_math": False,  # a `$` in a name is a `$`
 }
-_DATE = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
-"""By form of a file: what is not written, so that the same drawing gives the same bytes."""
 _LOCK = threading.Lock()  # matplotlib's settings are global
 
 
@@ -61,13 +56,8 @@ def figure(name: str, drawing: Drawing) -> Figure:
     return Figure(name, line(drawing.title), line(drawing.caption), _inline(drawing))
 
 
-def write(drawing: Drawing, path: Path) -> None:
-    """Write it as PNG, PDF or SVG, by the suffix of `path`."""
-    form = path.suffix.lower().removeprefix(".")
-    write_aside(path, _drawn(drawing, form, paper="white"))
-
-
-def _drawn(drawing: Drawing, form: str, paper: str) -> bytes:
+def _drawn(drawing: Drawing) -> bytes:
+    """Return SVG: the same bytes for the same drawing."""
     with _LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # letters that the font lacks: a viewer has other fonts
         import matplotlib
@@ -77,9 +67,7 @@ def _drawn(drawing: Drawing, form: str, paper: str) -> bytes:
             canvas, file = NewCanvas((WIDTH, drawing.height), layout="constrained"), io.BytesIO()
             drawing.paint(canvas)
             _legend(canvas)
-            canvas.savefig(
-                file, format=form, dpi=200, facecolor=paper, metadata={_DATE[form]: None}
-            )
+            canvas.savefig(file, format="svg", facecolor="none", metadata={"Date": None})
     return file.getvalue()
 
 
@@ -89,7 +77,7 @@ _DIGITS = re.compile(r"(\.\d\d)\d+")
 
 def _inline(drawing: Drawing) -> str:
     """Return SVG without what a page's policy may forbid, and with ids of its own."""
-    root = ElementTree.fromstring(_drawn(drawing, "svg", paper="none"))  # noqa: S314 - our own
+    root = ElementTree.fromstring(_drawn(drawing))  # noqa: S314 - our own
     for child in root.findall(f"{_SVG}metadata") + root.findall(f"{_SVG}defs")[:1]:
         root.remove(child)  # the first definition is a style sheet
     for element in root.iter():

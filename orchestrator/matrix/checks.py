@@ -127,7 +127,7 @@ def proxy_terms(
     (0, 1), and where the objective cannot be scaled.
     """
     if not 0 < fraction < 1:
-        raise ValueError(f"--fraction: expected a number between 0 and 1, got {fraction:g}")
+        raise ValueError(f"search.proxy: expected a number between 0 and 1, got {fraction:g}")
     shorter = objective.scaled(fraction)
     if shorter is None:
         raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")
@@ -153,7 +153,7 @@ def on_shorter_evaluations(config: Config) -> Config:
     if not any(_agrees(state, shorter) for state in checks):
         raise ValueError(
             f"search.proxy: no check has shown that {shorter.label} ranks candidates as the full "
-            f"evaluation does: {PROGRAM} check proxy --fraction {fraction:g} with the same "
+            f"evaluation does: {PROGRAM} check proxy --set search.proxy={fraction:g} with the same "
             "--objective and --set"
         )
     short = config.with_objective(registry.load(registry.varied(full.spec, shorter.settings)))

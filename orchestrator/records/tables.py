@@ -9,7 +9,6 @@ import csv
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +22,6 @@ from budgets.state import Observer, RunState, apply, begin
 from budgets.storage import document, write_aside
 from orchestrator.records.objective import knobs_of
 
-Format = Literal["csv", "json", "parquet"]
 Row = dict[str, Any]
 
 OWN = (
@@ -100,36 +98,13 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def export(state: RunState, kind: Format, out: Path | None) -> bytes:
-    """The table in that format, also written to `out` if that is given.
-
-    Raises ValueError when parquet cannot be written here.
-    """
+def table_of(state: RunState, form: Literal["csv", "json"]) -> bytes:
+    """Return every settled attempt as a row."""
     found = export_rows(state)
     columns = columns_of(found) or list(COLUMNS)
-    rows = [{name: row.get(name) for name in columns} for row in found]  # all of one shape
-    if kind == "json":
-        data = document(rows)
-    elif kind == "csv":
-        data = to_csv(rows, columns).encode()
-    else:
-        data = _to_parquet(rows, columns)
-    if out is not None:
-        write_aside(out, data)
-    return data
-
-
-def _to_parquet(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
-    try:
-        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        raise ValueError(
-            "--format parquet needs pyarrow: pip install 'cmaes-orchestrator[parquet]'"
-        ) from None
-    table = pyarrow.table({name: [row.get(name) for row in rows] for name in columns})
-    out = io.BytesIO()
-    parquet.write_table(table, out)
-    return out.getvalue()
+    if form == "csv":
+        return to_csv(found, columns).encode()
+    return document([{name: row.get(name) for name in columns} for row in found])
 
 
 # A line for each evaluation

@@ -121,7 +121,7 @@ verify first --salvage notes.txt                        | notes.txt
 track first --to no-such-tracker                        | no-such-tracker
 amend first --max-evals 2 --reason x                    | pay
 check knobs --objective idle --knobs x0,y               | y
-check proxy --objective sphere --fraction 2             | 2
+check proxy --objective sphere --set search.proxy=2     | 2
 """
 
 

@@ -17,7 +17,6 @@ from objectives.api import ObjectiveSpec
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.files import METRICS
 from orchestrator.execution.signals import SignalStop
-from orchestrator.look import draw
 from orchestrator.look.blocks import Figure
 from orchestrator.look.plots import drawings, figures
 from orchestrator.look.run import Run
@@ -144,14 +143,6 @@ def test_loss_curves_are_drawn_as_far_as_they_can_be_read(tmp_path: Path) -> Non
         beats = [orjson.dumps({"step": step, "loss": loss}) for step, loss in enumerate(losses)]
         (place / METRICS).write_bytes(b"\n".join(beats))
     assert "step" in texts(drawn(run)["losses"])
-
-
-@pytest.mark.parametrize("form", ["png", "pdf", "svg"])
-def test_files_for_a_paper(form: str, tmp_path: Path) -> None:
-    first, again = tmp_path / f"1.{form}", tmp_path / f"2.{form}"
-    for path in (first, again):
-        draw.write(drawings(run_of("go"))["scores"], path)
-    assert first.read_bytes() == again.read_bytes()
 
 
 def test_matplotlib_is_there_only_when_something_is_drawn() -> None:

@@ -94,7 +94,7 @@ def test_every_condition_is_evaluated_once_on_every_seed_as_the_objective_has_it
     before = (toy / LEDGER).read_bytes()
     assert run().code == 0
     assert (toy / LEDGER).read_bytes() == before
-    exported = command("export", "table", "toy", "--format", "json", "--runs-dir", "runs").out
+    exported = command("export", "table", "toy", "--json", "--runs-dir", "runs").out
     rows = orjson.loads(exported)
     assert [row["configuration"] for row in rows] == [name for name in own for _ in range(2)]
     assert [row["score"] for row in rows] == list(scores(toy).values())

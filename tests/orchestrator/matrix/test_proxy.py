@@ -114,11 +114,11 @@ def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
     short = (*words, "--set", "search.proxy=0.25")
     refused = command(*short)
     assert refused.code == 2
-    assert "check proxy --fraction 0.25 with the same" in " ".join(refused.err.split())
+    assert "check proxy --set search.proxy=0.25 with the same" in " ".join(refused.err.split())
     assert not (tmp_path / "artifacts/cmaes/phase1").exists()
 
     checking = ("check", "proxy", *QUICK, "--set", "noise=0.001")
-    assert command(*checking, "--fraction", "0.5").code == 0
+    assert command(*checking, "--set", "search.proxy=0.5").code == 0
     assert command(*short).code == 2  # another length was shown
     assert command(*checking).code == 0
     assert command(*short).code in (0, 4)
@@ -134,7 +134,7 @@ def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--fraction", "1.5"), "expected a number between 0 and 1, got 1.5"),
+        (("--set", "search.proxy=1.5"), "search.proxy: Input should be less than 1"),
         (("--candidates", "7"), "greater than or equal to 8, got '7'"),
     ],
 )

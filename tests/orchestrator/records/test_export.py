@@ -1,4 +1,4 @@
-"""A run's evaluations leave as a table, in every format the same one."""
+"""A run's evaluations leave as a table, as CSV and as JSON."""
 
 import csv
 import io
@@ -12,13 +12,7 @@ import pytest
 
 from budgets.events import Settled
 from budgets.state import RunState
-from orchestrator.records import tables as exports
-from orchestrator.records.tables import (
-    COLUMNS,
-    columns_of,
-    export,
-    export_rows,
-)
+from orchestrator.records.tables import COLUMNS, columns_of, export_rows, table_of
 from tests.ledgers import state_of
 
 if TYPE_CHECKING:
@@ -84,23 +78,14 @@ def test_panels_come_after_the_generations_with_their_arms_and_the_knobs_of_thos
 
 
 @pytest.mark.parametrize("of", ["state", "confirmed"])
-def test_every_format_holds_the_same_rows(
-    of: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_both_formats_hold_the_same_rows(of: str, request: pytest.FixtureRequest) -> None:
     state: RunState = request.getfixturevalue(of)
-    parquet = pytest.importorskip("pyarrow.parquet")
     some = export_rows(state)
     rows = [{name: row.get(name) for name in columns_of(some)} for row in some]
-    from_json = orjson.loads(export(state, "json", tmp_path / "table.json"))
-    from_csv = list(csv.DictReader(io.StringIO(export(state, "csv", None).decode())))
-    export(state, "parquet", tmp_path / "table.parquet")
-    from_parquet = parquet.read_table(tmp_path / "table.parquet").to_pylist()
-
-    assert from_json == rows
-    assert orjson.loads((tmp_path / "table.json").read_bytes()) == rows
+    from_csv = list(csv.DictReader(io.StringIO(table_of(state, "csv").decode())))
+    assert orjson.loads(table_of(state, "json")) == rows
     assert from_csv == [as_text(row) for row in rows]
-    assert from_parquet == rows
-    assert list(from_parquet[0]) == list(from_csv[0]) == list(rows[0])
+    assert list(from_csv[0]) == list(rows[0])
 
 
 def with_settlement(state: RunState, **fields: Any) -> RunState:
@@ -117,43 +102,26 @@ def with_settlement(state: RunState, **fields: Any) -> RunState:
 def test_text_that_a_spreadsheet_would_run_is_inert(state: RunState, start: str) -> None:
     evil = f'{start}cmd|" /C calc"!A0'
     state = with_settlement(state, cause=evil, device=evil)
-    (row, *_) = csv.DictReader(io.StringIO(export(state, "csv", None).decode(), newline=""))
+    (row, *_) = csv.DictReader(io.StringIO(table_of(state, "csv").decode(), newline=""))
     assert row["cause"] == row["device"] == f"'{evil}"
-    assert orjson.loads(export(state, "json", None))[0]["cause"] == evil
+    assert orjson.loads(table_of(state, "json"))[0]["cause"] == evil
 
 
 def test_a_run_without_a_settlement_is_a_table_without_rows(
-    run: Path, cut: Callable[..., None], tmp_path: Path
+    run: Path, cut: Callable[..., None]
 ) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
     cut(run, 3)
     state = state_of(run)
-    assert export(state, "csv", None).decode().splitlines() == [",".join(COLUMNS)]
-    assert orjson.loads(export(state, "json", None)) == []
-    export(state, "parquet", tmp_path / "table")
-    assert parquet.read_table(tmp_path / "table").num_rows == 0
+    assert table_of(state, "csv").decode().splitlines() == [",".join(COLUMNS)]
+    assert orjson.loads(table_of(state, "json")) == []
 
 
-# By the command line
-
-
-@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize(("kind", "more"), [("csv", ()), ("json", ("--json",))])
 def test_a_table_is_printed_or_written_and_is_the_same(
-    run: Path, command: "Command", tmp_path: Path, kind: str
+    run: Path, command: "Command", tmp_path: Path, kind: str, more: tuple[str, ...]
 ) -> None:
-    printed = command("export", "table", run.name, "--format", kind)
-    written = command("export", "table", "--format", kind, "--out", "table")
-    data = (tmp_path / "table").read_bytes()
+    printed = command("export", "table", run.name, *more)
+    written = command("export", "table", "--out", f"table.{kind}")
+    data = (tmp_path / f"table.{kind}").read_bytes()
     assert (printed.code, printed.out.encode()) == (0, data)
-    assert (written.code, written.out) == (0, f"table: {len(data)} bytes\n")
-
-
-def test_parquet_without_its_library_says_how_to_get_it(
-    state: RunState, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr(exports, "import_module", missing)
-    with pytest.raises(ValueError, match=r"pip install 'cmaes-orchestrator\[parquet\]'"):
-        export(state, "parquet", None)
+    assert (written.code, written.out) == (0, f"table.{kind}: {len(data)} bytes\n")
