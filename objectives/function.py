@@ -6,10 +6,11 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from importlib import metadata
+from inspect import signature
 from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -144,7 +145,8 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         with beating(context.heartbeat), surroundings(user, context.directory):
             function = imported(user)
             began = time.perf_counter()
-            returned = function(own, seed, self.config.budget, **deepcopy(self.config.fixed))
+            words = arguments_of(function, own, seed, self.config.budget, self.config.fixed)
+            returned = function(*words, **deepcopy(self.config.fixed))
             return measurement_of(returned, time.perf_counter() - began)
 
     def require_program(self) -> None:
@@ -166,6 +168,23 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         user = self._found()
         self.require_same_sources()
         return user
+
+
+def arguments_of(
+    function: Callable[..., Any],
+    knobs: Mapping[str, float],
+    seed: int,
+    budget: float | None,
+    fixed: Collection[str] = (),
+) -> tuple[Any, ...]:
+    """Return the positional arguments of a call: (knobs, seed, budget), or as many as it takes."""
+    try:
+        signature(function).bind(knobs, seed, budget, **dict.fromkeys(fixed))
+    except TypeError:
+        return knobs, seed
+    except ValueError:  # of what is not written in Python
+        pass
+    return knobs, seed, budget
 
 
 @contextmanager

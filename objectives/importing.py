@@ -165,12 +165,17 @@ def _require_signature(function: Callable[..., Any], name: str, fixed: Sequence[
     except (TypeError, ValueError):  # of what is not written in Python
         return
     also = "".join(f", {key}=..." for key in fixed)
+    keywords = dict.fromkeys(fixed)
     try:
-        wanted.bind({}, 0, None, **dict.fromkeys(fixed))
+        wanted.bind({}, 0, None, **keywords)
     except TypeError as error:
-        raise SetupError(
-            f"{name}{wanted} cannot be called as {name}(knobs, seed, budget{also}): {error}"
-        ) from error
+        try:
+            wanted.bind({}, 0, **keywords)
+        except TypeError:
+            raise SetupError(
+                f"{name}{wanted} cannot be called as {name}(knobs, seed, budget{also}), nor "
+                f"without the budget: {error}"
+            ) from error
 
 
 @cache

@@ -22,6 +22,9 @@ ANALYTIC = tuple(FUNCTIONS)
 FUNCTION = "python:"
 """What the name of a function begins with: `python:module:function`."""
 
+CALLABLE = "call:"
+"""What the name of a function begins with that was handed over in Python."""
+
 CODE = "code"
 """The setting that has the SHA-256 of each of a program's sources."""
 
@@ -30,6 +33,8 @@ CHECKOUT = "checkout"
 
 MOVES_CODE = frozenset({"argv", "checkout", "directory", "module", "sources"})
 """Settings that say which files a program is: with another one its pinned code is another too."""
+
+PREFIXES = (FUNCTION, CALLABLE)
 
 SCRIPTS = frozenset({".jl", ".pl", ".py", ".r", ".R", ".rb", ".sh"})
 """How a script's name ends."""
@@ -41,6 +46,7 @@ _KINDS = {
     "nanochat checkout": ("checkout.objective:CheckoutObjective", "checkout.config:CheckoutConfig"),
     "command": ("command.objective:CommandObjective", "command.config:CommandConfig"),
     FUNCTION: ("function:FunctionObjective", "function:FunctionConfig"),
+    CALLABLE: ("callable:CallableObjective", "callable:CallableConfig"),
     **dict.fromkeys(ANALYTIC, ("analytic:AnalyticObjective", "analytic:AnalyticSettings")),
 }
 """The class of each kind and the model of its settings; imported when one is asked for."""
@@ -64,7 +70,7 @@ def kind(spec: ObjectiveSpec) -> str:
 def _kind(name: str, settings: Collection[str]) -> tuple[Any, type[BaseModel]]:
     """The class and the model of its settings. Raises ValueError on an unknown name."""
     key = "nanochat checkout" if name == "nanochat" and CHECKOUT in settings else name
-    key = FUNCTION if name.startswith(FUNCTION) else key
+    key = next((prefix for prefix in PREFIXES if name.startswith(prefix)), key)
     if key not in _KINDS:
         raise unknown("objective", name, NAMES)
     places = (place.partition(":") for place in _KINDS[key])
@@ -77,7 +83,7 @@ def _kind(name: str, settings: Collection[str]) -> tuple[Any, type[BaseModel]]:
 def load(spec: ObjectiveSpec) -> Objective:
     """The objective `spec` names. Raises ValueError on an unknown name or a wrong setting."""
     objective, _ = _kind(spec.name, spec.settings)
-    has_own_name = spec.name.startswith(FUNCTION) or spec.name in ANALYTIC
+    has_own_name = spec.name.startswith(PREFIXES) or spec.name in ANALYTIC
     own = (spec.name,) if has_own_name else ()
     made: Objective = objective.from_settings(*own, spec.settings)
     return made
@@ -142,7 +148,7 @@ def short_name(spec: ObjectiveSpec) -> str:
 
     A function's has its module, a command's what it starts and what it always tells it.
     """
-    name = kind(spec).removeprefix(FUNCTION)
+    name = kind(spec).removeprefix(FUNCTION).removeprefix(CALLABLE)
     if name == "command":
         name = f"{name}-{_program(spec.settings.get('argv', ()))}"
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower())[-40:].strip("-._") or "function"

@@ -1,22 +1,25 @@
 """A CMA-ES search that spends a budget: plan, run, resume, verify."""
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from orchestrator.api import minimize
+    from orchestrator.ask_tell import Search
+    from orchestrator.look.notebook import Result, load
 
-    from orchestrator.look.notebook import LoadedRun
+_PLACES = {
+    "Result": "look.notebook",
+    "Search": "ask_tell",
+    "load": "look.notebook",
+    "minimize": "api",
+}
+
+__all__ = ["Result", "Search", "load", "minimize"]
 
 
-__all__ = ["load"]
-
-
-def load(run: "str | Path", *, runs_dir: "str | Path" = "artifacts/cmaes") -> "LoadedRun":
-    """The run in a directory, or with an id among those in `runs_dir`, to look into.
-
-    `.run` has every number that people are shown; `.evaluations`, `.generations`,
-    `.recommendation`; as frames with pandas. Raises ValueError where there is none.
-    """
-    from orchestrator.look import notebook  # not before somebody asks
-
-    return notebook.load(run, runs_dir=runs_dir)
+def __getattr__(name: str) -> Any:
+    """Import a part of the Python interface when somebody asks for it."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"orchestrator.{_PLACES[name]}"), name)

@@ -157,7 +157,7 @@ def optuna(
 
     Writes the file --out. Its best trial is the lowest score, not what is recommended.
     """
-    from orchestrator.look.notebook import BEST_TRIAL, as_study
+    from orchestrator.look.study import BEST_TRIAL, as_study
 
     directory = find_run(run, root)
     trials = as_study(Run(load_state(directory), datetime.now(UTC), directory), out)

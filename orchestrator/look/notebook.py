@@ -1,52 +1,73 @@
-"""A run for other tools: an object with data frames for a notebook, and an Optuna study."""
+"""A run in Python and in a notebook: its verdict, its recommendation, tables, plots, report."""
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from budgets.events import Settled
 from budgets.formatting import printable
-from budgets.verdict import recommendation
+from budgets.stats import interval
+from budgets.verdict import recommendation, title, winner_scores
 from orchestrator.look.answer import answer
 from orchestrator.look.run import Run
+from orchestrator.look.text import cautions
+from orchestrator.records import runs
 from orchestrator.records.objective import best_point
 from orchestrator.records.runs import find_run, load_state
 from orchestrator.records.tables import COLUMNS, columns_of, export_rows
 
 if TYPE_CHECKING:
     import pandas as pd
-    from optuna.trial import FrozenTrial
+
+LEVEL = 0.05
+"""How often the interval of `Result.value` misses the true mean."""
 
 
-def load(run: str | Path, *, runs_dir: str | Path = "artifacts/cmaes") -> "LoadedRun":
-    """Return the run in a directory, or with an id among those in `runs_dir`, as it stands now.
+class Estimate(NamedTuple):
+    """A mean over seeds, and the interval that holds the true one with 95 % confidence."""
 
-    It stays as it was: load it again to see more. Raises ValueError where there is none, and
-    LedgerCorruptError where its ledger is damaged.
-    """
-    directory = find_run(str(run), Path(runs_dir))
-    return LoadedRun(Run(load_state(directory), datetime.now(UTC), directory))
+    mean: float
+    low: float | None  # None: of one seed
+    high: float | None
+    seeds: int
+
+    def __str__(self) -> str:
+        if self.low is None or self.high is None:
+            return f"{self.mean:.6g}"
+        return f"{self.mean:.6g} ({self.low:.6g} to {self.high:.6g})"
 
 
 @dataclass(frozen=True, repr=False)
-class LoadedRun:
-    """A run as its ledger had it when it was loaded. Nothing here writes to it."""
+class Result:
+    """A run as its ledger had it at one moment. Nothing here writes to it."""
 
-    run: Run  # every number that a report, JSON or a page has
+    run: Run  # every number that a report, JSON and a page have
+    notes: tuple[str, ...] = ()  # about the request
 
     @property
-    def evaluations(self) -> list[Settled]:
-        """The attempts that are over, as the ledger has them: the search's, then comparisons'."""
-        return list(self.run.state.ends())
+    def directory(self) -> Path:
+        """Where its ledger and the files of its evaluations are."""
+        assert self.run.directory is not None, "it was read from there"
+        return self.run.directory
+
+    @property
+    def verdict(self) -> str:
+        """`Go`, `Go that persists`, `No-Go, below noise`; or how the run stands without one."""
+        decided = self.run.state.decided
+        return answer(self.run).title if decided is None else title(decided.grade, decided.no_go)
+
+    @property
+    def is_go(self) -> bool:
+        """Whether a gain was shown on fresh seeds, above the noise."""
+        decided = self.run.state.decided
+        return decided is not None and decided.grade != "no_go"
 
     @property
     def recommendation(self) -> dict[str, float] | None:
         """The knobs that are recommended; None before a generation is told, and after a No-Go."""
-        point = recommendation(self.run.state)
-        return None if point is None else self.run.space.decode(point)
+        return self._knobs(recommendation(self.run.state))
 
     @property
     def best(self) -> dict[str, float] | None:
@@ -54,10 +75,28 @@ class LoadedRun:
 
         Never those of the best score that was seen, which is selected for its noise.
         """
-        point = best_point(self.run.state, compared=True)
-        return None if point is None else self.run.space.decode(point)
+        return self._knobs(best_point(self.run.state, compared=True))
 
-    def evaluations_frame(self) -> "pd.DataFrame":
+    @property
+    def value(self) -> Estimate | None:
+        """The mean score of `best` on fresh seeds; None where it was not evaluated on any."""
+        scores = list(winner_scores(self.run.state).values())
+        if not scores:
+            return None
+        low, high = interval(scores, LEVEL) or (None, None)
+        return Estimate(sum(scores) / len(scores), low, high, len(scores))
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What speaks against the recommendation, the gravest first; then notes on the request."""
+        return (*cautions(self.run), *self.notes)
+
+    @property
+    def evaluations(self) -> list[Settled]:
+        """The attempts that are over, as the ledger has them: the search's, then comparisons'."""
+        return list(self.run.state.ends())
+
+    def table(self) -> "pd.DataFrame":
         """Return a row an attempt, with its knobs as `knob.NAME`, its metrics as `metric.NAME`.
 
         `comparison` is empty for the search. Raises ImportError without pandas.
@@ -65,16 +104,63 @@ class LoadedRun:
         rows = export_rows(self.run.state)
         return _pandas().DataFrame(rows, columns=columns_of(rows) or list(COLUMNS))
 
-    def generations_frame(self) -> "pd.DataFrame":
+    def generations(self) -> "pd.DataFrame":
         """Return a row a generation. Raises ImportError without pandas."""
         return _pandas().DataFrame(map(asdict, self.run.generations))
 
-    def _repr_html_(self) -> str:
+    def report(self) -> "Shown":
+        """Return the whole report, which shows itself in a notebook; `save(path)` writes it."""
+        from orchestrator.look.page import html, page_of
+
+        return Shown(html(page_of(self.run)))
+
+    def plot(self, name: str = "scores") -> "Shown":
+        """Return a plot as SVG; `save(path)` writes it. Raises ValueError on an unknown name."""
+        from orchestrator.look import draw
+        from orchestrator.look.plots import drawings
+
+        every = drawings(self.run)
+        if name not in every:
+            raise ValueError(f"plot: expected one of {', '.join(every)}, got {name!r}")
+        return Shown(draw.figure(name, every[name]).svg)
+
+    def _knobs(self, point: tuple[float, ...] | None) -> dict[str, float] | None:
+        return None if point is None else self.run.space.decode(point)
+
+    def _facts(self) -> dict[str, str]:
         own = answer(self.run)
-        said = {f"{self.run.plan.run_id}: {own.title}": own.sentence, **own.parts}
-        said["Command"] = own.commands[0] if own.commands else ""
-        cells = ((escape(printable(name)), escape(printable(it))) for name, it in said.items())
-        return f"<table>{''.join(f'<tr><th>{name}<td>{it}' for name, it in cells)}</table>"
+        facts = {f"{self.run.plan.run_id}: {own.title}": own.sentence, **own.parts}
+        facts["Command"] = own.commands[0] if own.commands else ""
+        return {name: text for name, text in facts.items() if text}
+
+    def __repr__(self) -> str:
+        return "\n".join(printable(f"{name}: {text}") for name, text in self._facts().items())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(printable(name))}<td>{escape(printable(text))}"
+            for name, text in self._facts().items()
+        )
+        return f"<table>{rows}</table>"
+
+
+@dataclass(frozen=True, repr=False)
+class Shown:
+    """A page or a drawing that shows itself in a notebook."""
+
+    html: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file and return its path."""
+        file = Path(path)
+        file.write_text(self.html, encoding="utf-8")
+        return file
+
+    def _repr_html_(self) -> str:
+        if not self.html.startswith("<!"):
+            return self.html
+        page = escape(self.html, quote=True)
+        return f'<iframe srcdoc="{page}" style="width:100%;height:60em;border:0"></iframe>'
 
 
 def _pandas() -> Any:
@@ -85,65 +171,11 @@ def _pandas() -> Any:
     return pandas
 
 
-# As an Optuna study, for people to explore in optuna-dashboard
+def load(run: str | Path, *, runs_dir: str | Path = runs.RUNS_DIR) -> Result:
+    """Return the run in a directory, or with an id among those in `runs_dir`, as it stands now.
 
-BEST_TRIAL = (
-    "The best trial is the lowest of many noisy scores, not what is recommended: only the "
-    "comparison on fresh seeds, of which the verdict speaks, is evidence of a gain."
-)
-
-
-def as_study(run: Run, out: Path) -> int:
-    """Write a search as an Optuna study into the SQLite file `out`; return the number of trials.
-
-    A trial is a candidate of a full generation that is over, its value the mean over its seeds.
-    Raises ValueError on a run that searches nothing, on a file that is there, and without Optuna.
+    Load it again to see more of a run that goes on. Raises ValueError where there is none, and
+    LedgerCorruptError where its ledger is damaged.
     """
-    if not run.is_search:
-        raise ValueError(f"{run.plan.run_id} is a {run.plan.phase} run: expected a search")
-    if out.exists() or not out.parent.is_dir():
-        raise ValueError(f"--out: expected a new file in a directory that is there, got {out}")
-    try:
-        import optuna
-    except ImportError:
-        message = "optuna is not installed: pip install 'cmaes-orchestrator[optuna]'"
-        raise ValueError(message) from None
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    trials, storage = list(_trials(run)), f"sqlite:///{out.absolute()}"
-    about = {"verdict": answer(run).sentence, "best_trial": BEST_TRIAL}
-    try:
-        study = optuna.create_study(storage=storage, study_name=run.plan.run_id)  # minimizes
-        for name, value in (about | {"ledger_head": run.state.head}).items():
-            study.set_user_attr(name, value)
-        study.add_trials(trials)
-    except BaseException:
-        out.unlink(missing_ok=True)  # half a study
-        raise
-    return len(trials)
-
-
-def _trials(run: Run) -> Iterator["FrozenTrial"]:
-    from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
-    from optuna.trial import TrialState, create_trial
-
-    distributions: dict[str, BaseDistribution] = {
-        knob.name: IntDistribution(int(knob.low), int(knob.high), step=knob.step)
-        if knob.kind == "int"
-        else FloatDistribution(knob.low, knob.high, log=knob.kind == "log10")
-        for knob in run.knobs
-    }
-    for generation in run.state.generations:
-        scores = zip(generation.points, generation.scores(), strict=True)
-        for candidate, (point, score) in enumerate(scores):
-            if None in (generation.result(candidate, one) for one in generation.seeds[candidate]):
-                continue
-            knobs = run.space.decode(point)
-            yield create_trial(
-                state=TrialState.FAIL if score is None else TrialState.COMPLETE,
-                value=score,
-                params={  # without a last bit beyond its range
-                    knob.name: min(max(knobs[knob.name], knob.low), knob.high) for knob in run.knobs
-                },
-                distributions=distributions,
-                user_attrs={"generation": generation.number, "candidate": candidate},
-            )
+    directory = find_run(str(run), Path(runs_dir))
+    return Result(Run(load_state(directory), datetime.now(UTC), directory))

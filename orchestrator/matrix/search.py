@@ -6,6 +6,7 @@ from budgets.ledger import LedgerCorruptError
 from budgets.plan import Calibration, Plan
 from budgets.state import ImpossibleEventError, RunState
 from objectives.api import Objective
+from objectives.registry import CALLABLE
 from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
@@ -68,7 +69,8 @@ def _planned(
         _refuse_zero(outline, calibration_here(session.root, config.tuned, devices))
     for reason in why_no_go(outline.resolved, outline.confirmation, outline.thresholds):
         session.say(f"Warning: {reason}.")
-    if outline.source is None or not outline.source.added:
+    has_checks = not config.objective.startswith(CALLABLE)  # made by commands, which cannot name it
+    if has_checks and (outline.source is None or not outline.source.added):
         _say_what_checks_found(session, config.tuned, devices.kind)
     calibration = calibrated_for(session, config, slots, overrides)
     if isinstance(calibration, Result):

@@ -14,6 +14,7 @@ from budgets.ledger import (
 )
 from budgets.plan import Plan
 from budgets.state import Observer, RunState, begin, fold
+from objectives.registry import CALLABLE
 from orchestrator.plan.differences import differences, in_short
 from orchestrator.run.attempts import Run
 
@@ -110,7 +111,9 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     changed = differences(recorded.planned, asked)
     if not changed or not differences(recorded.plan, asked):
         return
-    ways = ["Repeat the recorded options", "or give the new run its own name with --run-id NAME"]
+    ways = ["Repeat the recorded options", "or give the new run its own name (--run-id NAME)"]
+    if asked.objective.name.startswith(CALLABLE):
+        ways[1] = "or give the new search its own name (name=...)"
     if all(name.startswith(OF_THE_CODE) for name in changed):
         ways[0] = "The sources have changed since it was planned: put them back as they were"
     if asked.campaign is not None:

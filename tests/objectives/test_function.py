@@ -234,7 +234,7 @@ def test_its_module_and_what_that_imports_is_pinned(
         ("def evaluat(): 0", "nothing of the name"),
         ("import sys; sys.exit('usage: me')", "usage: me"),
         ("import os; os._exit(0)", "status 0"),
-        ("def evaluate(knobs, seed): 0", "evaluate(knobs, seed)"),
+        ("def evaluate(knobs): 0", "evaluate(knobs, seed, budget), nor without"),
         ("def evaluate(knobs, seed, budget, more): 0", "'more'"),
         ("async def evaluate(knobs, seed, budget): 0", "gives no score"),
         ("import time; time.sleep(60)", "longer than 1.5 s"),

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from orchestrator import load
-from orchestrator.look.notebook import LoadedRun
+from orchestrator.look.notebook import Result
 from tests.orchestrator.look.golden import GOLDEN, RUNS, golden
 
 
@@ -13,7 +13,7 @@ from tests.orchestrator.look.golden import GOLDEN, RUNS, golden
 def test_frames_are_the_tables_of_the_run(name: str) -> None:
     pytest.importorskip("pandas")
     loaded = load(GOLDEN / name)
-    evaluations, generations = loaded.evaluations_frame(), loaded.generations_frame()
+    evaluations, generations = loaded.table(), loaded.generations()
     for column in ("score", "device"):
         own = evaluations[column].astype(object)
         expected = [getattr(one, column) for one in loaded.evaluations]
@@ -26,11 +26,11 @@ def test_frames_are_the_tables_of_the_run(name: str) -> None:
 def test_without_pandas_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"cmaes-orchestrator\[frames\]"):
-        load(GOLDEN / "go").evaluations_frame()
+        load(GOLDEN / "go").table()
 
 
 def test_a_notebook_shows_the_answers_and_no_markup_of_a_ledger() -> None:
-    shown = LoadedRun(golden("go", run_id="<script>alert(1)</script>\x1b[2J"))._repr_html_()
+    shown = Result(golden("go", run_id="<script>alert(1)</script>\x1b[2J"))._repr_html_()
     assert "<script" not in shown
     assert "\x1b" not in shown
     assert "&lt;script&gt;" in shown

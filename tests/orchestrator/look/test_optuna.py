@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from objectives.space import SearchSpace
-from orchestrator.look.notebook import as_study
 from orchestrator.look.run import Run
+from orchestrator.look.study import as_study
 from tests.orchestrator.look.golden import GOLDEN, golden
 
 if TYPE_CHECKING:

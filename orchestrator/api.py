@@ -1,0 +1,308 @@
+"""The Python interface: `minimize`, `plan`, `Search` and `load`.
+
+Each makes the run that the command line would: the same plan, ledger, supervision and verdict.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from budgets.events import Event, Settled
+from budgets.formatting import counted, printable
+from budgets.state import RunState
+from objectives.callable import spec_of
+from objectives.settings import in_words
+from objectives.space import DeclaredKnob, Knob
+from orchestrator.config import Config, Flags, Layers, assign, resolve
+from orchestrator.execution.engine import Engine
+from orchestrator.execution.signals import INTERRUPTS, SignalStop
+from orchestrator.look.notebook import Result
+from orchestrator.look.reports import ReportFiles
+from orchestrator.look.run import Run
+from orchestrator.look.text import pace_line
+from orchestrator.matrix.search import carry_out_search
+from orchestrator.plan.resolve import engine_of, pacing_of, slots_of
+from orchestrator.records import runs
+from orchestrator.run.loop import Stop
+from orchestrator.run.session import Session
+
+Space = Mapping[str, Any]
+"""By name: `(low, high)`, `(low, high, kind)`, `(low, high, kind, baseline)`, or a `Knob`. Kinds:
+linear (the default), log, int, sigmoid01, tanh11."""
+
+KINDS = {"log": "log10", "float": "linear"}
+"""Kinds by what other tools call them."""
+
+OPTIONS = {
+    "search.tier": "tier",
+    "search.run_id": "name",
+    "search.seed": "seed",
+    "budget.max_evals": "max_evals",
+    "budget.max_hours": "max_hours",
+    "budget.max_device_hours": "max_device_hours",
+    "budget.max_cost": "max_cost",
+    "budget.window": "window",
+    "backend.workers": "workers",
+    "backend.executor": "executor",
+    "backend.address": "address",
+    "backend.device": "device",
+    "runs_dir": "runs_dir",
+}
+"""Keys of the configuration, by what a call names them."""
+
+FUNCTIONS = "functions"
+"""Below the runs' directory: functions that were handed over as objects."""
+
+SHOWN_EVERY = 0.5  # seconds, at most
+
+
+# What is asked for
+
+
+def knobs_of(space: Space) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
+    """Return the space as the setting `knobs`, and the names without a baseline of their own.
+
+    Their baseline is the middle of the range. Raises ValueError, naming the knob.
+    """
+    if not isinstance(space, Mapping) or not space:
+        example = "{'lr': (1e-4, 0.1, 'log')}"
+        raise ValueError(f"space: expected knobs by name, such as {example}, got {space!r}")
+    knobs, assumed = {}, []
+    for name, given in space.items():
+        declared = _declared(name, given)
+        try:
+            if "baseline" not in declared:
+                assumed.append(name)
+                middle = DeclaredKnob.model_validate({**declared, "baseline": declared.get("min")})
+                declared["baseline"] = middle.named(name).rounded(middle.named(name).decode(0.5))
+            DeclaredKnob.model_validate(declared).named(name)
+        except ValidationError as error:
+            raise ValueError(f"space: {name}: {in_words(error)}") from None
+        knobs[name] = declared
+    return knobs, tuple(assumed)
+
+
+def _declared(name: str, given: Any) -> dict[str, Any]:
+    if isinstance(given, Knob):
+        low, high = given.decode(0.0), given.decode(1.0)
+        own = {"kind": given.kind, "min": low, "max": high, "baseline": given.baseline}
+        return own | ({"step": given.step} if given.kind == "int" else {})
+    if isinstance(given, Mapping):
+        declared = dict(given)
+    elif isinstance(given, tuple | list) and 2 <= len(given) <= 4:
+        declared = dict(zip(("min", "max", "kind", "baseline"), given, strict=False))
+    else:
+        raise ValueError(
+            f"space: {name}: expected (low, high), (low, high, kind) or (low, high, kind, "
+            f"baseline), got {given!r}"
+        )
+    kind = declared.get("kind", "linear")
+    return {**declared, "kind": KINDS.get(kind, kind)}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A configuration, and notes on how it was understood."""
+
+    config: Config
+    notes: tuple[str, ...]
+
+
+def requested(
+    function: Callable[..., Any] | None,
+    space: Space,
+    options: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    spec: Any = None,
+) -> Request:
+    """Return the configuration of a search. Raises ValueError on a wrong value, naming it."""
+    knobs, assumed = knobs_of(space)
+    given = {key: options[name] for key, name in OPTIONS.items() if options.get(name) is not None}
+    given["runs_dir"] = str(given["runs_dir"])
+    if function is not None:
+        folder = Path(given["runs_dir"], FUNCTIONS)
+        spec = spec_of(function, knobs, options.get("budget"), Path.cwd(), folder)
+    layered: Flags = {
+        **{key: (value, OPTIONS[key]) for key, value in given.items()},
+        "objective": (spec.name, "function"),
+        **{f"training.{key}": (value, key) for key, value in spec.settings.items()},
+    }
+    notes: tuple[str, ...] = ()
+    if assumed:
+        notes = (
+            f"No baseline was given for {', '.join(assumed)}: the search is compared with the "
+            "middle of the range.",
+        )
+    assignments = [assign(key, value)[1] for key, value in settings.items()]
+    return Request(resolve(Layers(None, assignments, layered)), notes)
+
+
+def minimize(  # noqa: PLR0913 - what the command line has as options
+    function: Callable[..., Any],
+    space: Space,
+    *,
+    tier: str = "target",
+    name: str | None = None,
+    budget: float | None = None,
+    seed: int | None = None,
+    max_evals: int | None = None,
+    max_hours: float | None = None,
+    max_device_hours: float | None = None,
+    max_cost: float | None = None,
+    window: str | None = None,
+    workers: int | None = None,
+    executor: str | None = None,
+    address: str | None = None,
+    device: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    override: Mapping[str, str] | None = None,
+    runs_dir: str | Path = runs.RUNS_DIR,
+    progress: bool = True,
+) -> Result:
+    """Search for the knobs with which `function` returns the least; resume where it stopped.
+
+    `function(knobs, seed)` or `(knobs, seed, budget)` returns a number, lower is better, and the
+    same number for the same arguments. It is called in a process of its own. `space` says its
+    knobs (see `Space`). The run of that `name` is begun, or taken up where it stands; another
+    function or space under the same name is refused. `settings` holds any other key of the
+    configuration by its dotted name, such as `{"verdict.confirm_seeds": 12}`; `override` lets a
+    run go on that a rule has paused, `{"crash_rate": "the reason"}`.
+
+    Raises ValueError on what cannot be run, KeyboardInterrupt after a Ctrl-C, once the evaluations
+    that ran have ended; calling again goes on.
+    """
+    options = locals() | {"executor": executor or ("ray" if address else "local")}
+    request = requested(function, space, options, settings or {})
+    with conducting(request.config, Progress(is_silent=not progress)) as session:
+        slots, overrides = slots_of(request.config), tuple((override or {}).items())
+        result = carry_out_search(session, request.config, slots, overrides)
+        stop = session.stop
+    if stop.requested and result.ruling.decision == "continue":
+        raise KeyboardInterrupt("the search is interrupted; call again with the same name to go on")
+    run = Run(result.state, datetime.now(UTC), result.directory, result.ruling)
+    return Result(run, request.notes)
+
+
+# Carrying it out
+
+
+@dataclass
+class NoSignals:
+    """A stop for threads, where no signal arrives: somebody sets `requested`."""
+
+    requested: bool = False
+    signum: int = 0
+    now: bool = False
+
+    def install(self) -> None:
+        """Nothing to listen to."""
+
+
+@contextmanager
+def conducting(
+    config: Config,
+    display: "Progress",
+    stop: Stop | None = None,
+    engine: Engine | None = None,
+) -> Iterator[Session]:
+    """Yield a session; afterwards signals are handled as before."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {signum: signal.getsignal(signum) for signum in INTERRUPTS} if is_main else {}
+    if stop is None:
+        stop = SignalStop(config.backend.drain_seconds) if is_main else NoSignals()
+    try:
+        with (
+            display,
+            Session(
+                Path(config.runs_dir),
+                engine or engine_of(config),
+                display.observe,
+                display.say,
+                stop=stop,
+                allow_network_fs=config.backend.allow_network_fs,
+                pacing=pacing_of(config),
+                reports=ReportFiles(),
+            ) as session,
+        ):
+            yield session
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+
+@dataclass
+class Progress:
+    """Shows how far a run is: a line of a terminal, or an element of a notebook."""
+
+    is_silent: bool = False
+    _shown_at: float = 0.0
+    _handle: Any = None
+    _last: str = field(default="", repr=False)
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._last and not self.is_silent and self._notebook() is None and sys.stderr.isatty():
+            sys.stderr.write("\n")
+
+    def say(self, line: str) -> None:
+        """Show a message of its own."""
+        if not self.is_silent:
+            self._clear()
+            sys.stderr.write(f"{printable(line)}\n")
+            sys.stderr.flush()
+
+    def observe(self, state: RunState, event: Event) -> None:
+        """Show where the run stands, at most twice a second."""
+        now = time.monotonic()
+        if self.is_silent or not isinstance(event, Settled):
+            return
+        run = Run(state, datetime.now(UTC))
+        is_last = run.counts.settled == run.counts.planned
+        if now - self._shown_at < SHOWN_EVERY and not is_last:
+            return
+        self._shown_at = now
+        self._paint(run)
+
+    def _paint(self, run: Run) -> None:
+        settled, planned = run.counts.settled, run.counts.planned
+        text = f"{settled} of {counted(planned, 'evaluation')}. {pace_line(run)}"
+        if (display := self._notebook()) is not None:
+            bar = f'<progress value="{settled}" max="{planned}"></progress> {escape(text)}'
+            if self._handle is None:
+                self._handle = display.display(display.HTML(bar), display_id=True)
+            else:
+                self._handle.update(display.HTML(bar))
+        elif sys.stderr.isatty():
+            width = os.get_terminal_size(sys.stderr.fileno()).columns
+            self._clear()
+            self._last = printable(text)[: width - 1]
+            sys.stderr.write(self._last)
+            sys.stderr.flush()
+
+    def _clear(self) -> None:
+        if self._last and sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[2K")
+        self._last = ""
+
+    @staticmethod
+    def _notebook() -> Any:
+        """IPython's display in a notebook; None elsewhere."""
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        if type(shell).__name__ != "ZMQInteractiveShell":
+            return None
+        from IPython import display
+
+        return display

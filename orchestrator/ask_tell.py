@@ -1,0 +1,259 @@
+"""`Search`: ask for an evaluation, make it in your own loop, tell its score.
+
+The run is the one that `minimize` makes: the same loop carries it out in a thread, with an executor
+that hands each evaluation to the caller. What was told is in the ledger, so that a killed program
+goes on where it was.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from budgets.events import Status
+from budgets.formatting import one_line
+from objectives.api import Measurement, Objective, ObjectiveSpec
+from objectives.registry import CALLABLE
+from objectives.settings import unknown
+from orchestrator.api import OPTIONS, NoSignals, Progress, Space, conducting, knobs_of, requested
+from orchestrator.execution import processes
+from orchestrator.execution.api import Attempt, Executor, Outcome, Slots, no_score
+from orchestrator.execution.engine import Engine
+from orchestrator.execution.files import (
+    STARTED,
+    Started,
+    locked,
+    read_summary,
+    write_config,
+    write_model,
+    write_summary,
+)
+from orchestrator.look.notebook import Result, load
+from orchestrator.matrix.search import carry_out_search
+from orchestrator.plan.resolve import run_directory, run_name
+from orchestrator.records import runs
+
+DEVICE = "caller"
+"""On which evaluations are made, as outcomes and calibrations name it."""
+
+LIMIT_SECONDS = 86_400.0
+"""Reserved for an evaluation until a calibration says how long they take."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An evaluation to be made: a score of these knobs with this seed."""
+
+    knobs: dict[str, int | float]
+    seed: int
+    attempt: Attempt = field(repr=False)
+    began: float = field(repr=False)  # by the monotonic clock
+
+
+class CallersExecutor:
+    """Hands attempts to a caller, who tells how they ended. At most `slots.count` at once.
+
+    The loop's thread submits and waits; the caller takes and ends.
+    """
+
+    def __init__(self, slots: Slots) -> None:
+        self.slots = slots
+        self.warnings: tuple[str, ...] = ()
+        self._changed = threading.Condition()
+        self._ready: deque[Trial] = deque()  # submitted, and not taken yet
+        self._open: dict[str, Trial] = {}  # submitted, and not over
+        self._ended: deque[Outcome] = deque()
+        self._is_waiting = False  # the loop has submitted all that it can before something ends
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what nobody has told: it is made again when the search goes on."""
+        for trial in list(self._open.values()):
+            self.end(trial, Status.CANCELLED, cause="the search was closed")
+        self._open.clear()
+        self._ready.clear()
+
+    def free(self, avoid: str = "") -> int:  # noqa: ARG002 - there is no other device
+        return self.slots.count - len(self._open)
+
+    def submit(self, attempt: Attempt) -> None:
+        write_config(attempt)
+        me = processes.this_owner().model_dump()
+        started = Started(attempt_id=attempt.attempt_id, device=DEVICE, **me)
+        write_model(attempt.directory / STARTED, started, durable=False)
+        with self._changed:
+            trial = Trial(dict(attempt.knobs), attempt.seed, attempt, time.monotonic())
+            self._open[attempt.attempt_id] = trial
+            self._ready.append(trial)
+            self._changed.notify_all()
+
+    def wait(self, timeout_seconds: float) -> list[Outcome]:
+        with self._changed:
+            if self._open and not self._ended:
+                self._is_waiting = True
+                self._changed.notify_all()
+                self._changed.wait(timeout_seconds)
+            self._is_waiting = False
+            ended, self._ended = list(self._ended), deque()
+            for outcome in ended:
+                self._open.pop(outcome.attempt_id, None)
+            return ended
+
+    def take(self) -> Trial | None:
+        """Return the next trial; None when there is none before another one ends, or ever."""
+        with self._changed:
+            while not self._ready and not self._is_over:
+                if self._is_waiting and not self._ended:
+                    return None
+                self._changed.wait()
+            return self._ready.popleft() if self._ready else None
+
+    def end(
+        self, trial: Trial, status: Status, score: float | None = None, cause: str = ""
+    ) -> None:
+        """Put the end of a trial on disk, then let the loop have it.
+
+        Raises ValueError where it is over already.
+        """
+        directory, name = trial.attempt.directory, trial.attempt.attempt_id
+        seconds = time.monotonic() - trial.began
+        measurement = None if score is None else Measurement(score=score, train_seconds=seconds)
+        outcome = Outcome(
+            attempt_id=name,
+            status=status,
+            cause=cause,
+            seconds=seconds,
+            device=DEVICE,
+            measurement=measurement,
+        )
+        with self._changed, locked(directory):
+            if name not in self._open or read_summary(directory, name) is not None:
+                raise ValueError("this trial is over: its score was told, or its search was closed")
+            write_summary(directory, outcome)
+            self._ended.append(outcome)
+            self._changed.notify_all()
+
+    def finish(self) -> None:
+        """Let nobody wait for another trial."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+
+
+@dataclass(frozen=True)
+class CallersEngine(Engine):
+    """How a search is evaluated whose caller asks and tells."""
+
+    own: CallersExecutor = field(default_factory=lambda: CallersExecutor(_slots(1)))
+
+    def slots(self) -> Slots:
+        return self.own.slots
+
+    def with_threads(self, slots: Slots, threads: int) -> Slots:
+        return replace(slots, threads=threads)
+
+    def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:  # noqa: ARG002
+        return self.own
+
+
+def _slots(count: int) -> Slots:
+    return Slots(count, "cpu", DEVICE, 1)
+
+
+class Search:
+    """A search whose evaluations its caller makes. A context manager; leaving it closes it.
+
+    `space` and the options are those of `minimize`; `name` says what is tuned and names the run,
+    `workers` how many trials may be open at once. The first trials measure the baseline, the last
+    ones compare what was found with it on fresh seeds.
+    """
+
+    def __init__(  # noqa: PLR0913 - likewise
+        self,
+        space: Space,
+        name: str,
+        *,
+        workers: int = 1,
+        settings: Mapping[str, Any] | None = None,
+        runs_dir: str | Path = runs.RUNS_DIR,
+        progress: bool = False,
+        **options: Any,
+    ) -> None:
+        for option in options:
+            if option not in OPTIONS.values():
+                raise unknown("option of Search", option, list(OPTIONS.values()))
+        knobs, _ = knobs_of(space)
+        own = {"knobs": knobs, "directory": ".", "code": {}}
+        spec = ObjectiveSpec(name=f"{CALLABLE}{name}", settings=own)
+        given = {"tier": "target", "name": name, "runs_dir": runs_dir, **options}
+        self._request = requested(
+            None,
+            space,
+            given,
+            {"evaluation.limit_seconds": LIMIT_SECONDS, **(settings or {})},
+            spec,
+        )
+        self._executor = CallersExecutor(_slots(workers))
+        self._stop = NoSignals()
+        self._display = Progress(is_silent=not progress)
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._carry_out, daemon=True)
+        self._thread.start()
+
+    def ask(self) -> Trial | None:
+        """Return the next evaluation to make.
+
+        None when there is none before an open trial is told, or when the search `is_over`.
+        """
+        trial = self._executor.take()
+        if self._failure is not None:
+            raise self._failure
+        return trial
+
+    def tell(self, trial: Trial, score: float | None = None, *, error: str = "") -> None:
+        """Say what an evaluation came to: its score, lower is better, or why there is none."""
+        if score is None:
+            self._executor.end(trial, Status.ERROR, cause=one_line(error) or "it gave no score")
+        elif why := no_score(float(score)):
+            self._executor.end(trial, Status.NAN, cause=why)
+        else:
+            self._executor.end(trial, Status.OK, float(score))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is asked: the verdict is reached, or a rule holds the run up."""
+        return not self._thread.is_alive()
+
+    def result(self) -> Result:
+        """Return the run as it stands. Raises ValueError before its first evaluation."""
+        config = self._request.config
+        directory = run_directory(Path(config.runs_dir), config.search.phase, run_name(config))
+        return replace(load(directory), notes=self._request.notes)
+
+    def close(self) -> None:
+        """Leave the run; another `Search` of that name goes on with it."""
+        self._stop.requested = self._stop.now = True
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _carry_out(self) -> None:
+        config = self._request.config
+        engine = CallersEngine("inline", own=self._executor)
+        try:
+            with conducting(config, self._display, self._stop, engine) as session:
+                carry_out_search(session, config, engine.slots())
+        except BaseException as error:  # raised where somebody asks
+            self._failure = error
+        finally:
+            self._executor.finish()

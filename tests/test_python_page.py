@@ -1,0 +1,77 @@
+"""docs/python.md and the notebook beside it: every example runs as it stands."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.product.books import Books, records
+from tests.product.fixtures import product
+from tests.product.product import REPOSITORY, Product, wait_until
+
+__all__ = ["product"]
+
+PAGE = (REPOSITORY / "docs/python.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+NOTEBOOK = REPOSITORY / "docs/python.ipynb"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["numpy", "sklearn", "torch", "ask and tell"])
+def test_every_example_runs_and_its_ledger_verifies(product: Product, example: str) -> None:
+    process = subprocess.run(
+        [sys.executable, product.write("script.py", example)],
+        cwd=product.folder, env=product.environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    assert Books.of(product.run_directory()).is_concluded
+    product.verify()
+
+
+def _executed(folder: Path, kernel: Any = None) -> Any:
+    """The notebook's cells, executed in a new kernel."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    client = nbclient.NotebookClient(
+        notebook, timeout=200, resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute()
+    return notebook
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_and_goes_on_after_a_killed_kernel(product: Product) -> None:
+    """The kernel is killed in mid-run, and the same cells are run again in another one."""
+    pytest.importorskip("nbclient")
+    run = product.folder / "artifacts/cmaes/phase1/svm"
+    killed = subprocess.Popen(
+        [sys.executable, "-m", "jupyter", "execute", shutil.copy(NOTEBOOK, product.folder)],
+        cwd=product.folder, env=product.environment(), start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    product.started.append(killed)
+    wait_until(lambda: records(run) > 40)
+    _kernel_below(killed.pid).send_signal(signal.SIGKILL)
+    killed.communicate(timeout=60)
+    assert not Books.of(run).is_concluded
+    notebook = _executed(product.folder)
+    assert Books.of(run).sessions == 2
+    shown = str(notebook.cells)
+    assert "<table>" in shown
+    assert "<svg" in shown
+    product.verify("svm")
+
+
+def _kernel_below(pid: int) -> Any:
+    import psutil
+
+    found = [
+        one
+        for one in psutil.Process(pid).children(recursive=True)
+        if "ipykernel_launcher" in " ".join(one.cmdline())
+    ]
+    return found[0]
