@@ -1,4 +1,4 @@
-"""How many evaluations run at once: measured, controlled, and shared on a host.
+"""How many evaluations run at once: fixed, controlled, or shared with other runs of the host.
 
 A `Pace` decides only when an evaluation may start. Points and scores do not depend on it.
 """
@@ -7,7 +7,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,9 +15,7 @@ from pathlib import Path
 import orjson
 
 from budgets.events import Event, Key, Reserved, Settled, Status
-from budgets.ledger import Record
-from budgets.state import RunState, apply, begin
-from budgets.storage import write_aside
+from budgets.state import RunState
 from orchestrator.execution.api import EngineError
 from orchestrator.scalability import Controller, Observation
 
@@ -26,33 +24,31 @@ SIGNALS = "backpressure.jsonl"
 
 @dataclass(frozen=True)
 class Pacing:
-    """How many evaluations run at once, where it is not simply one a device."""
+    """What limits a session's evaluations besides its devices."""
 
-    max_concurrent: int | None = None  # of all orchestrators that share the slots
-    slots_dir: Path | None = None  # None: this user's, on this host
+    max_concurrent: int | None = None  # of all runs that share the slots
+    slots_dir: Path | None = None  # None: this user's on this host
     backpressure: tuple[int, float] | None = None  # window and tolerance of the controller
 
 
 class Pace:
-    """When an evaluation may start although a device is free: always, of a run by itself."""
+    """Decides when an evaluation may start on a free device: always."""
 
-    def admits(self, state: RunState) -> bool:  # noqa: ARG002 - others need it
-        """Whether one more may be reserved now. If not, the next look asks again."""
+    def admits(self, state: RunState) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether one more may be reserved now; asked again at the next look."""
         return True
 
     def look(self, state: RunState) -> None:
-        """After settlements: take back what was admitted and is not in flight.
+        """Take back what is no longer in flight, after settlements.
 
-        May wait a moment where nothing is in flight because nothing was admitted.
+        May sleep a moment if nothing is in flight because nothing was admitted.
         """
 
 
 class AtMost(Pace):
-    """So many evaluations in flight, and no more. Raises ValueError below one."""
+    """At most `limit` evaluations in flight."""
 
     def __init__(self, limit: int) -> None:
-        if limit < 1:
-            raise ValueError(f"expected at least one evaluation at a time, got {limit}")
         self._limit = limit
 
     def admits(self, state: RunState) -> bool:
@@ -60,7 +56,7 @@ class AtMost(Pace):
 
 
 class Together(Pace):
-    """What every one of several paces admits, asked in their order until one does not."""
+    """Admits what all of several paces admit, asked in their order."""
 
     def __init__(self, paces: Sequence[Pace]) -> None:
         self._paces = tuple(paces)
@@ -74,94 +70,69 @@ class Together(Pace):
 
 
 class Controlled(Pace):
-    """A pace that admits as many evaluations as the controller allows at the moment.
+    """Admits as many evaluations as the controller allows at the moment.
 
-    `replay` the records there are, then `follow` every one that is written: it knows nothing else,
-    so a resumed run goes on with the number that it had. Each settlement is a line in
-    `backpressure.jsonl`; `say` hears of changes.
+    `follow` every record of the session: each settlement adds a line to `backpressure.jsonl`, and
+    `say` gets every change.
     """
 
     def __init__(self, controller: Controller, directory: Path, say: Callable[[str], None]) -> None:
         self._controller = controller
         self._path, self._say = directory / SIGNALS, say
-        self._now_ms = self._flown_ms = 0.0  # open so far; by all evaluations of this session
+        self._now_ms = self._flown_ms = 0.0  # time of the run; total of its evaluations in flight
         self._begun: dict[Key, tuple[float, float]] = {}  # both, when each in flight began
+        say(f"Back-pressure: {controller.decision.bp_allowed} at once to begin with.")
 
     def admits(self, state: RunState) -> bool:
         return len(state.accounts.holds) < self._controller.decision.bp_allowed
 
-    def replay(self, records: Iterable[Record]) -> None:
-        """Take in a ledger from its first record on, and write its signals again."""
-        first, *others = records
-        state, lines = begin(first), list[bytes]()
-        for record in others:
-            apply(state, record)
-            lines.append(self._line(state, record.event))
-        write_aside(self._path, b"".join(lines), durable=False)
-        allowed = self._controller.decision.bp_allowed
-        self._say(f"Back-pressure: {allowed} at once to begin with.")
-
     def follow(self, state: RunState, event: Event) -> None:
         """Take in a record that was just written."""
-        if not (line := self._line(state, event)):
-            return
-        with suppress(OSError), self._path.open("ab") as file:  # the next session mends it
-            file.write(line)
-        decision = self._controller.decision
-        if decision.bp_action != "hold":
-            self._say(
-                f"Back-pressure: {decision.bp_action} to {decision.bp_allowed} at once "
-                f"({decision.bp_regime}, {decision.bp_throughput:.3g} evaluations an hour before)."
-            )
-
-    def _line(self, state: RunState, event: Event) -> bytes:
-        """What a settlement and the decision after it are in the file; nothing of other events."""
         passed_ms = state.accounts.wall_ms - self._now_ms
         self._flown_ms += len(self._begun) * passed_ms
         self._now_ms += passed_ms
         if isinstance(event, Reserved):
             self._begun[event.key] = self._now_ms, self._flown_ms
-        if not isinstance(event, Settled):
-            return b""
-        began_ms, flown_ms = self._begun.pop(event.key, (self._now_ms, 0.0))
-        lasted_ms = self._now_ms - began_ms  # 0 of one that another session began
-        workers = (self._flown_ms - flown_ms) / lasted_ms if lasted_ms else None
-        if workers is not None and event.status is Status.OK and not event.recovered:
-            self._controller.observe(Observation(began_ms, self._now_ms, workers))
+        elif isinstance(event, Settled) and event.key in self._begun:  # began in this session
+            self._settle(event)
+
+    def _settle(self, event: Settled) -> None:
+        began_ms, flown_ms = self._begun.pop(event.key)
+        lasted_ms = self._now_ms - began_ms
+        workers = (self._flown_ms - flown_ms) / lasted_ms if lasted_ms else 0.0
+        if lasted_ms and event.status is Status.OK:
+            decision = self._controller.observe(Observation(began_ms, self._now_ms, workers))
         else:
-            self._controller.hold()
+            decision = self._controller.hold()
         row = {
             "evaluation": event.key,
             "attempt": event.attempt,
             "status": event.status,
             "seconds": lasted_ms / 1000,
             "workers": workers,
-            **asdict(self._controller.decision),
+            **asdict(decision),
         }
-        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+        with suppress(OSError), self._path.open("ab") as file:  # no run depends on it
+            file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+        if decision.bp_action != "hold":
+            self._say(
+                f"Back-pressure: {decision.bp_action} to {decision.bp_allowed} at once "
+                f"({decision.bp_regime}, {decision.bp_throughput:.3g} evaluations an hour before)."
+            )
 
 
-# Slots that the orchestrators of a host share
+# Slots that the runs of a host share
 
-LOOK_SECONDS = 0.5  # between two looks for a slot of one that has nothing in flight
+LOOK_SECONDS = 0.5  # between two looks for a slot with nothing in flight
 WAITING = "waiting"
 
 
-def default_directory() -> Path:
-    """Where the slots of this user are, the same for every process of the host.
-
-    Not the session's runtime directory: that one goes at logout, when runs go on.
-    """
-    return Path(f"/tmp/cmaes-orchestrator-{os.getuid()}-slots")  # noqa: S108 - checked below
-
-
 class HostSlots(Pace):
-    """At most `limit` evaluations in flight, of all orchestrators that share the directory.
+    """At most `limit` evaluations in flight, of all runs that share the directory.
 
-    A slot is a locked file, taken before the evaluation is reserved and given back when it is
-    settled; the kernel frees it when its orchestrator dies. Who has nothing in flight and finds no
-    slot shares a lock on `waiting`: until all of those have one, nobody takes one more. `say` hears
-    once that this orchestrator waits.
+    A slot is a locked file, taken before the evaluation is reserved and released when it is
+    settled; the kernel releases it when the process dies. A run with nothing in flight that finds
+    no slot holds a shared lock on `waiting`: meanwhile no other run takes another slot.
     """
 
     def __init__(
@@ -178,7 +149,7 @@ class HostSlots(Pace):
         self._waiting: int | None = None  # that of the shared lock
 
     def admits(self, state: RunState) -> bool:
-        """Whether a slot is there for one more than is in flight, taken if need be."""
+        """Whether there is a slot for one more evaluation; takes it."""
         in_flight = len(state.accounts.holds)
         if len(self._held) > in_flight or self._takes_one():
             self._stop_waiting()
@@ -188,13 +159,13 @@ class HostSlots(Pace):
             if not self._has_said:
                 self._say(
                     f"Waiting for a slot: all {len(self._names)} of {self._directory} are in use "
-                    "by other orchestrators of this host. Waiting is not charged."
+                    "by other runs of this host. Waiting is not charged."
                 )
                 self._has_said = True
         return False
 
     def look(self, state: RunState) -> None:
-        """Give back what nothing in flight needs; sleep a moment where nothing is."""
+        """Release the slots of settled evaluations; sleep a moment while waiting for one."""
         in_flight = len(state.accounts.holds)
         while len(self._held) > in_flight:
             _release(self._held.popitem()[1])
@@ -202,17 +173,17 @@ class HostSlots(Pace):
             self._sleep(LOOK_SECONDS)
 
     def close(self) -> None:
-        """Give back everything."""
+        """Release all slots."""
         self._stop_waiting()
         while self._held:
             _release(self._held.popitem()[1])
 
     def _takes_one(self) -> bool:
         if self._waiting is None:
-            nobody_waits = self._locked(WAITING, fcntl.LOCK_EX)
-            if nobody_waits is None:
+            none_waits = self._locked(WAITING, fcntl.LOCK_EX)
+            if none_waits is None:
                 return False
-            _release(nobody_waits)
+            _release(none_waits)
         for name in self._names:
             if name not in self._held and (slot := self._locked(name, fcntl.LOCK_EX)) is not None:
                 self._held[name] = slot
@@ -225,7 +196,7 @@ class HostSlots(Pace):
             self._waiting = None
 
     def _locked(self, name: str, kind: int) -> int | None:
-        """A descriptor of the file with that lock, closed on exec; None if it is refused."""
+        """Return a descriptor of the locked file; None if another process holds the lock."""
         path = self._directory / name
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -249,8 +220,12 @@ def _release(descriptor: int) -> None:
 
 
 def _usable(directory: Path | None) -> Path:
-    """The directory for slots, made if it is not there. Raises ValueError with a way out."""
-    path = default_directory() if directory is None else directory.absolute()
+    """Return the directory for slots, created if missing. Raises ValueError if it cannot be used.
+
+    The default is the same for every process of the user and survives a logout.
+    """
+    path = directory or Path(f"/tmp/cmaes-orchestrator-{os.getuid()}-slots")  # noqa: S108
+    path = path.absolute()
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.lstat()

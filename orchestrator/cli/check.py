@@ -19,7 +19,6 @@ from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, pro
 from orchestrator.matrix.matrix import Matrix, carry_out
 from orchestrator.matrix.memory import memory_of, with_micro_batch
 from orchestrator.plan.resolve import slots_of
-from orchestrator.scalability import fit
 
 LARGEST_MICRO_BATCH = 4096
 PROXY = 0.25  # of an evaluation's FLOPs, where search.proxy is not set
@@ -98,9 +97,8 @@ def workers(
         for result in sweeping.sweep(session, config, slots, levels, seeds):
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, as_json=as_json)
-            found.append(sweeping.swept(result.state))
-    fitted = fit([one.level for one in found])
-    document = sweeping.as_document(found, fitted, slots.count)
+            found.append(sweeping.throughput(result.state))
+    document = sweeping.as_document(found, slots.count)
     if as_json:
         print_json(document)
     else:
@@ -127,7 +125,7 @@ def memory(
             if result.ruling.decision != "done":
                 finish(result, session.stop, live, as_json=as_json)
             states[size] = result.state
-    found = memory_of(config.tuned, states)
+    found = memory_of(states)
     if as_json:
         print_json(found.as_dict())
     else:

@@ -93,19 +93,12 @@ def _fit(config: Config, devices: Devices, *, as_json: bool) -> None:
     """Print what fits, and the options that ask for it. Touches nothing."""
     from orchestrator.plan.fit import Wanted, available, best, choices, fit_text
     from orchestrator.plan.phase2 import foreseen
-    from orchestrator.plan.times import calibration_here, times_here
+    from orchestrator.plan.times import times_here
 
     root = Path(config.runs_dir)
     there = available(config, datetime.now(UTC))
     times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
-    wanted = Wanted(
-        config,
-        devices,
-        times,
-        there,
-        foreseen(root, config, devices.kind),
-        calibrated=lambda objective: calibration_here(root, objective, devices),
-    )
+    wanted = Wanted(config, devices, times, there, foreseen(root, config, devices.kind))
     found = choices(wanted)
     if as_json:
         document = {

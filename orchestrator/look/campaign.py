@@ -238,7 +238,7 @@ def exported(run: str | None, root: Path, now: datetime) -> Exported | None:
 
     Raises ValueError where the manifest cannot be read.
     """
-    if run is None or (found := manifests.campaign_of_runs(run, root)) is None:
+    if run is None or (found := manifests.exported_campaign(run, root)) is None:
         return None
     matrix = manifests.matrix_of_runs(*found, now)
     level, is_over = Thresholds().alive_level, not matrix.unsettled

@@ -1,7 +1,7 @@
-"""A campaign: conditions, each on the same seeds, as one run with one ledger.
+"""A campaign: conditions on the same seeds, in one ledger.
 
-Its conditions are those that a configuration lists, the full factorial of its factors, and the
-controls: the configuration itself and those of the objective.
+The conditions are those listed in a configuration, the full factorial of its factors, and the
+controls: the configuration itself and the objective's own.
 """
 
 import json
@@ -21,7 +21,6 @@ from orchestrator.capacity import Pace
 from orchestrator.config import (
     TABLES,
     TRAINING,
-    Campaign,
     Config,
     Values,
     check_key,
@@ -34,19 +33,19 @@ from orchestrator.plan.resolve import check_run_id
 from orchestrator.records.objective import Point
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
-"""One that any file system takes, and no shell mistakes for an option or a pattern."""
+"""Safe for any file system and shell."""
 
-CONTROL = "_base"  # what the names of controls end with
+CONTROL = "_base"  # suffix of a control's name
 DEFAULT = "default"  # the control that is the configuration itself
 
 MOST_CELLS = 10_000
 
 Factors = Mapping[str, Mapping[str, Values]]
-"""What each level sets, by the names of factor and level, in their order."""
+"""The settings of each level, by the names of factor and level, in their order."""
 
 
 class Cell(NamedTuple):
-    """A condition as it is configured, before the objective has read its settings."""
+    """A condition as configured, before the objective has read its settings."""
 
     name: str
     settings: Values  # by dotted key
@@ -54,16 +53,9 @@ class Cell(NamedTuple):
     control: bool = False
 
 
-def campaign_of(config: Config) -> Campaign:
-    """The table of that name. Raises ValueError where there is none."""
-    if config.campaign is None:
-        raise ValueError(f"{config.file} describes no campaign: it has no table [campaign]")
-    return config.campaign
-
-
 def campaign_name(config: Config) -> str:
-    """Its own name, or that of its file. Raises ValueError where no directory has such a name."""
-    name = campaign_of(config).name
+    """Return the campaign's name, by default its file's. Raises ValueError on an unsafe one."""
+    name = None if config.campaign is None else config.campaign.name
     if name is None:
         stem = "campaign" if config.file is None else config.file.stem.lower()
         name = re.sub(r"[^a-z0-9._-]+", "-", stem).strip("-._") or "campaign"
@@ -72,8 +64,9 @@ def campaign_name(config: Config) -> str:
 
 
 def terms_of(config: Config) -> CampaignTerms:
-    """The plan's part of a campaign. Raises ValueError, naming the condition."""
-    campaign, name, factors = campaign_of(config), campaign_name(config), factors_of(config.factors)
+    """Return the plan's part of a campaign. Raises ValueError, naming the condition."""
+    assert config.campaign is not None, "the caller has checked it"
+    campaign, factors = config.campaign, factors_of(config.factors)
     cells = [*_listed(campaign.conditions), *_factorial(factors)]
     if not cells:
         raise ValueError(
@@ -85,7 +78,7 @@ def terms_of(config: Config) -> CampaignTerms:
         raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")
     _check_names(cells)
     return CampaignTerms(
-        name=name,
+        name=campaign_name(config),
         conditions=_conditions(config, cells),
         seeds=tuple(campaign.seeds),
         factors=tuple(Factor(name=own, levels=tuple(levels)) for own, levels in factors.items()),
@@ -96,9 +89,9 @@ def terms_of(config: Config) -> CampaignTerms:
 
 
 def _conditions(config: Config, cells: Sequence[Cell]) -> tuple[Condition, ...]:
-    """The cells as the objective has them; a control's twin is that control.
+    """Return the cells as the objective reads them; a cell equal to a control is that control.
 
-    Raises ValueError, naming the cell, where it cannot be, and on two that are the same.
+    Raises ValueError, naming the cell, on a wrong setting and on two equal cells.
     """
     aside = registry.named(config.objective, config.training).aside
     kept = dict[str, Condition]()
@@ -109,7 +102,7 @@ def _conditions(config: Config, cells: Sequence[Cell]) -> tuple[Condition, ...]:
         except ValueError as error:
             raise ValueError(f"condition {cell.name}: {error}") from error
         code = varied.spec.settings.get(registry.CODE)
-        if code != config.tuned.spec.settings.get(registry.CODE):  # of another program, as ours is
+        if code != config.tuned.spec.settings.get(registry.CODE):  # another program's sources
             settings[registry.CODE] = code
         identity = json.dumps(varied.spec.settings, sort_keys=True, default=str)
         if (first := kept.get(identity)) is None:
@@ -129,10 +122,7 @@ def _conditions(config: Config, cells: Sequence[Cell]) -> tuple[Condition, ...]:
 
 
 def _own_settings(cell: Cell, aside: Sequence[str]) -> Values:
-    """The objective's settings that a cell changes.
-
-    Raises ValueError where it sets what all cells of a campaign share, or nobody has.
-    """
+    """Return the objective's settings that a cell changes. Raises ValueError on any other key."""
     found: Values = {}
     for key, value in cell.settings.items():
         check_key(key, f"condition {cell.name}")
@@ -151,21 +141,18 @@ def _own_settings(cell: Cell, aside: Sequence[str]) -> Values:
 
 
 def changed_by(condition: Condition) -> Values:
-    """What the condition changes in a configuration, by dotted key."""
+    """Return the condition's settings by dotted key."""
     settings = condition.settings.items()
     return {f"{TRAINING}.{name}": value for name, value in settings if name != registry.CODE}
 
 
 def config_of(config: Config, condition: Condition) -> Config:
-    """The configuration with what that condition changes."""
+    """Return the configuration of that condition alone."""
     return resolve(replace(config.layers, cell=(condition.name, changed_by(condition))))
 
 
 def _length(objective: Objective, varied: Objective) -> float:
-    """How long an evaluation of `varied` takes, in evaluations of `objective`, by exact FLOPs.
-
-    1 where FLOPs do not say it, or depend on data that is not there.
-    """
+    """Return the FLOPs of `varied` over those of `objective`; 1 if they are not known."""
     try:
         own, base = varied.flops(), objective.flops()
     except SetupError:
@@ -179,10 +166,10 @@ def _length(objective: Objective, varied: Objective) -> float:
 
 
 def factors_of(table: Mapping[str, Any]) -> Factors:
-    """The factors of a table `[factors]`.
+    """Return the factors of the table `[factors]`.
 
-    A list holds values of the setting that the factor is named after; a table holds levels by name,
-    each a table of settings. Raises ValueError, naming the factor, on anything else.
+    A list holds values of the setting of that name; a table holds a table of settings for each
+    level. Raises ValueError, naming the factor, on anything else.
     """
     return {
         name: each_once(_levels(f"factors.{name}", name, given), f"factors.{name}")
@@ -210,7 +197,7 @@ def _levels(place: str, factor: str, given: Any) -> Iterator[tuple[str, Values]]
 
 
 def _as_name(value: Any) -> str:
-    """`true` as people write it, 0.5 as it is, 3e10 without a sign or zeros that say nothing."""
+    """Return `true`, `0.5`, `3e10`: a value as people write it."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, float):
@@ -221,9 +208,9 @@ def _as_name(value: Any) -> str:
 
 
 def _dotted(settings: Mapping[str, Any], place: str) -> Values:
-    """Settings by their full keys: one without a table is of `[training]`.
+    """Return settings by dotted key, those without a table in `[training]`.
 
-    Raises ValueError where one is set twice, in whatever words.
+    Raises ValueError on a key that is set twice.
     """
     return each_once(
         (
@@ -235,9 +222,9 @@ def _dotted(settings: Mapping[str, Any], place: str) -> Values:
 
 
 def _factorial(factors: Factors) -> Iterator[Cell]:
-    """Every combination of levels, the last factor varying fastest; none without factors.
+    """Yield every combination of levels, the last factor varying fastest.
 
-    Raises ValueError where two levels of a combination set the same thing, or there are too many.
+    Raises ValueError if two factors set the same key, or there are too many combinations.
     """
     if (count := prod(len(levels) for levels in factors.values())) > MOST_CELLS:
         raise ValueError(f"[factors] make {count} combinations: expected {MOST_CELLS} at most")
@@ -253,7 +240,7 @@ def _factorial(factors: Factors) -> Iterator[Cell]:
 
 
 def _controls(objective: Objective) -> Iterator[Cell]:
-    """The configuration itself, and each of the objective's own controls."""
+    """Yield the configuration itself and the objective's own controls."""
     yield Cell(f"{DEFAULT}{CONTROL}", {}, control=True)
     for one in objective.controls():
         name = f"{one.label.replace(' ', '-')}{CONTROL}"
@@ -261,7 +248,7 @@ def _controls(objective: Objective) -> Iterator[Cell]:
 
 
 def _listed(conditions: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
-    """The conditions as the file has them: a name, and tables."""
+    """Yield the conditions that the file lists."""
     for number, entry in enumerate(conditions, 1):
         place, name = f"campaign.conditions, entry {number}", entry.get("name")
         if not isinstance(name, str):
@@ -270,7 +257,7 @@ def _listed(conditions: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
 
 
 def _check_names(cells: Sequence[Cell]) -> None:
-    """Raises ValueError on a name that is no file's, or that two have, as a file system sees it."""
+    """Raise ValueError on an unsafe name, and on two that differ in case only or not at all."""
     seen: dict[str, str] = {}
     for cell in cells:
         if not SAFE_NAME.fullmatch(cell.name):
@@ -280,8 +267,7 @@ def _check_names(cells: Sequence[Cell]) -> None:
             )
         if (folded := cell.name.lower()) in seen:
             raise ValueError(
-                f"conditions {seen[folded]!r} and {cell.name!r} cannot be told apart: give one of "
-                "them another name, or take it away"
+                f"conditions {seen[folded]!r} and {cell.name!r} cannot be told apart: rename one"
             )
         seen[folded] = cell.name
 
@@ -290,10 +276,9 @@ def _check_names(cells: Sequence[Cell]) -> None:
 
 
 def campaign_matrix(config: Config, terms: CampaignTerms) -> Matrix:
-    """A campaign as one generation whose candidates are the conditions.
+    """Return a campaign as one generation whose candidates are the conditions.
 
-    Raises ValueError where a cap on evaluations does not pay for all of them: a campaign that is
-    cut short compares nothing.
+    Raises ValueError if a cap on evaluations does not pay for all of them.
     """
     check_run_id(terms.name)
     conditions, seeds = len(terms.conditions), len(terms.seeds)
@@ -310,30 +295,25 @@ def campaign_matrix(config: Config, terms: CampaignTerms) -> Matrix:
     )
     own = {"thresholds": config.thresholds, "campaign": terms}
     points = points_of(terms, config.tuned.space.baseline)
-    return Matrix(config, "campaign", points, shape, title, terms.name, own=lambda _: own)
+    return Matrix(config, "campaign", points, shape, title, terms.name, fields=own)
 
 
 def points_of(terms: CampaignTerms, baseline: Point) -> tuple[Point, ...]:
-    """The point of each condition: its own, or `baseline` where its settings tell it apart."""
+    """Return the point of each condition: its own, else `baseline`."""
     return tuple(baseline if c.point is None else c.point for c in terms.conditions)
 
 
 class Staggered(Pace):
-    """Admits one more evaluation in flight every so many seconds, from the first question on.
-
-    `now` is a clock that never runs backwards, in seconds.
-    """
+    """Admits one more evaluation in flight every `seconds`, by a monotonic clock."""
 
     def __init__(self, seconds: float, now: Callable[[], float]) -> None:
-        self._seconds = seconds
-        self._now = now
+        self._seconds, self._now = seconds, now
         self._began: float | None = None
 
     def admits(self, state: RunState) -> bool:
-        """Whether one more may be reserved now."""
+        if not self._seconds:
+            return True
         at = self._now()
         if self._began is None:
             self._began = at
-        if not self._seconds:
-            return True
         return len(state.accounts.holds) < 1 + floor((at - self._began) / self._seconds)

@@ -1,4 +1,4 @@
-"""What a campaign would run and take, before any of it is paid: by measured times, or no number."""
+"""What a campaign would run and take, before any of it is paid for."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -22,7 +22,7 @@ Document = dict[str, Any]
 
 
 def runs_document(terms: CampaignTerms) -> Document:
-    """Every condition and run as JSON."""
+    """Return every condition and run as JSON."""
     return {
         "name": terms.name,
         "design": design(terms),
@@ -34,7 +34,7 @@ def runs_document(terms: CampaignTerms) -> Document:
 
 
 def design(terms: CampaignTerms) -> str:
-    """`2x2 factorial`, `3 conditions`, or both."""
+    """Return `2x2 factorial`, `3 conditions`, or both."""
     grid = "x".join(str(len(factor.levels)) for factor in terms.factors)
     listed = sum(not (one.levels or one.control) for one in terms.conditions)
     parts = (f"{grid} factorial" * bool(grid), f"{listed} conditions" * bool(listed))
@@ -42,7 +42,7 @@ def design(terms: CampaignTerms) -> str:
 
 
 def runs_page(terms: CampaignTerms) -> Iterator[str]:
-    """Every condition and how its runs are called, as Markdown."""
+    """Yield the conditions and the names of their runs as Markdown."""
     factors, seeds = [factor.name for factor in terms.factors], terms.seeds
     controls = sum(condition.control for condition in terms.conditions)
     yield from ("## All runs", "")
@@ -69,17 +69,17 @@ def runs_page(terms: CampaignTerms) -> Iterator[str]:
 def campaign_plan(
     config: Config, terms: CampaignTerms, now: datetime
 ) -> tuple[Document, list[str]]:
-    """What the campaign would take, as JSON and as Markdown. Raises ValueError.
+    """Return what the campaign would take, as JSON and as Markdown.
 
-    A condition takes the time of the configuration's evaluation, by exact FLOPs.
+    A condition takes the time of the configuration's evaluation, scaled by exact FLOPs.
     """
     root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
     devices = devices_of(slots_of(config))
     at_once = min(terms.workers(devices.count), config.backend.max_concurrent or terms.evaluations)
     times = times_here(root, config.tuned, devices, assumed)
     plan = campaign_matrix(config, terms).plan(devices, times.calibration)
-    took, disk = forecast_of(plan, times, at_once), disk_of(plan, root, times.evaluation_bytes)
-    items = checklist(Facts(plan, times, took, disk, now, at_once))
+    forecast, disk = forecast_of(plan, times, at_once), disk_of(plan, root, times.evaluation_bytes)
+    items = checklist(Facts(plan, times, forecast, disk, now, at_once))
     seconds = None if times.calibration is None else times.calibration.median_seconds
     lengths = {one.name: one.cost_factor for one in terms.conditions}
     rule_of_thumb = None
@@ -92,7 +92,7 @@ def campaign_plan(
         "effective_parallelism": at_once,
         "rule_of_thumb_hours": rule_of_thumb,
         "devices": devices.model_dump(),
-        "forecast": None if took is None else asdict(took),
+        "forecast": None if forecast is None else asdict(forecast),
         "conditions": [
             {"name": name, "seconds": None if seconds is None else seconds * length}
             for name, length in lengths.items()
@@ -100,25 +100,15 @@ def campaign_plan(
         "checklist": [item._asdict() for item in items],
     }
     lines = ["## What it would take", "", in_short(times), ""]
-    if took is None or seconds is None:
+    if forecast is None:
         lines[2] += f" `{PROGRAM} calibrate FILE` measures what all conditions have in common."
     else:
-        price, hours = config.budget.price_per_device_hour, took.device_hours_p50
-        rows = (
-            (
-                plain(name),
-                f"{seconds * length:.3g} s",
-                f"{len(terms.seeds) * seconds * length:.3g} s",
-            )
-            for name, length in lengths.items()
-        )
+        price, hours = config.budget.price_per_device_hour, forecast.device_hours_p50
+        cost = f" = {hours * price:.2f}" if price else ""
         lines += [
-            *table(("condition", ">an evaluation", ">all seeds"), rows),
-            "",
             f"{terms.evaluations} runs, {at_once} at once on {devices.count} x "
-            f"{plain(devices.name)}: p50 {duration(3600 * took.hours_p50)}, p90 "
-            f"{duration(3600 * took.hours_p90)}, {hours:.3g} device-hours"
-            + (f" = {hours * price:.2f}." if price else "."),
+            f"{plain(devices.name)}: p50 {duration(3600 * forecast.hours_p50)}, p90 "
+            f"{duration(3600 * forecast.hours_p90)}, {hours:.3g} device-hours{cost}.",
             "",
         ]
     return document, [*lines, *checklist_page([(item, "") for item in items])]

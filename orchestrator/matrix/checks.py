@@ -1,12 +1,11 @@
-"""`check knobs` and `check proxy`: what to search and how short, measured before it is paid for."""
+"""`check knobs` and `check proxy`: which knobs move the score, how short evaluations may be."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from statistics import median
 
 from budgets.formatting import PROGRAM
-from budgets.plan import Calibration, Envelope, ProxyTerms, Variant
+from budgets.plan import Envelope, ProxyTerms, Variant
 from budgets.proxy import LEAST_CANDIDATES, certificate
 from budgets.state import RunState
 from objectives import registry
@@ -19,17 +18,16 @@ from orchestrator.records.objective import Point
 from orchestrator.records.runs import finished_runs
 
 CHECK_SEEDS = 8
-LEAST_SEEDS = 2  # a spread needs two
+LEAST_SEEDS = 2  # for a spread
 
 SIGMA = 0.1
-"""Of each knob's range: how far around the baseline candidates lie."""
+"""Standard deviation of a proxy check's candidates around the baseline, per knob's range."""
 
 
 def knob_check(config: Config, seeds: int = CHECK_SEEDS, knobs: Sequence[str] = ()) -> Matrix:
-    """Whether each of these knobs (default: all), moved alone to its ends, moves the score.
+    """Return the baseline and each of these knobs (default: all) alone at its ends.
 
-    Raises ValueError where a cap on evaluations does not pay for it, and on a knob that the
-    objective does not have.
+    Raises ValueError if a cap on evaluations is too low, or the objective has no such knob.
     """
     space, objective = config.tuned.space, config.tuned.spec.name
     known = [knob.name for knob in space.knobs]
@@ -53,7 +51,7 @@ def knob_check(config: Config, seeds: int = CHECK_SEEDS, knobs: Sequence[str] = 
 
 
 def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:
-    """The baseline, and one knob at a time at either end of its range, in the unit cube."""
+    """Return the baseline, then one knob at a time at either end of its range (unit cube)."""
     centre = space.baseline
     moved = (
         (*centre[:place], unit, *centre[place + 1 :])
@@ -65,7 +63,7 @@ def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:
 
 
 def _other_ends(knob: Knob) -> list[float]:
-    """The ends of the unit interval at which the knob has another value than its baseline."""
+    """The ends at which the knob has another value than its baseline."""
     baseline = knob.encode(knob.baseline)
     return [e for e in (0.0, 1.0) if abs(knob.encode(knob.decode(e)) - baseline) > 1e-9]
 
@@ -76,15 +74,11 @@ def proxy_check(
     candidates: int = LEAST_CANDIDATES,
     seeds: int = 1,
 ) -> Matrix:
-    """The same candidates in full and at a `fraction` of the FLOPs: whether both rank them alike.
+    """Return candidates drawn around the baseline, in full and at a `fraction` of the FLOPs.
 
-    They are drawn around the baseline. Raises ValueError where a cap on evaluations, of which the
-    full ones are half, does not pay for both.
+    Raises ValueError if a cap on evaluations does not pay for both.
     """
-    if candidates < LEAST_CANDIDATES:
-        raise ValueError(
-            f"a proxy is certified on {LEAST_CANDIDATES} candidates or more, got {candidates}"
-        )
+    proxy = proxy_terms(config.tuned, fraction)
     shape = Envelope(population=candidates, generations=1, seeds_per_candidate=seeds)
     most = config.budget.max_evals
     if most is not None and most < 2 * shape.evaluations:
@@ -97,16 +91,12 @@ def proxy_check(
         tuple(_drawn(random, unit) for unit in config.tuned.space.baseline)
         for _ in range(candidates)
     )
-    label = proxy_terms(config.tuned, fraction, None).variant.label
     title = (
-        f"Comparing {label} with the full evaluation: {candidates} candidates around the baseline, "
-        f"{shape.evaluations} evaluations of each length."
+        f"Comparing {proxy.variant.label} with the full evaluation: {candidates} candidates around "
+        f"the baseline, {shape.evaluations} evaluations of each length."
     )
-
-    def own(calibration: Calibration | None) -> dict[str, object]:
-        return {"proxy": proxy_terms(config.tuned, fraction, calibration)}
-
-    return Matrix(config, "check", points, shape, title, prefix="proxy-", own=own)
+    fields = {"proxy": proxy}
+    return Matrix(config, "check", points, shape, title, prefix="proxy-", fields=fields)
 
 
 def _drawn(random: Random, unit: float) -> float:
@@ -117,51 +107,43 @@ def _drawn(random: Random, unit: float) -> float:
             return drawn
 
 
-def proxy_terms(
-    objective: Objective, fraction: float, calibration: Calibration | None
-) -> ProxyTerms:
-    """An evaluation of `fraction` of the objective's FLOPs, with a schedule of its own.
+def proxy_terms(objective: Objective, fraction: float) -> ProxyTerms:
+    """Return an evaluation at `fraction` of the objective's FLOPs, with a schedule of its own.
 
-    It is never the first part of a full one: under a schedule that cools down, what a training run
-    scores on its way says little of a run that ends there. Raises ValueError on a fraction outside
-    (0, 1), and where the objective cannot be scaled.
+    It is never the first part of a full one: under a schedule that cools down, an intermediate
+    score says little about the final one. Raises ValueError on a fraction outside (0, 1), and for
+    an objective that cannot be scaled.
     """
     if not 0 < fraction < 1:
         raise ValueError(f"search.proxy: expected a number between 0 and 1, got {fraction:g}")
     shorter = objective.scaled(fraction)
     if shorter is None:
         raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")
-    samples = () if calibration is None else calibration.samples
-    shares = [min(1.0, s.train_seconds / s.seconds) for s in samples if s.seconds > 0]
-    share = median(shares) if shares else 1.0  # only training shrinks, not start-up and scoring
-    length = round(1 - share + share * shorter.length, 4)
-    variant = Variant(label=shorter.label, settings=shorter.settings, cost_factor=length)
+    cost = round(shorter.length, 4)
+    variant = Variant(label=shorter.label, settings=shorter.settings, cost_factor=cost)
     return ProxyTerms(variant=variant)
 
 
 def on_shorter_evaluations(config: Config) -> Config:
-    """A search whose evaluations are all short, as `search.proxy` says; a Go's long run is full.
+    """Return a search on short evaluations, as `search.proxy` says; a Go's long run is full.
 
-    Raises ValueError unless a finished check here has shown that this ranks candidates as the full
-    evaluation does.
+    Raises ValueError unless a finished check has shown that they rank candidates alike.
     """
     fraction, full = config.search.proxy, config.tuned
-    assert fraction is not None, "asked for"
-    shorter = proxy_terms(full, fraction, None).variant
-    name, _, _ = f"proxy-{family_of(full, 'cpu')}".rpartition("-")  # on whatever kind of device
-    checks = (run.state for run in finished_runs(Path(config.runs_dir), "check", name))
-    if not any(_agrees(state, shorter) for state in checks):
+    assert fraction is not None, "the caller has checked it"
+    shorter = proxy_terms(full, fraction).variant
+    family, _, _ = family_of(full, "cpu").rpartition("-")  # on any kind of device
+    checks = finished_runs(Path(config.runs_dir), "check", f"proxy-{family}")
+    if not any(_agrees(check.state, shorter) for check in checks):
         raise ValueError(
             f"search.proxy: no check has shown that {shorter.label} ranks candidates as the full "
             f"evaluation does: {PROGRAM} check proxy --set search.proxy={fraction:g} with the same "
             "--objective and --set"
         )
     short = config.with_objective(registry.load(registry.varied(full.spec, shorter.settings)))
-    return (
-        short
-        if short.verdict.long_run is not None
-        else short.having({"verdict.long_run": 1 / fraction})
-    )
+    if short.verdict.long_run is not None:
+        return short
+    return short.having({"verdict.long_run": 1 / fraction})
 
 
 def _agrees(state: RunState, shorter: Variant) -> bool:

@@ -1,7 +1,7 @@
-"""`manifest.json`: what a campaign consists of, and where its cells lie; how each of them stands.
+"""`manifest.json`: the runs of a campaign and their directories; and their status.
 
-A campaign has one ledger, and the manifest follows from it. Of an export, where each cell is a run
-of its own, the manifest says which directories they lie in.
+A campaign has one ledger, and its manifest follows from that. In an export each cell is a run of
+its own, which the manifest locates.
 """
 
 from datetime import datetime
@@ -23,57 +23,51 @@ from orchestrator.records.standing import Standing, standing_of
 MANIFEST = "manifest.json"
 
 DAMAGED = "damaged"
-"""A cell whose run cannot be read, or is something else."""
+"""Status of a cell whose run cannot be read, or is another kind of run."""
 
 
 class ManifestRun(BaseModel):
-    """One cell, and where it lies."""
+    """One cell and its directory."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
-    directory: str  # from the manifest's own
+    directory: str  # relative to the manifest
     condition: str
     seed: int
     control: bool = False
 
 
 class Manifest(BaseModel):
-    """A campaign's parts."""
+    """The runs of a campaign."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     kind: Literal["training", "slurm"]  # a cell is an evaluation of one run, or a job
-    objective: str  # whose scores these are
+    objective: str
     total_runs: int
     terms: CampaignTerms | None  # None: an exported search
     runs: tuple[ManifestRun, ...]
 
 
-def read_manifest(directory: Path) -> Manifest | None:
-    """The manifest in `directory`; None where there is none. Raises ValueError on another file."""
-    path = directory / MANIFEST
-    try:
-        return Manifest.model_validate_json(read_plain(path))
-    except FileNotFoundError:
-        return None
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the whole"
-        raise ValueError(f"{path} is no campaign's manifest: {place}: {first['msg']}") from error
+def exported_campaign(run: str, root: Path) -> tuple[Path, Manifest] | None:
+    """Return the exported campaign of that name or directory; None if there is none.
 
-
-def campaign_of_runs(run: str, root: Path) -> tuple[Path, Manifest] | None:
-    """The campaign of that name, or in that directory, whose cells are runs; None without it.
-
-    Raises ValueError where its manifest is another file.
+    Raises ValueError if its manifest is not one.
     """
     for place in (Path(run), root / "campaign" / run):
-        if isdir(place) and not is_there(place / LEDGER):  # not even a path, perhaps
-            manifest = read_manifest(place)
-            if manifest is not None and manifest.terms is not None:
-                return place, manifest
+        path = place / MANIFEST
+        if not isdir(place) or is_there(place / LEDGER) or not path.exists():
+            continue
+        try:
+            manifest = Manifest.model_validate_json(read_plain(path))
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(map(str, first["loc"]))
+            raise ValueError(f"{path} is no campaign's manifest: {key}: {first['msg']}") from error
+        if manifest.terms is not None:
+            return place, manifest
     return None
 
 
@@ -103,32 +97,32 @@ def write_manifest(directory: Path, state: RunState) -> None:
 
 
 def _place(state: RunState, candidate: int, seed: int) -> str:
-    """The directory of its last attempt, or of the first to come."""
+    """The directory of the evaluation's last attempt, or of its first one to come."""
     tries = state.generations[0].attempts.get((candidate, seed), ()) if state.generations else ()
     first = Reserved(generation=0, candidate=candidate, seed=seed, attempt=1, reserve_ms=0)
     return attempt_place(tries[-1].reserved if tries else first)
 
 
-# How the cells stand, also while another process or other jobs run them
+# Status
 
 
 def matrix_of_runs(directory: Path, manifest: Manifest, now: datetime) -> Matrix:
-    """The matrix of an exported campaign: each cell as its own ledger has it."""
+    """Return the matrix of an exported campaign, each cell from its own ledger."""
     terms = manifest.terms
     assert terms is not None, "a campaign has them"
     cells = {
         (run.condition, run.seed): _cell(directory / run.directory, now) for run in manifest.runs
     }
-    absent = Cell(status=PENDING)
+    pending = Cell(status=PENDING)
     rows = tuple(
-        tuple(cells.get((condition.name, seed), absent) for seed in terms.seeds)
+        tuple(cells.get((condition.name, seed), pending) for seed in terms.seeds)
         for condition in terms.conditions
     )
     return Matrix(terms=terms, rows=rows)
 
 
 def _cell(place: Path, now: datetime) -> Cell:
-    """The cell whose run lies in or below `place`; pending where none is there."""
+    """The cell of the run in or below `place`; pending if there is none."""
     try:
         state = next(filter(None, map(recorded_state, runs_of_cell(place))), None)
     except (LedgerCorruptError, ImpossibleEventError, ValueError, OSError) as error:
@@ -144,7 +138,7 @@ def _cell(place: Path, now: datetime) -> Cell:
 
 
 def in_flight(matrix: Matrix, standing: Standing) -> Matrix:
-    """The matrix with where cells run; what nobody runs any more is pending."""
+    """Return the matrix with the host of running cells; pending if their process is gone."""
 
     def seen(cell: Cell) -> Cell:
         if cell.status != RUNNING:

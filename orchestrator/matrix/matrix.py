@@ -1,12 +1,12 @@
-"""Points on seeds, evaluated once, in a run of their own that searches nothing.
+"""Points on seeds in a run of their own, from which no search learns.
 
-A calibration, a check of knobs, of a proxy, of workers or of memory, and a campaign are this; they
-differ in their points, and in what is read from them.
+A calibration, a check of knobs, of a proxy, of workers or of memory, and a campaign differ in their
+points and in how their results are read.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,43 +31,35 @@ from orchestrator.plan.resolve import (
 )
 from orchestrator.plan.times import CALIBRATION_SEEDS, calibration_here, find_calibration
 from orchestrator.records.objective import Point
-from orchestrator.records.runs import (
-    Result,
-    first_plan,
-    ledgers,
-    recorded_plan,
-    recorded_runs,
-    recorded_state,
-)
+from orchestrator.records.runs import Result, first_plan, ledgers, recorded_plan, recorded_runs
 from orchestrator.run.loop import Given
 from orchestrator.run.session import Session
 
-Own = Callable[[Calibration | None], Mapping[str, Any]]
-"""Fields of the plan that only this kind of run has, given the calibration of its objective."""
+NO_RUN_YET = "--override: there is no such run yet, so no rule holds it up"
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Points on seeds that are not yet planned."""
+    """Points on seeds that are not planned yet."""
 
-    config: Config  # the objective, and the limits and caps to keep within
+    config: Config  # the objective, its limits and the caps
     phase: Phase
     points: tuple[Point, ...]
     shape: Envelope
-    title: str  # what is about to be evaluated, for people
-    name: str = ""  # the run's id; "": made from what is asked
-    prefix: str = ""  # of such a made id
-    own: Own = lambda calibration: {}  # noqa: ARG005
+    title: str  # for people, when the run begins
+    name: str = ""  # the run's id; "": made from the request
+    prefix: str = ""  # of such an id
+    fields: Mapping[str, Any] = field(default_factory=dict)  # of the plan, of this kind of run only
 
     def run_id(self, kind: str) -> str:
-        """The run's id on that kind of device: the same request finds the same run."""
+        """Return the run's id on that kind of device: an equal request finds the same run."""
         if self.name:
             return self.name
         evaluation, budget = self.config.evaluation, self.config.budget
-        asked = (
+        request = (
             self.points,
             self.shape.seeds_per_candidate,
-            self.own(None),
+            self.fields,
             evaluation.seed,
             evaluation.limit_seconds,
             evaluation.stall_seconds,
@@ -75,11 +67,11 @@ class Matrix:
             budget.price_per_device_hour,
         )
         family = family_of(self.config.tuned, kind)
-        return f"{self.prefix}{family}-{short_hash(repr(asked))}"
+        return f"{self.prefix}{family}-{short_hash(repr(request))}"
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
-        """One generation, every point on the same seeds. Raises ValueError on what cannot be."""
-        own = {"run_id": self.run_id(devices.kind), **self.own(calibration)}
+        """Return the plan: one generation, every point on the same seeds."""
+        own = {"run_id": self.run_id(devices.kind), **self.fields}
         return plan_of(self.config, devices, calibration, self.shape, self.phase, **own)
 
 
@@ -90,19 +82,18 @@ def carry_out(
     pace: Pace | None = None,
     calibration: Calibration | None = None,
 ) -> Result:
-    """Begin or resume the matrix's run, at its own `pace`.
+    """Begin or resume the run of a matrix.
 
-    Its limits and its unit of noise are from `calibration`, or else from one that was made on such
-    devices. Raises ValueError on what cannot be planned.
+    A new run takes its limits and its noise from `calibration`, or from the one made on such
+    devices.
     """
     directory = run_directory(session.root, matrix.phase, matrix.run_id(slots.device))
     if (recorded := recorded_plan(directory)) is not None:
         plan = matrix.plan(recorded.devices, recorded.calibration)
     else:
         devices = devices_of(slots)
-        if calibration is None:
-            calibration = calibration_here(session.root, matrix.config.tuned, devices)
-        plan = matrix.plan(devices, calibration)
+        known = calibration or calibration_here(session.root, matrix.config.tuned, devices)
+        plan = matrix.plan(devices, known)
         session.say(matrix.title)
     return evaluate(session, plan, slots, matrix.points, pace=pace)
 
@@ -119,6 +110,8 @@ def evaluate(  # noqa: PLR0913 - what is run, on what, and how
 ) -> Result:
     """Begin or resume the run of a plan with these points."""
     directory = run_directory(session.root, plan.phase, plan.run_id)
+    if overrides and recorded_plan(directory) is None:
+        raise ValueError(NO_RUN_YET)
     proposer = Given(tuple(points))
     return session.carry_out(
         directory, plan, slots, lambda _: proposer, overrides, pace=pace, why=why
@@ -139,43 +132,50 @@ def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under wh
     prefix: str = "",
     again: str = "",
 ) -> Result:
-    """Measure the baseline, or read the measurement there is on these devices.
+    """Measure the baseline on `repeats` seeds, or read the calibration made on these devices.
 
-    With a `prefix` to its name no run is planned with it. `why` is said where it is measured now.
-    With a reason to do so `again` it is measured anew, or what that reason began is taken up: from
-    then on new runs are planned with it, those there keep theirs.
+    `why` is said before measuring. Runs with a `prefix` to their names are used by no plan. With
+    the reason `again` it is measured anew, or what was begun for that reason is resumed; new runs
+    are then planned with it.
     """
-    devices, root = devices_of(slots), session.root
+    devices = devices_of(slots)
     plan = calibration_plan(config, devices, repeats)
     plan = plan.model_copy(update={"run_id": prefix + plan.run_id})
     if again:
-        plan = _calibration_again(root, config, plan, again)
-        recorded = recorded_state(run_directory(root, "calibration", plan.run_id))
-        if recorded is None and overrides:
-            raise ValueError(
-                f"--override: nothing was calibrated again for the reason {again!r}, so no rule "
-                "holds it up. One --reason serves both: repeat the one given with --again at first"
-            )
-        if recorded is not None and recorded.concluded is not None:
-            session.say(f"{plan.run_id} was made for this reason. Another reason calibrates anew.")
-    elif known := find_calibration(root, config.tuned, devices):
+        plan = _calibration_again(session.root, config, plan, again)
+    elif known := find_calibration(session.root, config.tuned, devices):
         return known
     return evaluate(session, plan, slots, (config.tuned.space.baseline,), overrides, why=why)
+
+
+def _calibration_again(root: Path, config: Config, plan: Plan, reason: str) -> Plan:
+    """Return the plan of a further calibration, or of the one begun for the same reason."""
+    reasons = (f"calibrated again: {reason.strip()}",)
+    family = calibration_name(config.tuned, plan.devices)
+    earlier = list(recorded_runs(root, "calibration", family))
+    name = f"{plan.run_id}-{len(earlier) + 1}" if earlier else plan.run_id
+    for directory, state in earlier:
+        if state.planned.reasons == reasons:
+            name = directory.name
+    return plan.model_copy(update={"run_id": name, "reasons": reasons})
 
 
 def calibrated_for(
     session: Session, config: Config, slots: Slots, overrides: Overrides
 ) -> Calibration | Result:
-    """The calibration to plan a search with, made if nobody has; or how making it ended instead."""
-    known, assumed = None, config.evaluation.assume_eval_seconds
+    """Return the calibration to plan a search with; makes it if there is none.
+
+    If that does not end well, its result is returned instead.
+    """
+    assumed = config.evaluation.assume_eval_seconds
+    found = find_calibration(session.root, config.tuned, devices_of(slots))
+    if (assumed is not None or found is not None) and overrides:
+        raise ValueError(NO_RUN_YET)
     if assumed is not None:
-        known = Calibration(assumed_seconds=assumed)
-    elif found := find_calibration(session.root, config.tuned, devices_of(slots)):
-        known = _measured_for(session.root, found, config)
-    if known is not None:
-        if overrides:
-            raise ValueError("--override: there is no such run yet, so no rule holds it up")
-        return known
+        return Calibration(assumed_seconds=assumed)
+    if found is not None:
+        unpaid = _was_made_for(config, found) and not _is_paid_for(session.root, found.state.head)
+        return _with_its_cost(found.state) if unpaid else measure(found.state)
     kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.device_name}"
     why = (
         f"No calibration of {kind} on {where} yet: evaluating the baseline on "
@@ -185,47 +185,30 @@ def calibrated_for(
     return _with_its_cost(result.state) if result.ruling.decision == "done" else result
 
 
-def _calibration_again(root: Path, config: Config, plan: Plan, reason: str) -> Plan:
-    """Return the plan of a calibration beside those there are, made for a reason that it keeps.
-
-    It is the same plan as long as the reason is the same: an unfinished run is resumed.
-    """
-    reasons = (f"calibrated again: {reason.strip()}",)
-    family = calibration_name(config.tuned, plan.devices)
-    earlier = list(recorded_runs(root, "calibration", family))
-    for directory, state in earlier:
-        if state.planned.reasons == reasons:
-            return plan.model_copy(update={"run_id": directory.name, "reasons": reasons})
-    name = f"{plan.run_id}-{len(earlier) + 1}" if earlier else plan.run_id
-    return plan.model_copy(update={"run_id": name, "reasons": reasons})
-
-
-def _measured_for(root: Path, found: Result, config: Config) -> Calibration:
-    """Return what a calibration found; with its cost, if it was made for these caps.
-
-    That is so when the process died between the two: no run has paid for it yet.
-    """
-    plan = found.state.planned
-    asked = calibration_plan(config, plan.devices, CALIBRATION_SEEDS)
-    is_capped = asked.caps != Caps(evaluations=asked.caps.evaluations)
-    if is_capped and plan.run_id == asked.run_id and not _is_paid_for(root, found.state.head):
-        return _with_its_cost(found.state)
-    return measure(found.state)
-
-
 def _with_its_cost(state: RunState) -> Calibration:
-    """Return what a calibration found, as part of the price of the run that it was made for."""
+    """Return the calibration with its cost, which counts against the caps of its run."""
     accounts = state.accounts
     cost = {"charged_ms": accounts.device_ms, "open_ms": accounts.wall_ms}
     return measure(state).model_copy(update=cost)
 
 
+def _was_made_for(config: Config, found: Result) -> bool:
+    """Whether the calibration was made under the caps of this configuration."""
+    plan = found.state.planned
+    own = calibration_plan(config, plan.devices, CALIBRATION_SEEDS)
+    is_capped = own.caps != Caps(evaluations=own.caps.evaluations)
+    return is_capped and plan.run_id == own.run_id
+
+
 def _is_paid_for(root: Path, calibration: str) -> bool:
-    """Whether a run has taken the cost of the calibration with this head on its own account."""
+    """Whether a run has the cost of the calibration with this head on its account.
+
+    None has if the process was killed between the two.
+    """
     for path in ledgers(root):
         with suppress(LedgerCorruptError, ValueError, OSError):
             plan = first_plan(path)
-            made = None if plan is None else plan.calibration
-            if made is not None and made.ledger == calibration and made.charged_ms:
+            own = None if plan is None else plan.calibration
+            if own is not None and own.ledger == calibration and own.charged_ms:
                 return True
     return False

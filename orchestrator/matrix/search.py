@@ -1,4 +1,4 @@
-"""A search, from what was asked for to its run: calibrated first, begun where another one stood."""
+"""Carry out a search: calibrate first if needed, begin where the followed run ended."""
 
 from typing import TYPE_CHECKING
 
@@ -33,45 +33,45 @@ if TYPE_CHECKING:
 def carry_out_search(
     session: Session, config: Config, slots: Slots, overrides: Overrides = ()
 ) -> Result:
-    """Begin or take up the search that is configured; calibrates first if nobody has.
+    """Begin or resume the configured search; calibrates first if there is no calibration.
 
-    When the calibration does not end well, its result is returned instead. Raises ValueError on
-    what cannot be planned or differs from the recorded run.
+    If the calibration does not end well, its result is returned instead. Raises ValueError on a
+    plan that is impossible, or that differs from the recorded run's.
     """
     directory = run_directory(session.root, config.search.phase, run_name(config))
     if (recorded := recorded_plan(directory)) is not None:
-        took_over = recorded_again(config, recorded)
-        plan = search_plan(config, recorded.devices, recorded.calibration, took_over)
+        succession = recorded_again(config, recorded)
+        plan = search_plan(config, recorded.devices, recorded.calibration, succession)
     else:
-        begun = _planned(session, config, slots, overrides)
-        if isinstance(begun, Result):
-            return begun
-        plan, overrides = begun
+        planned = _planned(session, config, slots, overrides)
+        if isinstance(planned, Result):
+            return planned
+        plan, overrides = planned
     return session.carry_out(directory, plan, slots, replayed, overrides)
 
 
 def _planned(
     session: Session, config: Config, slots: Slots, overrides: Overrides
 ) -> tuple[Plan, Overrides] | Result:
-    """The plan of a new run, and the overrides that let it begin; or how calibrating ended.
+    """Return the plan of a new run and its overrides; or the calibration that did not end well.
 
-    Raises ValueError where it may not follow the run that it follows.
+    Raises ValueError if it may not follow its phase 1.
     """
     devices, succession = devices_of(slots), None
     permits: Overrides = ()
     if (earlier := followed(session.root, config, slots.device)) is not None:
         permits, overrides = earlier.permits(overrides)
         succession = earlier.succession(config, landscapes(earlier.state)[-1])
-    # what cannot be planned is not calibrated either
+    # refuse what cannot be planned before a calibration is paid for
     outline = search_plan(config, devices, None, succession)
     refuse_the_past(window_of(config.budget), session.clock.now())
     if config.evaluation.assume_eval_seconds is None:
         _refuse_zero(outline, calibration_here(session.root, config.tuned, devices))
-    for reason in why_no_go(outline.resolved, outline.confirmation, outline.thresholds):
+    for reason in why_no_go(outline):
         session.say(f"Warning: {reason}.")
-    has_checks = not config.objective.startswith(CALLABLE)  # made by commands, which cannot name it
+    has_checks = not config.objective.startswith(CALLABLE)  # no command can name a callable
     if has_checks and (outline.source is None or not outline.source.added):
-        _say_what_checks_found(session, config.tuned, devices.kind)
+        _say_known_knobs(session, config.tuned, devices.kind)
     calibration = calibrated_for(session, config, slots, overrides)
     if isinstance(calibration, Result):
         return calibration
@@ -81,7 +81,7 @@ def _planned(
 
 
 def _refuse_zero(plan: Plan, calibration: Calibration | None) -> None:
-    """Raises ValueError where a verdict is asked for on a baseline that gains are no share of."""
+    """Raise ValueError if a verdict is planned and the baseline's score is about 0."""
     if plan.confirmation is not None and (why := no_share(calibration)):
         raise ValueError(
             f"{why}: no verdict can be reached. Let the objective return a score whose 0 is "
@@ -90,19 +90,19 @@ def _refuse_zero(plan: Plan, calibration: Calibration | None) -> None:
         )
 
 
-def _say_what_checks_found(session: Session, objective: Objective, kind: str) -> None:
-    """What checks have shown or left open: a note, whatever it says and cannot read."""
+def _say_known_knobs(session: Session, objective: Objective, kind: str) -> None:
+    """Say what finished checks have shown; a damaged one is named and stops no search."""
     try:
-        shown = known_knobs(session.root, objective, kind)
+        known = known_knobs(session.root, objective, kind)
     except (LedgerCorruptError, ImpossibleEventError, ValueError) as error:
         session.say(f"Warning: {error}.")
         return
-    for line in shown.lines():
+    for line in known.lines():
         session.say(line)
 
 
 def replayed(state: RunState) -> "Search":
-    """The search that the ledger has brought this far."""
+    """Return the search as the ledger has it."""
     from orchestrator.search import Search  # imports cma
 
     assert state.plan.search is not None

@@ -1,17 +1,16 @@
-"""`check workers`: the baseline's throughput at 1, 2, 4 ... workers, a run of its own at each.
+"""`check workers`: the throughput of the baseline on 1, 2, 4 ... workers, one run for each.
 
-Each is a calibration run in all but name, so it resumes and is not paid twice. Its name begins with
-`sweep-`, so that it is never used as a calibration: its evaluations are fewer, and its machine is
-loaded on purpose. All levels are measured in one go, under like conditions.
+These runs resume as calibrations do. Their names begin with `sweep-`, so that none is used as a
+calibration: they have fewer evaluations, on a machine that is loaded on purpose.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from math import ceil, isinf, sqrt
 from statistics import fmean, median, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
-from budgets.events import Status
+from budgets.events import Settled, Status
 from budgets.formatting import figure, table
 from budgets.state import Attempt, RunState
 from orchestrator.capacity import AtMost
@@ -22,19 +21,19 @@ from orchestrator.matrix.matrix import evaluate
 from orchestrator.plan.resolve import calibration_plan
 from orchestrator.records.runs import Result
 from orchestrator.run.session import Session
-from orchestrator.scalability import Fit, Level
+from orchestrator.scalability import Level, fit
 
 LEAST_EVALUATIONS, LEAST_ROUNDS = 4, 2
 
 
 def worker_counts(devices: int) -> tuple[int, ...]:
-    """The powers of two up to the devices, and the devices."""
+    """Return the powers of two up to the number of devices, and that number."""
     powers = (2**n for n in range(devices.bit_length()))
     return tuple(sorted({*(n for n in powers if n <= devices), devices}))
 
 
 def evaluations_at(workers: int, least: int = LEAST_EVALUATIONS) -> int:
-    """Whole rounds, so that no worker is idle at the end: two at least, and `least` evaluations."""
+    """Return at least `least` evaluations, in two or more whole rounds: no worker idles."""
     return workers * max(LEAST_ROUNDS, ceil(least / workers))
 
 
@@ -45,10 +44,7 @@ def sweep(
     counts: Sequence[int],
     least: int = LEAST_EVALUATIONS,
 ) -> Iterator[Result]:
-    """Measure each number of workers, the fewest first; what was begun is resumed.
-
-    Every level has the threads that all `slots` together have, because they decide the score.
-    """
+    """Measure, or resume, each number of workers, all with the same threads."""
     for workers in counts:
         devices = devices_of(replace(slots, count=workers))
         plan = calibration_plan(config, devices, evaluations_at(workers, least))
@@ -58,97 +54,83 @@ def sweep(
         yield evaluate(session, plan, slots, points, pace=AtMost(workers))
 
 
-@dataclass(frozen=True)
-class Swept:
-    """What a number of workers did, as a sweep's ledger has it."""
+class Throughput(NamedTuple):
+    """What a number of workers did together."""
 
     workers: int
-    evaluations: int  # healthy ones that count
-    left_out: int  # failed, or taken up from a process that died
+    evaluations: int  # healthy ones
     evaluations_per_hour: float
     median_seconds: float  # of one evaluation
-    noise: float  # relative standard error of the throughput; 0 of one evaluation
-
-    @property
-    def level(self) -> Level:
-        """As the law is fitted to it."""
-        return Level(self.workers, self.evaluations_per_hour, self.noise)
+    noise: float  # relative standard error of the throughput; 0 for one evaluation
 
 
-def swept(state: RunState) -> Swept:
-    """What a finished level measured: its healthy evaluations, over the time of its sessions.
+def throughput(state: RunState) -> Throughput:
+    """Return the healthy evaluations of a finished run over the time of its sessions.
 
-    Raises ValueError where no evaluation was healthy and seen to its end by the session that
-    started it, or where they took no time.
+    Only those count that ended in the session that started them. Raises ValueError without any.
     """
-    tries = [one for tries in state.generations[0].attempts.values() for one in tries]
-    ends = [one.settled for one in tries if one.settled is not None]
-    healthy = [end for end in ends if end.status is Status.OK and not end.recovered]
-    span_ms = sum(_span_ms(tries, session) for session in range(len(state.opened)))
+    watched = [
+        (attempt, end, attempt.settled_at.ms)
+        for attempts in state.generations[0].attempts.values()
+        for attempt in attempts
+        if (end := attempt.settled) and attempt.settled_at and not end.recovered
+    ]
+    healthy = [end.seconds for _, end, _ in watched if end.status is Status.OK]
+    span_ms = sum(_spans_ms(watched))
     if not healthy or span_ms <= 0:
-        cause = ends[-1].cause if ends else "nothing was evaluated"
         raise ValueError(
-            f"{state.plan.run_id} measured no throughput ({len(healthy)} healthy evaluations in "
-            f"{span_ms / 1000:g} s; {cause or 'too quick to measure'}). Sweep again on other seeds "
-            "with --set evaluation.seed=N"
+            f"{state.plan.run_id} measured no throughput: {len(healthy)} healthy evaluations in "
+            f"{span_ms / 1000:g} s. Repeat it on other seeds with --set evaluation.seed=N"
         )
-    seconds = [end.seconds for end in healthy]
-    mean = fmean(seconds)
-    spread = stdev(seconds) / mean if len(seconds) > 1 and mean > 0 else 0.0
-    return Swept(
+    mean = fmean(healthy)
+    spread = stdev(healthy) / mean if len(healthy) > 1 and mean > 0 else 0.0
+    return Throughput(
         workers=state.plan.devices.count,
         evaluations=len(healthy),
-        left_out=len(ends) - len(healthy),
         evaluations_per_hour=3.6e6 * len(healthy) / span_ms,
-        median_seconds=median(seconds),
+        median_seconds=median(healthy),
         noise=spread / sqrt(len(healthy)),
     )
 
 
-def _span_ms(tries: Sequence[Attempt], session: int) -> int:
-    """From a session's first reservation to the last settlement of an attempt that it watched."""
-    own = [one for one in tries if one.session == session]
-    ends = [
-        one.settled_at.ms
-        for one in own
-        if one.settled is not None and one.settled_at is not None and not one.settled.recovered
-    ]
-    return max(ends) - min(one.reserved_ms for one in own) if ends else 0
+def _spans_ms(watched: Sequence[tuple[Attempt, Settled, int]]) -> Iterator[int]:
+    """For each session, the time from its first reservation to its last settlement."""
+    for session in {attempt.session for attempt, _, _ in watched}:
+        own = [(one.reserved_ms, ended) for one, _, ended in watched if one.session == session]
+        yield max(ended for _, ended in own) - min(began for began, _ in own)
 
 
-def as_document(levels: Sequence[Swept], fit: Fit, devices: int) -> dict[str, Any]:
-    """The levels, the fitted law and the recommendation as JSON; what cannot be told is null."""
-    law, optimum = fit.law, fit.optimum
-    one = levels[0].evaluations_per_hour if levels[0].workers == 1 else law.one
+def as_document(levels: Sequence[Throughput], devices: int) -> dict[str, Any]:
+    """Return the levels, the fitted law and the recommendation as JSON; null: unknown."""
+    fitted = fit(Level(one.workers, one.evaluations_per_hour, one.noise) for one in levels)
+    law, optimum = fitted.law, fitted.optimum
     rows = [
         {
-            **asdict(level),
-            "efficiency": level.evaluations_per_hour / level.workers / one,
+            **level._asdict(),
             "fitted_per_hour": law.throughput(level.workers),
-            "regime": fit.regime(level.workers),
+            "regime": law.regime(level.workers),
         }
         for level in levels
     ]
     return {
         "levels": rows,
         "law": {"lambda": law.one, "sigma": law.contention, "kappa": law.coherency},
-        "residual": fit.residual,
+        "residual": fitted.residual,
         "optimum": None if optimum is None or isinf(optimum) else optimum,
-        "noise": fit.noise,
-        "recommended_workers": fit.recommended(devices),
+        "noise": fitted.noise,
+        "recommended_workers": fitted.recommended(devices),
     }
 
 
 def to_markdown(name: str, found: dict[str, Any]) -> str:
-    """The same document for people: the table, the law, and what to do about it."""
-    columns = (">workers", ">evaluations/hour", ">seconds each", ">efficiency", ">fitted", "regime")
+    """Return the document as a table, the law and a recommendation."""
+    columns = (">workers", ">evaluations/hour", ">seconds each", ">fitted", "regime")
     rows = (
         (
             level["workers"],
             f"{figure(level['evaluations_per_hour'])} ± "
             f"{figure(level['noise'] * level['evaluations_per_hour'])}",
             f"{level['median_seconds']:.3g}",
-            f"{level['efficiency']:.0%}",
             figure(level["fitted_per_hour"]),
             level["regime"],
         )
@@ -162,15 +144,10 @@ def to_markdown(name: str, found: dict[str, Any]) -> str:
         "",
         f"X(N) = {figure(law['lambda'])} N / (1 + {law['sigma']:.3g} (N-1) + "
         f"{law['kappa']:.3g} N (N-1)) an hour: contention sigma = {law['sigma']:.3g}, coherency "
-        f"kappa = {law['kappa']:.3g}, residual {found['residual']:.1%}.",
+        f"kappa = {law['kappa']:.3g}, residual {found['residual']:.1%}. "
+        f"Optimum: {'none found' if optimum is None else f'N* = {optimum:.3g}'}.",
+        "",
+        f"Recommended: `--workers {found['recommended_workers']}`.",
+        "",
     ]
-    if optimum is not None:
-        lines.append(f"Optimum N* = {optimum:.3g}.")
-    elif len(found["levels"]) > 2:
-        lines.append("Optimum N*: none, more workers always do more.")
-    else:
-        lines.append("Optimum N*: not known from so few numbers of workers.")
-    lines += ["", f"Recommended: `--workers {found['recommended_workers']}`."]
-    if left_out := sum(level["left_out"] for level in found["levels"]):
-        lines.append(f"\n{left_out} evaluations failed or were interrupted: they do not count.")
-    return "\n".join([*lines, ""])
+    return "\n".join(lines)

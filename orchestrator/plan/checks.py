@@ -1,4 +1,4 @@
-"""The questions to ask before anything is paid, each answered by what is known."""
+"""The checklist before anything is paid for: each question with pass, fail or unknown."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,15 +16,12 @@ UNMEASURED = f"nothing was measured: {CALIBRATE}"
 
 LEAST_SAMPLES = 3
 MOST_AGE_DAYS = 30.0
-MOST_IDLE = 0.35
-"""Of all devices' time, start-up included: with more, fewer devices would do."""
-
-MOST_HITS = 0.05
-"""Of evaluations at their limit: with more, the limit decides who is good."""
+MOST_IDLE = 0.35  # of all devices' time, start-up included
+MOST_TIMEOUTS = 0.05  # of evaluations: with more, the limit decides the ranking
 
 
 class Item(NamedTuple):
-    """A question, and what is known of its answer."""
+    """A question and its answer."""
 
     question: str
     verdict: Answer
@@ -32,19 +29,19 @@ class Item(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is known of a plan."""
+    """What the answers rest on."""
 
     plan: Plan
     times: Times
     forecast: Forecast | None
     disk: Disk
-    now: datetime  # dates the calibration, and measures a deadline
+    now: datetime
     at_once: int  # evaluations
-    knobs: Known | None = None  # None: of a run that searches none
+    knobs: Known | None = None  # None: the run searches none
 
 
 def checklist(facts: Facts) -> tuple[Item, ...]:
-    """Return every question about a run with its answer, in the order of asking."""
+    """Return every question with its answer, in a fixed order."""
     return tuple(Item(*item) for item in _items(facts))
 
 
@@ -75,11 +72,11 @@ def _limit(facts: Facts) -> tuple[Answer, str]:
     longest = max(sample.seconds for sample in times.calibration.samples)
     said = (
         f"{seconds:g} s, {seconds / longest:.1f} x the longest measured; {times.timeouts} of "
-        f"{times.attempts} ended there"
+        f"{times.attempts} were killed at it"
     )
     if seconds <= longest:
-        return "fail", f"{said}: healthy evaluations would be killed"
-    if times.timeouts > MOST_HITS * times.attempts:
+        return "fail", f"{said}: it would kill healthy evaluations"
+    if times.timeouts > MOST_TIMEOUTS * times.attempts:
         return "fail", f"{said}: raise it if they were healthy"
     return "pass", said
 
@@ -88,14 +85,12 @@ def _parallel(facts: Facts) -> tuple[Answer, str]:
     batch, devices = facts.plan.resolved.per_generation, facts.at_once
     said = f"{batch} evaluations at a time on {devices}"
     if devices > batch:
-        return "fail", f"{said}: {devices - batch} never have one"
-    if facts.forecast is None:
-        idle = -batch % devices
-        share = idle / (batch + idle)
-        said += f" leave {idle} idle in the last round; no times"
-    else:
+        return "fail", f"{said}: {devices - batch} are never used"
+    if facts.forecast is not None:
         share = facts.forecast.idle_share
-        said += f", {share:.0%} of the time idle"
+    else:
+        share = (-batch % devices) / (batch + -batch % devices)  # of the last round
+    said += f", {share:.0%} of the time idle"
     if share > MOST_IDLE:
         return "fail", f"{said}: fewer devices cost less and take little longer"
     return "pass", said
@@ -107,21 +102,18 @@ def _pilot(times: Times, now: datetime) -> tuple[Answer, str]:
     if times.measured_at is None:
         why = "stated, not measured" if times.origin == "assumed" else "an estimate"
         return "fail", f"{why}: {CALIBRATE}"
-    samples, days = (
-        len(times.calibration.samples),
-        (now - times.measured_at).total_seconds() / 86_400,
-    )
-    ago = f"{24 * days:.0f} hours ago" if days < 2 else f"{days:.0f} days ago"
-    said = f"measured on {samples} seeds, {ago}"
+    samples = len(times.calibration.samples)
+    hours = (now - times.measured_at).total_seconds() / 3600
+    said = f"measured on {samples} seeds, {duration(3600 * hours)} ago"
     if samples < LEAST_SAMPLES:
-        return "fail", f"{said}: {LEAST_SAMPLES} are the least that spread"
-    if days > MOST_AGE_DAYS:
+        return "fail", f"{said}: at least {LEAST_SAMPLES} are needed"
+    if hours > 24 * MOST_AGE_DAYS:
         return "unknown", f"{said}: {CALIBRATE} --again --reason WHY"
     return "pass", said
 
 
 def hours_allowed(caps: Caps, now: datetime) -> float | None:
-    """Return when a cap or a deadline ends the run, should it begin now; None if nothing does.
+    """Return the hours until a cap or a deadline ends a run that begins now; None without one.
 
     A window counts without its safety margin.
     """
@@ -137,13 +129,12 @@ def _wall_clock(facts: Facts) -> tuple[Answer, str]:
     hours, allowed = facts.forecast.hours_free, hours_allowed(facts.plan.caps, facts.now)
     said = f"{duration(3600 * hours)} must be free"
     if allowed is None:
-        return "unknown", f"{said}; say how long it may take: --window or --max-hours"
-    there = f"{said}, {duration(3600 * allowed)} are there"
-    return "pass" if hours <= allowed else "fail", there
+        return "unknown", f"{said}; give a limit: --window or --max-hours"
+    return "pass" if hours <= allowed else "fail", f"{said} of {duration(3600 * allowed)}"
 
 
 def _knobs(known: Known) -> tuple[Answer, str]:
-    count = len(known.alive) + len(known.dead) + len(known.neither)
+    count = sum(map(len, known))
     alive = f"{len(known.alive)} of {count} moved the score when checked"
     if len(known.neither) == count:
         why = f"none was checked: {PROGRAM} check knobs with the same --objective and --set"
@@ -175,7 +166,7 @@ def _caps(facts: Facts) -> tuple[Answer, str]:
 
 def _disk(disk: Disk) -> tuple[Answer, str]:
     if disk.free is None:
-        return "unknown", "nobody can tell what is free there"
+        return "unknown", "the free space is unknown"
     assumed = "" if disk.measured else " (assumed)"
     said = f"{in_bytes(disk.needed)}{assumed} of {in_bytes(disk.free)} free"
     return "pass" if disk.suffices else "fail", said

@@ -1,18 +1,17 @@
-"""What fits into a window, in the order in which one would give something up; and what it costs.
+"""What fits into a window, and what each choice costs in quality.
 
-Fewer generations before a lower tier, that before fewer seeds a candidate, that before less to
-train. Where a lot of the window would stay unused: what could be had besides.
+Given up in this order: generations, the tier, seeds a candidate, training. If much of the window
+stays unused, what could be added.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import count
 from math import floor, sqrt
 from typing import Any, Literal, get_args
 
 from budgets.formatting import PROGRAM, duration, plain, sentence_case, shell_word, table
-from budgets.plan import Calibration, Devices, Plan, Tier
+from budgets.plan import Devices, Plan, Tier
 from budgets.tiers import INTENT
 from objectives import registry
 from objectives.api import Objective, SetupError
@@ -28,11 +27,11 @@ from orchestrator.plan.resolve import (
 )
 from orchestrator.plan.times import Times
 
-A_LOT = 0.5
-"""Share of the window: with so much unused, more could be had."""
+MUCH = 0.5
+"""Share of the window: if as much stays unused, more is offered."""
 
 FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
-"""Of the FLOPs, that are tried."""
+"""Shares of the FLOPs to try."""
 
 LEAST = {"search.tier": "min", "search.generations": 2, "search.seeds_per_candidate": 1}
 
@@ -42,7 +41,7 @@ Lever = Literal["as asked", "generations", "tier", "seeds", "flops", "all of the
 
 
 def available(config: Config, now: datetime) -> float:
-    """Return the hours that a budget leaves for evaluations. Raises ValueError where none is."""
+    """Return the hours for evaluations that a budget leaves. Raises ValueError without a limit."""
     caps = caps_for(config, 1)
     refuse_the_past(caps.window, now)
     if (hours := hours_allowed(caps, now)) is None:
@@ -52,30 +51,29 @@ def available(config: Config, now: datetime) -> float:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was asked for, where, and what is known of it."""
+    """A search, its devices, its times, and the hours that it must fit into."""
 
     config: Config
     devices: Devices
     times: Times
-    hours: float  # there are for evaluations
+    hours: float
     succession: Succession | None = None
-    calibrated: Callable[[Objective], Calibration | None] = lambda _: None  # of another objective
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What could be done with the window, and what it takes."""
+    """One way to use the window, and its price."""
 
     lever: Lever
     what: str
-    changes: Values  # of what was asked for, by dotted key
-    settings: Values  # ... and of the objective
-    losses: tuple[str, ...]  # in quality, in words
+    changes: Values  # of the configuration, by dotted key
+    settings: Values  # of the objective
+    losses: tuple[str, ...]  # of quality, in words
     plan: Plan
     forecast: Forecast
     fits: bool
-    detectable: float | None  # gain that its verdict sees with 80 % power
-    fewer: int = 0  # evaluations than were asked for; negative: more
+    detectable: float | None  # gain that its verdict shows with 80 % power
+    fewer: int = 0  # evaluations than asked for; negative: more
 
     @property
     def is_assumed(self) -> bool:
@@ -83,25 +81,20 @@ class Choice:
         return self.plan.calibration is None or not self.plan.calibration.samples
 
     @property
-    def no_go(self) -> tuple[str, ...]:
-        """Why it cannot come to a Go, if it cannot."""
-        return why_no_go(self.plan.resolved, self.plan.confirmation, self.plan.thresholds)
-
-    @property
     def price(self) -> tuple[str, ...]:
-        """What it costs in quality, in words and numbers."""
+        """The price in quality, in words and numbers."""
         return (
             *((f"{self.fewer} evaluations fewer",) if self.fewer > 0 else ()),
             *self.losses,
             *((f"{-self.fewer} evaluations more",) if self.fewer < 0 else ()),
             *(() if self.plan.confirmation else ("no comparison on fresh seeds, so no Go",)),
             *((f"detectable gain {self.detectable:.2%}",) if self.detectable else ()),
-            *self.no_go,
+            *why_no_go(self.plan),
         )
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options that ask for it, after those that were given."""
+        """The command-line options of this choice, beside the given ones."""
         words: list[str] = []
         for key, value in {**self.changes, **self.settings}.items():
             is_tier = key == "search.tier"
@@ -109,7 +102,7 @@ class Choice:
         return tuple(words)
 
     def as_dict(self) -> dict[str, Any]:
-        """The same for a program."""
+        """Return JSON values."""
         shape = self.plan.resolved
         return {
             "lever": self.lever,
@@ -126,26 +119,26 @@ class Choice:
             "is_assumed": self.is_assumed,
             "price": list(self.price),
             "detectable_gain": self.detectable,
-            "go_is_possible": self.plan.confirmation is not None and not self.no_go,
+            "go_is_possible": bool(self.plan.confirmation) and not why_no_go(self.plan),
         }
 
 
 def choices(wanted: Wanted) -> list[Choice]:
-    """Return what was asked for, then what could be instead: ranked, the first that fits is best.
+    """Return the search as asked for, then the alternatives: the first that fits is the best.
 
-    Raises ValueError without a time, and on what cannot be planned.
+    Raises ValueError without a time, and on a plan that is impossible.
     """
-    asked = _weighed(wanted, "as asked", "as asked", {})
+    asked = _choice(wanted, "as asked", "as asked", {})
     if asked.fits:
-        is_short = asked.forecast.hours_free < (1 - A_LOT) * wanted.hours
+        is_short = asked.forecast.hours_free < (1 - MUCH) * wanted.hours
         found = [asked, *(_more(wanted, asked) if is_short else ())]
     else:
         levers = (*_tiers(wanted, asked), *_seeds(wanted, asked), *_flops(wanted, "flops", {}))
-        once: dict[tuple[object, ...], Choice] = {}  # not what is the same under another name
+        different: dict[tuple[object, ...], Choice] = {}  # two levers may lead to the same plan
         for choice in (asked, _fewer(wanted, asked), *levers):
             key = (choice.plan.resolved, repr(choice.plan.confirmation), repr(choice.settings))
-            once.setdefault(key, choice)
-        found = list(once.values())
+            different.setdefault(key, choice)
+        found = list(different.values())
         if not any(choice.fits for choice in found):
             found += _flops(wanted, "all of these", LEAST)
     most = asked.plan.resolved.evaluations
@@ -153,21 +146,12 @@ def choices(wanted: Wanted) -> list[Choice]:
 
 
 def best(found: Sequence[Choice]) -> Choice | None:
-    """Return the first that fits and takes no more than was asked for."""
+    """Return the first choice that fits and adds nothing."""
     return next((choice for choice in found if choice.fits and choice.lever != "more"), None)
 
 
-def too_short(found: Sequence[Choice], hours: float) -> str:
-    """What it means that nothing fits, and the least that would."""
-    least = min(found, key=lambda choice: choice.forecast.hours_free)
-    return (
-        f"nothing fits into {duration(3600 * hours)}: the least, {least.what}, needs "
-        f"{duration(3600 * least.forecast.hours_free)}. Give a longer --window or --max-hours"
-    )
-
-
 def _fewer(wanted: Wanted, whole: Choice) -> Choice:
-    """`whole`, or with as many of its generations as fit, two at least."""
+    """Return `whole`, or with as many of its generations as fit, at least two."""
     most, took, fewer = whole.plan.resolved.generations, whole.forecast, whole
     left = wanted.hours - (took.hours_free - took.search_hours_p50)
     generations = min(most - 1, max(2, floor(left * most / took.search_hours_p50 + 1e-9)))
@@ -179,34 +163,34 @@ def _fewer(wanted: Wanted, whole: Choice) -> Choice:
             what = f"{whole.what}, {what}"
         changes = {**whole.changes, "search.generations": generations}
         losses = (*whole.losses, "the search goes less far")
-        fewer = _weighed(wanted, lever, what, changes, losses)
+        fewer = _choice(wanted, lever, what, changes, losses)
         generations -= 1
     return fewer
 
 
 def _tiers(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
-    """The lower ones, the highest first."""
+    """Yield the lower tiers, the highest first."""
     tiers = get_args(Tier)
     for tier in reversed(tiers[: tiers.index(asked.plan.tier)]):
         losses = (INTENT[asked.plan.phase, tier],)
-        lower = _weighed(wanted, "tier", f"tier {tier}", {"search.tier": tier}, losses)
+        lower = _choice(wanted, "tier", f"tier {tier}", {"search.tier": tier}, losses)
         yield _fewer(wanted, lower)
 
 
 def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
-    """The most seeds a candidate that fit; with one seed fewer generations too."""
+    """Yield the most seeds a candidate that fit; one seed also with fewer generations."""
     most = asked.plan.resolved.seeds_per_candidate
     for seeds in range(most - 1, 0, -1):
         losses = (f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy",)
         what, changes = f"{seeds} of {most} seeds", {"search.seeds_per_candidate": seeds}
-        whole = _weighed(wanted, "seeds", what, changes, losses)
+        whole = _choice(wanted, "seeds", what, changes, losses)
         if whole.fits or seeds == 1:
             yield _fewer(wanted, whole)
             return
 
 
 def _flops(wanted: Wanted, lever: Lever, changes: Values) -> Iterator[Choice]:
-    """The most FLOPs an evaluation with which it fits; else the least that can be trained."""
+    """Yield the most FLOPs an evaluation that fit; else the least that can be trained."""
     last, objective = None, wanted.config.tuned
     for factor in FACTORS:
         if (varied := objective.scaled(factor)) is None:
@@ -221,14 +205,11 @@ def _flops(wanted: Wanted, lever: Lever, changes: Values) -> Iterator[Choice]:
         if before is not None and after is not None:
             work, steps = after.total / before.total, f" ({after.steps} of {before.steps} steps)"
         losses = (
-            f"{factor:g} x the training{steps}: what is best for a short one need not be for the "
-            "whole",
+            f"{factor:g} x the training{steps}: the best knobs of a short training may differ",
             "its noise is not known before it is calibrated",
         )
-        calibration = wanted.calibrated(shorter) or wanted.times.for_work(work)
         what = f"tier min, 2 generations, {varied.label}" if changes else varied.label
-        shorter_one = (shorter, varied.settings, calibration)
-        last = _weighed(wanted, lever, what, changes, losses, shorter_one)
+        last = _choice(wanted, lever, what, changes, losses, (shorter, varied.settings, work))
         if last.fits:
             break
     if last is not None:
@@ -236,45 +217,43 @@ def _flops(wanted: Wanted, lever: Lever, changes: Values) -> Iterator[Choice]:
 
 
 def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
-    """The next tiers, whole or in part, and more seeds for the verdict."""
+    """Yield the next tiers, whole or in part, and more seeds for the verdict."""
     tiers = get_args(Tier)
     for tier in tiers[tiers.index(asked.plan.tier) + 1 :]:
         higher = {"search.tier": tier}
         if wanted.config.search.generations is not None:
             higher["search.generations"] = None
-        whole = _weighed(wanted, "more", f"tier {tier}", higher)
+        whole = _choice(wanted, "more", f"tier {tier}", higher)
         above = _fewer(wanted, whole)
         if above.fits and above.plan.resolved.evaluations > asked.plan.resolved.evaluations:
             yield above
     planned = wanted.config.verdict.confirm_seeds or VERDICT_SEEDS
     for seeds in MORE_CONFIRM_SEEDS if asked.plan.confirmation is not None else ():
         changes, what = {"verdict.confirm_seeds": seeds}, f"{seeds} confirmation seeds"
-        found = _weighed(wanted, "more", what, changes)
+        found = _choice(wanted, "more", what, changes)
         if seeds > planned and found.fits:
             yield found
             return
 
 
-def _weighed(  # noqa: PLR0913, PLR0917 - what a choice is made of
+def _choice(  # noqa: PLR0913, PLR0917 - what a choice is made of
     wanted: Wanted,
     lever: Lever,
     what: str,
     changes: Values,
     losses: tuple[str, ...] = (),
-    shorter: tuple[Objective, Values, Calibration | None] | None = None,
+    shorter: tuple[Objective, Values, float] | None = None,
 ) -> Choice:
-    """Return the choice with these `changes`, perhaps of a `shorter` objective.
-
-    Raises ValueError without a time, and on what cannot be planned.
-    """
+    """Return the choice with these changes; perhaps of a `shorter` objective, its settings and its
+    share of the FLOPs. Raises ValueError without a time, and on a plan that is impossible."""
     settings: Values = {}
     config, calibration = wanted.config.having(changes), wanted.times.calibration
     if shorter is not None:
-        objective, settings, calibration = shorter
-        config = config.with_objective(objective)
+        objective, settings, work = shorter
+        config, calibration = config.with_objective(objective), wanted.times.for_work(work)
     plan = search_plan(config, wanted.devices, calibration, wanted.succession)
-    took, gain = forecast_of(plan, wanted.times), detectable_gain(plan)
-    if took is None:
+    forecast, gain = forecast_of(plan, wanted.times), detectable_gain(plan)
+    if forecast is None:
         raise ValueError(
             "--fit: nothing says how long an evaluation takes here: there is no calibration, and "
             f"none to scale from. Measure with `{PROGRAM} calibrate` and the same --objective and "
@@ -287,55 +266,55 @@ def _weighed(  # noqa: PLR0913, PLR0917 - what a choice is made of
         settings=settings,
         losses=losses,
         plan=plan,
-        forecast=took,
-        fits=took.hours_free <= wanted.hours * (1 + 1e-9),  # sums of equal parts may differ
+        forecast=forecast,
+        fits=forecast.hours_free <= wanted.hours * (1 + 1e-9),  # sums of equal parts may differ
         detectable=None if gain is None else gain.gain,
     )
 
 
 def fit_text(found: Sequence[Choice], hours: float) -> str:
-    """The choices side by side, ranked, and the options that ask for each."""
+    """Return the choices as a ranked table, their prices and options, and the conclusion."""
     columns = (">", "choice", "P x G x S", ">evaluations", ">p50", ">must be free", "fits")
-    rows = (
-        (
-            number,
-            plain(choice.what),
-            choice.plan.resolved.in_words,
-            choice.plan.resolved.evaluations,
-            duration(3600 * choice.forecast.hours_p50) + ", assumed" * choice.is_assumed,
-            duration(3600 * choice.forecast.hours_free),
-            "yes" if choice.fits else "no",
-        )
-        for number, choice in enumerate(found, 1)
+    rows, prices = [], []
+    for number, choice in enumerate(found, 1):
+        shape, took = choice.plan.resolved, choice.forecast
+        p50 = duration(3600 * took.hours_p50) + ", assumed" * choice.is_assumed
+        free, fits = duration(3600 * took.hours_free), "yes" if choice.fits else "no"
+        figures = (shape.in_words, shape.evaluations, p50, free, fits)
+        rows.append((number, plain(choice.what), *figures))
+        price = plain("; ".join(choice.price) or "what was asked for")
+        options = " ".join(map(shell_word, choice.options))
+        prices.append(f"{number}. {price}" + (f": with `{options}`" if options else "."))
+    return "\n".join(
+        [
+            f"# What fits into {duration(3600 * hours)}",
+            "",
+            *table(columns, rows),
+            "",
+            *prices,
+            "",
+            f"**{plain(_conclusion(found, hours))}**",
+            "",
+            "*Must be free* is the p90, the whole limit of the last evaluations (so that none "
+            "starts that could end too late) and the long run after a Go.",
+        ]
     )
-    lines = [
-        f"# What fits into {duration(3600 * hours)}",
-        "",
-        *table(columns, rows),
-        "",
-        *(f"{n}. {_priced(choice)}" for n, choice in zip(count(1), found, strict=False)),
-        "",
-        f"**{plain(_verdict(found, hours))}**",
-        "",
-        "More must be free than the p50: the p90 of the simulated runs, the last evaluations' "
-        "whole limits (evaluation.limit_seconds), so that none is begun that could end too late, "
-        "and the long run that follows a Go.",
-    ]
-    return "\n".join(lines)
 
 
-def _priced(choice: Choice) -> str:
-    said = plain("; ".join(choice.price) or "what was asked for")
-    options = " ".join(map(shell_word, choice.options))
-    return f"{said}: with `{options}`" if options else f"{said}."
-
-
-def _verdict(found: Sequence[Choice], hours: float) -> str:
+def _conclusion(found: Sequence[Choice], hours: float) -> str:
     chosen = best(found)
     if chosen is None:
         return f"{sentence_case(too_short(found, hours))}."
     said = f"Choice {found.index(chosen) + 1} fits: {chosen.what}."
     if any(choice.lever == "more" for choice in found):
-        unused = duration(3600 * (hours - chosen.forecast.hours_free))
-        said += f" {unused} stay unused: more could be had, see below it."
+        said += f" {duration(3600 * (hours - chosen.forecast.hours_free))} stay unused."
     return said
+
+
+def too_short(found: Sequence[Choice], hours: float) -> str:
+    """Return that nothing fits, and the least that would."""
+    least = min(found, key=lambda choice: choice.forecast.hours_free)
+    return (
+        f"nothing fits into {duration(3600 * hours)}: the least, {least.what}, needs "
+        f"{duration(3600 * least.forecast.hours_free)}. Give a longer --window or --max-hours"
+    )

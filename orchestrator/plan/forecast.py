@@ -1,9 +1,9 @@
-"""What a plan takes, and how much must be free so that no rule ends it early: the one forecast.
+"""The one forecast: how long a plan takes, and how much a cap must leave free for it.
 
-`plan`, `plan --fit`, campaigns and the SLURM export read it. It simulates the run, evaluation by
-evaluation, with the barrier after each generation. Each simulated run believes another resample of
-the calibration's evaluations, so that its few samples count as few (B. Efron, "Bootstrap methods:
-another look at the jackknife", Annals of Statistics 7 (1979) 1-26), and draws log-normal times.
+`plan`, `plan --fit`, campaigns and the SLURM export read it. It simulates the run evaluation by
+evaluation, with the barrier after each generation. Each simulated run draws log-normal times fitted
+to a resample of the calibration, so that few samples give wide forecasts (B. Efron, "Bootstrap
+methods: another look at the jackknife", Annals of Statistics 7 (1979) 1-26).
 """
 
 from collections import deque
@@ -23,51 +23,50 @@ from budgets.stats import detectable
 from orchestrator.plan.times import CALIBRATION_SEEDS, Overheads, Times
 
 SEED = 20_247
-"""Of the simulated runs: the same plan has the same figures."""
+"""Fixed, so that equal plans have equal figures."""
 
 LEAST_RUNS, MOST_RUNS, MOST_EVALUATIONS = 50, 400, 20_000
-"""Simulated runs, fewer where each has more evaluations."""
+"""Number of simulated runs: fewer if each has more evaluations."""
 
 Lengths = tuple[float, ...]
-"""Of evaluations, in those of the search."""
+"""Costs of evaluations, relative to one of the search."""
 
 Take = Callable[[float], float]
-"""The seconds of an evaluation of that length."""
+"""Draws the seconds of an evaluation of that length."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Hours are wall clock from the command's start on; device-hours are paid.
+    """Wall-clock hours from the command's start, and device-hours.
 
-    A calibration that comes first and the verdict are included, the long run after a Go is not.
+    They include a calibration that comes first and the verdict, not the long run after a Go.
     """
 
     hours_p50: float
     hours_p90: float
     device_hours_p50: float
     device_hours_p90: float
-    search_hours_p50: float  # of these, until the last generation is closed
-    calibrating_hours: float  # ... and before the first
-    long_run_hours_p50: float  # more, should the search come to it
-    idle_share: float  # of all devices' time, on average
-    hours_free: float  # that a window or a cap on hours must leave
-    device_hours_free: float  # that a cap on device-hours must leave
+    search_hours_p50: float  # until the last generation is closed
+    calibrating_hours: float  # before the first
+    long_run_hours_p50: float  # in addition, after a Go
+    idle_share: float  # mean, of all devices' time
+    hours_free: float  # what a window or a cap on hours must leave free
+    device_hours_free: float  # what a cap on device-hours must leave free
 
 
 class Work(NamedTuple):
-    """A plan's evaluations, in the order in which the run comes to them."""
+    """A plan's evaluations in the order of the run."""
 
     generations: tuple[Lengths, ...]
-    reference: Lengths = ()  # fills what a generation leaves idle
-    comparisons: tuple[Lengths, ...] = ()  # each waits for the one before
+    reference: Lengths = ()  # on devices that a generation leaves idle
+    comparisons: tuple[Lengths, ...] = ()  # one after the other
     long_run: Lengths = ()
 
 
 def forecast_of(plan: Plan, times: Times, at_once: int | None = None) -> Forecast | None:
-    """Return what the plan takes by its calibration; None without one.
+    """Return the forecast of a plan by its calibration; None without one.
 
-    `times` say what comes beside evaluations. On fewer devices than the plan has, `at_once` run.
-    Equal plans have equal figures.
+    `times` has the overheads; `at_once` limits the devices.
     """
     calibration, devices, work = plan.calibration, at_once or plan.devices.count, work_of(plan)
     if calibration is None:
@@ -104,16 +103,16 @@ def forecast_of(plan: Plan, times: Times, at_once: int | None = None) -> Forecas
 
 
 def _hours(seconds: tuple[float, ...], tenth: int) -> float:
-    """That many tenths of the runs take no longer."""
+    """Return a quantile, in tenths, as hours."""
     if len(seconds) == 1:
         return seconds[0] / 3600
     return quantiles(seconds, n=10, method="inclusive")[tenth - 1] / 3600
 
 
 def work_of(plan: Plan) -> Work:
-    """Return the evaluations that a plan expects."""
+    """Return the evaluations of a plan."""
     generation: Lengths = (1.0,) * plan.resolved.per_generation
-    if plan.campaign is not None:  # seed after seed
+    if plan.campaign is not None:  # all conditions on a seed, then the next seed
         lengths = tuple(condition.cost_factor for condition in plan.campaign.conditions)
         generation = lengths * plan.resolved.seeds_per_candidate
     generations = (generation,) * plan.resolved.generations
@@ -128,10 +127,10 @@ def work_of(plan: Plan) -> Work:
 def simulate(
     work: Work, calibration: Calibration, overheads: Overheads, devices: int, stagger: float = 0.0
 ) -> Iterable[tuple[float, float, float, float]]:
-    """Yield what each simulated run takes, in seconds.
+    """Yield, for each simulated run, seconds from the command's start until the verdict and until
+    the last generation's end, of the long run, and of all devices together without the long run.
 
-    From the command's start until the verdict, and until the last generation's end; the long run
-    after it; all devices' time together, without the long run. Devices begin `stagger` apart.
+    Devices begin `stagger` seconds apart.
     """
     count = sum(map(len, (*work.generations, work.reference, *work.comparisons)))
     runs = min(MOST_RUNS, max(LEAST_RUNS, MOST_EVALUATIONS // count))
@@ -155,9 +154,10 @@ def simulate(
 
 
 def _evaluations(calibration: Calibration, random: Random) -> Take:
-    """What the evaluations of one simulated run take.
+    """Return the times of one simulated run.
 
-    A failed one is repeated once, as often as the calibration leaves possible (Jeffreys' prior).
+    A failed evaluation is repeated once; the failure rate is drawn from its posterior given the
+    calibration (Jeffreys' prior).
     """
     count, seconds = len(calibration.samples), calibration.median_seconds
     if count < 2:
@@ -167,33 +167,33 @@ def _evaluations(calibration: Calibration, random: Random) -> Take:
     rate = random.betavariate(calibration.failed + 0.5, count + 0.5)
 
     def take(length: float) -> float:
-        tries = 1 + (random.random() < rate)
-        return length * sum(random.lognormvariate(mean, spread) for _ in range(tries))
+        attempts = 1 + (random.random() < rate)
+        return length * sum(random.lognormvariate(mean, spread) for _ in range(attempts))
 
     return take
 
 
 class _Queue:
-    """One simulated run: the device that is free first takes the next evaluation."""
+    """One simulated run: the device that becomes free first takes the next evaluation."""
 
     def __init__(self, take: Take, overheads: Overheads, devices: int, stagger: float) -> None:
-        self.now = self.end = overheads.startup_seconds  # nothing begins earlier; all has ended
+        self.now = self.end = overheads.startup_seconds  # earliest start; end of all so far
         self.busy = self.filled = 0.0
         self._take, self._gap = take, overheads.gap_seconds
         self._free = [self.now + place * stagger for place in range(devices)]  # a heap
 
     def work(self, lengths: Iterable[float]) -> None:
-        """Evaluate what the run waits for."""
+        """Begin evaluations that the run waits for."""
         for length in lengths:
             self.end = max(self.end, self._begin(length))
 
     def fill(self, waiting: deque[float]) -> None:
-        """Begin what fits in before the run's wait is over."""
+        """Begin waiting evaluations on idle devices, until the run's wait is over."""
         while waiting and max(self._free[0], self.now) < self.end:
             self.filled = max(self.filled, self._begin(waiting.popleft()))
 
     def wait(self, seconds: float = 0.0) -> None:
-        """Wait until all of it has ended, and so much longer."""
+        """Wait until all have ended, and `seconds` longer."""
         self.now = self.end = self.end + seconds
 
     def _begin(self, length: float) -> float:
@@ -208,14 +208,14 @@ class DetectableGain(NamedTuple):
     """The true gain that a verdict shows with 80 % power, relative to the baseline's score."""
 
     gain: float
-    low: float  # ... if the noise is at the low end of what the calibration leaves possible
+    low: float  # with the noise at the low end of its confidence interval
     high: float
 
 
 def detectable_gain(plan: Plan) -> DetectableGain | None:
-    """Return what the plan's comparison can see; None without one, and where no noise is known.
+    """Return the detectable gain; None without a comparison or without a known noise.
 
-    As if two points on one seed shared none of their noise, which is the worst.
+    It assumes that scores on the same seed are independent, the worst case.
     """
     confirmation, calibration = plan.confirmation, plan.calibration
     measured = None if calibration is None else noise(calibration)

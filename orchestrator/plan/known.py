@@ -1,29 +1,26 @@
-"""Settings known to be good: read from a file, as points of the unit cube."""
+"""Settings known to be good, read from a file: the first candidates of a search."""
 
 import json
 from collections.abc import Mapping, Sequence
-from math import isclose, isfinite
 from pathlib import Path
 from typing import Any
 
 from objectives.files import read_text
-from objectives.settings import TwinKeysError, each_key_once, shown, unknown
+from objectives.settings import shown, unknown
 from objectives.space import Knob, SearchSpace
 
 OPTION = "search.known"
 
 
 def read_known(file: Path, space: SearchSpace) -> list[dict[str, float]]:
-    """Return the settings in a JSON file, each of some of the knobs, in their own units.
+    """Return the settings in a JSON file, each of some knobs in their own units.
 
-    That is a list of objects, or a run's best.json. Raises ValueError on anything else, naming
+    The file holds a list of objects, or is a run's best.json. Raises ValueError otherwise, naming
     file, entry and knob.
     """
     place = f"{OPTION} {file}"
     try:
-        content = json.loads(read_text(file, place), object_pairs_hook=each_key_once)
-    except TwinKeysError as error:
-        raise ValueError(f"{place}: an object names the key {shown(str(error))} twice") from None
+        content = json.loads(read_text(file, place))
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{place} is no JSON file: {error}") from error
     if isinstance(content, dict) and "recommendation" in content:
@@ -34,28 +31,42 @@ def read_known(file: Path, space: SearchSpace) -> list[dict[str, float]]:
         raise ValueError(
             f"{place}: expected a list of settings, or a run's best.json, got {shown(content)}"
         )
-    return [_setting(place, number, entry, space) for number, entry in enumerate(content, 1)]
-
-
-def _setting(place: str, number: int, entry: Any, space: SearchSpace) -> dict[str, float]:
-    knobs = {knob.name: knob for knob in space.knobs}
-    try:
+    knobs, settings = {knob.name: knob for knob in space.knobs}, []
+    for number, entry in enumerate(content, 1):
         if not isinstance(entry, dict) or not entry:
-            raise ValueError(f"expected values by the names of knobs, got {shown(entry)}")
-        for name in entry:
-            if name not in knobs:
-                raise unknown("knob", name, knobs)
-        return {name: value_of(knobs[name], value) for name, value in entry.items()}
-    except ValueError as error:
-        raise ValueError(f"{place}, entry {number}: {error}") from error
+            raise ValueError(
+                f"{place}, entry {number}: expected values by the names of knobs, got "
+                f"{shown(entry)}"
+            )
+        if other := [name for name in entry if name not in knobs]:
+            raise unknown(f"knob ({place}, entry {number})", other[0], knobs)
+        own = f"{place}, entry {number}"
+        settings.append({name: _value(knobs[name], value, own) for name, value in entry.items()})
+    return settings
+
+
+def _value(knob: Knob, given: Any, place: str) -> float:
+    """Return a value that the knob can have. Raises ValueError, naming the knob."""
+    low, high = knob.decode(0.0), knob.decode(1.0)
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    rounding = 1e-9 * max(abs(low), abs(high))
+    if not is_number or not low - rounding <= given <= high + rounding:
+        raise ValueError(
+            f"{place}: {knob.name}: expected a number from {low:g} to {high:g}, got {shown(given)}"
+        )
+    value = min(max(float(given), low), high)
+    if knob.kind == "int" and knob.decode(knob.encode(value)) != value:
+        grid = "a whole number" if knob.step == 1 else f"{low:g} and whole steps of {knob.step}"
+        raise ValueError(f"{place}: {knob.name}: expected {grid}, got {value:g}")
+    return knob.typed(value)
 
 
 def known_points(
     file: Path, space: SearchSpace, otherwise: Sequence[float], population: int
 ) -> tuple[tuple[float, ...], ...]:
-    """Return the settings as points; the knobs that one does not name are as in `otherwise`.
+    """Return the settings as points; knobs that one does not name are as in `otherwise`.
 
-    Raises ValueError where two are the same, and on more than half of the population.
+    Raises ValueError on equal ones, and on more than half of the population.
     """
     points: list[tuple[float, ...]] = []
     for number, setting in enumerate(read_known(file, space), 1):
@@ -64,8 +75,9 @@ def known_points(
             for knob, unit in zip(space.knobs, otherwise, strict=True)
         )
         if point in points:
-            same = points.index(point) + 1
-            raise ValueError(f"{OPTION} {file}, entry {number}: the same as entry {same}")
+            raise ValueError(
+                f"{OPTION} {file}, entry {number}: the same as entry {points.index(point) + 1}"
+            )
         points.append(point)
     if len(points) > population // 2:
         raise ValueError(
@@ -73,18 +85,3 @@ def known_points(
             f"generation's {population} candidates, got {len(points)}"
         )
     return tuple(points)
-
-
-def value_of(knob: Knob, given: Any) -> float:
-    """Return the number, if the knob can have it. Raises ValueError, naming the knob."""
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not is_number or not abs(given) < 1e300 or not isfinite(value := float(given)):
-        raise ValueError(f"{knob.name}: expected a number, got {shown(given)}")
-    low, high = knob.decode(0.0), knob.decode(1.0)
-    if not low <= value <= high and not (isclose(value, low) or isclose(value, high)):
-        raise ValueError(f"{knob.name}: expected {low:g} to {high:g}, got {value:g}")
-    value = min(max(value, low), high)
-    if knob.kind == "int" and knob.decode(knob.encode(value)) != value:
-        grid = "a whole number" if knob.step == 1 else f"{low:g} and whole steps of {knob.step}"
-        raise ValueError(f"{knob.name}: expected {grid}, got {value:g}")
-    return knob.typed(value)

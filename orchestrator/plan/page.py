@@ -1,9 +1,9 @@
-"""What a person should know before paying, without side effects: ten lines, or all they rest on."""
+"""The page of a plan: ten lines on each tier, or all that they rest on. Without side effects."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from math import ceil
+from math import ceil, sqrt
 from pathlib import Path
 from statistics import median
 from typing import Any, get_args
@@ -23,37 +23,38 @@ from orchestrator.plan.forecast import DetectableGain, Forecast, detectable_gain
 from orchestrator.plan.resolve import Succession, search_plan
 from orchestrator.plan.times import Disk, Known, Times, disk_of, known_knobs, times_here
 
+VERBOSE = "`--verbose` says why, and shows what the figures rest on."
+
 
 @dataclass(frozen=True)
 class TierPage:
-    """One tier: what it takes, what it can tell, whether to begin."""
+    """One tier: its plan, its price, its detectable gain and its checklist."""
 
     plan: Plan
     forecast: Forecast | None  # None: no times are known
     disk: Disk
-    detectable: DetectableGain | None  # None: nothing is compared, or no noise is known
+    detectable: DetectableGain | None  # None: no comparison, or no known noise
     items: tuple[Item, ...]
 
     @property
     def verdict_evaluations(self) -> int:
-        """Beside the search's, at most; the long run after a Go not among them."""
+        """Evaluations beside the search's, at most, without the long run after a Go."""
         sizes = {} if self.plan.confirmation is None else self.plan.confirmation.sizes()
         return sum(count for name, (count, _) in sizes.items() if name != "long_run")
 
     @property
     def cost(self) -> float | None:
-        """P50; None where nobody knows, or device-hours have no price."""
+        """P50; None without times or a price."""
         price = self.plan.price_per_device_hour
         return self.forecast.device_hours_p50 * price if self.forecast and price else None
 
     def as_dict(self) -> dict[str, Any]:
-        """The same for a program."""
-        plan = self.plan
+        """Return JSON values."""
         return {
-            "plan": plan.model_dump(mode="json"),
-            "evaluations": plan.resolved.evaluations,
+            "plan": self.plan.model_dump(mode="json"),
+            "evaluations": self.plan.resolved.evaluations,
             "verdict_evaluations": self.verdict_evaluations,
-            "search": _by_formula(plan),
+            "search": _by_formula(self.plan),
             "forecast": None if self.forecast is None else asdict(self.forecast),
             "cost": self.cost,
             "disk": {**self.disk._asdict(), "suffices": self.disk.suffices},
@@ -63,7 +64,7 @@ class TierPage:
 
 
 def _by_formula(plan: Plan) -> dict[str, float] | None:
-    """The search alone, as if all took the median: E t / W, with the barrier G ceil(P S / W) t."""
+    """The search alone at the median time: E t / W, and with the barrier G ceil(P S / W) t."""
     if plan.calibration is None:
         return None
     shape, devices, seconds = plan.resolved, plan.devices.count, plan.calibration.median_seconds
@@ -83,10 +84,10 @@ class Page:
     objective: Objective
     times: Times
     tiers: tuple[TierPage, ...]
-    warnings: tuple[str, ...] = ()  # what could not be read
+    warnings: tuple[str, ...] = ()  # of what could not be read
 
     def as_dict(self) -> dict[str, Any]:
-        """The same for a program."""
+        """Return JSON values."""
         times = self.times
         return {
             "times": {
@@ -101,27 +102,26 @@ class Page:
 
 
 def _evaluation(objective: Objective, times: Times) -> dict[str, Any] | None:
-    """The steps and tokens of one, and its throughput; None where nobody counts or times them."""
+    """Steps, tokens and throughput of an evaluation; None if they are not known."""
     try:
         work = objective.flops()
-    except SetupError:  # it hangs on data that is not there
+    except SetupError:  # it depends on data that is not there
         return None
     if work is None or times.calibration is None:
         return None
     seconds = times.calibration.median_seconds
-    throughput = work.tokens / seconds
     return {
         "steps": work.steps,
         "tokens": work.tokens,
         "seconds": seconds,
-        "tokens_per_second": throughput,
+        "tokens_per_second": work.tokens / seconds,
     }
 
 
 def page_of(config: Config, devices: Devices, succession: Succession | None = None) -> Page:
-    """Return the page of a search, of all tiers where the configuration names none.
+    """Return the page of a search: of all tiers unless the configuration names one.
 
-    Raises ValueError on what cannot be planned.
+    Raises ValueError on a plan that is impossible.
     """
     root, objective, warnings = Path(config.runs_dir), config.tuned, list[str]()
     times = times_here(root, objective, devices, config.evaluation.assume_eval_seconds)
@@ -135,14 +135,14 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
     for tier in tiers:
         one = config.having({"search.tier": tier})
         plan = search_plan(one, devices, times.calibration, succession)
-        took, disk = forecast_of(plan, times), disk_of(plan, root, times.evaluation_bytes)
-        items = checklist(Facts(plan, times, took, disk, now, devices.count, known))
-        pages.append(TierPage(plan, took, disk, detectable_gain(plan), items))
+        forecast, disk = forecast_of(plan, times), disk_of(plan, root, times.evaluation_bytes)
+        items = checklist(Facts(plan, times, forecast, disk, now, devices.count, known))
+        pages.append(TierPage(plan, forecast, disk, detectable_gain(plan), items))
     return Page(objective, times, tuple(pages), tuple(warnings))
 
 
 def page_text(page: Page, *, in_full: bool = False) -> str:
-    """The tiers side by side, and what speaks against them; `in_full` with all they rest on."""
+    """Return the tiers side by side and what is not in order, or `in_full` everything."""
     plan = page.tiers[0].plan
     devices, name = plan.devices, kind(plan.objective)
     parts = [
@@ -155,11 +155,8 @@ def page_text(page: Page, *, in_full: bool = False) -> str:
     return "\n\n".join("\n".join(part) for part in parts if any(part)) + "\n"
 
 
-VERBOSE = "`--verbose` says why, and shows all that the figures rest on."
-
-
 def _tiers(page: Page) -> list[str]:
-    """Evaluations are those of the search, and of the verdict."""
+    """The main table; evaluations are those of the search + those of the verdict."""
     is_priced, rows = bool(page.tiers[0].plan.price_per_device_hour), []
     for tier in page.tiers:
         shape, beside, took = tier.plan.resolved, tier.verdict_evaluations, tier.forecast
@@ -178,7 +175,7 @@ def _tiers(page: Page) -> list[str]:
 
 
 def _objections(page: Page) -> list[str]:
-    """What is not in order."""
+    """The checklist's answers that are not pass."""
     failed: dict[str, list[str]] = {}
     unknown: dict[str, None] = {}
     for item, which in _answers(page.tiers):
@@ -192,7 +189,7 @@ def _objections(page: Page) -> list[str]:
 
 
 def _answers(tiers: Sequence[TierPage]) -> Iterator[tuple[Item, str]]:
-    """Each answer once, and of which tiers it is unless of all."""
+    """Yield each answer once, with the tiers that it is about; "": all of them."""
     for answers in zip(*(tier.items for tier in tiers), strict=True):
         by_answer: dict[Item, list[str]] = {}
         for tier, item in zip(tiers, answers, strict=True):
@@ -202,7 +199,7 @@ def _answers(tiers: Sequence[TierPage]) -> Iterator[tuple[Item, str]]:
 
 
 def checklist_page(answers: Sequence[tuple[Item, str]]) -> list[str]:
-    """Every question, with its answers, of which tiers they are, and why."""
+    """Return the checklist as a table."""
     has_tiers, rows, before = any(which for _, which in answers), [], ""
     for item, which in answers:
         question, before = "" if item.question == before else item.question, item.question
@@ -214,60 +211,56 @@ def checklist_page(answers: Sequence[tuple[Item, str]]) -> list[str]:
 
 
 def _in_full(page: Page) -> Iterator[list[str]]:
-    own = page.times.overheads
+    own, assumed = page.times.overheads, "" if page.times.measured_at else " (assumed)"
     yield [
-        f"Beside the evaluations: {own.startup_seconds:.1f} s until the first one may begin, "
-        f"{own.gap_seconds:.2g} s of a device for each{'' if own.are_measured else ' (assumed)'}, "
-        f"{own.generation_seconds:.2g} s between generations (assumed)."
+        f"Beside the evaluations: {own.startup_seconds:.1f} s until the first one starts, "
+        f"{own.gap_seconds:.2g} s of a device for each{assumed}."
     ]
-    yield _parts(page)
+    yield _must_be_free(page)
     compared = [tier for tier in page.tiers if tier.plan.confirmation is not None]
     yield [_power(compared[-1])] if compared else []
     yield [f"- **{tier.plan.tier}**: {_planned(tier.plan)}" for tier in page.tiers]
     yield checklist_page(list(_answers(page.tiers)))
 
 
-def _parts(page: Page) -> list[str]:
-    """What the times consist of, by tier; nothing where none are known."""
+def _must_be_free(page: Page) -> list[str]:
+    """The parts of the times by tier; nothing without times."""
     rows = [
         (
             tier.plan.tier,
             duration(3600 * took.calibrating_hours) if took.calibrating_hours else "-",
             duration(3600 * took.search_hours_p50),
-            f"{took.device_hours_p90:.3g}",
-            f"{took.idle_share:.0%}",
             duration(3600 * took.long_run_hours_p50) if took.long_run_hours_p50 else "-",
             duration(3600 * took.hours_free),
+            f"{took.device_hours_free:.3g}",
         )
         for tier in page.tiers
         if (took := tier.forecast) is not None
     ]
-    columns = (">calibration", ">search", ">device-hours p90", ">idle", ">if Go, longer by")
-    return table(("tier", *columns, ">must be free"), rows) if rows else []
+    columns = (">calibration", ">search", ">if Go, longer by", ">must be free", ">device-hours")
+    return table(("tier", *columns), rows) if rows else []
 
 
 def _power(tier: TierPage) -> str:
-    """How probably a true gain is seen, by the plan of the largest tier that compares."""
-    plan, gain = tier.plan, tier.detectable
+    """The probability of showing a true gain, for the largest tier with a comparison."""
+    plan, gain, calibration = tier.plan, tier.detectable, tier.plan.calibration
     assert plan.confirmation is not None, "it compares"
     seeds, rules = plan.confirmation.seeds, plan.thresholds
-    said = (
-        f"A Go asks for a gain of {rules.go_gain:.1%} of the baseline's score on {seeds} fresh "
-        f"seeds that luck alone shows {rules.go_level:.0%} of the time. "
-    )
-    sd, mean = plan.calibration and plan.calibration.sd_score, plan.calibration
-    if gain is None or not sd or mean is None or mean.mean_score is None:
-        return f"{said}No noise was measured: what it sees is not known."
-    spread = (rules.go_gain, 2**0.5 * sd / abs(mean.mean_score), seeds, rules.go_level)
+    said = f"A Go needs a gain of {rules.go_gain:.1%} on {seeds} fresh seeds, shown with "
+    said += f"{1 - rules.go_level:.0%} confidence. "
+    if gain is None or calibration is None or not calibration.sd_score:
+        return f"{said}The noise is not measured, so neither is the detectable gain."
+    spread = sqrt(2) * calibration.sd_score / abs(calibration.mean_score or 1.0)
+    power = power_of(rules.go_gain, spread, seeds, rules.go_level)
     return (
-        f"{said}Detectable gain at 80 % power: {gain.gain:.2%} (the calibration leaves "
-        f"{gain.low:.2%} to {gain.high:.2%} possible). A gain of {rules.go_gain:.1%} is shown "
-        f"{power_of(*spread):.0%} of the time."
+        f"{said}Detectable gain at 80 % power: {gain.gain:.2%} ({gain.low:.2%} to {gain.high:.2%} "
+        f"by the noise's confidence interval). A gain of {rules.go_gain:.1%} is shown {power:.0%} "
+        "of the time."
     )
 
 
 def _planned(plan: Plan) -> str:
-    """What the tier is for, its shape and why it is that, and its limits."""
+    """The tier's intent, shape and limits."""
     assert plan.tier is not None, "a search has one"
     said = [INTENT[plan.phase, plan.tier], f"as written {plan.nominal.in_words}", *plan.reasons]
     if plan.confirmation is not None and plan.confirmation.long_run is not None:
@@ -278,11 +271,8 @@ def _planned(plan: Plan) -> str:
     return f"{'; '.join(said)}."
 
 
-# In words
-
-
 def in_short(times: Times) -> str:
-    """How long an evaluation takes, and who says so, in a line."""
+    """Return the time of an evaluation and its origin, in a line."""
     calibration = times.calibration
     if calibration is None:
         return (

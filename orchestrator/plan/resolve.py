@@ -1,7 +1,6 @@
-"""From a configuration, on which devices, with which calibration, to the frozen plan of a run."""
+"""From a configuration, its devices and a calibration to the frozen plan of a run."""
 
 import hashlib
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from budgets.plan import (
     SearchMethod,
     SearchTerms,
     Source,
-    Thresholds,
     Variant,
     Window,
 )
@@ -52,18 +50,18 @@ if TYPE_CHECKING:
     from orchestrator.execution.engine import Engine
 
 METHOD: SearchMethod = "guided"
-"""How a search proposes its candidates where nobody says how (docs/search.md)."""
+"""The default search method (docs/search.md)."""
 
 SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "plain": 0.2}
-"""Of a knob's range: the first step of a search that nothing is known about (docs/search.md)."""
+"""The default first step, a share of a knob's range (docs/search.md)."""
 
-PICKING_SEEDS, CONTROL_SEEDS, BEST_CANDIDATE = 3, 5, 2
+PICKING_SEEDS, CONTROL_SEEDS, BEST_CANDIDATES = 3, 5, 2
 
 CALIBRATION_LIMIT_SECONDS = 600.0
-"""How long a baseline may take before anything has been measured."""
+"""Limit of an evaluation before anything is measured."""
 
 Overrides = Sequence[tuple[str, str]]
-"""Rules that shall not hold a run up, each with the reason."""
+"""Rules to pass, each with the reason."""
 
 
 # Names
@@ -73,7 +71,7 @@ RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 def run_name(config: Config) -> str:
-    """Return the run's id: the one asked for, or variant, tier, objective and search seed."""
+    """Return `search.run_id`, or an id of variant, tier, objective and search seed."""
     search = config.search
     name = search.run_id
     if name is None:
@@ -84,38 +82,38 @@ def run_name(config: Config) -> str:
     return name
 
 
-def check_run_id(name: str, whose: str = "--run-id") -> None:
+def check_run_id(name: str, option: str = "--run-id") -> None:
     """Raise ValueError unless `name` is a plain file name of 1 to 64 safe characters."""
     if not RUN_ID.fullmatch(name):
         raise ValueError(
-            f"{whose}: expected 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or "
+            f"{option}: expected 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or "
             f"digit, got {name!r}"
         )
 
 
 def family_of(objective: Objective, kind: str) -> str:
-    """What the names of all that is measured of an objective on a kind of device begin with."""
+    """Return the prefix of the names of all measurements of an objective on a kind of device."""
     return f"{short_name(objective.spec)}-{objective.fingerprint[:10]}-{kind}"
 
 
 def calibration_name(objective: Objective, devices: Devices) -> str:
-    """What all calibrations of an objective on the same kind and number of devices begin with."""
+    """Return the prefix of the names of calibrations on the same kind and number of devices."""
     facts = f"{devices.kind}/{devices.name}/{devices.count}/{devices.threads}"
     return f"{family_of(objective, devices.kind)}-{short_hash(facts)}"
 
 
 def short_hash(text: str) -> str:
-    """Return six hex digits that tell runs of one objective apart."""
+    """Return six hex digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 def run_directory(root: Path, phase: Phase, run_id: str) -> Path:
-    """Where a run lives."""
+    """Return the directory of a run."""
     return root / phase / run_id
 
 
 def found_as(directory: Path, plan: Plan) -> str:
-    """Return the run's id where commands find it by that, or else its directory."""
+    """Return the run's id if commands find it by that, else its directory."""
     usual = run_directory(Path(RUNS_DIR), plan.phase, plan.run_id)
     here, own = Path.cwd(), directory.absolute()
     if own == usual.absolute():
@@ -127,7 +125,7 @@ def found_as(directory: Path, plan: Plan) -> str:
 
 
 def engine_of(config: Config) -> "Engine":
-    """Return what evaluations run on."""
+    """Return the engine that evaluations run on."""
     from orchestrator.execution.engine import Engine
 
     own = config.backend
@@ -135,12 +133,12 @@ def engine_of(config: Config) -> "Engine":
 
 
 def slots_of(config: Config) -> "Slots":
-    """The evaluations that run at once, and on what. Raises EngineError where nothing is there."""
+    """Return how many evaluations run at once, and on what devices."""
     return engine_of(config).slots()
 
 
 def pacing_of(config: Config) -> "Pacing":
-    """How many evaluations run at once, where it is not simply one a device."""
+    """Return what limits evaluations besides the devices."""
     from orchestrator.capacity import Pacing
 
     own = config.backend
@@ -168,12 +166,12 @@ def parse_hours(flag: str, text: str) -> float:
 
 
 def window_of(budget: Budget) -> Window | None:
-    """Return the budget's window. Raises ValueError on what is none."""
+    """Return the budget's window. Raises ValueError if it is malformed."""
     return None if budget.window is None else parse_window(budget.window, budget.safety_margin)
 
 
 def parse_window(text: str, safety_margin: str) -> Window:
-    """Return a window from a duration, or from a moment (ISO 8601; local time without a zone).
+    """Return a window from a duration or a moment (ISO 8601; local time without a zone).
 
     Raises ValueError, naming the flag.
     """
@@ -184,7 +182,7 @@ def parse_window(text: str, safety_margin: str) -> Window:
         return Window(hours=hours, margin_seconds=margin)
     try:
         until = datetime.fromisoformat(text.strip()).astimezone()
-    except (ValueError, OverflowError):  # the last day there is, in a zone where it is another
+    except (ValueError, OverflowError):  # the first or last day, in another zone
         raise ValueError(
             "--window: expected a duration such as 12h, or a moment such as 2026-11-27T18:00, "
             f"got {text!r}"
@@ -193,7 +191,7 @@ def parse_window(text: str, safety_margin: str) -> Window:
 
 
 def refuse_the_past(window: Window | None, now: datetime) -> None:
-    """Raise ValueError where no evaluation could be over in time, however short."""
+    """Raise ValueError if the window ends before any evaluation could."""
     if window is None or window.until is None:
         return
     if (window.until - now).total_seconds() <= window.margin_seconds:
@@ -207,9 +205,9 @@ def refuse_the_past(window: Window | None, now: datetime) -> None:
 
 
 def sizing_of(config: Config, devices: int) -> Sizing:
-    """Return P, G and S on so many devices: the tier's, less what a configuration leaves of that.
+    """Return P, G and S on so many devices: the tier's, within the configuration's limits.
 
-    Raises ValueError where not one generation is paid for.
+    Raises ValueError if they do not pay for one generation.
     """
     search, dimension = config.search, config.tuned.space.dimension
     tier = search.tier or "target"
@@ -220,20 +218,19 @@ def sizing_of(config: Config, devices: int) -> Sizing:
     shape, reasons = sizing.resolved, list(sizing.reasons)
     seeds, generations = search.seeds_per_candidate or shape.seeds_per_candidate, shape.generations
     if seeds != shape.seeds_per_candidate:
-        was = shape.seeds_per_candidate
-        reasons.append(f"{seeds} instead of {was} seeds a candidate were asked for")
-    each, tiers = shape.population * seeds, sizing.nominal.evaluations
-    limit = config.budget.max_evals
-    for cap, most in (f"the tier's E of {tiers}", tiers), (f"--max-evals {limit}", limit):
-        if most is None or most >= generations * each:
+        reasons.append(f"{seeds} instead of {shape.seeds_per_candidate} seeds a candidate")
+    each, nominal = shape.population * seeds, sizing.nominal.evaluations
+    most = config.budget.max_evals
+    for name, cap in (f"the tier's E of {nominal}", nominal), (f"--max-evals {most}", most):
+        if cap is None or cap >= generations * each:
             continue
-        if most < each:
+        if cap < each:
             raise ValueError(
-                f"{cap} does not pay for one generation of {each} evaluations, {shape.population} "
+                f"{name} does not pay for one generation of {each} evaluations, {shape.population} "
                 f"candidates on {seeds} seeds (search.seeds_per_candidate)"
             )
-        reasons.append(f"{cap} pays for {most // each} of {generations} generations")
-        generations = most // each
+        reasons.append(f"{name} pays for {cap // each} of {generations} generations")
+        generations = cap // each
     if search.generations is not None and search.generations < generations:
         reasons.append(f"{search.generations} of {generations} generations were asked for")
         generations = search.generations
@@ -242,11 +239,11 @@ def sizing_of(config: Config, devices: int) -> Sizing:
 
 
 def most_evaluations(config: Config, sizing: Sizing) -> int:
-    """Return the cap on evaluations: the tier's E, or what was asked for instead."""
-    asked = [config.budget.max_evals or 2**31, sizing.nominal.evaluations]
+    """Return the cap on evaluations: the least of the tier's E and the configured limits."""
+    limits = [config.budget.max_evals or 2**31, sizing.nominal.evaluations]
     if config.search.generations is not None:  # an amendment that raises it pays for more of them
-        asked.append(config.search.generations * sizing.resolved.per_generation)
-    return min(asked)
+        limits.append(config.search.generations * sizing.resolved.per_generation)
+    return min(limits)
 
 
 # Plans
@@ -254,7 +251,7 @@ def most_evaluations(config: Config, sizing: Sizing) -> int:
 
 @dataclass(frozen=True)
 class Succession:
-    """What a phase 2 takes over from the phase 1 that it follows."""
+    """What a phase 2 takes over from its phase 1."""
 
     source: Source
     search: SearchTerms
@@ -266,12 +263,10 @@ def search_plan(
     calibration: Calibration | None,
     succession: Succession | None = None,
 ) -> Plan:
-    """Return the plan of a search. Raises ValueError on what cannot be planned, naming the key."""
+    """Return the plan of a search. Raises ValueError if it is impossible, naming the key."""
     sizing = sizing_of(config, devices.count)
     source = None if succession is None else succession.source
-    confirmation = confirmation_for(config, source)
-    no_go = why_no_go(sizing.resolved, confirmation, config.thresholds)
-    return plan_of(
+    plan = plan_of(
         config,
         devices,
         calibration,
@@ -280,13 +275,14 @@ def search_plan(
         run_id=run_name(config),
         tier=config.search.tier or "target",
         nominal=sizing.nominal,
-        reasons=(*sizing.reasons, *no_go),
+        reasons=sizing.reasons,
         search=_search_terms(config, sizing.resolved, succession),
         caps=caps_for(config, most_evaluations(config, sizing)),
         thresholds=config.thresholds,
-        confirmation=confirmation,
+        confirmation=confirmation_for(config, source),
         source=source,
     )
+    return plan.model_copy(update={"reasons": (*plan.reasons, *why_no_go(plan))})
 
 
 def plan_of(
@@ -299,8 +295,7 @@ def plan_of(
 ) -> Plan:
     """Return the plan of a run of this `phase`, with `own` fields.
 
-    Where those do not say else nothing is searched: the run evaluates one generation in this shape
-    beside a search, and may evaluate no more.
+    By default it evaluates one generation of this shape, and searches nothing.
     """
     objective, evaluation = config.tuned, config.evaluation
     fields: dict[str, Any] = {
@@ -325,10 +320,7 @@ def plan_of(
 
 
 def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
-    """Return the plan of a calibration: one generation that is the baseline on `repeats` seeds.
-
-    It keeps within the limits and caps of what it is made for.
-    """
+    """Return the plan of a calibration: the baseline on `repeats` seeds, within the caps."""
     shape = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
     family = calibration_name(config.tuned, devices)
     plan = plan_of(config, devices, None, shape, "calibration", run_id=family)
@@ -337,7 +329,7 @@ def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
 
 
 def check_beginning(config: Config) -> None:
-    """Raise ValueError on what no command could begin, as far as no other run is looked at."""
+    """Raise ValueError on a configuration that no run can begin with."""
     space = config.tuned.space  # raises on a wrong setting
     caps_for(config, evaluations=1)
     if config.campaign is None:
@@ -347,7 +339,7 @@ def check_beginning(config: Config) -> None:
 
 
 def _check_phase(config: Config) -> None:
-    """Raise ValueError unless the phase has what it needs of other runs, and no more."""
+    """Raise ValueError unless a phase 2 follows a run, and a phase 1 follows none."""
     search = config.search
     if search.phase == "phase1":
         for key, value in (("from", search.follows), ("variant", search.variant)):
@@ -357,37 +349,26 @@ def _check_phase(config: Config) -> None:
                     f"--{key}: only a phase2 follows a run, got {shown(value)} ({source})"
                 )
     elif search.follows is None:
-        raise ValueError(
-            "--from: which phase 1 shall it follow? Give its id or directory (from, in [search])"
-        )
+        raise ValueError("--from: which phase 1 shall it follow? Give its id or directory")
     elif search.variant is None:
-        raise ValueError(
-            "--variant: expected robust (the same knobs) or expanded (more of them; in a file "
-            "variant, in [search])"
-        )
+        raise ValueError("--variant: expected robust (the same knobs) or expanded (more of them)")
 
 
-def why_no_go(
-    shape: Envelope, confirmation: Confirmation | None, thresholds: Thresholds
-) -> tuple[str, ...]:
-    """Return why a search that is compared with the baseline cannot come to a Go, if it cannot."""
-    if confirmation is None:
-        return ()
+def why_no_go(plan: Plan) -> tuple[str, ...]:
+    """Return why the plan's comparison with the baseline cannot lead to a Go, if it cannot."""
     reasons = []
-    if confirmation.seeds < thresholds.go_seeds:
+    if plan.confirmation is not None and plan.confirmation.seeds < plan.thresholds.go_seeds:
         reasons.append(
-            f"no Go is possible: it needs {thresholds.go_seeds} fresh seeds (go_seeds), the "
-            f"comparison has {confirmation.seeds} (verdict.confirm_seeds)"
+            f"no Go is possible: it needs {plan.thresholds.go_seeds} fresh seeds (go_seeds), the "
+            f"comparison has {plan.confirmation.seeds} (verdict.confirm_seeds)"
         )
-    if shape.generations < 2:
-        reasons.append(
-            "no Go is possible: one generation says nothing of what persists, a Go needs two"
-        )
+    if plan.confirmation is not None and plan.resolved.generations < 2:
+        reasons.append("no Go is possible: it needs two generations, to show that gains persist")
     return tuple(reasons)
 
 
 def no_share(calibration: Calibration | None) -> str:
-    """Return why a gain is no share of the baseline's score; "" where it is, as far as is known."""
+    """Return why a gain cannot be relative to the baseline's score; "" if it can."""
     measured = None if calibration is None else noise(calibration)
     if measured is None or not measured.is_about_zero:
         return ""
@@ -399,7 +380,7 @@ def no_share(calibration: Calibration | None) -> str:
 
 
 def _search_terms(config: Config, resolved: Envelope, succession: Succession | None) -> SearchTerms:
-    """From the baseline or where phase 1 ended; the known settings first."""
+    """Return a search from the baseline or from phase 1's end, known settings first."""
     if succession is not None:
         terms = succession.search
     else:
@@ -417,15 +398,14 @@ def _search_terms(config: Config, resolved: Envelope, succession: Succession | N
 
 
 def method_of(config: Config) -> SearchMethod:
-    """Return the one that was asked for, or the default."""
+    """Return the configured search method, or the default."""
     return config.search.method or METHOD
 
 
 def confirmation_for(config: Config, source: Source | None = None) -> Confirmation | None:
-    """Return how the verdict is reached; None for a smoke test, and where nobody wants it.
+    """Return how the verdict is reached; None for a smoke test and without seeds for it.
 
-    The winner of the run that this one follows is compared with the baseline too. Raises ValueError
-    on fewer seeds than a comparison needs.
+    A phase 2 also compares the winner of its phase 1. Raises ValueError on a single seed.
     """
     verdict, objective = config.verdict, config.tuned
     seeds = VERDICT_SEEDS if verdict.confirm_seeds is None else verdict.confirm_seeds
@@ -440,7 +420,7 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
     return Confirmation(
         seeds=seeds,
         picking_seeds=PICKING_SEEDS,
-        best_candidates=BEST_CANDIDATE,
+        best_candidates=BEST_CANDIDATES,
         control_seeds=min(CONTROL_SEEDS, seeds) if controls else 0,
         controls=controls,
         incumbent=None if source is None else source.point,
@@ -449,7 +429,7 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
 
 
 def _variant(own: ObjectiveVariant) -> Variant:
-    """An objective's variant as a plan holds it."""
+    """Return an objective's variant as a plan holds it."""
     return Variant(label=own.label, settings=own.settings, cost_factor=own.length)
 
 
@@ -485,19 +465,14 @@ def caps_for(config: Config, evaluations: int) -> Caps:
 
 
 def _limits(own: Evaluation, devices: Devices, calibration: Calibration | None) -> Limits:
-    """Return an upper bound, never the estimate: six times the calibrated p90, a minute at least.
-
-    Raises ValueError unless `stall_seconds` is a positive number, or left to the default.
-    """
-    stall, wall = own.stall_seconds, own.limit_seconds
-    if stall is not None and not 0 < stall < math.inf:
-        raise ValueError(f"evaluation.stall_seconds: expected a positive number, got {stall}")
+    """Return the limits of an attempt: by default six times the calibrated p90, at least 60 s."""
+    stall, wall = own.stall_seconds or 120.0, own.limit_seconds
     if wall is None:
         wall = CALIBRATION_LIMIT_SECONDS
         if calibration is not None:
             wall = max(60.0, round(6 * calibration.p90_seconds))
     return Limits(
         wall_seconds=wall,
-        stall_seconds=min(wall, 120.0 if stall is None else stall),
+        stall_seconds=min(wall, stall),
         memory_bytes=devices.memory_bytes,
     )

@@ -1,20 +1,20 @@
-"""What has been measured here: calibrations, what they say of other lengths, checks of knobs."""
+"""What was measured here: calibrations, times scaled from them, and checks of knobs."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from math import log
 from pathlib import Path
 from statistics import median
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from budgets.calibration import measure
 from budgets.events import Status
 from budgets.formatting import PROGRAM
 from budgets.ledger import LEAST_FREE_BYTES, LedgerCorruptError
-from budgets.liveness import Liveness, liveness
+from budgets.liveness import liveness
 from budgets.pace import last_seen
 from budgets.plan import Calibration, Devices, Plan
 from budgets.state import ImpossibleEventError, RunState
@@ -26,25 +26,22 @@ from orchestrator.records.runs import Result, finished_runs, ledgers, recorded_s
 CALIBRATION_SEEDS = 8
 
 UNMEASURED = 0.7
-"""Of a throughput that was measured elsewhere or otherwise: what is counted on."""
+"""Share of the throughput that is expected of other FLOPs or another number of devices."""
 
 BUDGET = ("target_flops", "num_batches", "num_epochs")
-"""Settings that say how long to train, and nothing of what. The first that is set decides."""
+"""Settings of how long to train. The first that is set decides."""
 
 
 # Calibrations
 
 
 def find_calibration(root: Path, objective: Objective, devices: Devices) -> Result | None:
-    """Return the newest finished calibration of the objective on such devices, if there is one."""
+    """Return the newest finished calibration of the objective on such devices."""
     return newest_calibration(root, calibration_name(objective, devices))
 
 
 def newest_calibration(root: Path, family: str) -> Result | None:
-    """Return the finished calibration that was begun last of those whose names begin like this.
-
-    By the ledger's own clock: a copied file is younger than what is in it.
-    """
+    """Return the newest finished calibration whose name begins with `family`, by its ledger."""
     finished = finished_runs(root, "calibration", family)
     return max(finished, key=lambda found: found.state.began_ms, default=None)
 
@@ -60,69 +57,69 @@ def calibration_here(root: Path, objective: Objective, devices: Devices) -> Cali
 
 @dataclass(frozen=True)
 class Overheads:
-    """Seconds that no evaluation takes."""
+    """Seconds beside the evaluations; by default as seen on Ray with two cores."""
 
-    startup_seconds: float = 10.0  # of a command, until its first evaluation may begin
-    gap_seconds: float = 0.03  # of a device, for each evaluation: before it starts and after it
-    generation_seconds: float = 0.1  # between two generations: a guided search's model
-    are_measured: bool = False  # the first two; else as they were on Ray with two cores
+    startup_seconds: float = 10.0  # from the command to the first evaluation
+    gap_seconds: float = 0.03  # of a device, before and after each evaluation
+    generation_seconds: float = 0.1  # between two generations
 
 
 Origin = Literal["measured", "prior", "assumed", "none"]
-"""Calibrated here on such devices; from another calibration; stated by the user; nothing."""
+"""Calibrated here on such devices; scaled from another calibration; stated by the user; unknown."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """The time of an evaluation to plan with, and what else its calibration measured.
-
-    Without a calibration there is no number.
-    """
+    """The time of an evaluation to plan with, and what else its calibration measured."""
 
     origin: Origin = "none"
     calibration: Calibration | None = None
-    prior: "Prior | None" = None  # the earlier measurement that the calibration is scaled from
+    prior: "Prior | None" = None  # the measurement that the calibration is scaled from
     overheads: Overheads = Overheads()
     measured_at: datetime | None = None
-    attempts: int = 0  # evaluations of the calibration that ended
-    timeouts: int = 0  # ... at their limit
+    attempts: int = 0  # finished evaluations of the calibration
+    timeouts: int = 0  # those of them that were killed at their limit
     evaluation_bytes: int | None = None  # on disk, of one evaluation's directory
 
     def is_to_measure(self, calibration: Calibration) -> bool:
-        """Whether a run that is planned with this `calibration` would first measure its own."""
+        """Whether a run planned with this `calibration` would first measure its own."""
         return self.origin == "prior" or (self.origin == "measured" and not calibration.samples)
 
     def for_work(self, factor: float) -> Calibration | None:
-        """Return the time of an evaluation with `factor` times the FLOPs.
-
-        Other FLOPs are assumed, at 0.7 of the throughput; equal FLOPs are the same price.
-        """
+        """Return the time of an evaluation with `factor` times the FLOPs."""
         if self.calibration is None:
             return None
-        is_assumed = factor != 1 and (self.prior is None or not self.prior.is_assumed)
-        startup = _startup(self.calibration if self.prior is None else self.prior.calibration)
-        seconds = self.calibration.median_seconds
-        scaled = scaled_seconds(seconds, startup, factor, is_assumed=is_assumed)
-        return Calibration(assumed_seconds=scaled)
+        if factor == 1:
+            return Calibration(assumed_seconds=self.calibration.median_seconds)
+        source, work = self.calibration, factor
+        if self.prior is not None:
+            source, work = self.prior.calibration, factor * self.prior.factor
+        return Calibration(assumed_seconds=scaled_seconds(source, work))
+
+
+def scaled_seconds(calibration: Calibration, factor: float) -> float:
+    """Return the seconds with `factor` times the FLOPs: start-up is fixed, the rest is scaled."""
+    startups = [sample.startup_seconds for sample in calibration.samples]
+    startup = median(startups) if startups else 0.0
+    return startup + max(0.0, calibration.median_seconds - startup) * factor / UNMEASURED
 
 
 def times_here(
     root: Path, objective: Objective, devices: Devices, assumed_seconds: float | None = None
 ) -> Times:
-    """Return what the user states of an evaluation, else a calibration, else the nearest one.
+    """Return the user's figure, else a calibration on such devices, else one scaled from elsewhere.
 
     Raises as reading a damaged calibration does.
     """
-    found = find_calibration(root, objective, devices)
-    overheads = Overheads() if found is None else overheads_of(found.state)
     if assumed_seconds is not None:
-        return Times("assumed", Calibration(assumed_seconds=assumed_seconds), overheads=overheads)
+        return Times("assumed", Calibration(assumed_seconds=assumed_seconds))
+    found = find_calibration(root, objective, devices)
     if found is not None:
         ends = list(found.state.ends())
         return Times(
             "measured",
             measure(found.state),
-            overheads=overheads,
+            overheads=overheads_of(found.state),
             measured_at=last_seen(found.state),
             attempts=len(ends),
             timeouts=sum(end.status is Status.TIMEOUT for end in ends),
@@ -134,7 +131,7 @@ def times_here(
 
 
 def overheads_of(state: RunState) -> Overheads:
-    """Return what a calibration measured beside its evaluations."""
+    """Return the overheads of a calibration; the defaults if it was interrupted."""
     attempts = [one for batch in state.batches() for own in batch.attempts.values() for one in own]
     gaps = [
         (one.settled_at.ms - one.reserved_ms) / 1000 - one.settled.seconds
@@ -144,53 +141,37 @@ def overheads_of(state: RunState) -> Overheads:
     ]
     if not gaps or not state.starts_ms:
         return Overheads()
-    startup = state.starts_ms[min(state.starts_ms)] / 1000
-    return Overheads(startup, max(0.0, median(gaps)), are_measured=True)
-
-
-Nearness = Literal["the same objective", "the same model", "the same kind of objective"]
+    return Overheads(state.starts_ms[min(state.starts_ms)] / 1000, max(0.0, median(gaps)))
 
 
 @dataclass(frozen=True)
 class Prior:
-    """An earlier calibration, and what it says of an evaluation here."""
+    """An earlier calibration that the time of an evaluation here is taken or scaled from."""
 
     run_id: str
     measured_at: datetime
     devices: Devices
     calibration: Calibration
-    nearness: Nearness
-    factor: float  # FLOPs of an evaluation here over one there, training and scoring
+    factor: float  # FLOPs of an evaluation here over those there
     is_assumed: bool  # other FLOPs, or another number of devices
 
     @property
     def eval_seconds(self) -> float:
-        """Start-up as it was, the rest by the FLOPs; 0.7 of an assumed throughput counts."""
-        seconds, startup = self.calibration.median_seconds, _startup(self.calibration)
-        return scaled_seconds(seconds, startup, self.factor, is_assumed=self.is_assumed)
+        if not self.is_assumed:
+            return self.calibration.median_seconds
+        return scaled_seconds(self.calibration, self.factor)
 
     def sentence(self) -> str:
-        """The calibration by name, with its figures, the factor and what comes of it."""
+        """Name the calibration, its figures, the factor and the result."""
         there, work = self.calibration, _flops(self.calibration)
         scaled = "" if self.factor == 1 else f", {self.factor:.3g} x its FLOPs"
         how = "assumed, throughput x 0.7" if self.is_assumed else "measured"
         return (
             f"times from calibration {self.run_id} of {self.measured_at:%Y-%m-%d} on "
-            f"{self.devices.count} x {self.devices.name} ({self.nearness}; median "
-            f"{there.median_seconds:.3g} s of {len(there.samples)}"
-            f"{f', {work:.3g} FLOPs' if work else ''}){scaled}: {self.eval_seconds:.3g} s an "
-            f"evaluation, {how}"
+            f"{self.devices.count} x {self.devices.name} (median {there.median_seconds:.3g} s of "
+            f"{len(there.samples)}{f', {work:.3g} FLOPs' if work else ''}){scaled}: "
+            f"{self.eval_seconds:.3g} s an evaluation, {how}"
         )
-
-
-def scaled_seconds(seconds: float, startup: float, factor: float, *, is_assumed: bool) -> float:
-    """startup + (seconds - startup) * factor, the latter over 0.7 where it is not measured."""
-    work = max(0.0, seconds - startup) * factor
-    return startup + (work / UNMEASURED if is_assumed else work)
-
-
-def _startup(calibration: Calibration) -> float:
-    return median(s.startup_seconds for s in calibration.samples) if calibration.samples else 0.0
 
 
 def _flops(calibration: Calibration) -> float:
@@ -198,82 +179,64 @@ def _flops(calibration: Calibration) -> float:
 
 
 def nearest(root: Path, objective: Objective, devices: Devices) -> Prior | None:
-    """Return the calibration that says most of an evaluation of `objective` here, if any does.
+    """Return the nearest calibration of this kind of objective on this kind of device.
 
-    The same objective before the same model trained for longer or shorter, that before any other
-    of its name; then as many devices; the nearest in FLOPs before the newest. Never one on another
-    kind of device.
+    The same objective comes first, then as many devices, then the nearest FLOPs, then the newest.
     """
-    found = (_prior(state, objective, devices) for state in _earlier(root, objective))
-    return min(
-        (prior for prior in found if prior is not None),
-        key=lambda prior: (
-            get_args(Nearness).index(prior.nearness),
-            prior.devices.count != devices.count,
-            abs(log(prior.factor)),
-            -prior.measured_at.timestamp(),
-        ),
-        default=None,
-    )
-
-
-def _earlier(root: Path, objective: Objective) -> Iterator[RunState]:
-    """Finished calibrations of what has the objective's name; a damaged one says nothing."""
+    found = []
     for path in ledgers(root, "calibration", f"{short_name(objective.spec)}-*"):
         with suppress(LedgerCorruptError, ImpossibleEventError, ValueError, OSError):
             state = recorded_state(path.parent)
-            if state is not None and state.concluded is not None:
-                yield state
+            prior = None if state is None else _prior(state, objective, devices)
+            if state is not None and prior is not None:
+                is_same = state.plan.objective_fingerprint == objective.fingerprint
+                found.append((not is_same, prior))
+    return min(
+        found,
+        key=lambda one: (
+            one[0],
+            one[1].devices.count != devices.count,
+            abs(log(one[1].factor)),
+            -one[1].measured_at.timestamp(),
+        ),
+        default=(True, None),
+    )[1]
 
 
 def _prior(state: RunState, objective: Objective, devices: Devices) -> Prior | None:
-    """None where it says nothing: another objective, or one whose FLOPs nobody counts.
+    """Return the calibration as a prior; None if it is unfinished or cannot be scaled.
 
-    Equal FLOPs are the same price, whatever setting differs.
+    Raises ValueError if none of its evaluations was healthy.
     """
     plan, there = state.plan, state.plan.devices
-    own = plan.objective
     facts = [(one.kind, one.name, one.threads) for one in (there, devices)]
-    if facts[0] != facts[1] or kind(own) != kind(objective.spec):
+    is_comparable = facts[0] == facts[1] and kind(plan.objective) == kind(objective.spec)
+    if state.concluded is None or not is_comparable:
         return None
-    try:
-        calibration = measure(state)
-    except ValueError:  # no evaluation was healthy
-        return None
-    nearness: Nearness = "the same objective"
-    factor = 1.0
+    calibration, factor = measure(state), 1.0
     if plan.objective_fingerprint != objective.fingerprint:
         here, work = objective.flops(), _flops(calibration)
         if here is None or not here.total or not work:
             return None
         factor = here.total / work
-        models = [
-            {name: value for name, value in spec.settings.items() if name not in BUDGET}
-            for spec in (own, objective.spec)
-        ]
-        is_model = models[0] == models[1]
-        nearness = "the same model" if is_model else "the same kind of objective"
     # on fewer seeds than devices they were not all busy
     is_like = factor == 1 and there.count == devices.count <= len(calibration.samples)
     seen = last_seen(state)
-    return Prior(plan.run_id, seen, there, calibration, nearness, factor, is_assumed=not is_like)
+    return Prior(plan.run_id, seen, there, calibration, factor, is_assumed=not is_like)
 
 
 # Disk
 
-BLOCK = 4096
-EVALUATION_BYTES = 6 * BLOCK  # assumed: its directory, and five files with something in them
-ROW_BYTES = 1_700  # of an evaluation, in ledger and tables
-GENERATION_BYTES = 10_000  # in the ledger, its reports, its directory
-RUN_BYTES = 5_500  # a plan, a session and a conclusion
+EVALUATION_BYTES = 24_576  # assumed: a directory with five small files, in blocks of 4 KiB
+RECORD_BYTES = 8_000  # of an evaluation: in the ledger, tables and reports
 
 
 class Disk(NamedTuple):
-    """Bytes that a run takes, its comparisons and what a ledger keeps free included."""
+    """Bytes that a run takes, with its comparisons and what the ledger keeps free."""
 
     needed: int
-    measured: bool  # an evaluation's directory, by the calibration's; else assumed
-    free: int | None  # where the runs live; None where nobody can tell
+    measured: bool  # an evaluation's directory; else assumed
+    free: int | None  # None: unknown
 
     @property
     def suffices(self) -> bool | None:
@@ -281,16 +244,14 @@ class Disk(NamedTuple):
 
 
 def disk_of(plan: Plan, root: Path, evaluation_bytes: int | None) -> Disk:
-    """Return what the plan's run would take where the runs live. `root` need not be there yet."""
-    shape, each = plan.resolved, ROW_BYTES + (evaluation_bytes or EVALUATION_BYTES)
-    generation = GENERATION_BYTES + shape.population * BLOCK  # a directory for each candidate
-    count = shape.evaluations + plan.comparison_evaluations
-    needed = RUN_BYTES + count * each + shape.generations * generation + LEAST_FREE_BYTES
+    """Return what the plan's run would take in `root`, which may not exist yet."""
+    count = plan.resolved.evaluations + plan.comparison_evaluations
+    needed = count * ((evaluation_bytes or EVALUATION_BYTES) + RECORD_BYTES) + LEAST_FREE_BYTES
     return Disk(needed, evaluation_bytes is not None, free_bytes(root))
 
 
 def free_bytes(root: Path) -> int | None:
-    """Return what is free where `root` is, or would be made."""
+    """Return the free space where `root` is, or would be made."""
     there = root.absolute()
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -300,10 +261,7 @@ def free_bytes(root: Path) -> int | None:
 
 
 def bytes_of_evaluations(run: Path) -> int | None:
-    """Return what one evaluation's directory takes on disk, on average; None where there is none.
-
-    Without those above it: the seeds of a calibration share them, candidates have their own.
-    """
+    """Return the mean size on disk of an evaluation's directory; None without any."""
     places = list(run.glob("eval/*/*/seed_*"))
     files = (path for place in places for path in (place, *place.rglob("*")))
     taken = sum(path.lstat().st_blocks * 512 for path in files)
@@ -321,7 +279,7 @@ class Known(NamedTuple):
     neither: tuple[str, ...]
 
     def lines(self) -> Iterator[str]:
-        """Sentences for a person who is about to search."""
+        """Yield a warning of dead knobs and a note of unproven ones."""
         if self.dead:
             yield (
                 f"Warning: {', '.join(self.dead)} did not move the score when checked: a search "
@@ -337,15 +295,11 @@ class Known(NamedTuple):
 
 
 def known_knobs(root: Path, objective: Objective, kind: str) -> Known:
-    """Return what all finished checks of the objective on that kind of device show together."""
+    """Return what all finished checks of the objective on that kind of device have shown."""
     runs = finished_runs(root, "check", family_of(objective, kind))
-    found = [f for run in runs if (f := liveness(run.state)) is not None]
-    return together([knob.name for knob in objective.space.knobs], found)
-
-
-def together(names: Sequence[str], found: Sequence[Liveness]) -> Known:
-    """Return what several checks show about the knobs of these names."""
+    found = [own for run in runs if (own := liveness(run.state)) is not None]
     alive = {name for one in found for name in one.names("alive")}
     dead = {name for one in found for name in one.names("dead")} - alive
+    names = [knob.name for knob in objective.space.knobs]
     parts = (alive, dead, set(names) - alive - dead)
     return Known(*(tuple(name for name in names if name in part) for part in parts))

@@ -11,7 +11,7 @@ from typing import Self
 
 from budgets.events import Owner
 from budgets.formatting import counted
-from budgets.ledger import LEDGER, Clock, Ledger, read
+from budgets.ledger import LEDGER, Clock, Ledger
 from budgets.plan import Plan
 from budgets.rules import Ruling, ruling_of
 from budgets.state import Batch, Observer, RunState
@@ -233,7 +233,6 @@ class Session:
         terms = self.pacing.backpressure
         if terms is not None and run.state.plan.phase not in MEASURES:
             controlled = Controlled(Controller(slots.count, *terms), run.directory, self.say)
-            controlled.replay(read(run.ledger.path).records)
             run.watch(controlled.follow)
             paces.append(controlled)
         self._share_slots()

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -19,7 +20,8 @@ from objectives.space import Knob, SearchSpace
 from orchestrator.look.run import Run
 from orchestrator.matrix.checks import check_points, knob_check
 from orchestrator.matrix.matrix import Matrix
-from orchestrator.plan.times import Known, known_knobs, together
+from orchestrator.plan import times
+from orchestrator.plan.times import Known, known_knobs
 from orchestrator.records.runs import Result
 from orchestrator.verify import verify
 from tests.asking import config_for
@@ -235,19 +237,23 @@ def test_a_check_that_is_not_finished_or_of_another_objective_or_device_counts_f
     assert known_knobs(tmp_path, objective, "cpu").alive == ()
 
 
-def shown(**verdicts: KnobVerdict) -> Liveness:
+def shown(**verdicts: KnobVerdict) -> Any:
     knobs = tuple(
         KnobFinding(knob=name, verdict=verdict, better=None, ends=(), seeds_needed=None)
         for name, verdict in verdicts.items()
     )
-    return Liveness(seeds=8, baseline=1, noise=0.1, t_limit=4, knobs=knobs, pending=())
+    found = Liveness(seeds=8, baseline=1, noise=0.1, t_limit=4, knobs=knobs, pending=())
+    return SimpleNamespace(state=found)
 
 
-def test_alive_in_one_check_outweighs_dead_in_another() -> None:
-    first = shown(a="dead", b="dead", c="unproven", d="unstable")
-    second = shown(a="alive", c="dead", d="unproven")
-    for found in ([first, second], [second, first]):
-        assert together("abcde", found) == Known(alive=("a",), dead=("b", "c"), neither=("d", "e"))
+def test_alive_in_one_check_outweighs_dead_in_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = shown(x0="dead", x1="dead", x2="unproven")
+    second = shown(x0="alive", x2="unstable")
+    monkeypatch.setattr(times, "liveness", lambda found: found)
+    for checks in ([first, second], [second, first]):
+        monkeypatch.setattr(times, "finished_runs", lambda *_, checks=checks: checks)
+        known = known_knobs(Path(), sphere(), "cpu")
+        assert known == Known(alive=("x0",), dead=("x1",), neither=("x2",))
 
 
 def test_a_damaged_check_is_named_and_stops_no_search(

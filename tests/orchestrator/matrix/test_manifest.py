@@ -14,7 +14,7 @@ from budgets.plan import CampaignTerms, Condition
 from orchestrator.look.campaign import Exported, exported
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines
-from orchestrator.matrix.manifest import Manifest, ManifestRun, read_manifest
+from orchestrator.matrix.manifest import MANIFEST, Manifest, ManifestRun
 from orchestrator.records.runs import Result, load_state
 
 Train = Callable[..., Result]
@@ -28,8 +28,7 @@ DEAD = Owner(boot_id="another boot", pid=1, start_ticks=1)
 
 def test_a_campaign_leaves_a_manifest_of_all_its_runs(train: Train, tmp_path: Path) -> None:
     result = train(tmp_path)
-    found = read_manifest(result.directory)
-    assert found is not None
+    found = Manifest.model_validate_json((result.directory / MANIFEST).read_bytes())
     assert (found.name, found.kind, found.total_runs) == ("toy", "training", 15)
     assert found.terms == result.state.plan.campaign
     assert [run.control for run in found.runs].count(True) == 3

@@ -37,11 +37,8 @@ def test_the_largest_is_a_power_of_two_within_seven_tenths(
     base: float, each: float, there: float, largest: int | None
 ) -> None:
     peaks = {size: (base + each * size) * GB for size in (1, 4)}
-    found = Memory(peaks, {1: 2.0, 4: 3.0}, base * GB, each * GB, 0.7, there * GB, 4)
+    found = Memory(peaks, {1: 2.0, 4: 3.0}, base * GB, each * GB, 0.7, there * GB)
     assert found.largest == largest
-    conclusion = found.to_markdown()
-    assert ("the same memory" in conclusion) == (largest is None)
-    assert ("all of it fits at once" in conclusion) == (largest is not None and largest > 4)
 
 
 def test_the_effective_batch_stays() -> None:
@@ -71,7 +68,6 @@ def test_two_sizes_are_measured_on_record_and_planned_with_by_nobody(
     assert answer.code == 0, answer.err
     found = orjson.loads(answer.out)
     assert set(found["peak_bytes"]) == set(found["seconds"]) == {"1", "4"}
-    assert found["effective_batch"] == 4
     root = tmp_path / "artifacts/cmaes"
     names = sorted(path.name for path in (root / "calibration").iterdir())
     assert len(names) == 2

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.plan import Calibration, Devices, Sample
+from budgets.plan import Devices
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.matrix.checks import proxy_check, proxy_terms
@@ -33,31 +33,7 @@ def sphere(**settings: Any) -> Any:
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, 2.0, float("nan")])
 def test_a_proxy_is_shorter_than_the_whole(fraction: float) -> None:
     with pytest.raises(ValueError, match="a number between 0 and 1, got"):
-        proxy_terms(sphere(), fraction, None)
-
-
-def calibrated(seconds: float, train_seconds: float) -> Calibration:
-    fields = dict.fromkeys(Sample.model_fields, 0) | {"seed": 1, "score": 1.0}
-    return Calibration(
-        samples=(Sample(**{**fields, "seconds": seconds, "train_seconds": train_seconds}),)
-    )
-
-
-@pytest.mark.parametrize(
-    ("calibration", "length"),
-    [
-        (None, 0.25),
-        (Calibration(assumed_seconds=5.0), 0.25),
-        (calibrated(4.0, 4.0), 0.25),
-        (calibrated(4.0, 2.0), 0.625),  # start-up and scoring take as long as ever
-        (calibrated(4.0, 9.0), 0.25),
-        (calibrated(0.0, 0.0), 0.25),
-    ],
-)
-def test_only_the_training_is_expected_to_shrink(
-    calibration: Calibration | None, length: float
-) -> None:
-    assert proxy_terms(sphere(), 0.25, calibration).variant.cost_factor == length
+        proxy_terms(sphere(), fraction)
 
 
 def asked(candidates: int = 8, seeds: int = 1, **terms: Any) -> Matrix:
