@@ -17,21 +17,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from objectives.space import SearchSpace
 
 Knobs = Mapping[str, float]
-"""Decoded values by knob name, in the knob's own unit (an `int` knob holds an int)."""
-
+"""Decoded values by knob name, in the knob's own unit (of an `int` knob an int)."""
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-def _no_words(value: Any) -> Any:
+def _number(value: Any) -> Any:
+    """Refuse text and truth values, which pydantic would make numbers of."""
     if isinstance(value, str | bytes | bool):
         raise ValueError(f"expected a number, got {type(value).__name__}")
     return value
 
 
-Score = Annotated[float, BeforeValidator(_no_words)]
-"""Text and truth values are no scores, though Python would make numbers of them."""
+Score = Annotated[float, BeforeValidator(_number)]
 
 
 class ObjectiveError(Exception):
@@ -55,23 +54,23 @@ def missing_package(name: str | None) -> str:
 
 
 class DivergedError(ObjectiveError):
-    """Training left the finite numbers: the candidate's own doing."""
+    """The training's numbers are not finite any more: the candidate's own fault."""
 
 
 class NoScoreError(ObjectiveError):
-    """It ended well and left no score, or none of a measure that was asked for."""
+    """It ended well, but left no score, or not a measure that was asked for."""
 
 
 class OutOfMemoryError(ObjectiveError):
-    """The device's or the host's memory did not suffice."""
+    """The device or the host had too little memory."""
 
 
 class ProgramFailedError(ObjectiveError):
-    """The program ended otherwise than with 0."""
+    """The program ended with another exit status than 0."""
 
 
 class ObjectiveSpec(BaseModel):
-    """What it takes to load the same objective in another process: plain JSON."""
+    """Name and settings, as plain JSON: enough to load the same objective in another process."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -94,7 +93,7 @@ class Variant(BaseModel):
 
 @dataclass(frozen=True)
 class Flops:
-    """What one evaluation of the baseline computes, by formula, before it is run."""
+    """FLOPs, steps and tokens of one evaluation of the baseline, by formula."""
 
     train: float  # forward and backward
     score: float  # outside the training target
@@ -122,27 +121,27 @@ class Measurement(BaseModel):
 
 @dataclass(frozen=True)
 class Context:
-    """Where one evaluation runs: given by the runner, never guessed by the objective."""
+    """Where one evaluation runs, as its runner says."""
 
     directory: Path  # the evaluation's own; it exists and is writable
-    device: str  # "cpu" or "cuda"; one GPU is visible at most
+    device: str  # "cpu" or "cuda"; at most one GPU is visible
     threads: int  # for arithmetic on the CPU
     heartbeat: Callable[[Mapping[str, float]], None]  # call at least every few seconds with metrics
-    attempt_id: str = ""  # no other evaluation has it, nor another try at this one
+    attempt_id: str = ""  # unique: another try at the same evaluation has another one
     pinned: Mapping[str, str | int] = field(default_factory=dict)  # the run's provenance
 
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A program as it is started. No shell reads any of it: every argument arrives as it is."""
+    """A program as it is started, without a shell."""
 
     argv: tuple[str, ...]
     directory: Path  # where it is started
-    environment: Mapping[str, str]  # all that it gets
+    environment: Mapping[str, str]  # the whole of it
 
 
 class Objective(ABC):
-    """Knobs and a seed in, a `Measurement` out. What a subclass does not say has a default."""
+    """Knobs and a seed in, a `Measurement` out."""
 
     @property
     @abstractmethod
@@ -161,7 +160,7 @@ class Objective(ABC):
 
     @property
     def provenance(self) -> Mapping[str, str | int]:
-        """What the scores rest on besides settings, for the record: hashes and sizes of data.
+        """Hashes and sizes of data, versions: what the scores rest on besides settings.
 
         Raises SetupError when it cannot be read.
         """
@@ -178,56 +177,50 @@ class Objective(ABC):
         return (type(self).__module__,)
 
     def controls(self) -> tuple[Variant, ...]:
-        """The comparisons that every verdict owes its reader, at equal FLOPs; there may be none.
+        """Return the comparisons that every verdict makes, at equal FLOPs; there may be none.
 
-        What a control's model lacks, its knobs do not move.
+        A knob that the control's model does not have moves nothing in it.
         """
         return ()
 
     def scaled(self, factor: float) -> Variant | None:
-        """The same training with `factor` times the budget, which may be below 1.
+        """Return the same training with `factor` times the budget, which may be below 1.
 
-        None if the objective cannot be scaled so. Raises ValueError on a factor that is no
-        positive number.
+        None if the objective has no budget. Raises ValueError unless the factor is positive.
         """
         if not 0 < factor < math.inf:
             raise ValueError(f"a budget's factor must be positive and finite, got {factor}")
         return self._scale(factor)
 
-    def _scale(self, factor: float) -> Variant | None:  # noqa: ARG002 - of those that scale
+    def _scale(self, factor: float) -> Variant | None:  # noqa: ARG002
         return None
 
     def flops(self) -> Flops | None:
-        """What an evaluation of the baseline computes, exactly; None if FLOPs do not say it.
+        """Return what an evaluation of the baseline computes; None if there is no formula.
 
-        Raises SetupError when that hangs on data that cannot be read.
+        Raises SetupError when that depends on data that cannot be read.
         """
         return None
 
-    def command_line(
-        self,
-        knobs: Knobs,  # noqa: ARG002 - of those that start a program
-        seed: int,  # noqa: ARG002
-        context: Context,  # noqa: ARG002
-    ) -> CommandLine | None:
-        """The program that an evaluation starts; None if it computes in its own process.
+    def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine | None:  # noqa: ARG002
+        """Return the program that an evaluation starts; None if it computes in its own process.
 
-        Starts nothing and writes nothing. Raises SetupError where it cannot be told.
+        Starts nothing and writes nothing. Raises SetupError where it cannot be known.
         """
         return None
 
-    def arguments(self, knobs: Knobs) -> tuple[str, ...]:  # noqa: ARG002 - of those with arguments
-        """The knobs as a person gives them to what is tuned; empty if that takes no arguments."""
+    def arguments(self, knobs: Knobs) -> tuple[str, ...]:  # noqa: ARG002
+        """Return the knobs as a user gives them to what is tuned; empty if it takes none."""
         return ()
 
-    def with_baseline(self, knobs: Knobs) -> ObjectiveSpec | None:  # noqa: ARG002 - likewise
-        """The same objective whose baseline is `knobs`; None if its baseline cannot be moved."""
+    def with_baseline(self, knobs: Knobs) -> ObjectiveSpec | None:  # noqa: ARG002
+        """Return the same objective with the baseline `knobs`; None if it cannot be moved."""
         return None
 
     def preflight(self) -> tuple[str, ...]:
-        """Check data and configuration before any budget is spent.
+        """Check data and configuration before any budget is spent; return warnings.
 
-        Returns warnings for a person. Raises SetupError, saying how to mend it.
+        Raises SetupError, saying how to mend it.
         """
         return ()
 

@@ -20,8 +20,8 @@ from typing import Any, Self
 
 from objectives.api import Context, Knobs, Measurement, ObjectiveSpec, SetupError
 from objectives.files import replace
-from objectives.function import arguments_of, beating, measurement_of
-from objectives.importing import PREFIX, UserFunction, find, surroundings
+from objectives.function import beating, measurement_of
+from objectives.importing import PREFIX, UserFunction, arguments_of, find, surroundings
 from objectives.program import ProgramConfig, ProgramObjective
 from objectives.registry import CALLABLE
 from objectives.settings import parse

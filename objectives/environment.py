@@ -1,4 +1,4 @@
-"""What a program gets to see of our environment, and what is known of it for the record."""
+"""What a program sees of our environment, and what is recorded of it."""
 
 import json
 import os
@@ -21,8 +21,9 @@ ALLOWED = (
     *("*_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONHASHSEED", "HF_HOME", "HF_DATASETS_CACHE"),
     *("HF_HUB_OFFLINE", "TRANSFORMERS_CACHE", "TORCH_HOME", "TRITON_CACHE_DIR", MARK),
 )
-"""Names, with `*` for the rest of one. None of them holds a secret by custom, and none tells a
-program that it is one of many."""
+"""Names (`*`: any rest) that hold no secret, and tell no program that it is one of many."""
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 ONE_PROCESS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """With these a training believes to be one process of many, and waits for the others."""
@@ -31,9 +32,9 @@ PROGRAM = "program.json"
 """In an evaluation's directory: what was started, without secrets."""
 
 PACKAGES = ("torch", "numpy", "jax")
-"""Those whose versions are put on record."""
+"""Packages whose versions are recorded."""
 
-GIT_SECONDS, PYTHON_SECONDS = 30.0, 60.0
+PYTHON_SECONDS = 60.0
 
 _VERSIONS = """
 import json, platform
@@ -49,17 +50,17 @@ print(json.dumps(found))
 
 
 def check_variables(variables: Mapping[str, str]) -> None:
-    """Raises ValueError on a variable that no setting can give a program, naming it.
+    """Raises ValueError, naming it, on a variable that a setting cannot give a program.
 
-    The value of what looks like a secret is not repeated.
+    The message does not repeat the value of what looks like a secret.
     """
     for name, value in variables.items():
         if not name or "=" in name or "\0" in name:
             raise ValueError(f"environment: {name!r} is no name of an environment variable")
         if name == MARK:
             raise ValueError(
-                f"environment.{name}: by it the processes of an evaluation are found when it has "
-                "to be ended: expected another name"
+                f"environment.{name}: this variable marks the processes of an evaluation: expected "
+                "another name"
             )
         is_count = value.isdigit() and len(value) < 6  # of tokens, say
         if is_secret_name(name) and value and "{" not in value and not is_count:
@@ -69,26 +70,38 @@ def check_variables(variables: Mapping[str, str]) -> None:
             )
 
 
+def program_environment(
+    context: Context, also: Collection[str], variables: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the environment of an evaluation's program: `cleaned`, with its device and threads."""
+    own = dict.fromkeys(THREADS, str(context.threads))
+    if context.device == "cpu":
+        own["CUDA_VISIBLE_DEVICES"] = ""
+    if context.attempt_id:
+        own[MARK] = context.attempt_id
+    return cleaned(also, own | dict(variables))
+
+
 def cleaned(also: Collection[str], variables: Mapping[str, str]) -> dict[str, str]:
-    """What is allowed of our environment, the names in `also`, and the `variables`."""
-    kept = {name: value for name, value in os.environ.items() if is_allowed(name) or name in also}
+    """Return what is allowed of our environment, the names in `also`, and the `variables`."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in also or any(fnmatchcase(name, pattern) for pattern in ALLOWED)
+    }
     return dict(sorted((kept | {"PYTHONUNBUFFERED": "1"} | dict(variables)).items()))
 
 
-def is_allowed(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in ALLOWED)
-
-
 def shown(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what must not be written down."""
+    """Return the environment without its secrets."""
     return {
         name: HIDDEN if is_secret_name(name) else redacted(value, os.environ)
         for name, value in environment.items()
     }
 
 
-def record(line: CommandLine | None, context: Context, facts: Mapping[str, str | int]) -> Path:
-    """Write `program.json`: the command, or None of a function in this process, and the facts."""
+def record(line: CommandLine | None, context: Context, facts: Mapping[str, str | int]) -> None:
+    """Write `program.json`: the command (None: a function of this process) and the facts."""
     document: dict[str, object] = {"environment": shown(cleaned((), {}))}
     if line is not None:
         document = {
@@ -100,50 +113,24 @@ def record(line: CommandLine | None, context: Context, facts: Mapping[str, str |
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(json.dumps(document | dict(facts), indent=2) + "\n")
-    return path
-
-
-def revision(directory: Path) -> dict[str, str | int]:
-    """`commit`, and `dirty` (1 if a file that git follows differs from it); empty without git."""
-    try:
-        commit = _git(directory, "rev-parse", "HEAD").strip()
-        changed = _git(directory, "status", "--porcelain", "--untracked-files=no", "--", ".")
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    return {"commit": commit, "dirty": int(bool(changed.strip()))}
-
-
-def _git(directory: Path, *arguments: str) -> str:
-    """What git answers. It starts no monitor that the directory names, and changes nothing."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return subprocess.run(
-        ("git", "-C", str(directory), "-c", "core.fsmonitor=false", *arguments),  # noqa: S607
-        env=ours | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-        capture_output=True,
-        check=True,
-        text=True,
-        errors="replace",
-        timeout=GIT_SECONDS,
-    ).stdout
 
 
 def is_python(program: str) -> bool:
-    """Whether a program is called as Python interpreters are."""
+    """Return whether the program has the name of a Python interpreter."""
     return re.fullmatch(r"(python|pypy)[0-9.]*t?", Path(program).name) is not None
 
 
 @cache
 def python_versions(python: str, setting: str) -> dict[str, str]:
-    """`program_python`, and `program_NAME` of those of `PACKAGES` that the interpreter has.
+    """Return `program_python`, and `program_NAME` of the `PACKAGES` that the interpreter has.
 
-    It is started where no file of a user's passes for a module of the standard library. Raises
-    SetupError, naming the setting, if that is no Python interpreter.
+    Raises SetupError, naming the setting, if that is no Python interpreter.
     """
     program = str(Path(python).absolute()) if "/" in python else python
     try:
         answer = subprocess.run(
             (program, "-c", _VERSIONS % (PACKAGES,)),
-            cwd="/",
+            cwd="/",  # where no file of the user's passes for a module of the standard library
             env=cleaned((), {}),
             capture_output=True,
             check=True,

@@ -1,4 +1,4 @@
-"""A person's files, read with suspicion; our own, replaced whole; the user's cache directory."""
+"""Files of users, read with suspicion; our own, replaced whole; the user's cache directory."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 from objectives.settings import each_key_once
 
 LARGEST = 1 << 20
-"""Bytes of a file that a person wrote: a longer one is another file."""
+"""Bytes of a file that a user wrote: a longer one is another file."""
 
 
 def cache_directory() -> Path:
@@ -23,7 +23,7 @@ def cache_directory() -> Path:
 
 
 def absolute(path: Any) -> str:
-    """The same path from anywhere; links stay: a virtual environment's interpreter is one.
+    """Return the absolute path; links stay: a virtual environment's interpreter is one.
 
     Raises ValueError on what is no path.
     """
@@ -36,7 +36,7 @@ def absolute(path: Any) -> str:
 
 
 def read_text(file: Path, place: str) -> str:
-    """What a file says that a person named. Raises ValueError, which begins with `place`."""
+    """Return the text of a file that a user named. Raises ValueError beginning with `place`."""
     try:
         if not stat.S_ISREG(file.stat().st_mode):  # a pipe may never end
             raise ValueError(f"{place} is no file: expected one with text")
@@ -52,7 +52,7 @@ def read_text(file: Path, place: str) -> str:
 
 
 def read_toml(file: Path, place: str) -> dict[str, Any]:
-    """The same as TOML."""
+    """Return the content of a TOML file. Raises ValueError beginning with `place`."""
     try:
         return tomllib.loads(read_text(file, place))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -60,23 +60,22 @@ def read_toml(file: Path, place: str) -> dict[str, Any]:
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
-    """A program's file; no link is followed.
+    """Return the content of a program's file; a link is not followed.
 
     Raises OSError where it cannot be opened, ValueError where it is no file or too long.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("expected a regular file")
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
-        raise ValueError(f"expected {most_bytes} bytes at most, got {status.st_size}")
+        raise ValueError(f"expected {most_bytes} bytes at most")
     return data
 
 
 def parse_json(data: bytes) -> Any:
-    """JSON whose objects have each key once. Raises ValueError on anything else."""
+    """Return JSON whose objects have each key once. Raises ValueError on anything else."""
     try:
         return json.loads(data.decode(), object_pairs_hook=each_key_once)
     except RecursionError:
@@ -84,7 +83,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """The file at `path` becomes `data`, whole or not at all. Raises OSError."""
+    """Replace the content of `path`, whole or not at all. Raises OSError."""
     aside = path.with_name(f"{path.name}.partial")
     try:
         with aside.open("wb") as file:

@@ -1,34 +1,25 @@
 """Any Python function as an objective: knobs, a seed and a budget in, a score out."""
 
-import json
-import math
 import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from importlib import metadata
-from inspect import signature
 from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    JsonValue,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, JsonValue, ValidationError, model_validator
 
 from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
 from objectives.environment import PACKAGES, record
 from objectives.files import absolute
 from objectives.importing import (
     UserFunction,
+    arguments_of,
     find,
     imported,
     parsed,
@@ -39,25 +30,10 @@ from objectives.importing import (
 from objectives.process import LEAST_CPU_SHARE, Heartbeat, cpu_seconds
 from objectives.program import ProgramConfig, ProgramObjective
 from objectives.settings import cut, in_words, parse
-from objectives.sources import MOST_NAMED, files_of_module, in_short
+from objectives.sources import files_of_module
 from objectives.space import SearchSpace
 
 CHECK_SECONDS = 2.0
-
-
-def _keyword_arguments(fixed: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    for name, value in fixed.items():
-        if not name.isidentifier():
-            raise ValueError(f"{name!r} is no name of a keyword argument")
-        if _has_null(value):
-            raise ValueError(f"{name}: expected no null, which a configuration cannot hold")
-    return fixed
-
-
-def _has_null(value: JsonValue) -> bool:
-    if isinstance(value, dict):
-        value = list(value.values())
-    return any(map(_has_null, value)) if isinstance(value, list) else value is None
 
 
 class FunctionConfig(ProgramConfig):
@@ -65,11 +41,14 @@ class FunctionConfig(ProgramConfig):
 
     directory: Annotated[str, BeforeValidator(absolute)] = Field(".", validate_default=True)
     budget: int | float | None = Field(default=None, gt=0)  # third argument
-    fixed: Annotated[dict[str, JsonValue], AfterValidator(_keyword_arguments)] = Field(default={})
+    fixed: dict[str, JsonValue] = Field(default={})  # further keyword arguments
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         SearchSpace.declared(self.knobs)
+        for name in self.fixed:
+            if not name.isidentifier():
+                raise ValueError(f"fixed: {name!r} is no name of a keyword argument")
         return self
 
 
@@ -80,15 +59,14 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
 
     @classmethod
     def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Self:
-        """The function that `name` says. Imports nothing of it.
+        """Return the function of that name. Imports nothing of it.
 
         Raises ValueError on a wrong setting, and where there is no such module; SetupError where
         its sources cannot be read.
         """
         parsed(name)
-        config = parse(FunctionConfig, settings, name)
-        objective = cls(name, config)
-        if config.code is not None:  # of a run that is on record: the files may be gone
+        objective = cls(name, parse(FunctionConfig, settings, name))
+        if objective.config.code is not None:  # of a run that is on record: the files may be gone
             return objective
         find(name, objective.directory)
         return objective.pinned()
@@ -98,7 +76,7 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         return Path(self.config.directory)
 
     def program_files(self) -> Iterator[Path]:
-        """Its module's file, and what importing it reads of the packages that it is in."""
+        """Yield the module's file, and what importing it reads of the packages around it."""
         user = self._found()
         yield user.file
         yield from files_of_module(user.module, (self.directory,))
@@ -116,29 +94,18 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         return found
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
-        """`lr=0.003`, one word a knob."""
+        """Return `lr=0.003`, one word a knob."""
         return tuple(f"{name}={value!r}" for name, value in self.space.rounded(knobs).items())
 
     def preflight(self) -> tuple[str, ...]:
-        """Import the module in a process of its own.
-
-        Warns of what decides a score and may change unnoticed.
-        """
-        user = self._checked()
+        """Import the module in a process of its own."""
+        self._checked()
         require_no_namesake(self.directory)
-        inside = [file for file in self._imports(user) if file.is_relative_to(self.directory)]
-        names = sorted(file.relative_to(self.directory).as_posix() for file in inside)
-        unpinned = [name for name in names if name not in (self.config.code or {})]
-        if not unpinned:
-            return ()
-        patterns = unpinned if len(unpinned) <= MOST_NAMED else ["**/*.py"]
-        return (
-            f"{in_short(unpinned)} can change while the run goes on, and nobody would notice: with "
-            f"sources = {json.dumps(patterns)} an evaluation of another version is refused",
-        )
+        self.require_program()
+        return ()
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        """Call it. Its own exceptions come as they are."""
+        """Call the function. Its own exceptions come as they are."""
         own, user = self.space.rounded(knobs), self._checked()
         facts = {"function": self.name, "file": str(user.file), "code": self.code}
         record(None, context, {**facts, "program_python": platform.python_version()})
@@ -146,50 +113,30 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
             function = imported(user)
             began = time.perf_counter()
             words = arguments_of(function, own, seed, self.config.budget, self.config.fixed)
-            returned = function(*words, **deepcopy(self.config.fixed))
-            return measurement_of(returned, time.perf_counter() - began)
+            value = function(*words, **deepcopy(self.config.fixed))
+            return measurement_of(value, time.perf_counter() - began)
 
     def require_program(self) -> None:
         """Raises SetupError where it cannot be imported, in a process of its own."""
-        self._imports(self._found())
-
-    def _imports(self, user: UserFunction) -> tuple[Path, ...]:
-        return try_import(user, tuple(sorted(self.config.fixed)), self.code)
+        try_import(self._found(), tuple(sorted(self.config.fixed)), self.code)
 
     def _found(self) -> UserFunction:
-        """Where the function is now. Raises SetupError where it is gone."""
+        """Return where the function is now. Raises SetupError where it is gone."""
         try:
             return find(self.name, self.directory)
         except ValueError as error:
             raise SetupError(str(error)) from error
 
     def _checked(self) -> UserFunction:
-        """The same, of the code that was planned with. Raises SetupError on another one."""
+        """Return the same, of the pinned code. Raises SetupError on another one."""
         user = self._found()
         self.require_same_sources()
         return user
 
 
-def arguments_of(
-    function: Callable[..., Any],
-    knobs: Mapping[str, float],
-    seed: int,
-    budget: float | None,
-    fixed: Collection[str] = (),
-) -> tuple[Any, ...]:
-    """Return the positional arguments of a call: (knobs, seed, budget), or as many as it takes."""
-    try:
-        signature(function).bind(knobs, seed, budget, **dict.fromkeys(fixed))
-    except TypeError:
-        return knobs, seed
-    except ValueError:  # of what is not written in Python
-        pass
-    return knobs, seed, budget
-
-
 @contextmanager
 def beating(heartbeat: Heartbeat, every_seconds: float = CHECK_SECONDS) -> Iterator[None]:
-    """Within the block a heartbeat, whenever this process or one that it started has computed."""
+    """Send heartbeats during the block while this process, or one that it started, computes."""
     over = threading.Event()
     thread = threading.Thread(target=_beat, args=(heartbeat, every_seconds, over), daemon=True)
     thread.start()
@@ -201,8 +148,8 @@ def beating(heartbeat: Heartbeat, every_seconds: float = CHECK_SECONDS) -> Itera
 
 
 def _beat(heartbeat: Heartbeat, every_seconds: float, over: threading.Event) -> None:
-    """Other processes are looked at only while this one rests: to look at all takes time."""
-    own, others = _own_cpu_seconds(), math.inf
+    """Other processes are looked at only while this one rests, because that takes time itself."""
+    own, others = _own_cpu_seconds(), _others_cpu_seconds()
     least = LEAST_CPU_SHARE * every_seconds
     while not over.wait(every_seconds):
         own_before, own = own, _own_cpu_seconds()
@@ -215,20 +162,20 @@ def _beat(heartbeat: Heartbeat, every_seconds: float, over: threading.Event) -> 
 
 
 def _own_cpu_seconds() -> float:
-    """Without what this thread takes to look."""
+    """Return this process's CPU time, without that of the thread that looks."""
     return time.process_time() - time.thread_time()
 
 
 def _others_cpu_seconds() -> float:
-    """Of what this process started, as far as it lives or was waited for."""
+    """Return the CPU time of processes that this one started and that live or were waited for."""
     times = os.times()
     return times.children_user + times.children_system + cpu_seconds(os.getpid(), itself=False)
 
 
 def measurement_of(value: object, train_seconds: float) -> Measurement:
-    """What a function returned as a measurement; one without its own time took `train_seconds`.
+    """Return a function's value as a measurement, by default of `train_seconds`.
 
-    Raises NoScoreError, naming what came. Not a number is a score too: the runner calls it `nan`.
+    Raises NoScoreError, naming what came. NaN is a score too: the runner calls it `nan`.
     """
     if isinstance(value, Measurement):
         return value
@@ -243,15 +190,14 @@ def measurement_of(value: object, train_seconds: float) -> Measurement:
             return Measurement(score=float(value), train_seconds=train_seconds)
         except OverflowError:
             raise NoScoreError("the function returned a number that no float can hold") from None
-    shown = repr(value) if value is None or isinstance(value, str | bool) else type(value).__name__
     raise NoScoreError(
-        f"the function returned {cut(shown, 60)}: expected a number, a Measurement, or a mapping "
-        "with its fields"
+        f"the function returned {cut(repr(value), 60)}: expected a number, a Measurement, or a "
+        "mapping with its fields"
     )
 
 
 def _plain(value: Any) -> Any:
-    """Without arrays of no dimension, as numpy and torch make one of a number."""
+    """Return arrays of no dimension, as numpy and torch make one of a number, as that number."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):

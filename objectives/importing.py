@@ -1,24 +1,18 @@
-"""A user's module: found without importing it, imported by itself, tried in a process of its own.
+"""A user's module: found without importing it, imported, and tried in a process of its own."""
 
-As a program it writes what it found into a file, so that whatever the module prints is no answer.
-"""
-
-import json
 import os
-import signal
+import re
 import subprocess
 import sys
 import tempfile
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module, invalidate_caches
-from inspect import iscoroutinefunction, isgeneratorfunction, signature
+from inspect import signature
 from keyword import iskeyword
 from os.path import isfile
 from pathlib import Path
-from types import ModuleType, TracebackType
 from typing import Any
 
 from pydantic import BaseModel
@@ -37,6 +31,11 @@ LIMIT_SECONDS = 180.0
 
 HERE = Path(__file__).parents[1]
 
+DONE = "imported"
+"""A file that says so, because whatever the module prints is no answer."""
+
+REFUSED = f"{SetupError.__module__}.{SetupError.__name__}: "
+
 
 class UserFunction(BaseModel, frozen=True):
     """A function, the file of its module, and the directory that the user's modules are in."""
@@ -48,20 +47,19 @@ class UserFunction(BaseModel, frozen=True):
 
 
 def parsed(name: str) -> tuple[str, str]:
-    """Module and function of `python:MODULE:FUNCTION`. Raises ValueError on another name."""
+    """Return module and function of `python:MODULE:FUNCTION`. Raises ValueError on another name."""
     module, _, function = name.removeprefix(PREFIX).partition(":")
     parts = (*module.split("."), function)
     if all(part.isidentifier() and not iskeyword(part) for part in parts):
         return module, function
-    hint = ": a module's name has no .py" if ".py:" in name or "/" in name else ""
     raise ValueError(
-        f"objective {name!r}: expected python:MODULE:FUNCTION, for example "
-        f"python:train:evaluate or python:package.train:evaluate{hint}"
+        f"objective {name!r}: expected python:MODULE:FUNCTION (a module's name has no .py), for "
+        "example python:train:evaluate or python:package.train:evaluate"
     )
 
 
 def find(name: str, directory: Path) -> UserFunction:
-    """The function of that name in `directory`. Imports nothing.
+    """Return the function of that name in `directory`. Imports nothing.
 
     Raises ValueError where there is no such module, or another one would be imported in its place.
     """
@@ -93,16 +91,15 @@ def require_no_namesake(directory: Path) -> None:
 
 @contextmanager
 def surroundings(user: UserFunction, working_directory: Path) -> Iterator[None]:
-    """Within the block the user's directory comes first where modules are looked for.
+    """Let the block find the user's modules first, as one process, in the working directory.
 
-    An evaluation is one process, whatever the environment says of others. After the block all is as
-    it was, and what was imported from the user's directory is forgotten.
+    After the block the process is as it was, and the user's modules are forgotten.
     """
     path, here, writes = list(sys.path), os.getcwd(), sys.dont_write_bytecode
     before = set(sys.modules)
     of_many = {name: os.environ.pop(name) for name in ONE_PROCESS if name in os.environ}
     sys.path.insert(0, str(user.directory))
-    sys.dont_write_bytecode = True  # what is kept of a file is told from a newer one by seconds
+    sys.dont_write_bytecode = True  # an edit within the same second would not be noticed
     os.chdir(working_directory)
     invalidate_caches()
     try:
@@ -112,30 +109,21 @@ def surroundings(user: UserFunction, working_directory: Path) -> Iterator[None]:
         os.environ.update(of_many)
         sys.dont_write_bytecode = writes
         sys.path[:] = path
-        for name in own_modules(user).keys() - before:
-            del sys.modules[name]
+        for name in sys.modules.keys() - before:
+            if name.partition(".")[0] not in OURS and _is_own(name, user.directory):
+                del sys.modules[name]
 
 
-def own_modules(user: UserFunction) -> Mapping[str, ModuleType]:
-    """What is imported from the user's directory, by name."""
-    return {
-        name: module
-        for name, module in tuple(sys.modules.items())
-        if (file := getattr(module, "__file__", None)) is not None
-        and name.partition(".")[0] not in OURS
-        and _is_own(Path(file), user.directory)
-    }
-
-
-def _is_own(path: Path, folder: Path) -> bool:
-    if not path.is_relative_to(folder):
+def _is_own(module: str, folder: Path) -> bool:
+    file = getattr(sys.modules[module], "__file__", None)
+    if file is None or not Path(file).is_relative_to(folder):
         return False
-    inner = path.relative_to(folder).parts[:-1]
+    inner = Path(file).relative_to(folder).parts[:-1]
     return not any(part in IGNORED or part.startswith(".") for part in inner)
 
 
 def imported(user: UserFunction) -> Callable[..., Any]:
-    """The function. Raises SetupError where there is none, or what its import raises otherwise."""
+    """Import the function. Raises SetupError where there is none, or what its import raises."""
     try:
         found = import_module(user.module)
     except (ImportError, SyntaxError) as error:
@@ -156,100 +144,84 @@ def imported(user: UserFunction) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def _require_signature(function: Callable[..., Any], name: str, fixed: Sequence[str]) -> None:
-    """Raises SetupError unless it can be called as an evaluation does."""
-    if iscoroutinefunction(function) or isgeneratorfunction(function):
-        raise SetupError(f"{name} gives no score when it is called: it is no function")
+def arguments_of(
+    function: Callable[..., Any],
+    knobs: Mapping[str, float],
+    seed: int,
+    budget: float | None,
+    fixed: Collection[str] = (),
+) -> tuple[Any, ...]:
+    """Return (knobs, seed, budget), or (knobs, seed) if the function takes no budget.
+
+    `fixed`: names of keyword arguments. Raises SetupError if it cannot be called either way.
+    """
     try:
         wanted = signature(function)
     except (TypeError, ValueError):  # of what is not written in Python
-        return
-    also = "".join(f", {key}=..." for key in fixed)
+        return knobs, seed, budget
     keywords = dict.fromkeys(fixed)
     try:
-        wanted.bind({}, 0, None, **keywords)
+        wanted.bind(knobs, seed, budget, **keywords)
     except TypeError as error:
         try:
-            wanted.bind({}, 0, **keywords)
+            wanted.bind(knobs, seed, **keywords)
         except TypeError:
+            also = "".join(f", {name}=..." for name in fixed)
             raise SetupError(
-                f"{name}{wanted} cannot be called as {name}(knobs, seed, budget{also}), nor "
+                f"a function{wanted} cannot be called with (knobs, seed, budget{also}), nor "
                 f"without the budget: {error}"
-            ) from error
+            ) from None
+        return knobs, seed
+    return knobs, seed, budget
 
 
 @cache
-def try_import(
-    user: UserFunction,
-    fixed: tuple[str, ...],
-    code: str,  # noqa: ARG001
-) -> tuple[Path, ...]:
-    """The user's files that importing it reads, as another process finds, once for each code.
+def try_import(user: UserFunction, fixed: tuple[str, ...], code: str) -> None:  # noqa: ARG001
+    """Import the function in another process, once for each state of its code.
 
     `fixed`: names of keyword arguments. Raises SetupError, with what Python says, where it cannot
     be imported or called so.
     """
-    what = f"importing {user.module} from {user.file}"
     path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+    what = f"importing {user.module} from {user.file}"
     with tempfile.TemporaryDirectory(prefix="import-") as scratch, tempfile.TemporaryFile() as said:
-        answer = Path(scratch, "answer")
-        process = subprocess.Popen(
-            (sys.executable, "-P", "-m", __name__, user.model_dump_json(), str(answer), *fixed),
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-            process_group=0,
-            env={**os.environ, "PYTHONPATH": path},
-        )
         try:
-            status = process.wait(LIMIT_SECONDS)
+            status = subprocess.run(
+                (sys.executable, "-P", "-m", __name__, user.model_dump_json(), scratch, *fixed),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                env={**os.environ, "PYTHONPATH": path},
+                timeout=LIMIT_SECONDS,
+                check=False,
+            ).returncode
         except subprocess.TimeoutExpired:
             raise SetupError(
                 f"{what} took longer than {LIMIT_SECONDS:g} s: what takes long belongs into the "
                 "function"
             ) from None
-        finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        if not answer.exists():
-            said.seek(0)
-            lines = said.read()[-2000:].decode(errors="replace").split("\n")
-            last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-            raise SetupError(
-                f"{what} ended Python with status {status}{last and f': {last}'}. What a program "
-                "does belongs below: if __name__ == '__main__'"
-            )
-        found = json.loads(answer.read_bytes())
-    if "failed" in found:
-        raise SetupError(found["failed"])
-    return tuple(map(Path, found["files"]))
+        if Path(scratch, DONE).exists():
+            return
+        said.seek(0)
+        output = said.read()[-10_000:].decode(errors="replace")
+    last = output.strip().rpartition("\n")[2]
+    if last.startswith(REFUSED):
+        raise SetupError(last.removeprefix(REFUSED))
+    if "Traceback (most recent call last)" not in output:
+        raise SetupError(
+            f"{what} ended Python with status {status}{last and f': {last}'}. What a program does "
+            "belongs below: if __name__ == '__main__'"
+        )
+    lines = re.findall(r'File "(.+)", line (\d+)', output)
+    own = [f" ({file}, line {n})" for file, n in lines if Path(file).is_relative_to(user.directory)]
+    raise SetupError(f"cannot import {user.module}: {last}{own[-1] if own else ''}")
 
 
-def main(user: UserFunction, answer: Path, fixed: Sequence[str]) -> None:
-    """Import what is asked for; an error that nobody expects is an answer too."""
-
-    def unexpected(
-        _: type[BaseException], error: BaseException, trace: TracebackType | None
-    ) -> None:
-        answer.write_text(json.dumps({"failed": _in_words(user, error, trace)}))
-
-    sys.excepthook = unexpected
-    with surroundings(user, answer.parent):
-        _require_signature(imported(user), user.function, fixed)
-        own = [str(module.__file__) for module in own_modules(user).values()]
-    answer.write_text(json.dumps({"files": sorted(own)}))
-
-
-def _in_words(user: UserFunction, error: BaseException, trace: TracebackType | None) -> str:
-    """What Python says last, and of the user's own files the line that it speaks of."""
-    if isinstance(error, SetupError):
-        return str(error)
-    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    frames = [f for f in traceback.extract_tb(trace) if f.filename != __file__]
-    own = [f for f in frames if Path(f.filename).is_relative_to(user.directory)]
-    where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
-    return f"cannot import {user.module}: {said}{where}"
+def main(user: UserFunction, scratch: Path, fixed: Sequence[str]) -> None:
+    """Import the function in this process, and leave `DONE` if an evaluation can call it."""
+    with surroundings(user, scratch):
+        arguments_of(imported(user), {}, 0, None, fixed)
+    (scratch / DONE).touch()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""What all objectives have in common whose program is not ours.
+"""The frame of all objectives whose program is not ours.
 
-Three doors lead to one: `command`, `python:module:function` and a checkout of nanochat. They
-differ in how knobs go in and how a score comes out. Knobs, budget, sources, versions, the record
-of what was started and the fingerprint are here.
+`command`, `python:module:function` and a checkout of nanochat differ in how knobs go in and how a
+score comes out. Pinned sources, fingerprint, budget and the record of a start are here.
 """
 
 import json
@@ -17,15 +16,8 @@ from typing import ClassVar, Generic, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from objectives import process, sources
-from objectives.api import (
-    CommandLine,
-    Context,
-    Knobs,
-    Objective,
-    ObjectiveSpec,
-    Variant,
-)
-from objectives.environment import record, revision
+from objectives.api import CommandLine, Context, Knobs, Objective, ObjectiveSpec, Variant
+from objectives.environment import record
 from objectives.space import DeclaredKnob, SearchSpace
 
 BUDGET = "budget"
@@ -39,7 +31,7 @@ class ProgramConfig(BaseModel):
 
     knobs: dict[str, DeclaredKnob] = Field(default={})  # to search
     sources: tuple[str, ...] = ()  # patterns of what decides a score beside the program's files
-    code: dict[str, str] | None = None  # SHA-256 by the name of each file that was pinned
+    code: dict[str, str] | None = None  # SHA-256 of each pinned file by its name
 
 
 Config = TypeVar("Config", bound=ProgramConfig)
@@ -47,7 +39,7 @@ Config = TypeVar("Config", bound=ProgramConfig)
 
 @dataclass(frozen=True)
 class ProgramObjective(Objective, Generic[Config]):
-    """A program whose sources are pinned when it is planned, and checked in every evaluation."""
+    """A program whose sources are pinned when it is planned, and compared in every evaluation."""
 
     version: ClassVar[int] = 1  # raise it with any change of ours that moves a score
     budget_setting: ClassVar[str] = BUDGET
@@ -58,18 +50,20 @@ class ProgramObjective(Objective, Generic[Config]):
     config: Config
 
     def pinned(self) -> Self:
-        """With the hashes of the sources as they are now, unless they are on record already.
+        """Return the objective with the hashes of its sources, unless it has them already.
 
         Raises ValueError on a pattern in `sources` that finds nothing, and SetupError where a
         source cannot be read.
         """
         if self.config.code is not None:
             return self
-        usual = type(self.config).model_fields["sources"].default
+        default = type(self.config).model_fields["sources"].default
         for pattern in self.config.sources:
-            if pattern not in usual and not sources.matching(self.directory, (pattern,)):
-                what = f"nothing in {self.directory} is called {pattern}"
-                raise ValueError(f"{self.name} settings: sources: {what}")
+            if pattern not in default and not sources.matching(self.directory, (pattern,)):
+                raise ValueError(
+                    f"{self.name} settings: sources: nothing in {self.directory} is called "
+                    f"{pattern}"
+                )
         files = set(self.program_files())
         found = sources.with_imports(
             files | sources.matching(self.directory, self.config.sources), self.import_places(files)
@@ -87,17 +81,17 @@ class ProgramObjective(Objective, Generic[Config]):
         """The files of the user's that the settings name as the program."""
 
     def import_places(self, files: Iterable[Path]) -> Collection[Path]:
-        """Folders in which a program of these files finds modules of the user's."""
+        """Folders in which a program of these files finds the user's modules."""
         scripts = {file.parent for file in files if file.suffix == ".py"}
         return {self.directory, self.directory / "src", *scripts}
 
     @cached_property
     def code(self) -> str:
-        """SHA-256 (hex) of the sources as they were when it was planned."""
+        """SHA-256 (hex) of the pinned sources."""
         return sha256(json.dumps(self.config.code, sort_keys=True).encode()).hexdigest()
 
     def require_same_sources(self) -> None:
-        """Raises SetupError, naming files, if the sources are not those that were planned with."""
+        """Raises SetupError, naming files, if the sources are not those that were pinned."""
         assert self.config.code is not None, "pinned() has measured it"
         sources.require_same(self.config.code, self.directory)
 
@@ -130,15 +124,14 @@ class ProgramObjective(Objective, Generic[Config]):
 
     @property
     def provenance(self) -> dict[str, str | int]:
-        """The commit, which may change where the code does not, versions, data."""
-        return {**revision(self.directory), **self.versions(), **self.data()}
+        return {**self.versions(), **self.data()}
 
     @abstractmethod
     def versions(self) -> Mapping[str, str]:
         """Versions of the interpreter and the packages that it runs with."""
 
     def _scale(self, factor: float) -> Variant | None:
-        """`factor` times the budget, a whole one if it is whole; None without a budget."""
+        """Return `factor` times the budget, a whole number if it is one; None without a budget."""
         amount = getattr(self.config, self.budget_setting)
         if amount is None:
             return None
@@ -153,9 +146,10 @@ class ProgramObjective(Objective, Generic[Config]):
 
     def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
         spec, values = self.spec, self.space.typed(knobs)
-        declared = dict(spec.settings["knobs"])
-        for name, knob in declared.items():
-            declared[name] = {**knob, "baseline": values[name]}
+        declared = {
+            name: {**knob, "baseline": values[name]}
+            for name, knob in spec.settings["knobs"].items()
+        }
         return spec.model_copy(update={"settings": {**spec.settings, "knobs": declared}})
 
     @property
@@ -164,7 +158,7 @@ class ProgramObjective(Objective, Generic[Config]):
         return ""
 
     def require_program(self) -> None:
-        """Raises SetupError where what would be started is not there. Starts nothing."""
+        """Raises SetupError where the program cannot be started. Starts nothing."""
 
     def run(
         self, line: CommandLine, listener: process.Listener, context: Context, **facts: str | int

@@ -1,13 +1,8 @@
-"""From a name and settings to an objective, and what is known of a kind before one is loaded.
-
-Three doors lead to programs that are not ours: `nanochat` with the setting `checkout`, `command`,
-and `python:module:function`.
-"""
+"""From a name and settings to an objective, and what is known of a kind before one is loaded."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,20 +26,20 @@ CODE = "code"
 CHECKOUT = "checkout"
 """The setting that makes `nanochat` the one in a directory of the user's."""
 
-MOVES_CODE = frozenset({"argv", "checkout", "directory", "module", "sources"})
-"""Settings that say which files a program is: with another one its pinned code is another too."""
+MOVES_CODE = frozenset({"argv", "checkout", "directory", "sources"})
+"""Settings that say which files a program is: when one differs, its code is pinned anew."""
 
 PREFIXES = (FUNCTION, CALLABLE)
-
-SCRIPTS = frozenset({".jl", ".pl", ".py", ".r", ".R", ".rb", ".sh"})
-"""How a script's name ends."""
 
 NAMES = ("nanochat", "command", f"{FUNCTION}MODULE:FUNCTION", *ANALYTIC)
 
 _KINDS = {
     "nanochat": ("nanochat.objective:NanochatObjective", "nanochat.config:NanochatConfig"),
-    "nanochat checkout": ("checkout.objective:CheckoutObjective", "checkout.config:CheckoutConfig"),
-    "command": ("command.objective:CommandObjective", "command.config:CommandConfig"),
+    "nanochat checkout": (
+        "checkout.objective:CheckoutObjective",
+        "checkout.objective:CheckoutConfig",
+    ),
+    "command": ("command:CommandObjective", "command:CommandConfig"),
     FUNCTION: ("function:FunctionObjective", "function:FunctionConfig"),
     CALLABLE: ("callable:CallableObjective", "callable:CallableConfig"),
     **dict.fromkeys(ANALYTIC, ("analytic:AnalyticObjective", "analytic:AnalyticSettings")),
@@ -62,13 +57,13 @@ class Named(NamedTuple):
 
 
 def kind(spec: ObjectiveSpec) -> str:
-    """What is tuned, in words: our own nanochat and somebody's checkout have one name."""
+    """Return what is tuned, in words: our own nanochat and a user's checkout have one name."""
     is_checkout = spec.name == "nanochat" and CHECKOUT in spec.settings
     return "nanochat checkout" if is_checkout else spec.name
 
 
 def _kind(name: str, settings: Collection[str]) -> tuple[Any, type[BaseModel]]:
-    """The class and the model of its settings. Raises ValueError on an unknown name."""
+    """Return the class and the model of its settings. Raises ValueError on an unknown name."""
     key = "nanochat checkout" if name == "nanochat" and CHECKOUT in settings else name
     key = next((prefix for prefix in PREFIXES if name.startswith(prefix)), key)
     if key not in _KINDS:
@@ -81,7 +76,7 @@ def _kind(name: str, settings: Collection[str]) -> tuple[Any, type[BaseModel]]:
 
 
 def load(spec: ObjectiveSpec) -> Objective:
-    """The objective `spec` names. Raises ValueError on an unknown name or a wrong setting."""
+    """Return the objective of `spec`. Raises ValueError on an unknown name or a wrong setting."""
     objective, _ = _kind(spec.name, spec.settings)
     has_own_name = spec.name.startswith(PREFIXES) or spec.name in ANALYTIC
     own = (spec.name,) if has_own_name else ()
@@ -90,7 +85,7 @@ def load(spec: ObjectiveSpec) -> Objective:
 
 
 def named(name: str, given: Collection[str] = ()) -> Named:
-    """What the objective of that name has, with the settings `given`.
+    """Return what the objective of that name has, with the settings `given`.
 
     Raises ValueError on an unknown one.
     """
@@ -103,10 +98,10 @@ def named(name: str, given: Collection[str] = ()) -> Named:
 
 
 def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> ObjectiveSpec:
-    """`spec` with a variant's settings laid over its own. Raises ValueError as `load` does.
+    """Return `spec` with a variant's settings laid over its own. Raises ValueError as `load` does.
 
-    A table is laid over a table name by name; `fixed.depth` is one name of the table `fixed`. Of a
-    program that is another one then, the code is measured.
+    A table is laid over a table name by name; `fixed.depth` is one name of the table `fixed`.
+    Where the variant names other files, they are pinned.
     """
     settings = dict(spec.settings)
     if not MOVES_CODE.isdisjoint(variant_settings):
@@ -124,9 +119,9 @@ def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> Objectiv
 
 
 def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
-    """The settings that somebody gave: those that are not what they would be anyway.
+    """Return the settings that differ from their defaults, without the pinned code.
 
-    The code that was found is none. Raises ValueError or SetupError as `load` does.
+    Raises ValueError or SetupError as `load` does.
     """
     if kind(spec) == "nanochat" or spec.name in ANALYTIC:
         usual = load(ObjectiveSpec(name=spec.name)).spec.settings
@@ -144,9 +139,9 @@ def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
 
 
 def short_name(spec: ObjectiveSpec) -> str:
-    """A name for files and runs: lower case, without a colon, 40 characters at most.
+    """Return a name for files and runs: lower case, without a colon, 40 characters at most.
 
-    A function's has its module, a command's what it starts and what it always tells it.
+    A function's has its module, a command's the fixed part of what it starts.
     """
     name = kind(spec).removeprefix(FUNCTION).removeprefix(CALLABLE)
     if name == "command":
@@ -155,18 +150,7 @@ def short_name(spec: ObjectiveSpec) -> str:
 
 
 def _program(argv: Sequence[str]) -> str:
-    """What a person calls it: `train-fast` of `python train.py --fast --lr {lr}`."""
-    if "-m" in argv[:-1]:
-        first = argv.index("-m") + 1
-        name = argv[first]
-    else:
-        paths = [Path("" if {"{", "="} & set(part) else part) for part in argv]
-        first = next((n for n, path in enumerate(paths) if path.suffix in SCRIPTS), 0)
-        name = paths[first].stem if paths else ""
-    rest = argv[first + 1 :]
-    fixed = [
-        word.lstrip("-")
-        for word, value in pairwise([*rest, ""])
-        if "{" not in word and not (word.startswith("-") and "{" in value)
-    ]
-    return "-".join([name, *fixed])
+    """Return the words without a placeholder: `train-fast` of `python train.py --fast x={lr}`."""
+    fixed = (Path(word).name for word in argv if "{" not in word and word != "-m")
+    words = [word.removesuffix(".py").lstrip("-") for word in fixed]
+    return "-".join(words[1:] if len(words) > 1 else words)

@@ -1,4 +1,4 @@
-"""From settings a person typed to a checked model, or one line about what is wrong with them."""
+"""From settings that a user typed to a checked model, or one line about what is wrong with them."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -13,14 +13,14 @@ from objectives import secrets
 Model = TypeVar("Model", bound=BaseModel)
 
 DIRECTIONS = frozenset({"direction", "goal", "maximise", "maximize", "minimise", "minimize"})
-"""What other tools let say whether more or less is better."""
+"""Settings of other tools that say whether more or less is better."""
 
 LONGEST_SHOWN = 200
 """Characters of a wrong value that a message repeats."""
 
 
 def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
-    """`settings` as a `model`. Raises ValueError, naming each wrong setting and what came."""
+    """Return `settings` as a `model`. Raises ValueError, naming each wrong setting and value."""
     for name in settings:
         if name not in model.model_fields:
             raise unknown(f"{owner} setting", name, model.model_fields)
@@ -31,18 +31,16 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
         raise ValueError(f"{owner} settings: {in_words(error)}") from error
     for name, value in settings.items():
         number = getattr(parsed, name)
-        if isinstance(value, bool) and isinstance(number, int | float) and number is not value:
-            raise ValueError(f"{owner} settings: {name}: expected a number, got {value}")
-        if isinstance(value, str) and isinstance(number, int | float):
+        is_number = isinstance(number, int | float) and number is not value
+        if is_number and isinstance(value, str | bool):  # "3" and true, which pydantic takes
             raise ValueError(
-                f"{owner} settings: {name}: expected {json.dumps(number)}, without quotes, got "
-                f"{shown(value)}"
+                f"{owner} settings: {name}: expected a number without quotes, got {shown(value)}"
             )
     return parsed
 
 
 def check_writable(place: str, value: Any) -> None:
-    """Settings decide what is run, so they go on record: raises ValueError on a secret among them.
+    """Raises ValueError on a secret in a setting, because settings are written to the ledger.
 
     The message does not repeat it.
     """
@@ -65,7 +63,7 @@ def check_writable(place: str, value: Any) -> None:
 
 
 def unknown(kind: str, name: str, known: Collection[str]) -> ValueError:
-    """The error about a name that is none of the `known` ones: it lists them and the nearest."""
+    """Return the error about a name that is not `known`: it lists those, and the nearest first."""
     near = get_close_matches(name, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if name in DIRECTIONS:
@@ -74,12 +72,12 @@ def unknown(kind: str, name: str, known: Collection[str]) -> ValueError:
 
 
 def in_words(error: ValidationError) -> str:
-    """What a model found wrong, in one line."""
+    """Return what a model found wrong, in one line."""
     return "; ".join(fault_in_words(f, ".".join(map(str, f["loc"]))) for f in error.errors())
 
 
 def fault_in_words(fault: ErrorDetails, place: str) -> str:
-    """One thing that is wrong, and what came; `place` is what the person calls it."""
+    """Return one fault and the value that came; `place` is what the user calls it."""
     message, given = fault["msg"].removeprefix("Value error, "), fault["input"]
     if not fault["loc"]:
         return message
@@ -92,21 +90,21 @@ def fault_in_words(fault: ErrorDetails, place: str) -> str:
 
 
 def shown(value: object, most: int = LONGEST_SHOWN) -> str:
-    """What came, as a message repeats it."""
+    """Return a value as a message repeats it."""
     return cut(repr(value), most)
 
 
 def cut(text: str, most: int) -> str:
-    """`text`, or as much of it as there is room for."""
+    """Return `text`, cut after `most` characters."""
     return text if len(text) <= most else f"{text[:most]}..."
 
 
 class TwinKeysError(ValueError):
-    """JSON that says two things about one key, by whose name it goes."""
+    """A JSON object that has the key of this name twice."""
 
 
 def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """For `json.loads`: an object. Raises TwinKeysError."""
+    """Return an object for `json.loads`. Raises TwinKeysError."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]

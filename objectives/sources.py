@@ -14,17 +14,15 @@ from pathlib import Path, PurePath
 from objectives.api import SetupError
 
 MOST_BYTES = 64 << 20
+MOST_NAMED = 3  # files that a message names
 IGNORED = frozenset({"__pycache__", "node_modules", "site-packages", "wandb", "venv"})
-"""Directories that hold nobody's own source, beside those whose names begin with a dot."""
-
-MOST_NAMED = 3
-"""Of the files that a message speaks of."""
+"""Directories without the user's own source, beside those whose names begin with a dot."""
 
 
 def matching(directory: Path, patterns: Iterable[str]) -> set[Path]:
-    """The files below `directory` that the patterns find, as `glob` reads them: `**` is any depth.
+    """Return the files below `directory` that glob patterns find; `**` is any depth.
 
-    Hidden files and `IGNORED` directories are passed over.
+    Hidden files and `IGNORED` directories are left out.
     """
     found = set[Path]()
     for pattern in patterns:
@@ -35,9 +33,9 @@ def matching(directory: Path, patterns: Iterable[str]) -> set[Path]:
 
 
 def with_imports(files: Iterable[Path], places: Collection[Path]) -> set[Path]:
-    """The files, and the modules below `places` that they import, directly or through each other.
+    """Return the files, and the modules below `places` that they import, at any depth.
 
-    They are read, not run: what is imported by a name made at run time is not seen.
+    They are read, not run: a module imported by a name made at run time is not found.
     """
     found, pending = set[Path](), list(files)
     while pending:
@@ -49,9 +47,9 @@ def with_imports(files: Iterable[Path], places: Collection[Path]) -> set[Path]:
 
 
 def files_of_module(name: str, places: Iterable[Path]) -> Iterator[Path]:
-    """What importing `a.b` below the places reads: `a/__init__.py` and `a/b.py`, as far as there.
+    """Yield the files below the places that importing `a.b` reads: `a/__init__.py`, `a/b.py`.
 
-    A name that ends in a function's or a class's is that of its module.
+    The name may end in that of a function or a class.
     """
     for place in places:
         folder = place
@@ -78,9 +76,9 @@ def _imported_by(file: Path, places: Collection[Path]) -> Iterator[Path]:
 
 
 def hashes(directory: Path, files: Iterable[Path]) -> dict[str, str]:
-    """SHA-256 (hex) by the name of each file: below `directory`, or the whole path of another.
+    """Return the SHA-256 (hex) of each file by its name: below `directory`, or its whole path.
 
-    Raises SetupError on a file that cannot be read, and on too much.
+    Raises SetupError on a file that cannot be read, and when there is too much to read.
     """
     found, size = {}, 0
     for file in files:
@@ -88,23 +86,19 @@ def hashes(directory: Path, files: Iterable[Path]) -> dict[str, str]:
             size += file.stat().st_size
             if size > MOST_BYTES:  # before it is read: it may be a data set
                 raise SetupError(
-                    f"{file} is too large to be pinned, with the other sources more than "
-                    f"{MOST_BYTES >> 20} MiB. Data that argv names can be a placeholder: "
+                    f"{file} is too large to be pinned as a source (more than "
+                    f"{MOST_BYTES >> 20} MiB in all). Data that argv names can be a placeholder: "
                     'fixed = { data = "PATH" } and "{data}" in argv'
                 )
-            found[_name(file, directory)] = sha256(file.read_bytes()).hexdigest()
+            name = file.relative_to(directory) if file.is_relative_to(directory) else file
+            found[name.as_posix()] = sha256(file.read_bytes()).hexdigest()
         except OSError as error:
             raise SetupError(f"cannot read the source {file}: {error.strerror}") from error
     return dict(sorted(found.items()))
 
 
-def _name(file: Path, directory: Path) -> str:
-    name = file.relative_to(directory) if file.is_relative_to(directory) else file
-    return os.fsencode(name.as_posix()).decode(errors="replace")
-
-
 def require_same(pinned: Mapping[str, str], directory: Path) -> None:
-    """Raises SetupError, naming them, if files are not those that a run was planned with."""
+    """Raises SetupError, naming them, if files differ from those that a run was planned with."""
     changed = [name for name, digest in pinned.items() if _digest(directory / name) != digest]
     if changed:
         raise SetupError(
@@ -114,14 +108,14 @@ def require_same(pinned: Mapping[str, str], directory: Path) -> None:
         )
 
 
-def _digest(file: Path) -> str:
+def _digest(file: Path) -> str | None:
     try:
         return sha256(file.read_bytes()).hexdigest()
     except OSError:
-        return "gone"
+        return None
 
 
 def in_short(names: Collection[str]) -> str:
-    """The first few names, and how many more."""
+    """Return the first few names, and how many more there are."""
     first = ", ".join(sorted(names)[:MOST_NAMED])
     return first + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")

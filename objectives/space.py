@@ -6,7 +6,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
@@ -17,24 +17,23 @@ from pydantic import (
     model_validator,
 )
 
-from objectives.settings import in_words, unknown
+from objectives.settings import in_words
 
 Kind = Literal["linear", "log10", "sigmoid01", "tanh11", "int"]
 
 NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
-"""Of a knob: a plain word."""
-
+"""Of a knob: it goes into options, tables and files."""
 
 MOST_BEYOND = 1e-14
-"""As a share of a value: how far the way through the unit cube moves the end of a range."""
+"""Share of a value by which rounding in the unit cube may move the end of a range."""
 
 
 class _Scale(NamedTuple):
-    """From the x-space, where a step means the same everywhere, to the knob's own unit and back."""
+    """The way from x-space, where a step means the same everywhere, to the knob's unit and back."""
 
     to_value: Callable[[float], float]
     to_x: Callable[[float], float]
-    values: str = "any"  # that it has
+    values: str = "any"  # what a knob's value must be
 
 
 _SCALES: dict[Kind, _Scale] = {
@@ -51,9 +50,9 @@ _SCALES: dict[Kind, _Scale] = {
 class Knob(BaseModel):
     """One searched parameter.
 
-    Its name is a plain word: it goes into options, tables and files. `low` and `high` bound its
-    x-space (for `log10` the exponent, for `sigmoid01` and `tanh11` the argument); `baseline` is a
-    value in the knob's own unit. An `int` knob takes every `step`-th whole number from `low` on.
+    `low` and `high` bound its x-space (for `log10` the exponent, for `sigmoid01` and `tanh11` the
+    argument); `baseline` is a value in the knob's own unit. An `int` knob takes every `step`-th
+    whole number from `low` on.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -103,7 +102,7 @@ class Knob(BaseModel):
                 )
 
     def _returns(self, x: float) -> bool:
-        """Whether `x` survives the way to the knob's own unit and back (tanh(30) is 1)."""
+        """Return whether `x` survives the way to the knob's unit and back (tanh(30) is 1)."""
         scale = _SCALES[self.kind]
         try:
             return abs(scale.to_x(scale.to_value(x)) - x) <= 1e-6 * (self.high - self.low)
@@ -111,26 +110,26 @@ class Knob(BaseModel):
             return False
 
     @property
-    def _bins(self) -> float:
-        """How many values an int knob has."""
+    def _values(self) -> float:
+        """The number of values of an int knob."""
         return (self.high - self.low) // self.step + 1
 
     def decode(self, unit: float) -> float:
-        """The knob's value at `unit` in [0, 1]: an int of an int knob."""
+        """Return the knob's value at `unit` in [0, 1], of an int knob an int."""
         if self.kind == "int":  # equal shares of the unit interval, one per value
-            bin_ = min(math.floor(unit * self._bins), self._bins - 1)
-            return self.typed(self.low + self.step * bin_)
+            number = min(math.floor(unit * self._values), self._values - 1)
+            return self.typed(self.low + self.step * number)
         x = self.low + unit * (self.high - self.low)
         return _SCALES[self.kind].to_value(min(x, self.high))  # rounding may step over the edge
 
     def typed(self, value: float) -> float:
-        """A value in the type that the knob's owner expects: an int of an int knob."""
+        """Return the value in the knob's type: of an int knob an int."""
         return int(value) if self.kind == "int" else value
 
     def rounded(self, value: float) -> float:
-        """The value as a program gets it: with 12 digits where that stays in the range.
+        """Return the value as a program gets it: with 12 digits where that stays in the range.
 
-        0.3 comes back from the unit cube as 0.29999999999999993, which nobody asked for.
+        0.3 comes back from the unit cube as 0.29999999999999993.
         """
         if self.kind == "int":
             return int(value)
@@ -139,9 +138,9 @@ class Knob(BaseModel):
         return value if beyond > MOST_BEYOND * abs(rounded) else rounded
 
     def encode(self, value: float) -> float:
-        """The coordinate at which `decode` gives `value`: in [0, 1] if it lies in the bounds."""
+        """Return the coordinate at which `decode` gives `value`, in [0, 1] if it is in bounds."""
         if self.kind == "int":
-            return ((value - self.low) / self.step + 0.5) / self._bins
+            return ((value - self.low) / self.step + 0.5) / self._values
         unit = (_SCALES[self.kind].to_x(value) - self.low) / (self.high - self.low)
         edge = min(max(unit, 0.0), 1.0)
         return edge if abs(unit - edge) < 1e-9 else unit  # a bound is inside despite rounding
@@ -158,52 +157,36 @@ class DeclaredKnob(BaseModel):
     step: int = Field(default=1, ge=1, exclude_if=lambda step: step == 1)  # of an int knob
     baseline: float
 
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, given: Any) -> Any:
-        for name in given if isinstance(given, Mapping) else ():
-            if name not in cls.model_fields:
-                raise unknown("key", str(name), cls.model_fields)
-        return given
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        scale = _SCALES[self.kind]
-        for name in ("min", "max", "baseline"):
-            value = getattr(self, name)
-            try:
-                scale.to_x(value)
-            except (ValueError, ArithmeticError):
-                raise ValueError(
-                    f"{name} {value:g} of a {self.kind} knob must be {scale.values}"
-                ) from None
-        if not self.min < self.max:
-            raise ValueError(f"min {self.min:g} must be below max {self.max:g}")
-        return self
-
     @field_serializer("min", "max", "baseline")
     def _whole_of_an_int_knob(self, value: float) -> int | float:
         return int(value) if self.kind == "int" and value.is_integer() else value
 
     def named(self, name: str) -> Knob:
-        """The knob of that name. Raises ValueError, naming it, where it cannot be."""
+        """Return the knob of that name. Raises ValueError, naming it, where it cannot be."""
         if not re.fullmatch(NAME, name):
             raise ValueError(
                 "knobs: expected names of 1 to 64 letters, digits and . _ -, without dashes in "
                 f"front, got {name[:80]!r}"
             )
-        low, high = map(_SCALES[self.kind].to_x, (self.min, self.max))
+        if not self.min < self.max:
+            raise ValueError(f"knobs.{name}: min {self.min:g} must be below max {self.max:g}")
+        scale = _SCALES[self.kind]
         try:
             return Knob(
                 name=name,
                 kind=self.kind,
-                low=low,
-                high=high,
+                low=scale.to_x(self.min),
+                high=scale.to_x(self.max),
                 step=self.step,
                 baseline=self.baseline,
             )
         except ValidationError as error:
             raise ValueError(in_words(error).replace("knob ", "knobs.", 1)) from error
+        except (ValueError, ArithmeticError):
+            raise ValueError(
+                f"knobs.{name}: min {self.min:g} and max {self.max:g} of a {self.kind} knob must "
+                f"be {scale.values}"
+            ) from None
 
 
 class SearchSpace(BaseModel):
@@ -224,7 +207,7 @@ class SearchSpace(BaseModel):
 
     @classmethod
     def declared(cls, knobs: Mapping[str, DeclaredKnob]) -> Self:
-        """The declared knobs in their order. Raises ValueError, naming the one that cannot be."""
+        """Return the knobs in their order. Raises ValueError, naming an impossible one."""
         if not knobs:
             raise ValueError(
                 "knobs: expected at least one to search, such as "
@@ -242,7 +225,7 @@ class SearchSpace(BaseModel):
         return tuple(knob.encode(knob.baseline) for knob in self.knobs)
 
     def decode(self, point: Sequence[float]) -> dict[str, float]:
-        """Named values at `point`. Raises ValueError if it is no point of the cube."""
+        """Return values by name at `point`. Raises ValueError if it is no point of the cube."""
         if len(point) != self.dimension:
             raise ValueError(f"expected {self.dimension} coordinates, got {len(point)}")
         for knob, unit in zip(self.knobs, point, strict=True):
@@ -251,7 +234,7 @@ class SearchSpace(BaseModel):
         return {k.name: k.decode(unit) for k, unit in zip(self.knobs, point, strict=True)}
 
     def rounded(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Each value as a program gets it, in the space's order.
+        """Return each value as a program gets it, in the space's order.
 
         Raises ValueError unless there is one value for each knob, and no other.
         """
@@ -262,10 +245,10 @@ class SearchSpace(BaseModel):
         return {knob.name: knob.rounded(values[knob.name]) for knob in self.knobs}
 
     def typed(self, values: Mapping[str, float]) -> dict[str, float]:
-        """The values in their knobs' types. Raises KeyError on an unknown knob."""
+        """Return the values in their knobs' types. Raises KeyError on an unknown knob."""
         knobs = {knob.name: knob for knob in self.knobs}
         return {name: knobs[name].typed(float(value)) for name, value in values.items()}
 
     def encode(self, values: Mapping[str, float]) -> tuple[float, ...]:
-        """The point at which `decode` gives `values`. Raises KeyError on a missing knob."""
+        """Return the point at which `decode` gives `values`. Raises KeyError on a missing knob."""
         return tuple(knob.encode(values[knob.name]) for knob in self.knobs)

@@ -6,32 +6,32 @@ directory of its own.
 
 import ast
 import os
+import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from objectives.api import (
-    CommandLine,
-    Context,
-    Knobs,
-    Measurement,
-    ObjectiveSpec,
-    ProgramFailedError,
-    SetupError,
-)
-from objectives.checkout.config import DEFAULT_KNOBS, CheckoutConfig, Flag
+from pydantic import BeforeValidator, Field, model_validator
+
+from objectives.api import CommandLine, Context, Knobs, Measurement, ObjectiveSpec, SetupError
 from objectives.checkout.output import Output
-from objectives.environment import cleaned, python_versions
-from objectives.files import cache_directory
-from objectives.program import ProgramObjective
-from objectives.settings import parse
-from objectives.space import SearchSpace
+from objectives.environment import (
+    ONE_PROCESS,
+    check_variables,
+    program_environment,
+    python_versions,
+)
+from objectives.files import absolute, cache_directory
+from objectives.program import ProgramConfig, ProgramObjective
+from objectives.settings import parse, unknown
+from objectives.space import DeclaredKnob, SearchSpace
 
+MODULE = "scripts.base_train"
 SHIM = Path(__file__).with_name("shim.py")
+BASE = "NANOCHAT_BASE_DIR"
 
 TAIL_BYTES = 64 << 10
 """Of each shard that are hashed: the end of a parquet file says where everything in it lies."""
@@ -40,13 +40,116 @@ TOKENIZER_FILES = ("tokenizer.pkl", "token_bytes.pt")
 
 NEVER = 1_000_000_000  # steps: no run has so many, so only step 0 and the last are scored
 
+Flag = bool | int | float | str
+"""`true` is the bare flag, `false` leaves it out."""
+
 DEFAULT_FLAGS: Mapping[str, Flag] = {
     "run": "dummy",  # no wandb
     "core-metric-every": -1,  # it would download its tasks
     "sample-every": -1,
     "eval-every": NEVER,
 }
-"""Unless the configuration says otherwise, and only where the checkout has them."""
+"""Given where the checkout has them, unless the configuration says otherwise."""
+
+OURS = frozenset({"target-flops", "num-iterations", "resume-from-step", "device-type", "model-tag"})
+"""Flags that an evaluation sets, or that would take its budget or its directory from it."""
+
+LEARNING_RATES = ("embedding-lr", "unembedding-lr", "matrix-lr", "scalar-lr")
+DEFAULT_KNOBS: Mapping[str, float] = {
+    "embedding-lr": 0.3,
+    "unembedding-lr": 0.008,
+    "matrix-lr": 0.02,
+    "scalar-lr": 0.5,
+    "weight-decay": 0.28,
+    "warmup-steps": 40,
+    "warmdown-ratio": 0.65,
+    "final-lr-frac": 0.05,
+}
+"""The knobs unless some are declared, with nanochat's own values in July 2026."""
+
+_FLAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+Place = Annotated[str, BeforeValidator(absolute)]
+
+
+class CheckoutConfig(ProgramConfig):
+    """Every setting. Declared `knobs` are searched instead of the default ones."""
+
+    checkout: Place  # the directory
+    python: Place  # the interpreter that has nanochat's packages; default: the checkout's .venv
+    target_flops: float = Field(gt=0)  # of one evaluation, forward and backward
+    flags: dict[str, Flag] = Field(default={})  # without the hyphens in front
+    data: Place  # a directory of *.parquet, the last of them held out
+    tokenizer: Place  # a directory with tokenizer.pkl and token_bytes.pt
+    eager: bool = False  # torch.compile does nothing
+    environment: dict[str, str] = Field(default={})
+    pass_environment: tuple[str, ...] = ()  # names of variables of ours that it may see
+    sources: tuple[str, ...] = ("nanochat/*.py", "scripts/*.py", "tasks/*.py")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_places(cls, settings: Any) -> Any:
+        if not isinstance(settings, dict):
+            return settings
+        base = os.environ.get(BASE) or "~/.cache/nanochat"
+        defaults = {"data": f"{base}/base_data_climbmix", "tokenizer": f"{base}/tokenizer"}
+        if isinstance(checkout := settings.get("checkout"), str) and checkout.strip():
+            defaults["python"] = f"{checkout}/.venv/bin/python"
+        return defaults | {name: value for name, value in settings.items() if value is not None}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check_variables(self.environment)
+        for name in self.environment:
+            if name == BASE or name in ONE_PROCESS:
+                raise ValueError(
+                    f"environment.{name}: an evaluation is one process with a base directory of "
+                    "its own; see the settings data and tokenizer"
+                )
+        for name in (*self.flags, *self.knobs):
+            if not _FLAG.fullmatch(name):
+                raise ValueError(f"{name!r}: expected a flag's name without the hyphens in front")
+            if name.replace("_", "-") in OURS:
+                raise ValueError(f"{name} cannot be set here: every evaluation has its own")
+        for name, knob in self.knobs.items():
+            if name in self.flags and self.flags[name] != knob.baseline:
+                raise ValueError(
+                    f"{name} is {self.flags[name]} in flags, and {knob.baseline:g} as a knob's "
+                    "baseline: give only one"
+                )
+        self.space()
+        return self
+
+    @property
+    def source(self) -> Path:
+        """The file that is run."""
+        return Path(self.checkout).joinpath(*MODULE.split(".")).with_suffix(".py")
+
+    def space(self) -> SearchSpace:
+        """Return the declared knobs, or the default ones around their flags.
+
+        Raises ValueError on an impossible range.
+        """
+        values = {name: self.flags.get(name, value) for name, value in DEFAULT_KNOBS.items()}
+        return SearchSpace.declared(
+            self.knobs or {name: _default_knob(name, value) for name, value in values.items()}
+        )
+
+
+def _default_knob(name: str, value: Flag) -> DeclaredKnob:
+    """Return the knob with a range around its value. Raises ValueError where there is none."""
+    is_rate = name in LEARNING_RATES
+    if isinstance(value, str | bool) or value < 0 or (is_rate and value == 0):
+        raise ValueError(
+            f"flags.{name}: a search cannot begin at {value}: declare its bounds as "
+            f"[training.knobs.{name}], and those of the other knobs"
+        )
+    if is_rate:
+        return DeclaredKnob(kind="log10", min=value / 10, max=value * 10, baseline=value)
+    if name == "warmup-steps":
+        return DeclaredKnob(kind="int", min=0, max=max(2 * value, 10), baseline=value)
+    most = {"weight-decay": 2 * value or 0.5, "final-lr-frac": 0.5 if value <= 0.5 else 1.0}
+    return DeclaredKnob(min=0, max=most.get(name, 1.0), baseline=value)
 
 
 class CheckoutObjective(ProgramObjective[CheckoutConfig]):
@@ -60,10 +163,9 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """Raises ValueError on an unknown or a wrong setting, and on what is no checkout."""
         config = parse(CheckoutConfig, settings, "nanochat checkout")
-        config.space()  # an impossible space is a wrong setting too
         if config.code is None and not config.source.is_file():
             raise ValueError(
-                f"checkout: expected a checkout of nanochat with {config.module} in it, got "
+                f"checkout: expected a checkout of nanochat with {MODULE} in it, got "
                 f"{config.checkout}: git clone https://github.com/karpathy/nanochat, or name "
                 "another"
             )
@@ -84,7 +186,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         return self.config.space()
 
     def data(self) -> dict[str, str | int]:
-        """`data_sha256` is over name, size and the last 64 KiB of each shard."""
+        """Hashes of the tokenizer, and of name, size and last 64 KiB of each shard."""
         tokenizer = _tokenizer_sha256(Path(self.config.tokenizer))
         return {**_shards(Path(self.config.data)), "tokenizer_sha256": tokenizer}
 
@@ -98,8 +200,8 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
         """Raises SetupError if the checkout's flags cannot be read."""
         config, known = self.config, declared_flags(self.config.source)
-        usual = {**DEFAULT_FLAGS, "device-type": context.device}
-        flags: dict[str, Flag] = {name: usual[name] for name in usual if name in known}
+        defaults = {**DEFAULT_FLAGS, "device-type": context.device}
+        flags = {name: value for name, value in defaults.items() if name in known}
         flags |= {"target-flops": config.target_flops, **config.flags}
         given = (
             f"--{name}" if value is True else f"--{name}={value}"
@@ -109,7 +211,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         mode = "eager" if config.eager else "compiled"
         return CommandLine(
             argv=(
-                *(config.python, str(SHIM), config.module, str(seed), mode),
+                *(config.python, str(SHIM), MODULE, str(seed), mode),
                 *(*given, *self.arguments(knobs)),
             ),
             directory=self.directory,
@@ -121,19 +223,17 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
 
     def _environment(self, context: Context) -> dict[str, str]:
         variables = {
-            "NANOCHAT_BASE_DIR": str(context.directory / "base"),
+            BASE: str(context.directory / "base"),
             "WANDB_MODE": "disabled",
             "HF_HUB_OFFLINE": "1",
-            "OMP_NUM_THREADS": str(context.threads),
             "TORCHINDUCTOR_CACHE_DIR": str(cache_directory() / "inductor"),
             "PYTORCH_ALLOC_CONF": "expandable_segments:True",  # as nanochat sets it before torch
         }
-        if context.device == "cpu":  # a GPU in sight would decide the dtype
-            variables["CUDA_VISIBLE_DEVICES"] = ""
-        return cleaned(self.config.pass_environment, variables | self.config.environment)
+        own = variables | self.config.environment
+        return program_environment(context, self.config.pass_environment, own)
 
     def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
-        """A default knob begins where its flag says; a declared knob may have a flag as well."""
+        """Return the spec whose knobs begin there: default ones by their flags."""
         spec = super().with_baseline(knobs)
         flags, values = spec.settings["flags"], self.space.typed(knobs)
         if self.config.knobs:
@@ -148,44 +248,35 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
                 "nanochat's packages (in the checkout: uv sync, or pip install into .venv)"
             )
         self.data()
-        names = [knob.name for knob in self.space.knobs]
-        _require_flags(("target-flops", *config.flags, *names), config)
+        known = declared_flags(config.source)
+        for name in ("target-flops", *config.flags, *(knob.name for knob in self.space.knobs)):
+            if name not in known:
+                raise SetupError(f"{config.checkout}: {unknown('flag', name, sorted(known))}")
         return ()
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        before = self._require_data(context.pinned)
+        self._require_same_data(context.pinned)
         self.require_same_sources()
         line, output = self.command_line(knobs, seed, context), Output()
-        scored = self.config.flags.get("eval-tokens")
-        eval_tokens = float(scored) if isinstance(scored, int | float) else 0.0
+        eval_tokens = self.config.flags.get("eval-tokens", 0)
         with self._base(context.directory):
-            try:
-                exit_ = self.run(line, output.line, context)
-                found = output.measurement(exit_, eval_tokens)
-            except SetupError as error:
-                # The default knobs move no size: what nanochat says of its setup is every
-                # candidate's. A declared knob of whole numbers may be a shape.
-                if any(knob.kind == "int" for knob in self.config.knobs.values()):
-                    raise ProgramFailedError(str(error)) from error
-                raise
-        self._require_data(before)
-        return found
+            exit_ = self.run(line, output.line, context)
+        exit_.require_success()
+        return output.measurement(exit_.last_line, float(eval_tokens))
 
-    def _require_data(self, expected: Mapping[str, str | int]) -> Mapping[str, str | int]:
-        """What there is now. Raises SetupError if it is not what a run was planned with."""
-        found = self.data()
-        for name, value in found.items():
-            if expected.get(name, value) != value:
+    def _require_same_data(self, pinned: Mapping[str, str | int]) -> None:
+        """Raises SetupError if the data is not what the run was planned with."""
+        for name, value in self.data().items():
+            if pinned.get(name, value) != value:
                 raise SetupError(
-                    f"{name} is {value}, and the run was planned with {expected[name]}: the data "
+                    f"{name} is {value}, and the run was planned with {pinned[name]}: the data "
                     f"in {self.config.data} or the tokenizer in {self.config.tokenizer} has "
                     "changed. Put it back, let nothing write there, or begin another run"
                 )
-        return found
 
     @contextmanager
     def _base(self, directory: Path) -> Iterator[None]:
-        """nanochat's base directory, gone after the block; data and tokenizer are links in it."""
+        """Make nanochat's base directory for the block, with links to data and tokenizer."""
         base = directory / "base"
         base.mkdir(mode=0o700)
         try:
@@ -197,7 +288,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
 
 
 def declared_flags(source: Path) -> frozenset[str]:
-    """The flags that a source file declares by `add_argument`. It is read, not run.
+    """Return the flags that a source file declares by `add_argument`. It is read, not run.
 
     Raises SetupError if it cannot be read.
     """
@@ -213,49 +304,34 @@ def declared_flags(source: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-def _require_flags(names: Iterable[str], config: CheckoutConfig) -> None:
-    """Raises SetupError on flags that the checkout does not have, naming the nearest."""
-    known = declared_flags(config.source)
-    for name in names:
-        if name not in known:
-            near = get_close_matches(name, sorted(known), n=1)
-            hint = f" Its nearest is --{near[0]}." if near else ""
-            default = name in DEFAULT_KNOBS and not config.knobs
-            mend = ": declare the knobs to search as [training.knobs]" if default else ""
-            raise SetupError(
-                f"{config.module} of {config.checkout} has no flag --{name}.{hint} Flags and knobs "
-                f"are named as its --help names them{mend}"
-            )
-
-
 def _shards(directory: Path) -> dict[str, str | int]:
-    """Count, bytes and hash of the shards: over name, size and the hash of the last 64 KiB of each.
+    """Return count, bytes and hash of the shards. Raises SetupError on fewer than two.
 
-    Hundreds of gigabytes cost nothing, and a change in the middle of a file that keeps its size
-    and its end is not seen. Raises SetupError on fewer than two.
+    The hash is over name, size and the last 64 KiB of each, so hundreds of gigabytes cost nothing;
+    a change in the middle of a file that keeps its size and its end is not seen.
     """
-    whole, count, total = sha256(), 0, 0
+    whole, total, names = sha256(), 0, list[str]()
     try:
-        for name in sorted(name for name in os.listdir(directory) if name.endswith(".parquet")):
+        names = sorted(name for name in os.listdir(directory) if name.endswith(".parquet"))
+        for name in names:
             with (directory / name).open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 file.seek(max(0, size - TAIL_BYTES))
                 tail = sha256(file.read(TAIL_BYTES)).hexdigest()
             whole.update(f"{name}\0{size}\0{tail}\n".encode())
-            count, total = count + 1, total + size
-        found = f"has {count}"
+            total += size
     except OSError as error:
-        count, found = 0, f"cannot be read ({error.strerror})"
-    if count < 2:
+        raise SetupError(f"data: cannot read {error.filename}: {error.strerror}") from error
+    if len(names) < 2:
         raise SetupError(
-            f"data: expected two or more *.parquet in {directory} (the last is held out), which "
-            f"{found}: python -m nanochat.dataset -n 8 downloads some, or name another directory"
+            f"data: expected two or more *.parquet in {directory} (the last is held out), got "
+            f"{len(names)}: python -m nanochat.dataset -n 8 downloads some"
         )
-    return {"data_files": count, "data_bytes": total, "data_sha256": whole.hexdigest()}
+    return {"data_files": len(names), "data_bytes": total, "data_sha256": whole.hexdigest()}
 
 
 def _tokenizer_sha256(directory: Path) -> str:
-    """Over the tokenizer and the bytes of its tokens. Raises SetupError if one is not there."""
+    """Return the hash of the tokenizer's files. Raises SetupError if one is missing."""
     whole = sha256()
     for name in TOKENIZER_FILES:
         try:

@@ -1,4 +1,4 @@
-"""What nanochat prints, read as a measurement or as the reason for none."""
+"""What nanochat prints, read as a measurement."""
 
 import math
 import re
@@ -6,21 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from objectives.api import DivergedError, Measurement, ProgramFailedError, SetupError
-from objectives.process import Exit
 
 NAN_LOSSES = 3
-"""In a row: nanochat itself would go on to its end."""
+"""In a row that end an evaluation: nanochat itself would train on to the last step."""
 
-METRICS = ("flops_per_token", "parameters", "tokens_per_second", "peak_mib", "epochs")
-
-_SETUP = re.compile(
-    r"^\S+: error: (?:unrecognized arguments|argument )"
-    r"|^AssertionError: total_batch_size .* must be a multiple"
-    r"|^FileNotFoundError|No dataset parquet files found|Token bytes not found"
-    r"|^(?:ModuleNotFoundError|ImportError)|: No module named "
-    r"|installation is not configured for (?:CUDA|MPS)"
-)
-"""What a program that failed says of a reason that is every candidate's."""
+METRICS = ("flops_per_token", "parameters", "peak_mib")
 
 _COUNT = r"(\d[\d,]{0,24})(?![\d,])"
 _DECIMAL = r"\d{1,20}(?:\.\d{1,20})?"
@@ -31,17 +21,12 @@ _FACTS: Mapping[str, re.Pattern[str]] = {
     "tokens": re.compile(rf"Total number of training tokens: {_COUNT}"),
     "train_flops": re.compile(rf"Total training FLOPs estimate: {_AMOUNT}"),
     "flops_per_token": re.compile(rf"Estimated FLOPs per token: {_AMOUNT}"),
-    "batch_tokens": re.compile(rf"(?:Auto-computed optimal|Scaling LRs .*) batch size:? {_COUNT}"),
     "micro_batch_tokens": re.compile(rf"Tokens / micro-batch: {_COUNT}"),
     "parameters": re.compile(rf"total\s*: {_COUNT}"),
     "peak_mib": re.compile(rf"Peak memory usage: ({_DECIMAL})MiB"),
 }
 _SCORE = re.compile(rf"Step {_COUNT} \| Validation bpb: ({_DECIMAL}|nan|inf)\s*")
 _PROGRESS = re.compile(rf"step (\d{{1,18}})/\d+ .*?\| loss: ({_DECIMAL}|nan|inf) ")
-_OF_A_STEP: Mapping[str, re.Pattern[str]] = {
-    "tokens_per_second": re.compile(rf"\| tok/sec: {_COUNT}"),
-    "epochs": re.compile(r"\| epoch: (\d{1,9})"),
-}
 _STEP_MS = re.compile(rf"\| dt: ({_DECIMAL})ms")
 
 
@@ -55,10 +40,10 @@ class Output:
     _nans: int = 0
 
     def line(self, text: str) -> Mapping[str, float] | None:
-        """Take one line; answers with step and loss where it tells of them.
+        """Read one line. Returns step and loss if it has them, for a heartbeat.
 
-        Raises DivergedError on the third loss in a row that is no number, and SetupError as soon
-        as nothing can come of it.
+        Raises DivergedError on the third NaN loss in a row, and SetupError where it is clear that
+        no score can come.
         """
         if text.startswith("step "):
             return self._progress(text)
@@ -71,26 +56,15 @@ class Output:
             if (found := pattern.match(text)) and math.isfinite(value := _number(found[1])):
                 self.facts[name] = value
         if self.facts.get("steps") == 0:
-            tokens, each = self.facts.get("batch_tokens"), self.facts.get("flops_per_token")
-            one = f" (one takes {tokens * each:.3g})" if tokens and each else ""
-            raise SetupError(f"target_flops pays for no step{one}: raise it")
+            raise SetupError("target_flops pays for no step: raise it")
         if found := _SCORE.fullmatch(text):
-            step, bpb = int(_number(found[1])), _number(found[2])
-            self.scores.append((step, bpb))
-            if step == 0 and math.isinf(bpb):
-                raise SetupError(
-                    "the untrained model scores inf: nothing was scored, because eval-tokens is "
-                    "less than device-batch-size x max-seq-len"
-                )
+            self.scores.append((int(_number(found[1])), _number(found[2])))
         return None
 
     def _progress(self, text: str) -> Mapping[str, float] | None:
         found = _PROGRESS.match(text)
         if found is None:
             return None
-        for name, pattern in _OF_A_STEP.items():
-            if value := pattern.search(text):
-                self.facts[name] = _number(value[1])
         if took := _STEP_MS.search(text):
             self.train_seconds += _number(took[1]) / 1000
         step, loss = int(found[1]), _number(found[2])
@@ -99,18 +73,26 @@ class Output:
             raise DivergedError(f"the loss is nan at step {step}, {NAN_LOSSES} times in a row")
         return {"step": step, "loss": loss} if math.isfinite(loss) else {"step": step}
 
-    def measurement(self, exit_: Exit, eval_tokens: float) -> Measurement:
-        """What the evaluation measured, every scoring being of `eval_tokens` (0: not known).
+    def measurement(self, last_line: str, eval_tokens: float) -> Measurement:
+        """Return what a program that exited with 0 measured, scoring `eval_tokens` each time.
 
         The score is that of the last step, if that is the step that was planned: what nanochat
-        calls its minimum may be the untrained model's. Raises the reason where there is none.
+        calls its minimum may be the untrained model's. Raises ProgramFailedError without one,
+        SetupError where nothing was scored, DivergedError on a score that is not finite.
         """
-        said = next((line for line in reversed(exit_.tail) if _SETUP.search(line)), None)
-        if exit_.code != 0 and said is not None and not exit_.out_of_memory:
-            raise SetupError(said.strip())
-        exit_.require_success()
-        steps, score = self._final(f". Its last line: {exit_.last_line}")
         facts = self.facts
+        if not self.scores or self.scores[-1][0] != facts.get("steps"):
+            raise ProgramFailedError(
+                "exited with status 0 without a line 'Step N | Validation bpb' of the last step "
+                f"that it calculated from target FLOPs. Its last line: {last_line}"
+            )
+        (_, initial), (steps, score) = self.scores[0], self.scores[-1]
+        if math.isinf(initial):
+            raise SetupError(
+                "nothing was scored: eval-tokens is less than device-batch-size x max-seq-len"
+            )
+        if not math.isfinite(score):
+            raise DivergedError(f"the score after {steps} steps is {score}")
         micro_batch = facts.get("micro_batch_tokens", 0.0)
         scored = eval_tokens // micro_batch * micro_batch if micro_batch else 0.0
         metrics = {name: facts[name] for name in METRICS if name in facts}
@@ -121,28 +103,8 @@ class Output:
             tokens=int(facts.get("tokens", 0)),
             train_flops=facts.get("train_flops", 0.0),
             eval_flops=scored * len(self.scores) * facts.get("flops_per_token", 0.0) / 3,
-            metrics=metrics | {"initial_bpb": self.scores[0][1]},
+            metrics=metrics | {"initial_bpb": initial},
         )
-
-    def _final(self, last: str) -> tuple[int, float]:
-        """The planned steps and the score after them."""
-        planned = self.facts.get("steps")
-        if planned is None:
-            raise SetupError(
-                "it did not say how many iterations it calculates from the target FLOPs: expected "
-                f"a nanochat whose scripts.base_train takes --target-flops{last}"
-            )
-        if not self.scores:
-            raise SetupError(f"it printed no line 'Step N | Validation bpb': see eval-every{last}")
-        step, score = self.scores[-1]
-        if step != planned:
-            raise ProgramFailedError(
-                f"exited with status 0 without a score at its last step {planned:.0f}: the last "
-                f"is of step {step}{last}"
-            )
-        if not math.isfinite(score):
-            raise DivergedError(f"the score after {step} steps is {score}")
-        return step, score
 
 
 def _number(text: str) -> float:

@@ -13,13 +13,14 @@ argv = {argv}
 score = {score}
 budget = 100
 send = "{send}"
-environment = {{ OUT = "{{directory}}" }}
+environment = {{ OUT = "{{directory}}"{variables} }}
 sources = ["*.sh"]
 knobs.lr = {{ kind = "log10", min = 1e-4, max = 0.1, baseline = 0.003 }}
 knobs.depth = {{ kind = "int", min = 1, max = 8, baseline = 2 }}
 fixed = {{ mode = "a b;$HOME" }}
 """
 ARGV = '["sh", "train.sh", "{budget}"]'
+NAMED = 'LR = "{lr}", DEPTH = "{depth}", SEED = "{seed}", MODE = "{mode}"'
 PLACED = '["sh", "train.sh", "{budget}", "{lr}", "{depth}", "{seed}", "{mode}"]'
 LINES = 'for word in "$@"; do echo "$word"; done'
 VARIABLES = 'for word in "$1" "$LR" "$DEPTH" "$SEED" "$MODE"; do echo "$word"; done'
@@ -42,9 +43,12 @@ INTO_A_FILE = 'mkdir -p "$OUT"; echo "{\\"a\\": {\\"b\\": 0.25}}" > "$OUT/result
 def test_knobs_seed_and_budget_arrive_as_was_asked_and_the_score_comes_back(
     product: Product, send: str, program: str, form: str, score: str
 ) -> None:
-    argv = PLACED if send == "argv" else ARGV
+    argv, variables = PLACED if send == "argv" else ARGV, ""
+    if send == "environment":
+        send, variables = "argv", f", {NAMED}"
     product.write("train.sh", program)
-    product.write("search.toml", SEARCH.format(argv=argv, score=score, send=send))
+    search = SEARCH.format(argv=argv, score=score, send=send, variables=variables)
+    product.write("search.toml", search)
     words = "phase1 --tier min search.toml --executor inline --assume-eval-seconds 1"
     product(f"{words} --set search.population=8")
     run, books = product.run_directory(), product.books()

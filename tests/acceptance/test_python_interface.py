@@ -195,7 +195,7 @@ def test_who_asks_and_tells_has_a_ledger_and_goes_on_after_a_stop(product: Produ
     [
         ("minimize(print, {})", "expected knobs by name"),
         ("minimize(print, {'x': 3})", "space: x: expected (low, high)"),
-        ("minimize(print, {'x': (1.0, 0.0)})", "space: x: min 1 must be below max 0"),
+        ("minimize(print, {'x': (1.0, 0.0)})", "x: min 1 must be below max 0"),
         ("minimize(print, {'x': (0.0, 1.0)}, tier='mini')", "'mini'"),
         (
             "minimize(print, {'x': (0.0, 1.0)}, settings={'verdict.confirm_seed': 3})",

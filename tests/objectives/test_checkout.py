@@ -139,8 +139,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"flags": {"depth": [4]}}, "flags.depth"),
     ({"flags": {"num-iterations": 5}}, "num-iterations cannot be set here"),
     ({"flags": {"target_flops": 5}}, "target_flops cannot be set here"),
-    ({"module": "scripts/base_train.py"}, "module"),
-    ({"module": "scripts.mid_train"}, "scripts.mid_train"),
     ({"environment": {"NANOCHAT_BASE_DIR": "/x"}}, "data and tokenizer"),
     ({"environment": {"RANK": "0"}}, "RANK"),
     ({"environment": {"HF_TOKEN": "swordfish"}}, "pass_environment"),
@@ -149,7 +147,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"flags": {"matrix-lr": "fast"}}, "cannot begin at fast"),
     ({"flags": {"warmdown-ratio": 1.5}}, "warmdown-ratio"),
     ({"knobs": {"depth": DEPTH}}, "depth is 4 in flags, and 5"),
-    ({"knobs": {"target-flops": DEPTH}}, "no flag that can be searched"),
+    ({"knobs": {"target-flops": DEPTH}}, "target-flops cannot be set here"),
 ]
 
 
@@ -227,9 +225,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"python": "/nowhere/python"}, "setting python"),
     ({"data": "/nowhere"}, "/nowhere"),
     ({"tokenizer": "/nowhere"}, "tokenizer.pkl"),
-    ({"flags": {"warmup-ratio": 0.1}}, "--warmup-ratio"),
-    ({"flags": {"eval_every": 3}}, "--eval-every"),
-    ({"knobs": {"adam-beta1": DEPTH}}, "--adam-beta1"),
+    ({"flags": {"warmup-ratio": 0.1}}, "'warmup-ratio'"),
+    ({"flags": {"eval_every": 3}}, "'eval-every'"),
+    ({"knobs": {"adam-beta1": DEPTH}}, "'adam-beta1'"),
 ]
 
 
@@ -265,9 +263,7 @@ def test_an_evaluation_measures_what_the_program_reports(load: Load, attempts: P
         "initial_bpb": 3.602092,
         "flops_per_token": per_token,
         "parameters": 12 * 4 * 128**2 + 6 * 2048 * 128,
-        "tokens_per_second": 4096.0,
         "peak_mib": 12.5,
-        "epochs": 1.0,
     }
     noted = json.loads((attempts.last / "program.json").read_text())
     assert noted["argv"][-8:] == list(
@@ -296,17 +292,15 @@ ENDS: list[tuple[dict[str, Any], type[ObjectiveError], str]] = [
     ({"trap": "nan"}, DivergedError, "step 4"),
     ({"trap": "late nan"}, DivergedError, "is nan"),
     ({"trap": "late inf"}, DivergedError, "is inf"),
-    ({"target_flops": 1e9}, SetupError, "one takes"),
-    ({"target_flops": 1e9, "knobs": {"depth": {**DEPTH, "baseline": 4}}}, ProgramFailedError, "no"),
+    ({"target_flops": 1e9}, SetupError, "no step"),
     ({"flags": {"eval-tokens": 2047}}, SetupError, "eval-tokens"),
-    ({"flags": {"eval-every": -1}}, SetupError, "eval-every"),
-    ({"flags": {"total-batch-size": 3000}}, SetupError, "3000"),
-    ({"flags": {"grad-clip": 1.0}}, SetupError, "--grad-clip=1.0"),
+    ({"flags": {"eval-every": -1}}, ProgramFailedError, "without a line"),
+    ({"flags": {"grad-clip": 1.0}}, ProgramFailedError, "--grad-clip=1.0"),
     ({"trap": "oom"}, OutOfMemoryError, "memory"),
     ({"trap": "cpu oom"}, OutOfMemoryError, "memory"),
     ({"trap": "killed"}, ProgramFailedError, "SIGKILL"),
     ({"trap": "crash"}, ProgramFailedError, "a tensor of another shape"),
-    ({"trap": "short"}, ProgramFailedError, "last step 8"),
+    ({"trap": "short"}, ProgramFailedError, "of the last step"),
 ]
 
 
@@ -341,7 +335,7 @@ def test_sources_that_changed_are_refused_and_new_files_are_not(
 
 @pytest.mark.parametrize("name", ["base_data_climbmix/shard_00001.parquet", "tokenizer/new"])
 def test_other_data_than_the_plans_is_refused(
-    name: str, load: Load, attempts: Place, base: Path, checkout: Path
+    name: str, load: Load, attempts: Place, base: Path
 ) -> None:
     objective = load()
     context = replace(attempts.context(), pinned=objective.provenance)
@@ -349,11 +343,6 @@ def test_other_data_than_the_plans_is_refused(
     with pytest.raises(SetupError, match="has changed"):
         objective.evaluate(objective.space.decode(objective.space.baseline), 1, context)
     assert not list(context.directory.iterdir())
-    another = base / "base_data_climbmix/shard_00002.parquet"  # while it trains
-    with (checkout / "scripts/base_train.py").open("a") as source:
-        source.write(f"\nopen({str(another)!r}, 'w').close()\n")
-    with pytest.raises(SetupError, match="has changed"):
-        attempts.evaluate(load())
 
 
 PROGRAM = """

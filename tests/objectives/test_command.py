@@ -20,16 +20,16 @@ from objectives.api import (
     ProgramFailedError,
     SetupError,
 )
-from objectives.command.objective import CommandObjective
-from objectives.command.result import ResultRefusedError
+from objectives.command import CommandObjective
 from objectives.registry import load
+from objectives.results import ResultRefusedError
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
 """A Python that starts in 20 ms."""
 
 LR = {"kind": "log10", "min": 1e-4, "max": 0.1, "baseline": 0.003}
 SAY_ONE = "print('score: 1')"
-IN_FILE = {"file": "{directory}/result.json", "key": "eval.loss"}
+IN_FILE = {"file": "result.json", "key": "eval.loss"}
 
 Make = Callable[..., CommandObjective]
 Measure = Callable[..., Measurement]
@@ -87,7 +87,7 @@ def measure(make: Make, context: Context) -> Measure:
         {},
         {"score": {"file": "out/result.json", "key": "a.b"}, "send": "json"},
         {"score": {"pattern": "loss is (.*)"}, "send": "flags"},
-        {"budget": 100, "budget_name": "steps", "fixed": {"a": True, "b": 1, "c": 1.0, "d": "1"}},
+        {"budget": 100, "fixed": {"a": True, "b": 1, "c": 1.0, "d": "1"}},
         {"budget": 3e10, "environment": {"FLOPS": "{budget}"}, "pass_environment": ["HF_TOKEN"]},
         {"measures": {"steps": "n"}, "failures": {"loss is nan": "nan"}},
     ],
@@ -103,49 +103,35 @@ def test_a_spec_gives_an_equal_objective(settings: dict[str, Any], make: Make) -
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"argv": []}, "argv"),
-    ({"argv": [""]}, "begins with the program"),
     ({"argv": ["{lr}", "x"]}, "begins with the program"),
     ({"argv": "python train.py"}, "expected a list"),
     ({"argv": ["train", "{lr"]}, "brace"),
-    ({"argv": ["train", "{rl}"]}, "{rl}"),
     ({"argv": ["train", "{lr!r}"]}, "{lr!r}"),
     ({"argv": ["train", '{"a": 1}']}, "unknown placeholder"),
     ({"argv": ["train", "{knobs_file}"]}, "{knobs_file}"),
     ({"argv": ["train", "{budget}"]}, "budget = NUMBER"),
-    ({"argv": ["train", "a\0b"]}, "NUL"),
     ({"knobs": {}}, "at least one"),
     ({"knobs": {"seed": LR}}, "{seed}"),
-    ({"fixed": {"device": "cpu"}}, "{device}"),
     ({"fixed": {"lr": 1}}, "fixed as well"),
-    ({"fixed": {"a b": 1}}, "'a b'"),
     ({"fixed": {"a": [1]}}, "fixed.a"),
-    ({"seed": "lr"}, "lr: two things"),
-    ({"budget": 1, "budget_name": "seed"}, "seed: two things"),
-    ({"budget": 1}, "does not reach"),
-    ({"budget": 0, "budget_name": "n"}, "budget"),
-    ({"budget_name": "steps"}, "names no budget"),
+    ({"budget": 0}, "budget"),
     ({"send": "argv"}, "does not reach"),
     ({"argv": ["train", "{lr}"], "fixed": {"depth": 3}}, "depth does not reach"),
+    ({"argv": ["train", "{lr}"], "budget": 3}, "budget does not reach"),
     ({"send": "shell"}, "send"),
-    ({"score": ""}, "score"),
     ({"score": "val:loss"}, "score"),
     ({"score": {"file": "a.json"}}, "score"),
     ({"score": {"pattern": "loss"}}, "one group"),
-    ({"score": {"pattern": "("}}, "regular expression"),
     ({"failures": {"[": "nan"}}, "regular expression"),
     ({"failures": {"nan": "diverged"}}, "failures.nan"),
     ({"score": {"file": "result.json", "key": "a"}}, "{directory}/result.json"),
     ({"score": {"file": "../result.json", "key": "a"}, "send": "json"}, "own directory"),
-    ({"score": {"file": "knobs.json", "key": "a"}, "send": "json"}, "another name"),
-    ({"measures": {"a b": "x"}}, "'a b'"),
+    ({"score": {"file": "knobs.json", "key": "a"}, "send": "json"}, "own directory"),
     ({"environment": {"A=B": "x"}}, "A=B"),
     ({"environment": {"ATTEMPT_ID": "x"}}, "ATTEMPT_ID"),
-    ({"environment": {"X": "{nothing}"}}, "environment.X"),
+    ({"environment": {"X": "{nothing}"}}, "{nothing}"),
     ({"environment": {"HF_TOKEN": "swordfish"}}, "pass_environment"),
-    ({"fixed": {"a.b": 1, "a_b": 2}, "send": "environment"}, "A_B: two things"),
-    ({"fixed": {"path": "x"}, "send": "environment"}, "another variable"),
     ({"code": "abc"}, "code"),
-    ({"agrv": ["train"]}, "'argv'"),
     ({"argv": ["train", "https://me:swordfish@host/x"]}, "user name or a password"),
 ]
 
@@ -184,7 +170,7 @@ print("score: 1")
 """
 
 
-@pytest.mark.parametrize("send", ["argv", "key=value", "flags", "environment"])
+@pytest.mark.parametrize("send", ["argv", "key=value", "flags"])
 def test_hostile_text_arrives_as_literal_arguments(
     send: str, make: Make, context: Context, tmp_path: Path, place: Path
 ) -> None:
@@ -194,8 +180,8 @@ def test_hostile_text_arrives_as_literal_arguments(
     literal = [text.replace("{", "{{").replace("}", "}}") for text in HOSTILE]
     argv = [*PYTHON, DUMP.replace("{", "{{").replace("}", "}}"), *literal, *placed]
     fixed = dict(zip(names, HOSTILE, strict=True))
-    variables = {"SEEN": str(tmp_path / "seen.json")}
-    objective = make(argv=argv, fixed=fixed, send=send, environment=variables, seed="")
+    variables = {"SEEN": str(tmp_path / "seen.json"), "SEED": "{seed}"}
+    objective = make(argv=argv, fixed=fixed, send=send, environment=variables)
     objective.evaluate({"lr": 0.01}, 1, context)
     arguments, environment = json.loads((tmp_path / "seen.json").read_text())
     assert arguments[: len(HOSTILE)] == list(HOSTILE)
@@ -206,11 +192,9 @@ def test_hostile_text_arrives_as_literal_arguments(
             "argv": list(pairs.values()),
             "key=value": [f"{name}={text}" for name, text in pairs.items()],
             "flags": [f"--{name}={text}" for name, text in pairs.items()],
-            "environment": [],
         }[send]
     )
-    if send == "environment":
-        assert {name: environment[name.upper()] for name in pairs} == pairs
+    assert environment["SEED"] == "1"
     assert (place / "victim").exists()
 
 
@@ -300,14 +284,14 @@ FILES: list[tuple[str, float | str]] = [
     ('{"eval": {"loss": 0.25}}', 0.25),
     ('{"eval": {"loss": NaN}}', math.nan),
     ('{"eval": {"accuracy": 1}}', "eval.loss"),
-    ('{"eval": {"loss": "0.5"}}', "typed wrongly"),
-    ('{"eval": {"loss": true}}', "typed wrongly"),
+    ('{"eval": {"loss": "0.5"}}', "expected a number"),
+    ('{"eval": {"loss": true}}', "expected a number"),
     ('{"eval": {"loss": null}}', "null"),
     (f'{{"eval": {{"loss": 1{"0" * 400}}}}}', "larger than any float"),
     ('{"eval": {"loss": 0.5}', "cannot be read"),
     ('{"eval": {"loss": 0.5}, "eval": {"loss": 0.4}}', "cannot be read"),
     ("[" * 100_000, "cannot be read"),
-    ("[0.5]", "no object"),
+    ("[0.5]", "was not found"),
     (" " * 1_000_001, "1000000 bytes"),
 ]
 

@@ -91,7 +91,6 @@ def test_a_directory_is_the_same_from_anywhere(user: Path, monkeypatch: pytest.M
         *(({"budget": budget}, "budget") for budget in (0, float("inf"), "ten", True)),
         *(({"directory": path}, "directory") for path in ("", "a\0b", "~nobody-of-that-name")),
         ({"fixed": {"a b": 1}}, "'a b'"),
-        ({"fixed": {"a": [{"b": None}]}}, "no null"),
         ({"fixed": {"a": [float("nan")]}}, "fixed.a"),
         ({"fixed": {"url": "https://me:secret@host"}}, "user name or a password"),
         ({"sources": "*.py"}, "sources"),
@@ -234,9 +233,8 @@ def test_its_module_and_what_that_imports_is_pinned(
         ("def evaluat(): 0", "nothing of the name"),
         ("import sys; sys.exit('usage: me')", "usage: me"),
         ("import os; os._exit(0)", "status 0"),
-        ("def evaluate(knobs): 0", "evaluate(knobs, seed, budget), nor without"),
+        ("def evaluate(knobs): 0", "(knobs, seed, budget), nor without"),
         ("def evaluate(knobs, seed, budget, more): 0", "'more'"),
-        ("async def evaluate(knobs, seed, budget): 0", "gives no score"),
         ("import time; time.sleep(60)", "longer than 1.5 s"),
     ],
 )
@@ -258,15 +256,6 @@ def test_a_package_that_has_the_name_of_ours_is_refused(name: str, make: Make, u
     (user / "train.py").write_text(f"from {name}.mine import x\n{SCORE}x\n")
     with pytest.raises(SetupError, match=name):
         make().preflight()
-
-
-def test_a_preflight_warns_of_what_can_change_unnoticed(make: Make, user: Path) -> None:
-    (user / "lib").mkdir()
-    (user / "lib/model.py").touch()
-    (user / "train.py").write_text(f"__import__('lib.model')\n{SCORE}0")
-    (warning,) = make().preflight()
-    assert 'sources = ["lib/model.py"]' in warning
-    assert make(sources=["lib/model.py"]).preflight() == ()
 
 
 def test_a_function_has_a_heartbeat_while_it_computes() -> None:

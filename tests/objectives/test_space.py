@@ -155,13 +155,13 @@ def test_a_whole_number_has_its_step() -> None:
 @pytest.mark.parametrize(
     ("name", "fields", "word"),
     [
-        ("lr", {"kind": "log10", "min": 0.0}, "min 0 of a log10 knob must be above 0"),
+        ("lr", {"kind": "log10", "min": 0.0}, "log10 knob must be above 0"),
         ("lr", {"kind": "sigmoid01"}, "between 0 and 1"),
         ("lr", {"max": math.inf}, "finite"),
         ("lr", {"min": 1.0, "max": 0.1}, "min 1 must be below max 0.1"),
         ("lr", {"step": 0}, "step"),
         ("lr", {"min": "0.1"}, "min"),
-        ("lr", {"basline": 1}, "'baseline'"),
+        ("lr", {"basline": 1}, "basline"),
         ("lr", {"baseline": 2.0}, "knobs.lr: baseline"),
         ("n", {"kind": "int"}, "knobs.n"),
         ("lr", {"step": 2}, "knobs.lr"),

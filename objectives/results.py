@@ -31,11 +31,10 @@ AMOUNTS = ("train_flops", "eval_flops", "train_seconds")
 """Measures that a `Measurement` has fields for; others are metrics."""
 
 KNOBS = "knobs.json"
-"""A file of ours in the directory of a program's results."""
+"""The file with the knobs, in the directory where a program leaves its results."""
 
 Failure = Literal["nan", "oom", "error"]
 
-_DIRECTORY = "{directory}/"
 _LINE = re.compile(r"\s*([^:=]{1,64}?)\s*[:=]\s*(.*?)\s*")
 _METRIC = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,63}")
 _FAILURES: Mapping[Failure, type[ObjectiveError]] = {
@@ -46,7 +45,7 @@ _FAILURES: Mapping[Failure, type[ObjectiveError]] = {
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Raises ValueError on what is no regular expression."""
+    """Return the regular expression. Raises ValueError if it is none."""
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
@@ -59,7 +58,7 @@ class Locator(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     line: str | None = Field(default=None, min_length=1)  # a setting that is text alone
-    file: str | None = Field(default=None, min_length=1)
+    file: str | None = Field(default=None, min_length=1)  # below the evaluation's directory
     key: str | None = Field(default=None, min_length=1)  # of the file: "a.b" is b in a
     pattern: str | None = Field(default=None, min_length=1)
 
@@ -81,24 +80,13 @@ class Locator(BaseModel):
         if self.pattern is not None and compiled(self.pattern).groups != 1:
             raise ValueError("expected a pattern with one group, around the number")
         if self.file is not None:
-            self._check_file(self.file)
+            path = PurePosixPath(self.file)
+            if path.is_absolute() or not path.name or {"..", KNOBS} & {*path.parts}:
+                raise ValueError(
+                    "a result lies in the evaluation's own directory: expected a name in it such "
+                    "as result.json, which the program knows as {directory}/result.json"
+                )
         return self
-
-    def _check_file(self, file: str) -> None:
-        path = self.path
-        if path.is_absolute() or ".." in path.parts or "\0" in file or "{" in str(path):
-            raise ValueError(
-                "a result lies in the evaluation's own directory: expected a name in it such as "
-                f"result.json, which the program knows as {_DIRECTORY}result.json"
-            )
-        if str(path) in (".", KNOBS):
-            raise ValueError(f"{path} is no program's to write: expected another name")
-
-    @property
-    def path(self) -> PurePosixPath:
-        """Of the file, below the evaluation's directory."""
-        assert self.file is not None
-        return PurePosixPath(self.file.removeprefix(_DIRECTORY))
 
     @model_serializer
     def _as_set(self) -> str | dict[str, str]:
@@ -109,15 +97,15 @@ class Locator(BaseModel):
     def __str__(self) -> str:
         if self.line is not None:
             return f"a line `{self.line}: NUMBER`"
-        return f"{self.key} in {self.path}" if self.file else f"a line like {self.pattern!r}"
+        return f"{self.key} in {self.file}" if self.file else f"a line like {self.pattern!r}"
 
 
 class ResultRefusedError(ObjectiveError):
-    """There is a result, and it is not what was declared."""
+    """There is a result, but not the number that was declared."""
 
 
 class Results:
-    """Listens to one program, and finds numbers in what it leaves. What it says last counts."""
+    """Listens to one program and finds the numbers that it leaves; later ones replace earlier."""
 
     def __init__(
         self,
@@ -131,9 +119,8 @@ class Results:
         locators = (score, *measures.values())
         self._patterns = [compiled(one.pattern) for one in locators if one.pattern]
         self._keys = {locator.line for locator in locators if locator.line}
-        self._most_metrics = MOST_METRICS if score.line else 0
-        self._said: dict[str, str] = {}  # by pattern or by key of a locator: the text found last
-        self._inside: dict[str, str] = {}  # lines that say a key among other words
+        self._found: dict[str, str] = {}  # the last text by pattern, or by key of a line
+        self._inside: dict[str, str] = {}  # the last line that has a key among other words
         self._metrics: dict[str, float] = {}
 
     def listen(self, line: str) -> dict[str, float]:
@@ -143,11 +130,10 @@ class Results:
         """
         for pattern, kind in self._failures:
             if pattern.search(line):
-                said = f"it said {line.strip()[:200]!r}, which {pattern.pattern!r} is"
-                raise _FAILURES[kind](said)
+                raise _FAILURES[kind](f"{pattern.pattern!r} matched {line.strip()[:200]!r}")
         for pattern in self._patterns:
             for found in pattern.finditer(line):
-                self._said[pattern.pattern] = (found[1] or "").strip()
+                self._found[pattern.pattern] = (found[1] or "").strip()
         return self._key_line(line) if self._keys else {}
 
     def _key_line(self, line: str) -> dict[str, float]:
@@ -155,7 +141,7 @@ class Results:
         name, text = found.groups() if found else ("", "")
         if name in self._keys:
             if text:
-                self._said[name] = text
+                self._found[name] = text
         else:
             for key in self._keys:
                 if re.search(rf"(?<!\w){re.escape(key)}\s*[:=]", line):
@@ -163,19 +149,18 @@ class Results:
         value = _number(text)
         if value is None or not math.isfinite(value):
             return {}
-        if name in self._keys:
-            return {name: value}
-        is_known = name in self._metrics
-        if is_known or (_METRIC.fullmatch(name) and len(self._metrics) < self._most_metrics):
+        if name not in self._keys:
+            has_room = name in self._metrics or len(self._metrics) < MOST_METRICS
+            if not (self._score.line and has_room and _METRIC.fullmatch(name)):
+                return {}
             self._metrics[name] = value
-            return {name: value}
-        return {}
+        return {name: value}
 
     def measurement(self, exit_: Exit, seconds: float) -> Measurement:
-        """What the evaluation measured. Its training took `seconds` if it says no other.
+        """Return what the evaluation measured; `train_seconds` is `seconds` unless declared.
 
         Raises NoScoreError where the score, or a measure beside a finite one, is missing, and
-        ResultRefusedError on what is no such number.
+        ResultRefusedError on what is not such a number.
         """
         score = self._value("score", self._score, exit_)
         fields: dict[str, Any] = {"train_seconds": seconds}
@@ -197,59 +182,49 @@ class Results:
         return Measurement(score=score, metrics=metrics, **fields)
 
     def _value(self, what: str, where: Locator, exit_: Exit) -> float:
-        """The number; NaN and infinity too. Raises as `measurement` does."""
+        """Return the number, which may be NaN or infinite. Raises as `measurement` does."""
         if where.file is not None:
-            value = self._in_file(where)
+            value = self._in_file(where.file, (where.key or "").split("."))
         else:
-            text = self._said.get(where.line or where.pattern or "")
+            text = self._found.get(where.line or where.pattern or "")
             value = None if text is None else _number(text)
             if text is not None and value is None:
                 raise ResultRefusedError(
-                    f"{what}: expected a number alone in {where}, where it was said last, got "
-                    f"{text[:80]!r}; a pattern can say what of it is meant"
+                    f"{what}: expected a number alone in {where}, got {text[:80]!r} in the last "
+                    "one; a pattern can say which part is meant"
                 )
         if value is None:
             raise NoScoreError(self._missing(what, where, exit_))
         return value
 
-    def _in_file(self, where: Locator) -> float | None:
-        """The number at `a.b.c` of the file; None if there is nothing.
+    def _in_file(self, name: str, keys: list[str]) -> float | None:
+        """Return the number at the keys of a JSON file; None if there is nothing.
 
-        Raises ResultRefusedError on what is there and no number.
+        Raises ResultRefusedError on a file that is not readable, and on another value.
         """
-        found: Any = self._document(where.path)
-        for part in (where.key or "").split("."):
-            if not isinstance(found, dict) or part not in found:
-                return None
-            found = found[part]
-        if isinstance(found, bool) or not isinstance(found, int | float):
-            hint = ". Some writers make null of NaN" if found is None else ""
-            raise ResultRefusedError(
-                f"{where} is typed wrongly: expected a number, got {json.dumps(found)[:80]}{hint}"
-            )
         try:
-            return float(found)
-        except OverflowError:
-            raise ResultRefusedError(f"{where} is larger than any float") from None
-
-    def _document(self, name: PurePosixPath) -> dict[str, Any] | None:
-        """The JSON object in the file; None if there is no file."""
-        path = self._directory / name
-        if path.parent.resolve() != self._directory.resolve() / name.parent:
-            raise ResultRefusedError(f"{name} lies behind a link: expected it in {self._directory}")
-        try:
-            document = parse_json(read_regular(path, MOST_BYTES))
+            found = parse_json(read_regular(self._directory / name, MOST_BYTES))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ResultRefusedError(f"{name} cannot be read: {reason}") from None
-        if not isinstance(document, dict):
-            raise ResultRefusedError(f"{name} holds no object but {json.dumps(document)[:80]}")
-        return document
+        for key in keys:
+            if not isinstance(found, dict) or key not in found:
+                return None
+            found = found[key]
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            hint = ". Some writers make null of NaN" if found is None else ""
+            raise ResultRefusedError(
+                f"{'.'.join(keys)} in {name}: expected a number, got {json.dumps(found)[:80]}{hint}"
+            )
+        try:
+            return float(found)
+        except OverflowError:
+            raise ResultRefusedError(f"the number in {name} is larger than any float") from None
 
     def _missing(self, what: str, where: Locator, exit_: Exit) -> str:
-        """One line for a person, and the program's last ones for the log."""
+        """Return one line for a person, and the program's last lines for the log."""
         inside = ""
         if line := self._inside.get(where.line or ""):
             pattern = json.dumps(f"{re.escape(where.line or '')}\\s*[:=]\\s*(\\S+)")
@@ -262,7 +237,7 @@ class Results:
 
 
 def _number(text: str) -> float | None:
-    """What a program means by it, NaN and infinity too; None where it means none."""
+    """Return the number that a program means by the text, NaN and infinity included, or None."""
     try:
         return float(text) if "_" not in text else None
     except ValueError:

@@ -1,0 +1,309 @@
+"""Any program as an objective: knobs in by arguments, file or environment, a score out."""
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError
+from objectives.environment import (
+    check_variables,
+    cleaned,
+    is_python,
+    program_environment,
+    python_versions,
+)
+from objectives.files import absolute
+from objectives.program import BUDGET, ProgramConfig, ProgramObjective
+from objectives.results import KNOBS, Failure, Locator, Results, compiled
+from objectives.settings import cut, parse
+from objectives.sources import files_of_module
+from objectives.space import DeclaredKnob, SearchSpace
+
+Scalar = bool | int | float | str
+Send = Literal["argv", "key=value", "flags", "json"]
+
+KNOBS_FILE = "knobs_file"
+OF_AN_EVALUATION = ("seed", "directory", "device", "threads", "attempt_id")
+"""Placeholders that every evaluation fills."""
+
+OUTPUT = "output"
+"""The program's own directory, in the evaluation's: a script may empty it before it writes."""
+
+_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+
+
+def placeholders(text: str) -> list[str]:
+    """Return the names in braces. Raises ValueError on a single brace."""
+    found = list(_BRACES.finditer(text))
+    if any(brace[0] in "{}" for brace in found):
+        raise ValueError(f"{cut(text, 60)!r} has a single brace: write {{{{ or }}}} for one")
+    return [brace[1] for brace in found if brace[1] is not None]
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Return the text with placeholders replaced; a name without a value keeps its braces."""
+
+    def replacement(brace: re.Match[str]) -> str:
+        return brace[0][0] if brace[1] is None else values.get(brace[1], brace[0])
+
+    return _BRACES.sub(replacement, text)
+
+
+class CommandConfig(ProgramConfig):
+    """A program, how its knobs reach it, and where its score is found."""
+
+    knobs: dict[str, DeclaredKnob]
+    argv: tuple[str, ...] = Field(min_length=1)
+    directory: Annotated[str, BeforeValidator(absolute)] = Field(".", validate_default=True)
+
+    # What the program gets. `argv` and `environment` may hold placeholders; what has none is sent
+    # by its name.
+    fixed: dict[str, Scalar] = Field(default={})  # the same in every evaluation
+    send: Send | None = None  # None: "argv" if argv has a knob's placeholder, else "key=value"
+    budget: int | float | None = Field(default=None, gt=0)  # in whatever unit the program takes
+    environment: dict[str, str] = Field(default={})
+    pass_environment: tuple[str, ...] = ()  # variables of ours that it gets besides the usual ones
+
+    # What the program gives back. Lower scores are better.
+    score: Locator
+    measures: dict[str, Locator] = Field(default={})
+    failures: dict[str, Failure] = Field(default={})  # status by pattern of an output line
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        SearchSpace.declared(self.knobs)
+        for pattern in self.failures:
+            compiled(pattern)
+        self._check_placeholders()
+        self._check_names()
+        self._check_everything_arrives()
+        check_variables(self.environment)
+        check_variables(dict.fromkeys(self.pass_environment, ""))
+        return self
+
+    @property
+    def sending(self) -> Send:
+        """How knobs without a placeholder reach the program."""
+        if self.send is not None:
+            return self.send
+        in_argv = {name for part in self.argv for name in placeholders(part)}
+        return "argv" if in_argv.intersection(self.knobs) else "key=value"
+
+    @property
+    def placed(self) -> set[str]:
+        """Names that have a placeholder."""
+        texts = (*self.argv, *self.environment.values())
+        return {name for text in texts for name in placeholders(text)}
+
+    @property
+    def sent(self) -> list[str]:
+        """Names that are sent as they are: those without a placeholder."""
+        if self.sending == "argv":
+            return []
+        budget = [] if self.budget is None else [BUDGET]
+        names = [*self.knobs, *self.fixed, "seed", *budget]
+        return [name for name in names if name not in self.placed]
+
+    def _check_placeholders(self) -> None:
+        known = {*self.knobs, *self.fixed, *OF_AN_EVALUATION}
+        if self.send == "json":
+            known.add(KNOBS_FILE)
+        if self.budget is not None:
+            known.add(BUDGET)
+        elif BUDGET in self.placed:
+            raise ValueError("the placeholder {budget} needs a budget: say budget = NUMBER")
+        for name in self.placed - known:
+            raise ValueError(
+                f"unknown placeholder {{{cut(name, 60)}}}. Known are "
+                f"{', '.join(f'{{{one}}}' for one in sorted(known))}; a brace is {{{{ or }}}}"
+            )
+        if not self.argv[0] or placeholders(self.argv[0]):
+            raise ValueError(
+                f"argv begins with the program: expected its name or path, got {self.argv[0]!r}"
+            )
+
+    def _check_names(self) -> None:
+        for name in (*OF_AN_EVALUATION, BUDGET, KNOBS_FILE):
+            if name in self.knobs or name in self.fixed:
+                raise ValueError(
+                    f"{{{name}}} is what an evaluation gives the program: call the knob or fixed "
+                    f"value otherwise, and say {name}={{OTHER}} in argv"
+                )
+        if both := self.knobs.keys() & self.fixed.keys():
+            raise ValueError(f"{', '.join(sorted(both))}: a knob cannot be fixed as well")
+
+    def _check_everything_arrives(self) -> None:
+        """Raises ValueError on a knob, a fixed value or a budget that the program never sees."""
+        budget = [] if self.budget is None else [BUDGET]
+        for name in (*self.knobs, *self.fixed, *budget):
+            if name not in self.placed and name not in self.sent:
+                raise ValueError(
+                    f"{name} does not reach the program: put {{{name}}} into argv or environment, "
+                    'or say send = "key=value", "flags" or "json"'
+                )
+        knows_directory = self.sending == "json" or "directory" in self.placed
+        for locator in (self.score, *self.measures.values()):
+            if locator.file is not None and not knows_directory:
+                raise ValueError(
+                    f"{locator.file} is looked for in the evaluation's own directory, which the "
+                    f"program is not told: put {{directory}}/{locator.file} into argv or "
+                    "environment"
+                )
+
+
+class CommandObjective(ProgramObjective[CommandConfig]):
+    """Starts a program, listens to it and reads its score."""
+
+    unscored = frozenset({"measures"})
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """Raises ValueError on a wrong setting, SetupError where the sources cannot be read."""
+        config = parse(CommandConfig, settings, "command")
+        if config.code is None and not Path(config.directory).is_dir():
+            raise ValueError(f"command setting directory: there is none at {config.directory}")
+        return cls("command", config).pinned()
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.config.directory)
+
+    def program_files(self) -> Iterator[Path]:
+        """Yield files and modules among the arguments, and the program if it is the user's own."""
+        for number, part in enumerate(self.config.argv):
+            if number and self.config.argv[number - 1] == "-m":
+                yield from files_of_module(part, (self.directory, self.directory / "src"))
+            path = self.directory / part
+            is_own = "/" in part and path.is_relative_to(self.directory) and not is_python(part)
+            if part and (number or is_own) and os.path.isfile(path):  # an argument may be any text
+                yield path
+
+    def versions(self) -> Mapping[str, str]:
+        """Return versions of the Python that is started; nothing of other programs."""
+        program = self._program()
+        if program is None or not is_python(self.config.argv[0]):
+            return {}
+        return python_versions(program, "argv")
+
+    @property
+    def reading(self) -> str:
+        return f"the last of {self.config.score}"
+
+    def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
+        """Return what an evaluation starts. Raises ValueError unless the knobs are its own."""
+        config = self.config
+        values = {n: _text(v) for n, v in self._values(knobs, seed, context).items()}
+        variables = {n: filled(text, values) for n, text in config.environment.items()}
+        if config.sending == "json":
+            variables[KNOBS_FILE.upper()] = values[KNOBS_FILE]
+        return CommandLine(
+            argv=(*(filled(part, values) for part in config.argv), *self._by_name(values)),
+            directory=self.directory,
+            environment=program_environment(context, config.pass_environment, variables),
+        )
+
+    def _values(self, knobs: Knobs, seed: int, context: Context) -> dict[str, Scalar]:
+        """Return the value of every placeholder."""
+        output = context.directory / OUTPUT
+        values: dict[str, Scalar] = {
+            **self.space.rounded(knobs),
+            **self.config.fixed,
+            "seed": seed,
+            "directory": str(output),
+            "device": context.device,
+            "threads": context.threads,
+            "attempt_id": context.attempt_id,
+            KNOBS_FILE: str(output / KNOBS),
+        }
+        return values if self.config.budget is None else {**values, BUDGET: self.config.budget}
+
+    def _by_name(self, values: Mapping[str, str]) -> Iterator[str]:
+        """Yield an argument for each of the `values` that is sent by its name."""
+        dashes = {"key=value": "", "flags": "--"}.get(self.config.sending)
+        if dashes is not None:
+            names = (name for name in self.config.sent if name in values)
+            yield from (f"{dashes}{name}={values[name]}" for name in names)
+
+    def arguments(self, knobs: Knobs) -> tuple[str, ...]:
+        """Return entries of argv that hold a knob (both of `--lr {lr}`), then what is sent."""
+        values = {name: _text(value) for name, value in self.space.rounded(knobs).items()}
+        found, before = list[str](), ""
+        for part in self.config.argv:
+            names = placeholders(part)
+            if not values.keys().isdisjoint(names):
+                found += [before] if before.startswith("-") else []
+                found.append(filled(part, values))
+            before = "" if names or "=" in part else part
+        return (*found, *self._by_name(values))
+
+    def preflight(self) -> tuple[str, ...]:
+        self.require_program()
+        self.versions()
+        self.require_same_sources()
+        return tuple(self._warnings())
+
+    def _warnings(self) -> Iterator[str]:
+        config = self.config
+        if "seed" not in config.placed and "seed" not in config.sent:
+            yield (
+                "no seed reaches the program: its noise cannot be repeated, or equal knobs give "
+                "equal scores; put {seed} into argv"
+            )
+        if not config.code:
+            yield "no source file is found, so none is pinned: name them with the setting sources"
+        for name in config.pass_environment:
+            if name not in os.environ:
+                yield f"pass_environment names {name}, which is not set here"
+
+    def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
+        """Start the program and wait for its end.
+
+        Raises also ProgramFailedError, and ResultRefusedError on a score that is not a number.
+        """
+        self.require_same_sources()
+        config, line = self.config, self.command_line(knobs, seed, context)
+        output = context.directory / OUTPUT
+        output.mkdir(mode=0o700)
+        if config.sending == "json":
+            values = self._values(knobs, seed, context)
+            document = {name: values[name] for name in config.sent}
+            (output / KNOBS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        results = Results(config.score, config.measures, config.failures, output)
+        began = time.monotonic()
+        exit_ = self.run(line, results.listen, context, attempt_id=context.attempt_id, seed=seed)
+        seconds = time.monotonic() - began
+        exit_.require_success()
+        return results.measurement(exit_, seconds)
+
+    def require_program(self) -> None:
+        argv = self.config.argv
+        if not self.directory.is_dir():
+            raise SetupError(f"there is no directory {self.directory}: see the setting directory")
+        if self._program() is None:
+            raise SetupError(
+                f"there is no program {argv[0]!r} that can be started in {self.directory}: the "
+                'first entry of argv is a program in PATH, or a path to one, such as "python"'
+            )
+        for part in argv[1:]:
+            is_script = re.fullmatch(r"[^-={][^={]*\.py", part)
+            if is_script and not (self.directory / part).is_file():
+                raise SetupError(f"there is no {part} in {self.directory}, which argv names")
+
+    def _program(self) -> str | None:
+        """Return the file that is started; None if there is none."""
+        name = self.config.argv[0]
+        if "/" in name:
+            name = str(self.directory / name)
+        return shutil.which(name, path=cleaned(self.config.pass_environment, {}).get("PATH"))
+
+
+def _text(value: Scalar) -> str:
+    """Return a value as an argument: every digit of a number, `true` and `false` as in JSON."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

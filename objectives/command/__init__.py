@@ -1,1 +1,0 @@
-"""Any program as an objective: an argv template in, a number out."""
