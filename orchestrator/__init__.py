@@ -4,18 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orchestrator.api import minimize
+    from orchestrator.api import forecast, minimize
     from orchestrator.ask_tell import Search
     from orchestrator.look.notebook import Result, load
 
 _PLACES = {
     "Result": "look.notebook",
     "Search": "ask_tell",
+    "forecast": "api",
     "load": "look.notebook",
     "minimize": "api",
 }
 
-__all__ = ["Result", "Search", "load", "minimize"]
+__all__ = ["Result", "Search", "forecast", "load", "minimize"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The Python interface: `minimize`, `plan`, `Search` and `load`.
+"""The Python interface: `minimize`, `forecast` and what `Search` shares with them.
 
 Each makes the run that the command line would: the same plan, ledger, supervision and verdict.
 """
@@ -14,24 +14,27 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from pydantic import ValidationError
 
 from budgets.events import Event, Settled
 from budgets.formatting import counted, printable
 from budgets.state import RunState
+from objectives.api import ObjectiveSpec
 from objectives.callable import spec_of
-from objectives.settings import in_words
+from objectives.registry import CALLABLE
+from objectives.settings import in_words, unknown
 from objectives.space import DeclaredKnob, Knob
 from orchestrator.config import Config, Flags, Layers, assign, resolve
-from orchestrator.execution.engine import Engine
+from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.execution.signals import INTERRUPTS, SignalStop
 from orchestrator.look.notebook import Result
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
 from orchestrator.look.text import pace_line
 from orchestrator.matrix.search import carry_out_search
+from orchestrator.plan.page import Page, page_of
 from orchestrator.plan.resolve import engine_of, pacing_of, slots_of
 from orchestrator.records import runs
 from orchestrator.run.loop import Stop
@@ -44,22 +47,36 @@ linear (the default), log, int, sigmoid01, tanh11."""
 KINDS = {"log": "log10", "float": "linear"}
 """Kinds by what other tools call them."""
 
-OPTIONS = {
-    "search.tier": "tier",
-    "search.run_id": "name",
-    "search.seed": "seed",
-    "budget.max_evals": "max_evals",
-    "budget.max_hours": "max_hours",
-    "budget.max_device_hours": "max_device_hours",
-    "budget.max_cost": "max_cost",
-    "budget.window": "window",
-    "backend.workers": "workers",
-    "backend.executor": "executor",
-    "backend.address": "address",
-    "backend.device": "device",
+
+class Options(TypedDict, total=False):
+    """What `minimize`, `forecast` and `Search` take, as the command line's options."""
+
+    tier: str  # min, target (the default) or max
+    name: str  # of the run
+    seed: int  # of the candidates
+    budget: float  # the function's third argument
+    max_evals: int
+    max_hours: float
+    max_device_hours: float
+    max_cost: float
+    window: str  # "12h", or a moment
+    workers: int  # evaluations at once
+    executor: str  # "local" (the default without an address), "ray" or "inline"
+    address: str  # of a Ray cluster
+    device: str  # "auto" (the default), "cpu" or "cuda"
+    runs_dir: str | Path
+    settings: Mapping[str, Any]  # any other key of the configuration, by its dotted name
+
+
+KEYS = {
+    **{name: f"budget.{name}" for name in Options.__annotations__ if name.startswith("max_")},
+    **{name: f"backend.{name}" for name in ("workers", "executor", "address", "device")},
+    **{name: f"search.{name}" for name in ("tier", "seed")},
+    "name": "search.run_id",
+    "window": "budget.window",
     "runs_dir": "runs_dir",
 }
-"""Keys of the configuration, by what a call names them."""
+"""The keys of the configuration that options are."""
 
 FUNCTIONS = "functions"
 """Below the runs' directory: functions that were handed over as objects."""
@@ -116,74 +133,68 @@ class Request:
     """A configuration, and notes on how it was understood."""
 
     config: Config
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def requested(
-    function: Callable[..., Any] | None,
-    space: Space,
-    options: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    spec: Any = None,
+    space: Space, options: Options, function: Callable[..., Any] | None = None, name: str = ""
 ) -> Request:
-    """Return the configuration of a search. Raises ValueError on a wrong value, naming it."""
+    """Return the configuration of a search: of `function`, or of what its caller evaluates.
+
+    Raises ValueError on a wrong value, naming it.
+    """
+    for option in options:
+        if option not in Options.__annotations__:
+            raise unknown("option", option, list(Options.__annotations__))
     knobs, assumed = knobs_of(space)
-    given = {key: options[name] for key, name in OPTIONS.items() if options.get(name) is not None}
-    given["runs_dir"] = str(given["runs_dir"])
-    if function is not None:
-        folder = Path(given["runs_dir"], FUNCTIONS)
+    runs_dir = str(options.get("runs_dir", runs.RUNS_DIR))
+    if function is None:
+        own = {"knobs": knobs, "directory": ".", "code": {}}
+        spec = ObjectiveSpec(name=f"{CALLABLE}{name}", settings=own)
+    else:
+        folder = Path(runs_dir, FUNCTIONS)
         spec = spec_of(function, knobs, options.get("budget"), Path.cwd(), folder)
-    layered: Flags = {
-        **{key: (value, OPTIONS[key]) for key, value in given.items()},
-        "objective": (spec.name, "function"),
-        **{f"training.{key}": (value, key) for key, value in spec.settings.items()},
+    given: dict[str, Any] = {
+        "tier": "target",
+        "executor": "ray" if options.get("address") else "local",
     }
-    notes: tuple[str, ...] = ()
-    if assumed:
-        notes = (
-            f"No baseline was given for {', '.join(assumed)}: the search is compared with the "
-            "middle of the range.",
-        )
-    assignments = [assign(key, value)[1] for key, value in settings.items()]
-    return Request(resolve(Layers(None, assignments, layered)), notes)
+    given |= {**options, "runs_dir": runs_dir}
+    layered: Flags = {
+        **{KEYS[key]: (value, key) for key, value in given.items() if key in KEYS},
+        **{f"training.{key}": (value, key) for key, value in spec.settings.items()},
+        "objective": (spec.name, "function"),
+    }
+    settings = options.get("settings", {})
+    config = resolve(Layers(None, [assign(*one)[1] for one in settings.items()], layered))
+    if not assumed:
+        return Request(config)
+    note = (
+        f"No baseline was given for {', '.join(assumed)}: the search is compared with the middle "
+        "of the range."
+    )
+    return Request(config, (note,))
 
 
-def minimize(  # noqa: PLR0913 - what the command line has as options
+def minimize(
     function: Callable[..., Any],
     space: Space,
     *,
-    tier: str = "target",
-    name: str | None = None,
-    budget: float | None = None,
-    seed: int | None = None,
-    max_evals: int | None = None,
-    max_hours: float | None = None,
-    max_device_hours: float | None = None,
-    max_cost: float | None = None,
-    window: str | None = None,
-    workers: int | None = None,
-    executor: str | None = None,
-    address: str | None = None,
-    device: str | None = None,
-    settings: Mapping[str, Any] | None = None,
     override: Mapping[str, str] | None = None,
-    runs_dir: str | Path = runs.RUNS_DIR,
     progress: bool = True,
+    **options: Unpack[Options],
 ) -> Result:
     """Search for the knobs with which `function` returns the least; resume where it stopped.
 
     `function(knobs, seed)` or `(knobs, seed, budget)` returns a number, lower is better, and the
-    same number for the same arguments. It is called in a process of its own. `space` says its
-    knobs (see `Space`). The run of that `name` is begun, or taken up where it stands; another
-    function or space under the same name is refused. `settings` holds any other key of the
-    configuration by its dotted name, such as `{"verdict.confirm_seeds": 12}`; `override` lets a
-    run go on that a rule has paused, `{"crash_rate": "the reason"}`.
+    same number for the same arguments. It is called in a process of its own. `space` declares its
+    knobs (see `Space`), `options` how much to spend, and where (see `Options`). The run of that
+    `name` is begun, or continued where it stands; another function or space under the same name is
+    refused. `override` lets a run go on that a rule has paused: `{"crash_rate": "the reason"}`.
 
-    Raises ValueError on what cannot be run, KeyboardInterrupt after a Ctrl-C, once the evaluations
-    that ran have ended; calling again goes on.
+    Raises ValueError on what cannot be run, and KeyboardInterrupt after a Ctrl-C, once the
+    evaluations that ran have ended; the same call continues.
     """
-    options = locals() | {"executor": executor or ("ray" if address else "local")}
-    request = requested(function, space, options, settings or {})
+    request = requested(space, options, function)
     with conducting(request.config, Progress(is_silent=not progress)) as session:
         slots, overrides = slots_of(request.config), tuple((override or {}).items())
         result = carry_out_search(session, request.config, slots, overrides)
@@ -192,6 +203,17 @@ def minimize(  # noqa: PLR0913 - what the command line has as options
         raise KeyboardInterrupt("the search is interrupted; call again with the same name to go on")
     run = Run(result.state, datetime.now(UTC), result.directory, result.ruling)
     return Result(run, request.notes)
+
+
+def forecast(function: Callable[..., Any], space: Space, **options: Unpack[Options]) -> Page:
+    """Return what `minimize` with the same arguments would take and could tell; spend nothing.
+
+    Its `tiers` have the plan, the `forecast` in hours and device-hours, and the detectable gain.
+    Times are those of a calibration; before there is one, say
+    `settings={"evaluation.assume_eval_seconds": 60}`. Raises ValueError as `minimize` does.
+    """
+    config = requested(space, options, function).config
+    return page_of(config, devices_of(slots_of(config)))
 
 
 # Carrying it out

@@ -8,17 +8,14 @@ goes on where it was.
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, Unpack
 
 from budgets.events import Status
 from budgets.formatting import one_line
-from objectives.api import Measurement, Objective, ObjectiveSpec
-from objectives.registry import CALLABLE
-from objectives.settings import unknown
-from orchestrator.api import OPTIONS, NoSignals, Progress, Space, conducting, knobs_of, requested
+from objectives.api import Measurement, Objective
+from orchestrator.api import NoSignals, Options, Progress, Space, conducting, requested
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, Executor, Outcome, Slots, no_score
 from orchestrator.execution.engine import Engine
@@ -34,7 +31,6 @@ from orchestrator.execution.files import (
 from orchestrator.look.notebook import Result, load
 from orchestrator.matrix.search import carry_out_search
 from orchestrator.plan.resolve import run_directory, run_name
-from orchestrator.records import runs
 
 DEVICE = "caller"
 """On which evaluations are made, as outcomes and calibrations name it."""
@@ -169,37 +165,17 @@ def _slots(count: int) -> Slots:
 class Search:
     """A search whose evaluations its caller makes. A context manager; leaving it closes it.
 
-    `space` and the options are those of `minimize`; `name` says what is tuned and names the run,
-    `workers` how many trials may be open at once. The first trials measure the baseline, the last
-    ones compare what was found with it on fresh seeds.
+    `space` and `options` are those of `minimize`. The `name` says what is tuned, too; `workers` is
+    how many trials may be open at once. The first trials measure the baseline, the last ones
+    compare what was found with it on fresh seeds.
     """
 
-    def __init__(  # noqa: PLR0913 - likewise
-        self,
-        space: Space,
-        name: str,
-        *,
-        workers: int = 1,
-        settings: Mapping[str, Any] | None = None,
-        runs_dir: str | Path = runs.RUNS_DIR,
-        progress: bool = False,
-        **options: Any,
-    ) -> None:
-        for option in options:
-            if option not in OPTIONS.values():
-                raise unknown("option of Search", option, list(OPTIONS.values()))
-        knobs, _ = knobs_of(space)
-        own = {"knobs": knobs, "directory": ".", "code": {}}
-        spec = ObjectiveSpec(name=f"{CALLABLE}{name}", settings=own)
-        given = {"tier": "target", "name": name, "runs_dir": runs_dir, **options}
-        self._request = requested(
-            None,
-            space,
-            given,
-            {"evaluation.limit_seconds": LIMIT_SECONDS, **(settings or {})},
-            spec,
-        )
-        self._executor = CallersExecutor(_slots(workers))
+    def __init__(self, space: Space, *, progress: bool = False, **options: Unpack[Options]) -> None:
+        if "name" not in options:
+            raise ValueError("Search: expected name=..., which says what is tuned")
+        settings = {"evaluation.limit_seconds": LIMIT_SECONDS, **options.get("settings", {})}
+        self._executor = CallersExecutor(_slots(options.pop("workers", 1)))
+        self._request = requested(space, options | {"settings": settings}, name=options["name"])
         self._stop = NoSignals()
         self._display = Progress(is_silent=not progress)
         self._failure: BaseException | None = None

@@ -82,10 +82,12 @@ def evaluate(knobs, seed):
 """
 CALL = """
 import train
-from orchestrator import minimize
+from orchestrator import forecast, minimize
 space = {"a": (-1.0, 1.0, "linear", 0.5), "b": (1e-3, 1.0, "log", 0.1)}
-print(minimize(train.evaluate, space, tier="min", name="both", workers=2, executor="inline",
-               settings={"evaluation.assume_eval_seconds": 1}))
+options = dict(tier="min", name="both", workers=2, executor="inline",
+               settings={"evaluation.assume_eval_seconds": 1})
+print([one.forecast for one in forecast(train.evaluate, space, **options).tiers])
+print(minimize(train.evaluate, space, **options))
 """
 SAME = """
 objective = "python:train:evaluate"
@@ -98,7 +100,7 @@ import sys
 from random import Random
 from orchestrator import Search
 
-with Search({"x": (-1.0, 1.0)}, "asked", tier="min", workers=3) as search:
+with Search({"x": (-1.0, 1.0)}, name="asked", tier="min", workers=3) as search:
     told, open_trials = 0, []
     while not search.is_over and told < int(sys.argv[1]):
         if (trial := search.ask()) is not None:
@@ -139,7 +141,10 @@ def test_a_call_is_the_run_that_the_command_line_makes(product: Product) -> None
     product.write("search.toml", SAME)
     options = "--tier min --run-id both --workers 2 --executor inline --assume-eval-seconds 1"
     product(f"phase1 search.toml {options} --runs-dir typed")
-    assert "Smoke test passed" in said(product, CALL)
+    (tier,) = product.json(f"plan search.toml {options}")["tiers"]
+    shown = said(product, CALL)
+    assert f"hours_p50={tier['forecast']['hours_p50']}" in shown
+    assert "Smoke test passed" in shown
     typed, called = (
         product.folder / place / "phase1/both" for place in ("typed", "artifacts/cmaes")
     )
@@ -202,7 +207,7 @@ def test_who_asks_and_tells_has_a_ledger_and_goes_on_after_a_stop(product: Produ
             "Did you mean",
         ),
         ("minimize(lambda k, s, lock=threading.Lock(): 1, {'x': (0.0, 1.0)})", "cannot be sent"),
-        ("Search({'x': (0.0, 1.0)}, 'a', tiers='min')", "tiers"),
+        ("Search({'x': (0.0, 1.0)}, name='a', tiers='min')", "tiers"),
     ],
 )
 def test_a_wrong_call_is_refused_with_what_came(product: Product, call: str, word: str) -> None:
@@ -223,5 +228,5 @@ def test_the_suite_knows_the_product_from_outside() -> None:
     found = {line.strip() for file in files for line in inside.findall(file.read_text())}
     assert found <= {
         f"from orchestrator import {names}"
-        for names in ("load", "minimize", "Search", "Search, minimize")
+        for names in ("load", "minimize", "forecast, minimize", "Search", "Search, minimize")
     }
