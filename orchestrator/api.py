@@ -18,7 +18,7 @@ from typing import Any, TypedDict, Unpack
 
 from pydantic import ValidationError
 
-from budgets.events import Event, Settled
+from budgets.events import Concluded, Decided, Event, Settled
 from budgets.formatting import counted, printable
 from budgets.state import RunState
 from objectives.api import ObjectiveSpec
@@ -287,16 +287,12 @@ class Progress:
             sys.stderr.flush()
 
     def observe(self, state: RunState, event: Event) -> None:
-        """Show where the run stands, at most twice a second."""
-        now = time.monotonic()
-        if self.is_silent or not isinstance(event, Settled):
-            return
-        run = Run(state, datetime.now(UTC))
-        is_last = run.counts.settled == run.counts.planned
-        if now - self._shown_at < SHOWN_EVERY and not is_last:
-            return
-        self._shown_at = now
-        self._paint(run)
+        """Show where the run stands: at most twice a second, and once its search is over."""
+        now, is_due = time.monotonic(), isinstance(event, Decided | Concluded)
+        is_due |= isinstance(event, Settled) and now - self._shown_at >= SHOWN_EVERY
+        if is_due and not self.is_silent:
+            self._shown_at = now
+            self._paint(Run(state, datetime.now(UTC)))
 
     def _paint(self, run: Run) -> None:
         settled, planned = run.counts.settled, run.counts.planned
