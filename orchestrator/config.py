@@ -1,7 +1,7 @@
 """The configuration: every key once, with its default, check, help and flag.
 
-A value is from a layer, each above the one before: default < run that is followed < preset <
-profile < file < `--set` < flag < cell of a campaign. `Config.source` says which.
+A value comes from a layer, each above the one before: default < followed run < preset < profile <
+file < `--set` < flag < condition of a campaign. `Config.source` names it.
 """
 
 import json
@@ -20,6 +20,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
+    StringConstraints,
     ValidationError,
     model_validator,
 )
@@ -31,34 +32,23 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.files import read_toml
 from objectives.secrets import redacted
-from objectives.settings import (
-    TwinKeysError,
-    check_writable,
-    cut,
-    each_key_once,
-    fault_in_words,
-    shown,
-    unknown,
-)
+from objectives.settings import check_writable, cut, fault_in_words, shown, unknown
 from orchestrator.records.runs import RUNS_DIR
 
 Values = dict[str, Any]
 """By dotted key, `search.tier`; a key above all tables has no dot."""
 
 Flags = Mapping[str, tuple[Any, str]]
-"""Values by dotted key, each with the name of its flag."""
+"""Values by dotted key, each with the flag that was typed."""
 
 VERDICT_SEEDS = 8
 """Fresh, paired: a gain of 1.5 sd of the paired differences is then shown 8 times of 10."""
 
 LONG_RUN_FACTOR, LONG_RUN_SEEDS = 4.0, 2
 
-LARGEST = 1e9
-"""Of any number of hours, seconds or money: a larger one is a slip, and no clock counts so far."""
-
+LARGEST = 1e9  # hours, seconds or money; a larger number is a typing error
 MOST_SEEDS = 1000  # of one point
-
-LONGEST_SHOWN = 60  # of a list of tables, or of a table in one row
+LONGEST_SHOWN = 60  # characters of a table in one row
 
 Amount = Annotated[float, Field(gt=0, le=LARGEST)]
 Count = Annotated[int, Field(ge=1)]
@@ -66,21 +56,24 @@ Seeds = Annotated[int, Field(ge=0, le=MOST_SEEDS)]
 Item = TypeVar("Item")
 
 
+# Keys
+
+
 def key(default: Any, about: str, flag: str = "", metavar: str | None = None, **checks: Any) -> Any:
-    """A key of the file; with a `flag` it is an option too, "-" for the key's own name."""
-    said: dict[str, Any] = {"flag": flag, "metavar": metavar}
-    return Field(default, description=about, json_schema_extra=said, **checks)
+    """Declare a key. With a `flag` it is an option too: "-" for one of the key's own name."""
+    extra: dict[str, Any] = {"flag": flag, "metavar": metavar}
+    return Field(default, description=about, json_schema_extra=extra, **checks)
+
+
+def keys_of(model: type[BaseModel]) -> dict[str, str]:
+    """Return the names of a table's fields by its keys as people write them."""
+    return {field.alias or name: name for name, field in model.model_fields.items()}
 
 
 class Table(BaseModel):
-    """A table of the file. A wrong type is a mistake, not something to convert."""
+    """A table of the file. Values of a wrong type are refused, not converted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    @classmethod
-    def keys(cls) -> dict[str, str]:
-        """The table's keys as people write them, and their fields."""
-        return {field.alias or name: name for name, field in cls.model_fields.items()}
 
 
 def _each_once(what: str) -> AfterValidator:
@@ -91,6 +84,15 @@ def _each_once(what: str) -> AfterValidator:
         return values
 
     return AfterValidator(check)
+
+
+def _one_line(text: str) -> str:
+    if not text or not text.isprintable():
+        raise ValueError("expected one printable line")
+    return text
+
+
+OneLine = Annotated[str, AfterValidator(_one_line)]
 
 
 class Search(Table):
@@ -184,8 +186,26 @@ class Backpressure(Table):
     tolerance: float = key(0.05, "Of the throughput: less is no difference.", gt=0, lt=1)
 
 
+Tracker = Literal["tensorboard", "wandb", "mlflow"]
+"""An experiment tracker, by the name of its library and of its extra."""
+
+
+def is_installed(tracker: str) -> bool:
+    """Return whether a tracker's library is; a mere directory of that name does not count."""
+    found = find_spec(tracker)
+    return found is not None and found.origin is not None
+
+
+class Track(Table):
+    """The experiment trackers that runs are logged to. No part of a run's plan."""
+
+    to: Annotated[list[Tracker], _each_once("tracker")] = key(
+        [], "tensorboard, wandb, mlflow. Repeatable.", "--track", "NAME"
+    )
+
+
 class Campaign(Table):
-    """Conditions on the same seeds. A file that has this table is a campaign."""
+    """Conditions on the same seeds. A file with this table is a campaign."""
 
     name: str | None = key(None, "The campaign's name; default: the file's.")
     seeds: Annotated[list[PositiveSeed], _each_once("seed")] = key(
@@ -198,34 +218,24 @@ class Campaign(Table):
     conditions: list[dict[str, Any]] = key([], "Names, and the keys that each changes.")
 
 
-Tracker = Literal["tensorboard", "wandb", "mlflow"]
-"""An experiment tracker by the name of its library, which is that of its extra too."""
+Directive = Annotated[
+    str,
+    StringConstraints(pattern=r"^--[a-z][a-z0-9-]{1,40}(=[A-Za-z0-9_.,:/@%+*&|()\[\]=-]{1,200})?$"),
+]
 
 
-def is_installed(tracker: str) -> bool:
-    """Whether its library is; a directory of that name that lies about is none."""
-    found = find_spec(tracker)
-    return found is not None and found.origin is not None
+class Slurm(Table):
+    """The share of a cluster that each job asks for, and what it does first."""
+
+    time: str | None = key(None, "Time limit; default: from the estimate.")
+    sbatch: list[Directive] = key([], "More options of each job: --partition=gpu, --mem=32G.")
+    setup: list[OneLine] = key([], "Lines of shell code before the run.")
+    python: str | None = key(None, "The interpreter; default: the one that exports.")
 
 
-class Track(Table):
-    """Which experiment trackers runs are logged to. None of it is part of a run's plan."""
+TRAINING, FACTORS = "training", "factors"
 
-    to: Annotated[list[Tracker], _each_once("tracker")] = key(
-        [], "tensorboard, wandb, mlflow. Repeatable.", "--track", "NAME"
-    )
-
-
-def _a_directory(name: str) -> str:
-    """As a shell gives an unset variable, or unprintable, it is nobody's wish."""
-    if not name or not name.isprintable():
-        raise ValueError("expected a directory's name")
-    return name
-
-
-TRAINING, FACTORS, THRESHOLDS, SLURM = "training", "factors", "thresholds", "slurm"
-
-SECTIONS: dict[str, type[Table]] = {
+SECTIONS: dict[str, type[BaseModel]] = {
     "search": Search,
     "budget": Budget,
     "evaluation": Evaluation,
@@ -234,19 +244,21 @@ SECTIONS: dict[str, type[Table]] = {
     "backpressure": Backpressure,
     "track": Track,
     "campaign": Campaign,
+    "thresholds": Thresholds,
+    "slurm": Slurm,
 }
-"""Tables with fixed keys. `[training]` has the objective's, `[thresholds]` those of the rules,
-`[factors]` whatever is varied."""
+"""Tables with fixed keys. `[training]` has the objective's, `[factors]` whatever is varied."""
 
-TABLES = (TRAINING, *SECTIONS, THRESHOLDS, FACTORS, SLURM)
+FREE = (TRAINING, FACTORS)
+TABLES = (*SECTIONS, *FREE)
 
-FREE = (TRAINING, FACTORS, SLURM)
-"""Tables whose keys are somebody else's."""
+
+# The configuration
 
 
 @dataclass(frozen=True)
 class Layers:
-    """What was given, by where it was said."""
+    """What was given, by where it was given."""
 
     file: Path | None = None
     assignments: Sequence[str] = ()  # of `--set`
@@ -255,17 +267,20 @@ class Layers:
     followed: tuple[str, Values] | None = None  # a run's name, and what it tuned
 
     def words(self, *also: str) -> tuple[str, ...]:
-        """Of the command line, what decides what is evaluated where; and the flags of these keys.
+        """Return the words of a command that evaluates the same in the same place.
 
-        A plan of these words finds the same calibration.
+        `also` names keys of flags that it takes besides.
         """
-        names = ("objective", "runs_dir", "backend.executor", "backend.device", "backend.workers")
-        said = [(assignment, "--set") for assignment in self.assignments]
-        said += [self.flags[key] for key in (*names, *also) if key in self.flags]
-        others = ("preset", "backend.address")  # flags of a search alone
-        said += [(assign(k, self.flags[k][0])[1], "--set") for k in others if k in self.flags]
-        words = tuple(word for value, flag in said for word in (flag, str(value)))
-        return words if self.file is None else (str(self.file), *words)
+        keys = ("objective", "runs_dir", "backend.executor", "backend.device", "backend.workers")
+        words = [] if self.file is None else [str(self.file)]
+        for assignment in self.assignments:
+            words += ["--set", assignment]
+        for name, (value, flag) in self.flags.items():
+            if name in (*keys, *also):
+                words += [flag, str(value)]
+            elif name in ("preset", "backend.address"):  # not every command has these flags
+                words += assign(name, value)
+        return tuple(words)
 
 
 class Config(Table):
@@ -274,9 +289,7 @@ class Config(Table):
     objective: str = key(
         "nanochat", "nanochat (default), command, python:MODULE:NAME, ...", "-", "NAME"
     )
-    runs_dir: Annotated[str, AfterValidator(_a_directory)] = key(
-        RUNS_DIR, f"Of the runs; default: {RUNS_DIR}.", "-", "DIR"
-    )
+    runs_dir: OneLine = key(RUNS_DIR, f"Of the runs; default: {RUNS_DIR}.", "-", "DIR")
     preset: str | None = key(None, "Named training settings.", "-", "NAME")
     profile: str | None = key(None, "Settings cut to the memory.")
     training: dict[str, Any] = {}
@@ -290,7 +303,7 @@ class Config(Table):
     campaign: Campaign | None = None
     thresholds: Thresholds = Thresholds()
     factors: dict[str, Any] = {}
-    slurm: dict[str, Any] = {}
+    slurm: Slurm = Slurm()
 
     _layers: Layers = PrivateAttr(default_factory=Layers)
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
@@ -310,18 +323,18 @@ class Config(Table):
         return self._layers.file
 
     def source(self, key: str) -> str:
-        """Where a value is from, as a message says it."""
+        """Return where a value is from."""
         return self._sources.get(key, "default")
 
     @property
     def alone(self) -> Values:
-        """The settings that only a training by itself has; no evaluation has them."""
+        """The settings of a training by itself, which no evaluation has."""
         known = registry.named(self.objective, self.training).aside
         return {name: value for name, value in self.training.items() if name in known}
 
     @property
     def settings(self) -> Values:
-        """The objective's settings, as far as they are given."""
+        """The objective's settings that were given."""
         alone = self.alone
         return {name: value for name, value in self.training.items() if name not in alone}
 
@@ -332,70 +345,56 @@ class Config(Table):
         try:
             return registry.load(spec)
         except ValueError as error:
-            where = self._whence(str(error))
-            raise ValueError(f"{error}{where}{self._template}") from error
+            raise ValueError(f"{error}{self._origin(str(error))}{self._hint()}") from error
 
-    def with_objective(self, objective: Objective) -> Self:
-        """The same of another objective."""
-        spec = objective.spec
-        other = self._changed({"objective": spec.name, "training": dict(spec.settings)})
-        other.__dict__["tuned"] = objective  # loaded already
-        return other
-
-    def without_caps(self) -> Self:
-        """The same for what is measured once for everybody: no budget of somebody's."""
-        return self.model_copy(update={"budget": Budget()})
-
-    def having(self, values: Values) -> Self:
-        """The same with these values by dotted key, which are not checked again."""
-        changed: dict[str, Any] = {}
-        for dotted, value in values.items():
-            table, dot, name = dotted.partition(".")
-            if not dot:
-                changed[dotted] = value
-                continue
-            section = changed.get(table, getattr(self, table))
-            update = {section.keys()[name]: value}
-            changed[table] = section.model_copy(update=update)
-        return self._changed(changed)
-
-    def _changed(self, fields: Values) -> Self:
-        other = self.model_copy(update=fields)
-        if "objective" in fields or "training" in fields:
-            other.__dict__.pop("tuned", None)  # it is another one
-        return other
-
-    def _whence(self, complaint: str) -> str:
-        """Where the settings that it names are from, unless they were typed just now."""
+    def _origin(self, complaint: str) -> str:
+        """Return the places of the settings that a complaint names, but for `--set`."""
         named = set(re.findall(r"\w+", complaint)).intersection(self.training)
         sources = sorted({self.source(f"{TRAINING}.{name}") for name in named} - {"--set"})
         return f" ({', '.join(sources)})" if sources else ""
 
-    @property
-    def _template(self) -> str:
-        """Where to begin, if nobody has said which knobs a program or a function has."""
+    def _hint(self) -> str:
+        """Return how to begin, where a program or a function has no knobs yet."""
         name = self.objective
         template = "function" if name.startswith(registry.FUNCTION) else name
         if template not in ("command", "function") or "knobs" in self.training:
             return ""
         return f". Begin with a file: {command('init', '--template', template)}"
 
+    def with_objective(self, objective: Objective) -> Self:
+        """Return the same configuration of another objective."""
+        spec = objective.spec
+        other = self.model_copy(update={"objective": spec.name, "training": dict(spec.settings)})
+        other.__dict__["tuned"] = objective
+        return other
+
+    def without_caps(self) -> Self:
+        """Return the same configuration without a budget: for measurements that runs share."""
+        return self.model_copy(update={"budget": Budget()})
+
+    def having(self, values: Values) -> Self:
+        """Return the same configuration with these values of tables, which are not checked."""
+        changed: dict[str, Any] = {}
+        for dotted, value in values.items():
+            table, dot, name = dotted.partition(".")
+            if not dot:
+                changed[table] = value
+                continue
+            section = changed.get(table, getattr(self, table))
+            field_name = keys_of(type(section))[name]
+            changed[table] = section.model_copy(update={field_name: value})
+        return self.model_copy(update=changed)
+
     def all_values(self) -> Values:
-        """Every value by its dotted key, defaults included, in the file's order."""
+        """Return every value by its dotted key, defaults included."""
         found: Values = {name: getattr(self, name) for name in TOP}
         settings = {**self.tuned.spec.settings, **self.alone}
         found |= {f"{TRAINING}.{name}": value for name, value in settings.items()}
         for table, model in SECTIONS.items():
             if (section := getattr(self, table)) is not None:
                 values = section.model_dump()
-                found |= {f"{table}.{name}": values[own] for name, own in model.keys().items()}
-        for table, values in (
-            (THRESHOLDS, self.thresholds.model_dump()),
-            (FACTORS, self.factors),
-            (SLURM, self.slurm),
-        ):
-            found |= {f"{table}.{name}": value for name, value in values.items()}
-        return found
+                found |= {f"{table}.{name}": values[own] for name, own in keys_of(model).items()}
+        return found | {f"{FACTORS}.{name}": value for name, value in self.factors.items()}
 
 
 TOP = tuple(name for name in Config.model_fields if name not in TABLES)
@@ -403,7 +402,7 @@ TOP = tuple(name for name in Config.model_fields if name not in TABLES)
 
 
 class Flag(NamedTuple):
-    """A key of the configuration as a command line says it."""
+    """A key's option on a command line."""
 
     spelling: str
     about: str
@@ -414,47 +413,49 @@ def _flags() -> Iterator[tuple[str, Flag]]:
     tables: dict[str, type[BaseModel]] = {"": Config, **SECTIONS}
     for table, model in tables.items():
         for name, own in model.model_fields.items():
-            said: Any = own.json_schema_extra
-            if said and (flag := said["flag"]):
+            extra: Any = own.json_schema_extra
+            if extra and (flag := extra["flag"]):
                 written = own.alias or name
                 spelling = f"--{written.replace('_', '-')}" if flag == "-" else flag
                 dotted = f"{table}.{written}".lstrip(".")
-                yield dotted, Flag(spelling, own.description or "", said["metavar"])
+                yield dotted, Flag(spelling, own.description or "", extra["metavar"])
 
 
 FLAGS = dict(_flags())
-"""Every flag that is a key, by that key, in the order of the file."""
+"""Every flag by its key."""
+
+
+# From layers to a configuration
 
 
 def resolve(layers: Layers) -> Config:
-    """One value for each key. Raises ValueError, in one line, naming key, origin and what came."""
+    """Return one value for each key. Raises ValueError in one line: key, origin, what came."""
     values, sources = _layered(layers)
     nested: dict[str, Any] = {}
     for dotted, value in values.items():
         table, dot, name = dotted.partition(".")
         inner = nested.setdefault(table, {}) if dot else nested
-        if value is not None or table in FREE:  # TOML has no null, JSON of `--set` has
+        if value is not None or table in FREE:  # JSON has null, TOML has not
             inner[name if dot else dotted] = value
     if nested.get(FACTORS):
         nested.setdefault("campaign", {})
     try:
         config = Config.model_validate(nested, strict=True)
     except ValidationError as error:
-        raise invalid("", error, sources) from error
+        raise ValueError("; ".join(_complaint(one, sources) for one in error.errors())) from error
     config._layers, config._sources = layers, sources
     _check_training(config)
     return config
 
 
 def _layered(layers: Layers) -> tuple[Values, dict[str, str]]:
-    """Values by dotted key, and where each is from."""
+    """Return the values by dotted key, and where each is from."""
     document = {} if layers.file is None else read_document(layers.file)
     assigned = parse_assignments(layers.assignments)
     flags = {key: value for key, (value, _) in layers.flags.items()}
     run, tuned = layers.followed or ("", {})
     cell, changed = layers.cell or ("", {})
-    above = tuned | document | assigned | flags
-    named = _named(above)
+    named = _named(tuned | document | assigned | flags)
     stack: list[tuple[str, Mapping[str, Any]]] = [(f"run {run}", tuned), *named]
     stack += [(f"file {layers.file}", document), ("--set", assigned), ("flag", flags)]
     stack += [(f"condition {cell}", changed)]
@@ -465,61 +466,57 @@ def _layered(layers: Layers) -> tuple[Values, dict[str, str]]:
 
 
 def _named(values: Values) -> Iterator[tuple[str, Values]]:
-    """The settings that a preset and a profile stand for."""
+    """Yield the settings that a preset and a profile stand for."""
     objective = values.get("objective", Config.model_fields["objective"].default)
     given = [key.removeprefix(f"{TRAINING}.") for key in values]
-    known = registry.Named()
-    if isinstance(objective, str):
-        known = registry.named(objective, given)
-    for kind, there in (("preset", known.presets), ("profile", known.profiles)):
+    known = registry.named(objective, given) if isinstance(objective, str) else registry.Named()
+    for kind, choices in (("preset", known.presets), ("profile", known.profiles)):
         if (name := values.get(kind)) is None:
             continue
-        if not there:
+        if not choices:
             raise ValueError(f"{kind}: {shown(objective)} has no {kind}s, got {shown(name)}")
-        if not isinstance(name, str) or name not in there:
-            raise unknown(kind, name if isinstance(name, str) else shown(name), there)
-        yield f"{kind} {name}", {f"{TRAINING}.{k}": value for k, value in there[name].items()}
+        if not isinstance(name, str) or name not in choices:
+            raise unknown(kind, name if isinstance(name, str) else shown(name), choices)
+        yield f"{kind} {name}", {f"{TRAINING}.{k}": value for k, value in choices[name].items()}
 
 
 def _check_training(config: Config) -> None:
-    """Raises ValueError on a setting that the objective has not."""
+    """Raise ValueError on a setting that the objective does not have."""
     known = registry.named(config.objective, config.training)
+    names = (*known.settings, *known.aside)
     for name in config.training:
-        if name not in known.settings and name not in known.aside:
+        if name not in names:
             place = config.source(f"{TRAINING}.{name}")
-            error = unknown(
-                f"{config.objective} setting ({place})", name, (*known.settings, *known.aside)
-            )
-            homes = " or ".join(f"{table}.{name}" for table in homes_of(name))
+            error = unknown(f"{config.objective} setting ({place})", name, names)
+            homes = " or ".join(f"{table}.{name}" for table in _homes_of(name))
             raise ValueError(f"{error}. Or is it {homes}?" if homes else str(error))
 
 
-def invalid(table: str, error: ValidationError, sources: Mapping[str, str]) -> ValueError:
-    """What is wrong with which values of a table, each by its flag, or by file and key."""
-    return ValueError("; ".join(_complaint(table, fault, sources) for fault in error.errors()))
-
-
-def _complaint(table: str, fault: ErrorDetails, sources: Mapping[str, str]) -> str:
-    key = ".".join(filter(None, (table, *map(str, fault["loc"]))))
+def _complaint(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
+    """Return what is wrong with a value, by its flag, or by file and key."""
+    key = ".".join(map(str, fault["loc"]))
     source = sources.get(".".join(key.split(".")[:2]), "default")
     is_flag = source.startswith("--") and source != "--set"
-    if key in TABLES and fault["type"] == "value_error":  # of all of it
+    if key in TABLES and fault["type"] == "value_error":  # of the whole table
         return f"[{key}] {fault['msg'].removeprefix('Value error, ')}"
     return fault_in_words(fault, source if is_flag else f"{source}: {key}")
 
 
-def read_document(file: Path) -> Values:
-    """The values of a TOML file. Raises ValueError, naming file and key, on what may not be there.
+# What a file and --set may say
 
-    Of `[training]`, `[factors]` and `[slurm]` the keys are not looked at.
+
+def read_document(file: Path) -> Values:
+    """Return the values of a TOML file. Raises ValueError, naming file and key.
+
+    The keys of `[training]` and `[factors]` are not checked.
     """
     return _checked(flattened(read_toml(file, str(file)), str(file)), str(file))
 
 
 def parse_assignments(assignments: Sequence[str]) -> Values:
-    """The values of "a.b=c"; a key without a dot is one of `[training]`.
+    """Return the values of "a.b=c": JSON, or else text; without a dot a key is of `[training]`.
 
-    A value that is no JSON is text. Raises ValueError on what is no assignment, or made twice.
+    Raises ValueError on what is no assignment, or made twice.
     """
     return _checked(map(_assignment, assignments), "--set")
 
@@ -530,11 +527,18 @@ def _assignment(assignment: str) -> tuple[str, Any]:
     if not equals or not key:
         raise ValueError(f"--set: expected KEY=VALUE, got {shown(assignment)}")
     is_setting = "." not in key and key not in TOP
-    return f"{TRAINING}.{key}" if is_setting else key, _json_or_text(name, text)
+    return f"{TRAINING}.{key}" if is_setting else key, _json_or_text(text)
+
+
+def _json_or_text(value: str) -> Any:
+    try:
+        return json.loads(value, parse_constant=str)
+    except (ValueError, RecursionError):
+        return value
 
 
 def each_once(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
-    """The pairs as values. Raises ValueError on a key that is there twice, in whatever words."""
+    """Return the pairs as values. Raises ValueError on a key that is there twice."""
     values: Values = {}
     for key, value in pairs:
         if key in values:
@@ -544,108 +548,81 @@ def each_once(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
 
 
 def _checked(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
-    """The pairs as values. Raises ValueError on what may not be there, naming it."""
+    """Return the pairs as values. Raises ValueError on an unknown key or a value with a secret."""
     values = each_once(pairs, place)
     for key, value in values.items():
         check_key(key, place)
-        _check_plain(f"{place}: {key}", value)
-        if not key.startswith(f"{TRAINING}."):  # of those the objective says so itself
+        try:
+            orjson.dumps(value)
+        except TypeError as error:  # a longer integer, half a character
+            raise ValueError(
+                f"{place}: {key}: expected what JSON can hold, got {shown(value)}: {error}"
+            ) from error
+        if not key.startswith(f"{TRAINING}."):  # the objective checks its own
             check_writable(f"{place}: {key}", value)
     return values
 
 
-def _check_plain(place: str, value: Any) -> None:
-    """Raises ValueError on what no JSON document can hold: a longer integer, half a character."""
-    try:
-        orjson.dumps(value)
-    except TypeError as error:
-        raise ValueError(
-            f"{place}: expected what JSON can hold, got {shown(value)}: {error}"
-        ) from error
-
-
 def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
-    """Each value of a document by its dotted key. Raises ValueError where a table is none."""
+    """Yield each value of a document by its dotted key. Raises ValueError on a table that is none.
+
+    A factor `search.sigma0 = [...]` is one by that key, though TOML reads the dot as a table.
+    """
     for name, value in document.items():
         if name not in TABLES:
             yield name, value
         elif not isinstance(value, dict):
             raise ValueError(f"{place}: {name}: expected a table [{name}], got {shown(value)}")
         else:
-            own = _factors(value) if name == FACTORS else value.items()
-            yield from ((f"{name}.{key}", inner) for key, inner in own)
-    says_nothing = any(document.get(name) == {} for name in ("campaign", FACTORS))
-    if says_nothing and not document.get("campaign"):
-        yield "campaign.name", None  # it is a campaign all the same
-
-
-def _factors(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """A factor `search.sigma0 = [...]` by that key: TOML reads the dot as a table of its own."""
-    for name, value in table.items():
-        if name in TABLES and isinstance(value, dict):
-            yield from ((f"{name}.{key}", inner) for key, inner in value.items())
-        else:
-            yield name, value
+            for key, inner in value.items():
+                if name == FACTORS and key in TABLES and isinstance(inner, dict):
+                    yield from ((f"{name}.{key}.{own}", levels) for own, levels in inner.items())
+                else:
+                    yield f"{name}.{key}", inner
+    if any(document.get(name) == {} for name in ("campaign", FACTORS)):
+        yield "campaign.controls", True  # an empty table makes it a campaign too
 
 
 def check_key(key: str, place: str) -> None:
-    """Raises ValueError unless a configuration may have that key: it names the nearest."""
+    """Raise ValueError, naming the nearest key, unless a configuration may have that key."""
     table, dot, name = key.partition(".")
-    if not dot:
-        _check_top(key, place)
-    elif table not in TABLES:
+    if dot and table not in TABLES:
         raise unknown(f"table ({place})", table, TABLES)
-    elif (known := keys_of(table)) and name not in known:
+    if dot and table in SECTIONS and name not in (known := keys_of(SECTIONS[table])):
         raise unknown(f"key in [{table}] ({place})", name, known)
-
-
-def keys_of(table: str) -> tuple[str, ...]:
-    """The keys that a table may have; none where they are somebody else's."""
-    if table == THRESHOLDS:
-        return tuple(Thresholds.model_fields)
-    return tuple(SECTIONS[table].keys()) if table in SECTIONS else ()
-
-
-def _check_top(key: str, place: str) -> None:
-    if key in TOP:
+    if dot or key in TOP:
         return
-    if homes := homes_of(key):
+    if homes := _homes_of(key):
         lines = " or ".join(f"[{table}]" for table in homes)
         raise ValueError(f"{place}: {key} belongs below a line {lines}")
     error = unknown(f"key ({place})", key, (*TOP, *TABLES))
     raise ValueError(f"{error}. A setting of the objective belongs below a line [{TRAINING}]")
 
 
-def homes_of(key: str) -> tuple[str, ...]:
-    """The tables that have a key of that name."""
-    return tuple(table for table in TABLES if key in keys_of(table))
+def _homes_of(key: str) -> list[str]:
+    """Return the tables that have a key of that name."""
+    return [table for table, model in SECTIONS.items() if key in keys_of(model)]
 
 
-def _json_or_text(key: str, value: str) -> Any:
-    """What `value` says as JSON, or itself. Raises ValueError on an object with a key twice."""
-    try:
-        return json.loads(value, object_pairs_hook=each_key_once, parse_constant=str)
-    except TwinKeysError:
-        raise ValueError(f"--set: {key} names a key twice: {shown(value)}") from None
-    except (ValueError, RecursionError):  # no JSON, or none that anybody means
-        return value
+# What is printed and written
 
 
 def format_value(value: Any) -> str:
-    """What `--set KEY=` reads back as that value: JSON, or text that is none."""
+    """Return text that `--set KEY=` reads back as that value."""
     if isinstance(value, float) and abs(value) >= 1e7 and float(short := f"{value:g}") == value:
         return short
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return json.dumps(text) if isinstance(value, str) and _json_or_text("", text) != text else text
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if _json_or_text(value) != value else value
 
 
 def assign(key: str, value: Any) -> tuple[str, str]:
-    """The words of a command line that give the key that value."""
+    """Return the words of a command line that give the key that value."""
     return "--set", f"{key}={format_value(value)}"
 
 
 def as_shown(value: Any) -> str:
-    """The value as a person reads it; `-` where nothing is set."""
+    """Return the value as a table shows it; `-` where nothing is set."""
     if value is None or value == "":
         return "-"
     if isinstance(value, float):
@@ -656,13 +633,13 @@ def as_shown(value: Any) -> str:
 
 
 class UntoldError(ValueError):
-    """Something that the run was begun with is not in its ledger."""
+    """A setting of a run may not be printed in a command."""
 
 
 def objective_words(plan: Plan) -> Iterator[str]:
-    """What a run tunes, as options of a command that tunes the same. Raises UntoldError."""
+    """Yield what a run tunes, as options of a command that tunes the same. Raises UntoldError."""
     spec = plan.objective
-    registry.named(spec.name)  # raises ValueError on one that there is no more
+    registry.named(spec.name)  # raises ValueError on one that no longer exists
     if spec.name != Config.model_fields["objective"].default:
         yield from ("--objective", spec.name)
     for name, value in registry.unusual(spec).items():
@@ -674,7 +651,7 @@ def objective_words(plan: Plan) -> Iterator[str]:
 
 
 def to_toml(values: Mapping[str, Any], *comments: str) -> str:
-    """A file of its own with these values by dotted key; what is None is left to its default."""
+    """Return a configuration file with these values by dotted key; None is left out."""
     import tomlkit
 
     document = tomlkit.document()
@@ -694,7 +671,7 @@ def to_toml(values: Mapping[str, Any], *comments: str) -> str:
 
 
 def _without_none(value: Any) -> Any:
-    """TOML has no null: what is not said is left out."""
+    """Return the value without the parts that are None, which TOML cannot write."""
     if isinstance(value, Mapping):
         return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
 """The runs of a file as SLURM jobs: a directory for each, and one script that submits them.
 
 A value reaches the shell code of `slurm_templates/` only in a quoted assignment, or in a directive
-whose pattern leaves no room for another one. What `setup` says is shell code, the user's own.
+whose pattern leaves no room for another one. The lines of `slurm.setup` are the user's own code.
 """
 
 import os
@@ -10,28 +10,18 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    StringConstraints,
-    ValidationError,
-)
 
 from budgets.calibration import measure
 from budgets.formatting import duration, plain, table
 from budgets.plan import Calibration, Devices
 from budgets.storage import document
-from objectives.settings import unknown
-from orchestrator.config import Budget, Config, invalid, to_toml
+from orchestrator.config import Budget, Config, Slurm, to_toml
 from orchestrator.matrix.campaign import campaign_name, config_of, terms_of
 from orchestrator.matrix.manifest import MANIFEST, Manifest, ManifestRun
 from orchestrator.plan.forecast import forecast_of
@@ -44,11 +34,11 @@ TEMPLATES = Path(__file__).parent / "slurm_templates"
 SUBMIT = "submit_all.sh"
 
 MARGIN, START_SECONDS, ROUND_SECONDS = 1.25, 600, 300
-"""A time limit is the estimate (p90) times the margin, and time to start and to end, rounded up."""
+"""A time limit is the p90 estimate times the margin, plus time to start and to end, rounded up."""
 
 LEAD_SECONDS, MOST_LEAD_SECONDS = 300, 65535  # SLURM counts a signal's seconds in 16 bits
 DRAIN_RESERVE = 30.0  # s between the last evaluation's end and the job's: report, requeue
-REQUEUES = 10  # of a search; a single evaluation that a limit cut short would begin anew
+REQUEUES = 10  # of a search; a single evaluation would begin anew each time
 
 RESERVED = {SUBMIT, MANIFEST, "readme.md", "submitted.tsv"}
 """Names of files beside the directories of the runs."""
@@ -56,60 +46,23 @@ RESERVED = {SUBMIT, MANIFEST, "readme.md", "submitted.tsv"}
 CLOCK = re.compile(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)")
 
 
-def seconds_of(value: Any) -> int:
-    """Seconds of `HH:MM:SS`, `D-HH:MM:SS`, `90m`, `12h` or `2d`. Raises ValueError."""
-    total, text = 0, value if isinstance(value, str) else ""
+def seconds_of(text: str) -> int:
+    """Return the seconds of `HH:MM:SS`, `D-HH:MM:SS`, `90m`, `12h` or `2d`. Raises ValueError."""
     if found := CLOCK.fullmatch(text):
         days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
         total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     else:
-        with suppress(ValueError):
-            total = round(3600 * parse_hours("", text))
+        total = round(3600 * parse_hours("slurm.time", text))
     if not 60 <= total <= 365 * 86400:
-        raise ValueError("expected a minute to a year, such as 90m, 12h, 2d or 12:00:00")
+        raise ValueError(f"slurm.time: expected a minute to a year, got {text!r}")
     return total
 
 
 def clock_text(seconds: int) -> str:
-    """Seconds as SLURM writes a time limit: `HH:MM:SS`, from a day on `D-HH:MM:SS`."""
+    """Return seconds as SLURM writes a time limit: `HH:MM:SS`, from a day on `D-HH:MM:SS`."""
     days, rest = divmod(seconds, 86400)
     clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
     return f"{days}-{clock}" if days else clock
-
-
-def _one_line(text: str) -> str:
-    if not text or not text.isprintable():
-        raise ValueError("expected one printable line of shell code")
-    return text
-
-
-Directive = Annotated[
-    str,
-    StringConstraints(pattern=r"^--[a-z][a-z0-9-]{1,40}(=[A-Za-z0-9_.,:/@%+*&|()\[\]=-]{1,200})?$"),
-]
-
-
-class SlurmOptions(BaseModel):
-    """`[slurm]`: the share of a cluster that each job asks for, and what it does first."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    time: Annotated[int, BeforeValidator(seconds_of)] | None = None  # s; None: by the estimate
-    sbatch: list[Directive] = []  # more options of each job: --partition=gpu, --mem=32G
-    setup: list[Annotated[str, AfterValidator(_one_line)]] = []
-    python: str | None = None  # the interpreter; None: the one that exports
-
-
-def slurm_options(config: Config) -> SlurmOptions:
-    """`[slurm]`. Raises ValueError, naming the key."""
-    for name in config.slurm:
-        if name not in SlurmOptions.model_fields:
-            place = f"key in [slurm] ({config.source(f'slurm.{name}')})"
-            raise unknown(place, name, SlurmOptions.model_fields)
-    try:
-        return SlurmOptions.model_validate(dict(config.slurm))
-    except ValidationError as error:
-        raise invalid("slurm", error, config.sources) from error
 
 
 @dataclass(frozen=True)
@@ -137,12 +90,12 @@ class Job:
 
     @property
     def name(self) -> str:
-        """That of the run and of its directory."""
+        """The name of the run and of its directory."""
         return self.run.name
 
     @property
     def starts(self) -> int:
-        """How often it must run to its limit, as far as is known."""
+        """How often it must run to its limit, by the estimate."""
         if self.estimate is None:
             return 1
         return ceil(self.estimate.seconds / (self.limit_seconds - self.lead_seconds))
@@ -162,13 +115,11 @@ class Export:
     work_directory: Path  # where relative paths of the configuration begin
     python: Path
     jobs: tuple[Job, ...]
-    options: SlurmOptions
     config: Config = field(repr=False)
 
 
 def export_of(config: Config, out: Path | None = None) -> Export:
-    """Return the jobs of a configuration. Raises ValueError, naming what cannot be."""
-    options = slurm_options(config)
+    """Return the jobs of a configuration. Raises ValueError, naming what cannot be exported."""
     if config.backend.address is not None:
         raise ValueError(
             f"backend.address = {config.backend.address!r}: a job runs on a node of its own and "
@@ -181,32 +132,31 @@ def export_of(config: Config, out: Path | None = None) -> Export:
         name = config.search.run_id or config.file.stem
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "search"
     directory = Path(os.path.abspath(name if out is None else out))  # no `..` in scripts
-    python = Path(sys.executable if options.python is None else options.python)
-    python = python.expanduser().absolute()
+    python = Path(config.slurm.python or sys.executable).expanduser().absolute()
     for path in (directory, Path.cwd(), python):
         if not str(path).isprintable():
             raise ValueError(f"expected a printable path, got {str(path)!r}")
-    jobs = tuple(_jobs(config, options, directory))
+    jobs = tuple(_jobs(config, directory))
     for job in jobs:
         if job.name.lower() in RESERVED:
             raise ValueError(
                 f"run {job.name}: a file of that name lies beside the runs' directories"
             )
-    return Export(name, directory, Path.cwd(), python, jobs, options, config)
+    return Export(name, directory, Path.cwd(), python, jobs, config)
 
 
-def _jobs(config: Config, options: SlurmOptions, directory: Path) -> Iterator[Job]:
-    """A search, or one evaluation for every condition of a campaign on every seed."""
+def _jobs(config: Config, directory: Path) -> Iterator[Job]:
+    """Yield a search, or one evaluation for every condition of a campaign on every seed."""
     if config.campaign is None:
         if config.search.tier is None:
             raise ValueError("search.tier: say how much to spend: min, target or max")
         name = run_name(config)
         own: dict[str, Any] = {"search.run_id": name}
         if config.search.follows is not None:  # by its directory: the job has another runs_dir
-            there = find_run(config.search.follows, Path(config.runs_dir))
-            own["search.from"] = str(there.absolute())
+            phase1 = find_run(config.search.follows, Path(config.runs_dir))
+            own["search.from"] = str(phase1.absolute())
         run = ManifestRun(name=name, directory=name, condition=name, seed=config.search.seed)
-        yield _job(config, options, directory, run, own)
+        yield _job(config, directory, run, own)
         return
     terms = terms_of(config)
     for condition, seed, name in terms.runs:
@@ -224,33 +174,27 @@ def _jobs(config: Config, options: SlurmOptions, directory: Path) -> Iterator[Jo
             seed=seed,
             control=condition.control,
         )
-        yield _job(config_of(config, condition), options, directory, run, own)
+        yield _job(config_of(config, condition), directory, run, own)
 
 
 def _shares(budget: Budget, runs: int) -> dict[str, Any]:
-    """Caps are the whole campaign's: each run has an equal part, a whole number of evaluations.
-
-    Raises ValueError on less.
-    """
+    """Return an equal share of the campaign's caps for each run. Raises ValueError on none."""
     found: dict[str, Any] = {}
     for name in ("max_evals", "max_device_hours", "max_hours", "max_cost"):
         if (cap := getattr(budget, name)) is not None:
-            part = cap // runs if name == "max_evals" else cap / runs
-            if not part:
+            share = cap // runs if name == "max_evals" else cap / runs
+            if not share:
                 raise ValueError(f"[budget] {name}: {cap} cannot be shared by {runs} runs")
-            found[f"budget.{name}"] = part
+            found[f"budget.{name}"] = share
     return found
 
 
-def _job(
-    config: Config,
-    options: SlurmOptions,
-    directory: Path,
-    run: ManifestRun,
-    own: Mapping[str, Any],
-) -> Job:
-    """The job with its share of the cluster, time limit and configuration, `own` values in it."""
-    backend, is_search, name = config.backend, config.campaign is None, run.name
+def _job(config: Config, directory: Path, run: ManifestRun, own: Mapping[str, Any]) -> Job:
+    """Return a job with its share of the cluster, its time limit, and its configuration.
+
+    `own` are values that only this run's configuration has.
+    """
+    backend, is_search = config.backend, config.campaign is None
     kind: Literal["cpu", "cuda"] = "cuda" if backend.device == "cuda" else "cpu"
     slots, threads = (backend.workers or 1) if is_search else 1, backend.threads or 1
     devices = Devices(
@@ -258,28 +202,25 @@ def _job(
     )
     estimate = _estimate(config, devices)
     lead = _lead_seconds(estimate if is_search else None)
-    values = {
-        key: value
-        for key, value in config.all_values().items()
-        if (table_name := key.partition(".")[0]) not in ("preset", "profile", "factors", "slurm")
-        and not (is_search and table_name == "campaign")
-    }
+    left_out = ("preset", "profile", "factors", "slurm", *["campaign"] * is_search)
+    values = config.all_values()
+    values = {key: value for key, value in values.items() if key.partition(".")[0] not in left_out}
     is_chosen = config.source("backend.executor") != "default"
-    drain = (lead,) if backend.drain_seconds is None else (backend.drain_seconds,)
+    drain = lead if backend.drain_seconds is None else backend.drain_seconds
     values |= {
-        "runs_dir": str(directory / name),
+        "runs_dir": str(directory / run.name),
         "backend.executor": backend.executor if is_chosen else "local",
         "backend.device": kind,
         "backend.workers": slots,
         "backend.threads": threads,
-        "backend.drain_seconds": min(lead - DRAIN_RESERVE, *drain),
+        "backend.drain_seconds": min(lead - DRAIN_RESERVE, drain),
         "backend.allow_network_fs": True,  # SLURM runs one job of a name at a time
         **own,
     }
     window = window_of(config.budget)
     if window is not None and window.until is not None:  # a node may be in another zone
         values["budget.window"] = window.until.isoformat()
-    comment = f"Run {name}: every value that decides it, as exported from {config.file}."
+    comment = f"Run {run.name}: every value that decides it, as exported from {config.file}."
     return Job(
         run=run,
         config_text=to_toml(values, comment),
@@ -287,20 +228,20 @@ def _job(
         cpus=slots * threads,
         gpus=slots if kind == "cuda" else 0,
         lead_seconds=lead,
-        limit_seconds=_limit_seconds(name, options, estimate, lead),
+        limit_seconds=_limit_seconds(run.name, config.slurm, estimate, lead),
         max_requeues=REQUEUES if is_search else 0,
         estimate=estimate,
     )
 
 
 def _lead_seconds(estimate: Estimate | None) -> int:
-    """Time for one evaluation of a search, so that none is cut short and paid twice."""
+    """Return the time that one evaluation of a search takes, so that none is cut and paid twice."""
     wanted = 0 if estimate is None else ceil(estimate.eval_seconds * MARGIN / 60) * 60 + 60
     return min(max(LEAD_SECONDS, wanted), MOST_LEAD_SECONDS)
 
 
-def _limit_seconds(name: str, options: SlurmOptions, estimate: Estimate | None, lead: int) -> int:
-    """The time limit that is given, or one that follows from the estimate."""
+def _limit_seconds(name: str, options: Slurm, estimate: Estimate | None, lead: int) -> int:
+    """Return the time limit that is given, or one that follows from the estimate."""
     if options.time is None:
         if estimate is None:
             raise ValueError(
@@ -309,24 +250,24 @@ def _limit_seconds(name: str, options: SlurmOptions, estimate: Estimate | None, 
             )
         wanted = estimate.seconds * MARGIN + START_SECONDS + lead
         return ceil(wanted / ROUND_SECONDS) * ROUND_SECONDS
-    if options.time <= lead + 60:  # SLURM may send the signal a minute early
+    limit = seconds_of(options.time)
+    if limit <= lead + 60:  # SLURM may send the signal a minute early
         raise ValueError(
-            f"slurm.time: {clock_text(options.time)} leaves no time to run: {lead} s before the "
-            "limit (and a minute that SLURM may be early) no evaluation starts"
+            f"slurm.time: {clock_text(limit)} leaves no time to run: {lead} s before the limit "
+            "(and a minute that SLURM may be early) no evaluation starts"
         )
-    if estimate is not None and estimate.eval_seconds > options.time - 60:
+    if estimate is not None and estimate.eval_seconds > limit - 60:
         raise ValueError(
-            f"slurm.time: {clock_text(options.time)} is less than one evaluation of {name} takes, "
+            f"slurm.time: {clock_text(limit)} is less than one evaluation of {name} takes, "
             f"{duration(estimate.eval_seconds)} ({estimate.source}): it would never finish"
         )
-    return options.time
+    return limit
 
 
 def _estimate(config: Config, devices: Devices) -> Estimate | None:
-    """The forecast of a search with its calibration, or one evaluation.
+    """Return the forecast of a search, or one evaluation; None where none was measured.
 
-    None where nobody has measured an evaluation. A calibration on any CPU, or any GPU, counts:
-    nobody knows yet where the jobs will run.
+    A calibration on any CPU, or any GPU, counts: the jobs' devices are not known yet.
     """
     root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
     found = newest_calibration(root, family_of(config.tuned, devices.kind))
@@ -334,17 +275,17 @@ def _estimate(config: Config, devices: Devices) -> Estimate | None:
         known = Calibration(assumed_seconds=assumed)
         source = f"assumed, {assumed:g} s ({config.source('evaluation.assume_eval_seconds')})"
     elif found is not None:
-        known, there = measure(found.state), found.state.plan.devices
-        source = f"measured by {found.directory.name} on {there.count} x {there.name}"
+        known, measured_on = measure(found.state), found.state.plan.devices
+        source = f"measured by {found.directory.name} on {measured_on.count} x {measured_on.name}"
     else:
         return None
     if config.campaign is not None:
         return Estimate(known.p90_seconds, known.p90_seconds, source)
     plan = search_plan(config, devices, known, foreseen(root, config, devices.kind))
     # The job calibrates on its own devices, so a measured time is no more than a prior one here.
-    took = forecast_of(plan, Times("prior" if assumed is None else "assumed", known))
-    assert took is not None, "a time of an evaluation is known"
-    seconds = 3600 * (took.hours_p90 + took.long_run_hours_p50)
+    forecast = forecast_of(plan, Times("prior" if assumed is None else "assumed", known))
+    assert forecast is not None, "a time of an evaluation is known"
+    seconds = 3600 * (forecast.hours_p90 + forecast.long_run_hours_p50)
     return Estimate(seconds, known.p90_seconds, source)
 
 
@@ -362,7 +303,7 @@ def files_of(export: Export) -> dict[str, str]:
 
     def rendered(name: str, **more: Any) -> str:
         return environment.get_template(f"{name}.j2").render(
-            export=export, slurm=export.options, jobs=export.jobs, **more
+            export=export, slurm=export.config.slurm, jobs=export.jobs, **more
         )
 
     readme = rendered("README.md", title=plain(export.name), table="\n".join(_table(export)))
@@ -370,13 +311,12 @@ def files_of(export: Export) -> dict[str, str]:
     for job in export.jobs:
         files[f"{job.name}/config.toml"] = job.config_text
         files[f"{job.name}/run.slurm"] = rendered("run.slurm", job=job)
-    terms = None if export.config.campaign is None else terms_of(export.config)
     manifest = Manifest(
         name=export.name,
         kind="slurm",
         objective=export.config.objective,
         total_runs=len(export.jobs),
-        terms=terms,
+        terms=None if export.config.campaign is None else terms_of(export.config),
         runs=tuple(job.run for job in export.jobs),
     )
     text = document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()
@@ -395,14 +335,14 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
             (aside / path).parent.mkdir(parents=True, exist_ok=True)
             (aside / path).write_text(text)
         mode = (aside / SUBMIT).stat().st_mode
-        (aside / SUBMIT).chmod(mode | (mode & 0o444) >> 2)  # whoever may read it may run it
+        (aside / SUBMIT).chmod(mode | (mode & 0o444) >> 2)  # executable by those who may read it
         aside.rename(directory)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
 def _table(export: Export) -> list[str]:
-    """Every run as a row of a Markdown table."""
+    """Return every run as a row of a Markdown table."""
     columns = (">#", "run", "type", ">p90", ">limit", ">CPUs", ">GPUs")
     rows = (
         (
@@ -420,24 +360,26 @@ def _table(export: Export) -> list[str]:
 
 
 def preview(export: Export) -> str:
-    """What a person looks at before `--write`, as Markdown."""
+    """Return what is shown before `--write`, as Markdown."""
     jobs = export.jobs
-    limits = sum(job.limit_seconds * job.slots for job in jobs) / 3600
+    controls = sum(job.run.control for job in jobs)
+    hours = sum(job.limit_seconds * job.slots for job in jobs) / 3600
     sources = dict.fromkeys(job.estimate.source for job in jobs if job.estimate)
-    lines = [
-        f"# {plain(export.name)}: {len(jobs)} jobs, {sum(job.run.control for job in jobs)} of them "
-        "controls",
-        "",
-        *_table(export),
-        "",
-        f"At most {limits:.3g} device-hours, by the time limits.",
-        "",
-        *(f"- Time: {plain(source)}" for source in sources),
-        *(
-            f"- note: {plain(job.name)} needs some {job.starts} starts, with {job.max_requeues} "
-            "requeues allowed: its time limit is shorter than it"
-            for job in jobs
-            if job.starts > 1
-        ),
+    notes = [
+        f"- note: {plain(job.name)} needs some {job.starts} starts, with {job.max_requeues} "
+        "requeues allowed: its time limit is shorter than it"
+        for job in jobs
+        if job.starts > 1
     ]
-    return "\n".join(lines)
+    return "\n".join(
+        (
+            f"# {plain(export.name)}: {len(jobs)} jobs, {controls} of them controls",
+            "",
+            *_table(export),
+            "",
+            f"At most {hours:.3g} device-hours, by the time limits.",
+            "",
+            *(f"- Time: {plain(source)}" for source in sources),
+            *notes,
+        )
+    )

@@ -4,10 +4,10 @@ from typing import Any
 
 from budgets.plan import Thresholds, Window
 from objectives.api import Objective
-from orchestrator.config import SECTIONS, Config
+from orchestrator.config import SECTIONS, Config, keys_of
 
 TABLES = ("search", "budget", "evaluation", "verdict")
-KEYS = {name: f"{table}.{name}" for table in TABLES for name in sorted(SECTIONS[table].keys())}
+KEYS = {name: f"{table}.{name}" for table in TABLES for name in sorted(keys_of(SECTIONS[table]))}
 KEYS |= {"search_seed": "search.seed", "evaluation_seed": "evaluation.seed"}
 KEYS |= {"follows": "search.from", "assumed_seconds": "evaluation.assume_eval_seconds"}
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from budgets.ledger import LEDGER, read
-from budgets.plan import Plan, Thresholds
+from budgets.plan import Plan
 from budgets.state import fold
 from objectives import registry
 from objectives.files import LARGEST
@@ -30,8 +30,8 @@ from orchestrator.config import (
     Layers,
     flattened,
     format_value,
+    keys_of,
     parse_assignments,
-    read_document,
     resolve,
 )
 from orchestrator.plan.resolve import check_beginning
@@ -109,14 +109,6 @@ def test_every_key_with_an_option_is_read_from_the_command_line(
     own = {"FILE", "--set", "--override", "--reason", "--json"}
     spelled = {parameter.opts[0] for parameter in search.params}
     assert spelled - own - {"file"} == {flag.spelling for flag in FLAGS_BY_KEY.values()}
-
-
-def test_an_option_that_is_given_its_own_default_goes_before_the_file_too(
-    command: Command, write: Write
-) -> None:
-    write(WHOLE)
-    (tier,) = orjson.loads(command("plan", "run.toml", "--seed", "1", "--json").out)["tiers"]
-    assert tier["plan"]["search"]["seed"] == 1
 
 
 def test_what_no_evaluation_has_is_set_aside(write: Write) -> None:
@@ -235,7 +227,7 @@ def test_what_explain_says_is_what_the_ledger_records(command: Command, write: W
     for key, recorded in IN_THE_PLAN.items():
         assert recorded(plan) == said[key]["value"], key
     searching = ("search", "budget", "evaluation", "verdict", "backend")
-    keys = {f"{table}.{key}" for table in searching for key in [*SECTIONS[table].keys()]}
+    keys = {f"{table}.{key}" for table in searching for key in keys_of(SECTIONS[table])}
     assert keys - {*IN_THE_PLAN, *ELSEWHERE} == set()
     before = ledger.read_bytes()
     assert command("phase1", *FLAGS).code == answer.code
@@ -266,36 +258,28 @@ REFUSED = [
     ("[training]\ntier = 'min'", "Or is it search.tier?"),
     ("objective='spere'", "unknown objective 'spere'. Did you mean 'sphere'?"),
     ("preset='quik'", "unknown preset 'quik'. Did you mean 'quick'?"),
-    ("preset=3", "unknown preset '3'. Expected one of quick"),
     ("objective='sphere'\npreset='quick'", "preset: 'sphere' has no presets, got 'quick'"),
-    ('"\\u001b[31m" = 3', "unknown key (run.toml)"),
     ("'search.tier' = 'min'\n[search]\ntier = 'max'", "run.toml: search.tier is given twice"),
     ("[search.tier]\nx = 1", "search.tier: Input should be 'min', 'target' or 'max'"),
     ("search = 3", "run.toml: search: expected a table [search], got 3"),
     ("[[search]]\ntier = 'min'", "search: expected a table [search], got [{'tier': 'min'}]"),
     ("[search]\nseed = true", "search.seed: Input should be a valid integer, got True"),
-    ("[search]\nseed = '1'", "search.seed: Input should be a valid integer, got '1'"),
-    ("[search]\nseed = 4294967296", "search.seed: Input should be less than 4294967296"),
     ("[search]\nsigma0 = nan", "search.sigma0: Input should be a finite number, got nan"),
-    ("[search]\nsigma0 = 2026-01-01", "sigma0: Input should be a valid number, got datetime"),
     ("[budget]\nmax_hours = 0", "budget.max_hours: Input should be greater than 0, got 0"),
-    ("[budget]\nmax_hours = 1e300", "budget.max_hours: Input should be less than or equal to"),
     ("[thresholds]\ngo_seeds = true", "thresholds.go_seeds: Input should be a valid integer"),
-    ("[backend]\nallow_network_fs = 1", "backend.allow_network_fs: Input should be a valid bool"),
     ("[backend]\nslots_dir = 'x'", "[backend] slots_dir x needs max_concurrent"),
-    ("runs_dir = '''a\nb'''", "file run.toml: runs_dir: expected a directory's name, got 'a\\nb'"),
+    ("runs_dir = '''a\nb'''", "file run.toml: runs_dir: expected one printable line, got 'a\\nb'"),
     ("objective='sphere'\n[training]\nnoise = 'much'", "noise: Input should be a valid number"),
     ("objective='sphere'\n[training]\nnoise = 'much'", "(file run.toml)"),
-    ("[search]\nseed = 0\ntier = 'all'", "search.tier: "),
     ("[search]\nseed = 0\ntier = 'all'", "; file run.toml: search.seed: "),
     ("[search]\nfrom = 'x'", "--from: only a phase2 follows a run, got 'x' (file run.toml)"),
     ("[search]\nphase = 'phase2'", "--from: which phase 1 shall it follow?"),
     ("[search]\nphase = 'phase2'\nfrom = 'x'", "--variant: expected robust"),
     ("[budget]\nmax_cost = 5.0", "[budget] max_cost 5 needs a price_per_device_hour"),
     ("[budget]\nwindow = 'soon'", "--window: expected a duration such as 12h"),
-    ("[search]\nknown = 'nowhere.toml'", "nowhere.toml"),
     ("[training]\ndata = 'https://me:correct@host/x'", "is a URL with a user name or a password"),
-    ("[slurm]\nsetup = [['wget https://me:correct@host/x']]", "a user name or a password in it"),
+    ("[slurm]\nsetup = ['wget https://me:correct@host/x']", "a user name or a password in it"),
+    ("[slurm]\nnodes = 2", "unknown key in [slurm] (run.toml) 'nodes'"),
     ("[search]\ntier = 'https://me:correct@host/x'", "is a URL with a user name or a password"),
     (
         "objective = 'command'\n[training]\nargv = ['a']\nscore = 's'\n"
@@ -330,7 +314,6 @@ ASSIGNED = [
     ("search.sigma0=NaN", "--set: search.sigma0: Input should be a valid number, got 'NaN'"),
     ("tier=min", "unknown sphere setting (--set) 'tier'"),
     ("tier=min", "Or is it search.tier?"),
-    ('search.run_id={"a": 1, "a": 2}', "names a key twice"),
     ("slurm.setup=https://me:correct@host/x", "is a URL with a user name or a password"),
 ]
 
@@ -352,7 +335,7 @@ def test_an_assignment_that_is_none_is_refused(sets: str, said: str, write: Writ
     ],
 )
 def test_a_value_is_json_where_it_can_be_and_text_otherwise(text: str, value: Any) -> None:
-    assert parse_assignments([f"slurm.x={text}"]) == {"slurm.x": value}
+    assert parse_assignments([f"x={text}"]) == {"training.x": value}
 
 
 @given(
@@ -367,55 +350,29 @@ def test_what_is_written_as_an_assignment_is_read_back_as_it_was(value: Any) -> 
         orjson.dumps(value)
     except orjson.JSONEncodeError:  # half of a pair of surrogates
         return
-    assert parse_assignments([f"slurm.x={format_value(value)}"]) == {"slurm.x": value}
-
-
-def no_file(file: Path, kind: str) -> None:
-    if kind in ("pipe", "directory"):
-        os.mkfifo(file) if kind == "pipe" else file.mkdir()
-    elif kind in ("nowhere.toml", "run.toml", "/dev/zero"):
-        file.symlink_to(kind)
-    else:
-        data = {
-            "latin": 'objective = "sphäre"'.encode("latin-1"),
-            "huge": b"objective = '%s'" % (b"x" * LARGEST),
-            "deep": b"objective = " + b"[" * 50_000 + b"]" * 50_000,
-            "twice": b"[search]\nseed = 1\nseed = 2\n",
-            "JSON": b"{'objective': 'sphere'}",
-        }
-        file.write_bytes(data[kind])
+    assert parse_assignments([f"x={format_value(value)}"]) == {"training.x": value}
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("make", "said"),
     [
-        ("pipe", "run.toml is no file"),
-        ("directory", "run.toml is no file"),
-        ("nowhere.toml", "run.toml cannot be read: No such file"),
-        ("run.toml", "run.toml cannot be read: Too many levels of symbolic links"),
-        ("/dev/zero", "run.toml is no file"),
-        ("latin", "run.toml is no text in UTF-8"),
-        ("huge", "run.toml: expected 1048576 bytes at most"),
-        ("deep", "run.toml is no TOML file: maximum recursion depth exceeded"),
-        ("twice", "run.toml is no TOML file: Cannot overwrite a value (at line 3"),
-        ("JSON", "run.toml is no TOML file: Invalid statement (at line 1, column 1)"),
+        (os.mkfifo, "run.toml is no file"),
+        (lambda file: file.symlink_to("/dev/zero"), "run.toml is no file"),
+        (lambda file: file.symlink_to(file), "cannot be read: Too many levels of symbolic links"),
+        (lambda file: file.write_bytes(b"#" * (LARGEST + 1)), "expected 1048576 bytes at most"),
+        (lambda file: file.write_bytes(b"a = " + b"[" * 50_000), "maximum recursion depth"),
+        (lambda file: file.write_bytes(b"a = 1\na = 2\n"), "no TOML file: Cannot overwrite"),
     ],
 )
 def test_what_is_no_configuration_is_refused_and_hangs_nobody(
-    kind: str, said: str, command: Command, tmp_path: Path
+    make: Callable[[Path], Any], said: str, command: Command, tmp_path: Path
 ) -> None:
-    no_file(tmp_path / "run.toml", kind)
+    make(tmp_path / "run.toml")
     answer = command("run", "run.toml")
     assert (answer.code, answer.err.count("\n")) == (2, 1)
     assert said in answer.err
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
-
-
-@pytest.mark.timeout(20)
-def test_a_file_of_twenty_thousand_keys_is_read_in_no_time(write: Write) -> None:
-    text = "[slurm]\n" + "".join(f"k{n} = {n}\n" for n in range(20_000))
-    assert len(read_document(write(text))) == 20_000
 
 
 VERBS = ("explain", "run", "phase1", "plan", "check knobs", "calibrate", "doctor")
@@ -436,11 +393,9 @@ def test_every_command_that_takes_a_file_refuses_it_alike(
 # Whatever a file says: a configuration that can be shown, or a ValueError. Never anything else.
 
 FIELDS = {
-    **{table: tuple(section.keys()) for table, section in SECTIONS.items()},
-    "thresholds": tuple(Thresholds.model_fields),
+    **{table: tuple(keys_of(section)) for table, section in SECTIONS.items()},
     "training": (*registry.named("sphere").settings, "n_embd"),
     "factors": ("noise", "hard", "training.noise", "search.sigma0"),
-    "slurm": ("setup",),
 }
 KEYS = [(table, name) for table, names in FIELDS.items() for name in (*names, "x")]
 KEYS += [("", name) for name in (*TOP, *FIELDS, "x")]
