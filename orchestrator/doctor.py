@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from budgets.formatting import command, counted, in_bytes, plain, shell_word, table
-from budgets.ledger import LedgerCorruptError
-from budgets.plan import Devices, Tier
+from budgets.ledger import LEAST_FREE_BYTES, LedgerCorruptError
+from budgets.plan import Devices, Plan, Tier
 from objectives.api import SetupError
 from orchestrator.config import Config, is_installed
 from orchestrator.execution.api import EngineError, Slots
@@ -25,7 +25,7 @@ from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.matrix.campaign import campaign_matrix, config_of, terms_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import engine_of, search_plan
-from orchestrator.plan.times import disk_of, free_bytes, times_here
+from orchestrator.plan.times import find_calibration
 from orchestrator.run.files import check_place
 
 PACKAGES = ("torch", "ray", "cma", "numpy")
@@ -196,18 +196,35 @@ def _pip(arguments: str) -> str:
 
 # Data and disk
 
+EVALUATION_BYTES = 24_576  # assumed: a directory with five small files, in blocks of 4 KiB
+RECORD_BYTES = 8_000  # of an evaluation: in the ledger, tables and reports
+
 
 def _needed_bytes(config: Config, devices: Devices) -> dict[str, int]:
     """By the name of what is planned: the tier that is described, or each of them."""
     root, tier = Path(config.runs_dir), config.search.tier
-    each = times_here(root, config.tuned, devices).evaluation_bytes
+    found = find_calibration(root, config.tuned, devices)
+    each = EVALUATION_BYTES if found is None else _bytes_of_evaluation(found.directory)
+
+    def needed(plan: Plan) -> int:
+        count = plan.resolved.evaluations + plan.comparison_evaluations
+        return count * (each + RECORD_BYTES) + LEAST_FREE_BYTES
+
     if config.campaign is not None:
         plan = campaign_matrix(config, terms_of(config)).plan(devices, None)
-        return {f"campaign {plan.run_id}": disk_of(plan, root, each).needed}
+        return {f"campaign {plan.run_id}": needed(plan)}
     succession = foreseen(root, config, devices.kind)
     configs = [config.having({"search.tier": one}) for one in ((tier,) if tier else get_args(Tier))]
     plans = [search_plan(one, devices, None, succession) for one in configs]
-    return {f"{plan.phase} {plan.tier}": disk_of(plan, root, each).needed for plan in plans}
+    return {f"{plan.phase} {plan.tier}": needed(plan) for plan in plans}
+
+
+def _bytes_of_evaluation(run: Path) -> int:
+    """Return the mean size on disk of an evaluation's directory."""
+    places = list(run.glob("eval/*/*/seed_*"))
+    files = (path for place in places for path in (place, *place.rglob("*")))
+    taken = sum(path.lstat().st_blocks * 512 for path in files)
+    return taken // len(places) if places else EVALUATION_BYTES
 
 
 def _data(condition: str, config: Config) -> Iterator[Finding]:
@@ -245,10 +262,11 @@ def _disk(config: Config, slots: Slots | None) -> Iterator[Finding]:
         check_place(root, allow_network=config.backend.allow_network_fs)
     except ValueError as error:
         yield Finding("file system", "missing", str(error), elsewhere)
-    free, df = free_bytes(root), f"df -h {shell_word(str(there))}"
+    df = f"df -h {shell_word(str(there))}"
     try:
-        if slots is None or free is None:
-            raise OSError("no devices" if slots is None else f"{there} cannot be looked at")
+        if slots is None:
+            raise OSError("no devices")
+        free = shutil.disk_usage(there).free
         needed = _needed_bytes(config, devices_of(slots))
     except (SetupError, ValueError, OSError, LedgerCorruptError) as error:
         yield Finding("disk", "unknown", f"what a run takes is not known: {error}", df)

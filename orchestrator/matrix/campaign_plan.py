@@ -16,7 +16,7 @@ from orchestrator.plan.checks import Facts, checklist
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.page import checklist_page, in_short
 from orchestrator.plan.resolve import slots_of
-from orchestrator.plan.times import disk_of, times_here
+from orchestrator.plan.times import times_here
 
 Document = dict[str, Any]
 
@@ -73,13 +73,13 @@ def campaign_plan(
 
     A condition takes the time of the configuration's evaluation, scaled by exact FLOPs.
     """
-    root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
     devices = devices_of(slots_of(config))
     at_once = min(terms.workers(devices.count), config.backend.max_concurrent or terms.evaluations)
-    times = times_here(root, config.tuned, devices, assumed)
+    assumed = config.evaluation.assume_eval_seconds
+    times = times_here(Path(config.runs_dir), config.tuned, devices, assumed)
     plan = campaign_matrix(config, terms).plan(devices, times.calibration)
-    forecast, disk = forecast_of(plan, times, at_once), disk_of(plan, root, times.evaluation_bytes)
-    items = checklist(Facts(plan, times, forecast, disk, now, at_once))
+    forecast = forecast_of(plan, times, at_once)
+    items = checklist(Facts(plan, times, forecast, now, at_once))
     seconds = None if times.calibration is None else times.calibration.median_seconds
     lengths = {one.name: one.cost_factor for one in terms.conditions}
     rule_of_thumb = None

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from budgets.formatting import PROGRAM, duration, in_bytes, number
+from budgets.formatting import PROGRAM, duration, number
 from budgets.plan import Caps, Plan
 from orchestrator.plan.forecast import Forecast
-from orchestrator.plan.times import Disk, Known, Times
+from orchestrator.plan.times import Known, Times
 
 Answer = Literal["pass", "fail", "unknown"]
 
@@ -34,7 +34,6 @@ class Facts(NamedTuple):
     plan: Plan
     times: Times
     forecast: Forecast | None
-    disk: Disk
     now: datetime
     at_once: int  # evaluations
     knobs: Known | None = None  # None: the run searches none
@@ -54,7 +53,6 @@ def _items(facts: Facts) -> Iterator[tuple[str, Answer, str]]:
     if facts.knobs is not None:
         yield ("Are the knobs shown to be alive?", *_knobs(facts.knobs))
     yield ("Does it fit under the caps on device time and cost?", *_caps(facts))
-    yield ("Is there room on the disk?", *_disk(facts.disk))
 
 
 def _purpose(plan: Plan) -> str:
@@ -162,11 +160,3 @@ def _caps(facts: Facts) -> tuple[Answer, str]:
     if hours is None:
         return "unknown", why
     return "pass" if hours <= min(given.values()) else "fail", why
-
-
-def _disk(disk: Disk) -> tuple[Answer, str]:
-    if disk.free is None:
-        return "unknown", "the free space is unknown"
-    assumed = "" if disk.measured else " (assumed)"
-    said = f"{in_bytes(disk.needed)}{assumed} of {in_bytes(disk.free)} free"
-    return "pass" if disk.suffices else "fail", said

@@ -33,11 +33,9 @@ MUCH = 0.5
 FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Shares of the FLOPs to try."""
 
-LEAST = {"search.tier": "min", "search.generations": 2, "search.seeds_per_candidate": 1}
-
 MORE_CONFIRM_SEEDS = (32, 24, 16, 12)
 
-Lever = Literal["as asked", "generations", "tier", "seeds", "flops", "all of these", "more"]
+Lever = Literal["as asked", "generations", "tier", "seeds", "flops", "more"]
 
 
 def available(config: Config, now: datetime) -> float:
@@ -105,21 +103,17 @@ class Choice:
         """Return JSON values."""
         shape = self.plan.resolved
         return {
-            "lever": self.lever,
             "what": self.what,
             "options": list(self.options),
             "fits": self.fits,
-            "tier": self.plan.tier,
             **shape.model_dump(),
             "evaluations": shape.evaluations,
             "evaluations_fewer": self.fewer,
             "settings": dict(self.settings),
             "hours": self.forecast.hours_p50,
             "needed_hours": self.forecast.hours_free,
-            "is_assumed": self.is_assumed,
             "price": list(self.price),
             "detectable_gain": self.detectable,
-            "go_is_possible": bool(self.plan.confirmation) and not why_no_go(self.plan),
         }
 
 
@@ -133,14 +127,11 @@ def choices(wanted: Wanted) -> list[Choice]:
         is_short = asked.forecast.hours_free < (1 - MUCH) * wanted.hours
         found = [asked, *(_more(wanted, asked) if is_short else ())]
     else:
-        levers = (*_tiers(wanted, asked), *_seeds(wanted, asked), *_flops(wanted, "flops", {}))
         different: dict[tuple[object, ...], Choice] = {}  # two levers may lead to the same plan
-        for choice in (asked, _fewer(wanted, asked), *levers):
+        for choice in (asked, _fewer(wanted, asked), *_lower(wanted, asked), *_shorter(wanted)):
             key = (choice.plan.resolved, repr(choice.plan.confirmation), repr(choice.settings))
             different.setdefault(key, choice)
         found = list(different.values())
-        if not any(choice.fits for choice in found):
-            found += _flops(wanted, "all of these", LEAST)
     most = asked.plan.resolved.evaluations
     return [replace(one, fewer=most - one.plan.resolved.evaluations) for one in found]
 
@@ -168,28 +159,21 @@ def _fewer(wanted: Wanted, whole: Choice) -> Choice:
     return fewer
 
 
-def _tiers(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
-    """Yield the lower tiers, the highest first."""
+def _lower(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
+    """Yield lower tiers, then fewer seeds a candidate, each with the generations that fit."""
     tiers = get_args(Tier)
     for tier in reversed(tiers[: tiers.index(asked.plan.tier)]):
         losses = (INTENT[asked.plan.phase, tier],)
         lower = _choice(wanted, "tier", f"tier {tier}", {"search.tier": tier}, losses)
         yield _fewer(wanted, lower)
-
-
-def _seeds(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
-    """Yield the most seeds a candidate that fit; one seed also with fewer generations."""
     most = asked.plan.resolved.seeds_per_candidate
     for seeds in range(most - 1, 0, -1):
         losses = (f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy",)
         what, changes = f"{seeds} of {most} seeds", {"search.seeds_per_candidate": seeds}
-        whole = _choice(wanted, "seeds", what, changes, losses)
-        if whole.fits or seeds == 1:
-            yield _fewer(wanted, whole)
-            return
+        yield _fewer(wanted, _choice(wanted, "seeds", what, changes, losses))
 
 
-def _flops(wanted: Wanted, lever: Lever, changes: Values) -> Iterator[Choice]:
+def _shorter(wanted: Wanted) -> Iterator[Choice]:
     """Yield the most FLOPs an evaluation that fit; else the least that can be trained."""
     last, objective = None, wanted.config.tuned
     for factor in FACTORS:
@@ -201,15 +185,13 @@ def _flops(wanted: Wanted, lever: Lever, changes: Values) -> Iterator[Choice]:
         except SetupError:
             break
         before, after = objective.flops(), shorter.flops()
-        work, steps = varied.length, ""
-        if before is not None and after is not None:
-            work, steps = after.total / before.total, f" ({after.steps} of {before.steps} steps)"
+        work = after.total / before.total if before and after else varied.length
         losses = (
-            f"{factor:g} x the training{steps}: the best knobs of a short training may differ",
+            f"{factor:g} x the training: the best knobs of a short training may differ",
             "its noise is not known before it is calibrated",
         )
-        what = f"tier min, 2 generations, {varied.label}" if changes else varied.label
-        last = _choice(wanted, lever, what, changes, losses, (shorter, varied.settings, work))
+        training = (shorter, varied.settings, work)
+        last = _choice(wanted, "flops", varied.label, {}, losses, training)
         if last.fits:
             break
     if last is not None:

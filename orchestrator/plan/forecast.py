@@ -138,8 +138,8 @@ def simulate(
     for _ in range(runs if len(calibration.samples) > 1 else 1):
         queue = _Queue(_evaluations(calibration, random), overheads, devices, stagger)
         filling = deque(work.reference)
-        for number, generation in enumerate(work.generations):
-            queue.wait(overheads.generation_seconds if number else 0.0)
+        for generation in work.generations:
+            queue.wait()
             queue.work(generation)
             queue.fill(filling)
         queue.wait()
@@ -192,9 +192,9 @@ class _Queue:
         while waiting and max(self._free[0], self.now) < self.end:
             self.filled = max(self.filled, self._begin(waiting.popleft()))
 
-    def wait(self, seconds: float = 0.0) -> None:
-        """Wait until all have ended, and `seconds` longer."""
-        self.now = self.end = self.end + seconds
+    def wait(self) -> None:
+        """Wait until all have ended."""
+        self.now = self.end
 
     def _begin(self, length: float) -> float:
         seconds = self._take(length)

@@ -21,7 +21,7 @@ from orchestrator.config import Config
 from orchestrator.plan.checks import Facts, Item, checklist
 from orchestrator.plan.forecast import DetectableGain, Forecast, detectable_gain, forecast_of
 from orchestrator.plan.resolve import Succession, search_plan
-from orchestrator.plan.times import Disk, Known, Times, disk_of, known_knobs, times_here
+from orchestrator.plan.times import Known, Times, known_knobs, times_here
 
 VERBOSE = "`--verbose` says why, and shows what the figures rest on."
 
@@ -32,7 +32,6 @@ class TierPage:
 
     plan: Plan
     forecast: Forecast | None  # None: no times are known
-    disk: Disk
     detectable: DetectableGain | None  # None: no comparison, or no known noise
     items: tuple[Item, ...]
 
@@ -57,7 +56,6 @@ class TierPage:
             "search": _by_formula(self.plan),
             "forecast": None if self.forecast is None else asdict(self.forecast),
             "cost": self.cost,
-            "disk": {**self.disk._asdict(), "suffices": self.disk.suffices},
             "detectable_gain": None if self.detectable is None else self.detectable._asdict(),
             "checklist": [item._asdict() for item in self.items],
         }
@@ -135,9 +133,9 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
     for tier in tiers:
         one = config.having({"search.tier": tier})
         plan = search_plan(one, devices, times.calibration, succession)
-        forecast, disk = forecast_of(plan, times), disk_of(plan, root, times.evaluation_bytes)
-        items = checklist(Facts(plan, times, forecast, disk, now, devices.count, known))
-        pages.append(TierPage(plan, forecast, disk, detectable_gain(plan), items))
+        forecast = forecast_of(plan, times)
+        items = checklist(Facts(plan, times, forecast, now, devices.count, known))
+        pages.append(TierPage(plan, forecast, detectable_gain(plan), items))
     return Page(objective, times, tuple(pages), tuple(warnings))
 
 
@@ -211,34 +209,10 @@ def checklist_page(answers: Sequence[tuple[Item, str]]) -> list[str]:
 
 
 def _in_full(page: Page) -> Iterator[list[str]]:
-    own, assumed = page.times.overheads, "" if page.times.measured_at else " (assumed)"
-    yield [
-        f"Beside the evaluations: {own.startup_seconds:.1f} s until the first one starts, "
-        f"{own.gap_seconds:.2g} s of a device for each{assumed}."
-    ]
-    yield _must_be_free(page)
     compared = [tier for tier in page.tiers if tier.plan.confirmation is not None]
     yield [_power(compared[-1])] if compared else []
     yield [f"- **{tier.plan.tier}**: {_planned(tier.plan)}" for tier in page.tiers]
     yield checklist_page(list(_answers(page.tiers)))
-
-
-def _must_be_free(page: Page) -> list[str]:
-    """The parts of the times by tier; nothing without times."""
-    rows = [
-        (
-            tier.plan.tier,
-            duration(3600 * took.calibrating_hours) if took.calibrating_hours else "-",
-            duration(3600 * took.search_hours_p50),
-            duration(3600 * took.long_run_hours_p50) if took.long_run_hours_p50 else "-",
-            duration(3600 * took.hours_free),
-            f"{took.device_hours_free:.3g}",
-        )
-        for tier in page.tiers
-        if (took := tier.forecast) is not None
-    ]
-    columns = (">calibration", ">search", ">if Go, longer by", ">must be free", ">device-hours")
-    return table(("tier", *columns), rows) if rows else []
 
 
 def _power(tier: TierPage) -> str:

@@ -1,7 +1,7 @@
 """Begin a phase 2 where the phase 1 that it follows ended.
 
-The new search takes over the point that phase 1 recommends, its last step and its shape, but no
-score. They are frozen in the plan: phase 1 may go on, or be deleted, afterwards.
+The new search takes over phase 1's recommendation, its last step size and shape, but no score. They
+are frozen in the plan: phase 1 may go on, or be deleted, afterwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from budgets.following import objection
-from budgets.formatting import command
+from budgets.formatting import PROGRAM
 from budgets.plan import Plan, SearchTerms, Source, VariantName
 from budgets.rules import BEFORE_THE_RUN, follows_a_go
 from budgets.state import RunState
-from objectives import registry
 from objectives.api import Objective
 from objectives.space import SearchSpace
-from orchestrator.config import Config, format_value
+from orchestrator.config import Config
 from orchestrator.plan.differences import deciding, differing, in_short
 from orchestrator.plan.resolve import SIGMA0, Overrides, Succession, method_of
 from orchestrator.plan.times import Known, known_knobs
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
     from orchestrator.search.landscape import Landscape, Matrix
 
 LEAST_STEP, MOST_STEP = 0.05, 0.2
-"""Bounds of the step that is taken over. Below, the noise of a generation hides what its candidates
-differ in; above, what was learned is lost."""
+"""Bounds of the step size that is taken over. Below, the noise hides the differences between
+candidates; above, what was learned is lost."""
 
-LARGEST_SIGMA0 = 0.3  # that a plan may have
+LARGEST_SIGMA0 = 0.3  # of a plan
 
 
 @dataclass(frozen=True)
@@ -44,15 +43,14 @@ class Followed:
     objections: Mapping[str, str]  # by rule, with the remedies
 
     def succession(self, config: Config, seen: "Landscape | None" = None) -> Succession:
-        """Return what the search of `config` takes over from this run, whose replay ended at
-        `seen`. Without a replay the shape is missing."""
+        """Return what the search takes over, if the run's replay ended at `seen`.
+
+        Without a replay it starts at the same point, with the default step and no shape.
+        """
         shape: Matrix | None = None
+        sigma0 = config.search.sigma0 or SIGMA0[method_of(config)]
         if seen is not None:
             sigma0, shape = _distribution(seen, self.state.plan, config, self.source.added)
-        else:
-            last = self.state.completed[-1].told if self.state.completed else None
-            step = _bounded(MOST_STEP if last is None else last.sigma)
-            sigma0 = step if config.search.sigma0 is None else config.search.sigma0
         search = SearchTerms(
             method=method_of(config),
             seed=config.search.seed,
@@ -65,7 +63,7 @@ class Followed:
     def permits(self, overrides: Overrides) -> tuple[Overrides, Overrides]:
         """Return the overrides that let the new run begin, and the others.
 
-        Raises ValueError where one is missing, or where no rule calls for one.
+        Raises ValueError if one is missing, or does not apply.
         """
         given = {rule for rule, _ in overrides}
         if missing := [why for rule, why in self.objections.items() if rule not in given]:
@@ -78,10 +76,10 @@ class Followed:
 
 
 def followed(root: Path, config: Config, kind: str) -> Followed | None:
-    """Return the phase 1 that `config` follows, on devices of that kind; None: it follows none.
+    """Return the phase 1 that `config` follows, for devices of that kind; None for a phase 1.
 
-    A verdict that is no Go is an objection only. Raises ValueError where that run is not there or
-    cannot be followed.
+    A verdict other than Go is an objection only. Raises ValueError if that run is missing or cannot
+    be followed.
     """
     follows, variant, objective = config.search.follows, config.search.variant, config.tuned
     if follows is None:
@@ -105,13 +103,10 @@ def followed(root: Path, config: Config, kind: str) -> Followed | None:
         added=added,
         unproven=tuple(name for name in added if name not in known.alive),
     )
-    remedies = {
-        "go": _how_it_ended(state),
-        "unproven_knobs": _check_of(root, objective, kind, source.unproven, known),
-    }
+    remedies = {"go": "Follow a run that says Go", "unproven_knobs": _remedy(source, known)}
     objections = {
-        one.rule: f"{objection(source, one.rule)}{remedies[one.rule]}, or begin all the same with "
-        f'--override {one.rule} --reason "..."'
+        one.rule: f"{objection(source, one.rule)}. {remedies[one.rule]}, or begin all the same "
+        f'with --override {one.rule} --reason "..."'
         for one in follows_a_go(source)
         if one.fires
     }
@@ -119,21 +114,20 @@ def followed(root: Path, config: Config, kind: str) -> Followed | None:
 
 
 def foreseen(root: Path, config: Config, kind: str) -> Succession | None:
-    """Return what a phase 2 would take over, without replaying phase 1: no shape."""
+    """Return what a phase 2 takes over, without a replay of phase 1; None for a phase 1."""
     start = followed(root, config, kind)
     return None if start is None else start.succession(config)
 
 
 def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Point, tuple[str, ...]]:
-    """Return the point that the run stands for in another space, and the knobs that are new there.
+    """Return the run's best point in another space, and the knobs that are new there.
 
-    A new knob is at its baseline. Raises ValueError where the run stands for nothing, or shares no
-    knob.
+    New knobs are at their baseline. Raises ValueError without a point, or without a shared knob.
     """
-    stands, earlier = best_point(state), [knob.name for knob in state.plan.space.knobs]
-    if stands is None:
+    best, earlier = best_point(state), [knob.name for knob in state.plan.space.knobs]
+    if best is None:
         raise ValueError(f"{run_id} has told no generation yet: there is nothing to start from")
-    known = dict(zip(earlier, stands, strict=True))
+    known = dict(zip(earlier, best, strict=True))
     new = tuple(knob.name for knob in space.knobs if knob.name not in known)
     if len(new) == space.dimension:
         raise ValueError(
@@ -146,7 +140,7 @@ def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Point, tu
 def _require_same_objective(
     run_id: str, plan: Plan, objective: Objective, variant: VariantName
 ) -> None:
-    """Raise ValueError unless the same is tuned on the same data; `expanded` adds knobs."""
+    """Raise ValueError unless both tune the same on the same data; `expanded` adds knobs."""
     earlier = objective_of(plan)
     theirs, ours = (
         {"objective": one.spec.name, **one.spec.settings} for one in (earlier, objective)
@@ -179,38 +173,24 @@ def _require_more_knobs(run_id: str, earlier: SearchSpace, space: SearchSpace) -
         )
 
 
-def _how_it_ended(state: RunState) -> str:
-    if state.decided is not None:
-        which = f" ({state.decided.no_go})" if state.decided.no_go else ""
-        return f"{which}. Follow a run that says Go"
-    if state.concluded is not None:
-        return ". Follow a run that says Go"
-    return ". Let it come to its end with its own command first"
-
-
-def _check_of(
-    root: Path, objective: Objective, kind: str, unproven: Sequence[str], known: Known
-) -> str:
-    """The command that checks these knobs; one that was found dead is not checked again."""
-    dead = [name for name in unproven if name in known.dead]
-    unchecked = [name for name in unproven if name not in known.dead]
-    said = f". Checked, and found not to move it: {', '.join(dead)}" if dead else ""
-    if not unchecked:
-        return f"{said}. Leave that out of --set space"
-    settings = registry.unusual(objective.spec).items()
-    words = ["check", "knobs", "--objective", objective.spec.name]
-    words += [word for key, value in settings for word in ("--set", f"{key}={format_value(value)}")]
-    words += ["--knobs", ",".join(unchecked), "--device", kind, "--runs-dir", str(root)]
-    return f"{said}. Check with `{command(*words)}`"
+def _remedy(source: Source, known: Known) -> str:
+    """Return what to do about unproven knobs: leave out the dead ones, check the others."""
+    dead = [name for name in source.unproven if name in known.dead]
+    unchecked = [name for name in source.unproven if name not in known.dead]
+    said = [f"Leave out {', '.join(dead)}, found not to move it"] if dead else []
+    if unchecked:
+        check = f"{PROGRAM} check knobs --knobs {','.join(unchecked)}"
+        said.append(f"Check with `{check}` and the same --objective and --set")
+    return ". ".join(said)
 
 
 def _distribution(
     seen: "Landscape", earlier: Plan, config: Config, added: Sequence[str]
 ) -> "tuple[float, Matrix]":
-    """Scale and shape of the first distribution.
+    """Return scale and shape of the first distribution.
 
-    A learned knob keeps its standard deviation, within limits, and its correlations; an added one
-    gets the method's first step and none. A step that was asked for is the scale of them all.
+    A learned knob keeps its standard deviation, within bounds, and its correlations; an added one
+    gets the default step and no correlations. A configured step is the scale of them all.
     """
     import numpy as np
 
@@ -220,22 +200,18 @@ def _distribution(
     names = [knob.name for knob in config.tuned.space.knobs]
     here = [place for place, name in enumerate(names) if name not in added]
     there = [searched.index(names[place]) for place in here]
+    step = min(max(seen.scale, LEAST_STEP), MOST_STEP)
     covariance = SIGMA0[method_of(config)] ** 2 * np.eye(len(names))
-    learned_shape = np.array(seen.shape)[np.ix_(there, there)]
-    covariance[np.ix_(here, here)] = _bounded(seen.scale) ** 2 * learned_shape
+    covariance[np.ix_(here, here)] = step**2 * np.array(seen.shape)[np.ix_(there, there)]
     variance = float(np.mean(np.diag(covariance)))
     sigma0 = config.search.sigma0 or min(sqrt(variance), LARGEST_SIGMA0)
     return sigma0, rows(covariance / variance)
 
 
-def _bounded(step: float) -> float:
-    return min(max(step, LEAST_STEP), MOST_STEP)
-
-
 def recorded_again(config: Config, recorded: Plan) -> Succession | None:
-    """Return what a recorded phase 2 took over, under the names asked for now; None: it is none.
+    """Return what a recorded phase 2 took over, as this configuration asks for it.
 
-    Phase 1 may be gone since, or have gone on: only the plan is read.
+    Phase 1 is not read: it may have gone on, or be deleted.
     """
     search, source = recorded.search, recorded.source
     if search is None or source is None:
@@ -252,9 +228,9 @@ def recorded_again(config: Config, recorded: Plan) -> Succession | None:
 
 
 def landscapes(state: RunState) -> "list[Landscape]":
-    """Return the search's distribution as it began, and after each generation that was told.
+    """Return the search's distribution at its beginning and after each generation told.
 
-    Raises ReplayError where the replay diverges.
+    Raises ReplayError if the replay diverges.
     """
     from orchestrator.search import Search  # imports cma
 

@@ -1,6 +1,5 @@
 """What was measured here: calibrations, times scaled from them, and checks of knobs."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,10 +12,10 @@ from typing import Literal, NamedTuple
 from budgets.calibration import measure
 from budgets.events import Status
 from budgets.formatting import PROGRAM
-from budgets.ledger import LEAST_FREE_BYTES, LedgerCorruptError
+from budgets.ledger import LedgerCorruptError
 from budgets.liveness import liveness
 from budgets.pace import last_seen
-from budgets.plan import Calibration, Devices, Plan
+from budgets.plan import Calibration, Devices
 from budgets.state import ImpossibleEventError, RunState
 from objectives.api import Objective
 from objectives.registry import kind, short_name
@@ -61,7 +60,6 @@ class Overheads:
 
     startup_seconds: float = 10.0  # from the command to the first evaluation
     gap_seconds: float = 0.03  # of a device, before and after each evaluation
-    generation_seconds: float = 0.1  # between two generations
 
 
 Origin = Literal["measured", "prior", "assumed", "none"]
@@ -79,7 +77,6 @@ class Times:
     measured_at: datetime | None = None
     attempts: int = 0  # finished evaluations of the calibration
     timeouts: int = 0  # those of them that were killed at their limit
-    evaluation_bytes: int | None = None  # on disk, of one evaluation's directory
 
     def is_to_measure(self, calibration: Calibration) -> bool:
         """Whether a run planned with this `calibration` would first measure its own."""
@@ -123,7 +120,6 @@ def times_here(
             measured_at=last_seen(found.state),
             attempts=len(ends),
             timeouts=sum(end.status is Status.TIMEOUT for end in ends),
-            evaluation_bytes=bytes_of_evaluations(found.directory),
         )
     if (prior := nearest(root, objective, devices)) is not None:
         return Times("prior", Calibration(assumed_seconds=prior.eval_seconds), prior)
@@ -223,49 +219,6 @@ def _prior(state: RunState, objective: Objective, devices: Devices) -> Prior | N
     is_like = factor == 1 and there.count == devices.count <= len(calibration.samples)
     seen = last_seen(state)
     return Prior(plan.run_id, seen, there, calibration, factor, is_assumed=not is_like)
-
-
-# Disk
-
-EVALUATION_BYTES = 24_576  # assumed: a directory with five small files, in blocks of 4 KiB
-RECORD_BYTES = 8_000  # of an evaluation: in the ledger, tables and reports
-
-
-class Disk(NamedTuple):
-    """Bytes that a run takes, with its comparisons and what the ledger keeps free."""
-
-    needed: int
-    measured: bool  # an evaluation's directory; else assumed
-    free: int | None  # None: unknown
-
-    @property
-    def suffices(self) -> bool | None:
-        return None if self.free is None else self.free >= self.needed
-
-
-def disk_of(plan: Plan, root: Path, evaluation_bytes: int | None) -> Disk:
-    """Return what the plan's run would take in `root`, which may not exist yet."""
-    count = plan.resolved.evaluations + plan.comparison_evaluations
-    needed = count * ((evaluation_bytes or EVALUATION_BYTES) + RECORD_BYTES) + LEAST_FREE_BYTES
-    return Disk(needed, evaluation_bytes is not None, free_bytes(root))
-
-
-def free_bytes(root: Path) -> int | None:
-    """Return the free space where `root` is, or would be made."""
-    there = root.absolute()
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    with suppress(OSError):
-        return shutil.disk_usage(there).free
-    return None
-
-
-def bytes_of_evaluations(run: Path) -> int | None:
-    """Return the mean size on disk of an evaluation's directory; None without any."""
-    places = list(run.glob("eval/*/*/seed_*"))
-    files = (path for place in places for path in (place, *place.rglob("*")))
-    taken = sum(path.lstat().st_blocks * 512 for path in files)
-    return taken // len(places) or None if places else None
 
 
 # Checks of knobs

@@ -8,12 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.events import Settled, Status
 from budgets.ledger import LEDGER
 from objectives import registry
 from objectives.api import Context, ObjectiveSpec
 from orchestrator.verify import verify
-from tests.ledgers import every, state_of
+from tests.ledgers import state_of
 
 Command = Callable[..., Any]
 Tamper = Callable[[Path, Callable[[list[dict[str, Any]]], Any]], None]
@@ -101,26 +100,8 @@ def test_every_condition_is_evaluated_once_on_every_seed_as_the_objective_has_it
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "named"),
-    [
-        ("seeds = [3, 5]", "seeds = [3, 7]", "campaign.seeds"),
-        ("[backend]", "[thresholds]\nalive_level = 0.2\n[backend]", "thresholds.alive_level"),
-    ],
-)
-def test_a_file_that_says_something_else_is_another_plan_and_refused(
-    old: str, new: str, named: str, run: Run, toy: Path
-) -> None:
-    run()
-    before = (toy / LEDGER).read_bytes()
-    answer = run(CAMPAIGN.replace(old, new, 1))
-    assert answer.code == 2
-    assert named in answer.err
-    assert (toy / LEDGER).read_bytes() == before
-
-
-@pytest.mark.parametrize(
     ("more", "workers"),
-    [("", 2), ("max_workers = 1", 1), ("max_workers = 4", 2), ("parallel = false", 1)],
+    [("", 2), ("max_workers = 1", 1), ("parallel = false", 1)],
 )
 def test_no_more_run_at_once_than_the_campaign_allows(
     more: str, workers: int, run: Run, toy: Path
@@ -138,9 +119,6 @@ def test_a_campaign_that_a_cap_on_evaluations_does_not_pay_for_does_not_begin(
 ) -> None:
     assert run(CAMPAIGN, "--max-evals", "5").code == 2
     assert not (tmp_path / "runs").exists()
-
-
-LIMIT = ("--set", "evaluation.limit_seconds=60")
 
 
 def test_a_longer_condition_has_longer_limits(run: Run, toy: Path) -> None:
@@ -173,62 +151,22 @@ def copy(made: Path, tmp_path: Path) -> Path:
 
 
 def forged_plan(change: Callable[[dict[str, Any]], Any]) -> Callable[[list[Line]], None]:
-    def forge(lines: list[Line]) -> None:
-        change(lines[0]["event"]["plan"])
-
-    return forge
-
-
-def forged_event(kind: str, **fields: Any) -> Callable[[list[Line]], Any]:
-    return lambda lines: next(
-        line["event"] for line in lines if line["event"]["kind"] == kind
-    ).update(fields)
+    return lambda lines: change(lines[0]["event"]["plan"]["campaign"])
 
 
 @pytest.mark.parametrize(
     ("forge", "named"),
     [
-        (forged_event("settled", score=0.5), "score 0.5"),
-        (forged_event("generation_asked", points=3 * [[0.25, 0.25]]), "attempt"),
-        (
-            forged_plan(lambda plan: plan["campaign"]["conditions"][1]["knobs"].update(x0=0.5)),
-            "attempt",
-        ),
-        (
-            forged_plan(lambda plan: plan["campaign"]["conditions"][1]["settings"].update(noise=9)),
-            "attempt",
-        ),
-        (
-            forged_plan(
-                lambda plan: plan["campaign"]["conditions"][1]["settings"].update(noise=0.03)
-            ),
-            "attempt",
-        ),
-        (forged_plan(lambda plan: plan["campaign"]["conditions"].reverse()), "attempt"),
-        (forged_plan(lambda plan: plan["campaign"].update(seeds=[1, 3])), "seeds"),
-        (forged_plan(lambda plan: plan["campaign"]["conditions"].pop()), "shape"),
+        (forged_plan(lambda plan: plan["conditions"][1]["knobs"].update(x0=0.5)), "attempt"),
+        (forged_plan(lambda plan: plan["conditions"][1]["settings"].update(noise=9)), "attempt"),
+        (forged_plan(lambda plan: plan["conditions"].reverse()), "attempt"),
+        (forged_plan(lambda plan: plan.update(seeds=[1, 3])), "seeds"),
+        (forged_plan(lambda plan: plan["conditions"].__delitem__(-1)), "shape"),
     ],
-    ids=["score", "point", "knobs", "range", "setting", "order", "seeds", "number"],
+    ids=["knobs", "setting", "order", "seeds", "number"],
 )
 def test_a_forged_campaign_is_found(
     forge: Callable[[list[Line]], Any], named: str, copy: Path, tamper: Tamper
 ) -> None:
     tamper(copy, forge)
     assert named in str(verify(copy).divergence)
-
-
-def test_one_that_finds_nothing_to_evaluate_holds_the_campaign_up_until_it_is_mended(
-    run: Run, toy: Path, lack: Callable[..., Any], tmp_path: Path
-) -> None:
-    lack("cand_0001/seed_3")
-    assert run().code == 3
-    assert "setup_failed" in {fired.rule for fired in state_of(toy).fired}
-    lost = [e for e in every(Settled, toy) if e.status is Status.LOST]
-    assert [(e.candidate, e.seed) for e in lost] == [(1, 3)]
-    assert run().code == 0
-
-    whole = scores(toy)
-    shutil.rmtree(tmp_path / "runs")
-    run()
-    assert whole == scores(toy)
-    assert None not in whole.values()

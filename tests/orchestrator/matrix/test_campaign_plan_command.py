@@ -68,34 +68,3 @@ def test_the_longest_condition_must_find_its_whole_reservation_free(
             if item["question"] == "Does it fit under the caps on device time and cost?"
         )
         assert fits["verdict"] == verdict, fits
-
-
-@pytest.mark.parametrize("act", [("run",), ("plan",)])
-@pytest.mark.parametrize(
-    ("text", "option", "said"),
-    [
-        (LENGTHS.format(cap=1.0), ("--tier", "min"), "--tier is for a search"),
-        (
-            LENGTHS.format(cap=1.0),
-            ("--set", "verdict.long_run=2"),
-            "--set verdict.long_run is for a search",
-        ),
-        (LENGTHS.format(cap=1.0), ("--set", "search.sigma0=0.1"), "--set search.sigma0 is for a s"),
-    ],
-)
-def test_an_option_that_would_do_nothing_is_refused(
-    act: tuple[str, ...],
-    text: str,
-    option: tuple[str, ...],
-    said: str,
-    command: "Command",
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "file.toml").write_text(text)
-
-    answer = command(*act, "file.toml", *option)
-
-    assert answer.code == 2
-    assert answer.err.startswith(f"error: {said}")
-    assert answer.err.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["file.toml"]

@@ -7,7 +7,6 @@ from statistics import fmean
 
 import pytest
 
-from budgets.events import Owner
 from budgets.ledger import LEDGER, read
 from budgets.matrix import Matrix
 from budgets.plan import CampaignTerms, Condition
@@ -19,8 +18,6 @@ from orchestrator.records.runs import Result, load_state
 
 Train = Callable[..., Result]
 Cut = Callable[[Path, int], None]
-
-DEAD = Owner(boot_id="another boot", pid=1, start_ticks=1)
 
 
 # In one ledger
@@ -71,16 +68,6 @@ def test_one_that_runs_shows_what_is_in_flight(train: Train, cut: Cut, tmp_path:
     assert matrix.counts == {"ok": 4, "running": 1, "pending": 10}
     assert run.campaign is not None
     assert not run.campaign.is_over
-
-
-def test_one_whose_machine_is_elsewhere_runs_as_long_as_it_may(
-    train: Train, cut: Cut, tmp_path: Path
-) -> None:
-    directory = train(tmp_path, owner=DEAD).directory
-    cut(directory, 4)
-    soon, late = (matrix_at(directory, seconds).rows[1][1] for seconds in (5, 100_000))
-    assert (soon.status, late.status) == ("running", "pending")
-    assert (soon.note[:3], late.note) == ("on ", "interrupted")
 
 
 def test_one_whose_process_is_gone_has_nothing_in_flight(

@@ -14,7 +14,6 @@ from orchestrator.matrix.checks import proxy_check, proxy_terms
 from orchestrator.matrix.matrix import Matrix
 from orchestrator.records.runs import Result, load_state
 from orchestrator.verify import verify
-from tests import ledgers
 from tests.asking import config_for
 
 if TYPE_CHECKING:
@@ -67,19 +66,6 @@ def test_a_check_says_in_words_and_in_files_whether_the_proxy_is_good_enough(
     found = orjson.loads((Path(document["directory"]) / "check.json").read_bytes())
     assert found["proxy"] == document["proxy"]
     assert verify(Path(document["directory"])).divergence is None
-
-
-def test_a_repeated_check_is_only_read_and_an_interrupted_one_taken_up(
-    command: "Command", tmp_path: Path
-) -> None:
-    once = orjson.loads(command("check", "proxy", *QUICK, "--json").out)
-    run = Path(once["directory"])
-    assert orjson.loads(command("check", "proxy", *QUICK, "--json").out) == once
-    ledgers.cut(run, 25)
-    again = orjson.loads(command("check", "proxy", *QUICK, "--json").out)
-    ours, theirs = again["proxy"], once["proxy"]
-
-    assert ours == theirs
 
 
 def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(

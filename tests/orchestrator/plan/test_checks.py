@@ -12,26 +12,23 @@ from objectives.api import ObjectiveSpec
 from orchestrator.plan.checks import Facts, checklist
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.resolve import search_plan
-from orchestrator.plan.times import Disk, Known, Overheads, Times
+from orchestrator.plan.times import Known, Overheads, Times
 from tests.asking import config_for
 
 Calibrated = Callable[..., Calibration]
 DEVICES = Devices(count=8, kind="cpu", name="some processor", threads=1, memory_bytes=1 << 30)
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-NOTHING = Overheads(0.0, 0.0, 0.0)
+NOTHING = Overheads(0.0, 0.0)
 KNOBS = tuple(f"x{place}" for place in range(10))
 ALIVE = Known(KNOBS, (), ())
-ROOMY = Disk(10**6, measured=True, free=10**12)
-NAMES = ("purpose", "limit", "parallel", "pilot", "wall", "knobs", "caps", "disk")
+NAMES = ("purpose", "limit", "parallel", "pilot", "wall", "knobs", "caps")
 
 
-def verdicts(
-    times: Times, known: Known = ALIVE, disk: Disk = ROOMY, **fields: Any
-) -> dict[str, str]:
+def verdicts(times: Times, known: Known = ALIVE, **fields: Any) -> dict[str, str]:
     """Of tier target of a sphere on 8 devices; by what the question is about."""
     config = config_for("phase1", "target", registry.load(ObjectiveSpec(name="sphere")), **fields)
     plan = search_plan(config, DEVICES, times.calibration)
-    found = checklist(Facts(plan, times, forecast_of(plan, times), disk, NOW, 8, known))
+    found = checklist(Facts(plan, times, forecast_of(plan, times), NOW, 8, known))
     return {name: item.verdict for name, item in zip(NAMES, found, strict=True)}
 
 
@@ -52,9 +49,9 @@ def test_a_run_of_a_measured_objective_within_its_window_passes(
 
 
 def test_what_nobody_knows_is_unknown_and_never_passed() -> None:
-    found = verdicts(Times(), Known((), (), KNOBS), ROOMY._replace(free=None), max_device_hours=1.0)
+    found = verdicts(Times(), Known((), (), KNOBS), max_device_hours=1.0)
     unknown = {name for name, verdict in found.items() if verdict == "unknown"}
-    assert unknown == {"limit", "pilot", "wall", "knobs", "caps", "disk"}
+    assert unknown == {"limit", "pilot", "wall", "knobs", "caps"}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +75,6 @@ def test_what_nobody_knows_is_unknown_and_never_passed() -> None:
         ("purpose", {}, {"confirm_seeds": 0}, "pass"),
         ("knobs", {}, {"known": Known(KNOBS[:8], KNOBS[8:], ())}, "fail"),
         ("knobs", {}, {"known": Known(KNOBS[:8], (), KNOBS[8:])}, "unknown"),
-        ("disk", {}, {"disk": Disk(10**6, measured=True, free=10**5)}, "fail"),
     ],
 )
 def test_what_was_measured_and_asked_for_decides(

@@ -69,8 +69,7 @@ def test_long_values_are_shown_where_they_differ() -> None:
     [
         (["objective.name: a -> b", "space.knobs: [] -> [1]", "search.start: 0 -> 1"], [0]),
         (["space.knobs[0].low: 0 -> 1", "objective_fingerprint: a -> b"], [0, 1]),
-        (["objective.settings.argv[1]: a -> b", "objective.settings.code: 1 -> 2"], [0]),
-        (["objective.settings.lr: 1 -> 2", "objective.settings.code: 1 -> 2"], [0, 1]),
+        (["resolved.generations: 1 -> 2", "search.seed: 1 -> 2"], [1]),
     ],
 )
 def test_what_follows_from_another_objective_is_left_out(

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +43,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 Calibrated = Callable[..., Calibration]
 
-NOTHING = Overheads(0.0, 0.0, 0.0)
+NOTHING = Overheads(0.0, 0.0)
 EVEN = Times("assumed", Calibration(assumed_seconds=60.0), overheads=NOTHING)
 """A minute each: no spread, no failures."""
 
@@ -102,22 +101,13 @@ def test_generations_are_given_up_first_then_the_tier_then_the_training() -> Non
     assert [c.what for c in lower if c.lever == "tier"] == ["tier target", "tier min"]
 
 
-def test_one_generation_fewer_than_fit_would_be_too_few() -> None:
-    for minutes in (10.0, 15.9, 16.1, 25.0, 33.0):
-        found = choices(wanted(minutes))[1]
-        more = {"search.generations": found.plan.resolved.generations + 1}
-        assert found.fits
-        asked = wanted(minutes)
-        assert not choices(replace(asked, config=asked.config.having(more)))[0].fits
-
-
 def test_a_phase_2_can_give_up_seeds() -> None:
     asked = wanted(100.0, phase="phase2", follows="earlier", variant="robust")
     found = choices(asked)  # 16 candidates on 3 seeds in 15 generations: 180 min
-    seeds = next(choice for choice in found if choice.lever == "seeds")
-    assert (seeds.what, seeds.fits) == ("1 of 3 seeds", True)
-    assert seeds.plan.resolved.generations == found[0].plan.resolved.generations
-    assert "1.7 times as noisy" in seeds.price[1]
+    two, one = (choice for choice in found if choice.lever == "seeds")
+    assert (two.what, two.fits) == ("2 of 3 seeds, 24 of 30 generations", True)
+    assert (one.what, one.fits) == ("1 of 3 seeds", True)
+    assert "1.7 times as noisy" in one.price[1]
 
 
 def test_less_training_takes_less_by_its_flops(measured: Times) -> None:
@@ -141,18 +131,14 @@ def test_nanochat_gives_up_exact_flops(measured: Times) -> None:
     assert less.plan.calibration is not None
     expected = 6 + 54 * part.total / whole.total / 0.7
     assert less.plan.calibration.median_seconds == pytest.approx(expected)
-    assert f"({part.steps} of {whole.steps} steps)" in " ".join(less.price)
 
 
-def test_where_nothing_alone_fits_everything_is_given_up_together(measured: Times) -> None:
-    found = choices(wanted(7.0, measured))
-    assert [choice.fits for choice in found] == [False, False, False, True]
-    assert found[-1].what.startswith("tier min, 2 generations, ")
+def test_where_nothing_fits_the_least_is_named(measured: Times) -> None:
     asked = wanted(4.0)
     none = choices(asked)
     assert best(none) is None
     said = too_short(none, asked.hours)
-    assert said.startswith("nothing fits into 4 min 00 s: the least, tier min, 2 gen")
+    assert said.startswith("nothing fits into 4 min 00 s: the least, ")
     assert f"N{said[1:]}." in fit_text(none, asked.hours)
     with pytest.raises(ValueError, match="orchestrator calibrate"):
         choices(wanted(10.0, Times()))

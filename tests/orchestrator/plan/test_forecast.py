@@ -15,7 +15,7 @@ from tests.asking import config_for
 
 Calibrated = Callable[..., Calibration]
 MINUTE = Calibration(assumed_seconds=60.0)
-NOTHING = Overheads(0.0, 0.0, 0.0)
+NOTHING = Overheads(0.0, 0.0)
 ALONE: dict[str, Any] = {"confirm_seeds": 0}
 
 

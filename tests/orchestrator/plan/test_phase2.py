@@ -16,7 +16,6 @@ from budgets.plan import Plan, Source
 from budgets.state import RunState
 from budgets.verdict import recommendation
 from objectives import registry
-from objectives.analytic import AnalyticObjective
 from objectives.api import Measurement, ObjectiveSpec
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.files import locked, write_summary
@@ -192,20 +191,6 @@ def test_a_run_that_gives_nothing_is_refused_before_anything_is_made(
     assert {path.name for path in root.glob("*/*")} == {SOURCE, "empty"}
 
 
-def test_a_commit_makes_no_other_objective_and_other_data_or_code_do(
-    root: Path, run_search: RunSearch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(AnalyticObjective, "provenance", {"commit": "a" * 40, "dirty": 1})
-    assert run_search(root, **PHASE_2).ruling.decision == "done"
-    monkeypatch.setattr(AnalyticObjective, "provenance", {"commit": "a" * 40, "data_sha256": "d"})
-    with pytest.raises(ValueError, match=r"provenance\.data_sha256: None -> d"):
-        run_search(root, **{**PHASE_2, "run_id": "other"})
-    monkeypatch.undo()
-    monkeypatch.setattr("objectives.analytic.VERSION", 99)
-    with pytest.raises(ValueError, match="changed"):
-        run_search(root, **{**PHASE_2, "run_id": "third"})
-
-
 # More knobs
 
 TINY = {"target_flops": 3e9, "val_windows": 32}
@@ -286,14 +271,13 @@ def test_new_knobs_need_a_check_that_shows_them_alive(
     ]
     with pytest.raises(ValueError, match="unproven_knobs") as refused:
         expand(run_search, nanochat)
-    assert f"check knobs --objective nanochat --set space={LARGER['space']}" in str(refused.value)
-    assert f"--knobs {','.join(new)} --device cpu" in str(refused.value)
+    assert f"check knobs --knobs {','.join(new)}`" in str(refused.value)
     assert not (nanochat / "phase2").exists()
 
     checked = tuple(name for name in new if name != "warmdown_ratio")
     options = {"objective": "nanochat", "settings": LARGER, "engine": SCORING, "seeds": 4}
     run_check(nanochat, **options, knobs=checked)
-    with pytest.raises(ValueError, match=r"not to move it: momentum\..* --knobs warmdown_ratio "):
+    with pytest.raises(ValueError, match=r"Leave out momentum.* --knobs warmdown_ratio`"):
         expand(run_search, nanochat)
     source = plan_of(expand(run_search, nanochat, overrides=UNPROVEN)).source
     assert source is not None

@@ -1,8 +1,6 @@
 """The times, overheads and sizes that a plan is made with."""
 
 import json
-import os
-import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,18 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.ledger import LEAST_FREE_BYTES, LEDGER
 from budgets.plan import Calibration, Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.plan.times import (
-    EVALUATION_BYTES,
     Overheads,
     Prior,
     Times,
-    bytes_of_evaluations,
-    disk_of,
     times_here,
 )
 from orchestrator.records.runs import Result, load_state
@@ -58,7 +52,6 @@ def test_a_calibration_is_measured_with_its_own_overheads(root: Path) -> None:
     assert found.overheads.startup_seconds != 10.0
     assert 0 <= found.overheads.gap_seconds < 1
     assert found.measured_at is not None
-    assert found.evaluation_bytes is not None
     stated = times_here(root, sphere(), one_device(), assumed_seconds=5.0)
     assert (stated.origin, stated.calibration) == ("assumed", Calibration(assumed_seconds=5.0))
 
@@ -78,16 +71,9 @@ def test_what_was_measured_elsewhere_or_of_something_else_does_not_count(
 ) -> None:
     found = times_here(root, objective, one_device().model_copy(update=facts))
     assert found.origin == origin
-    assert (found.overheads, found.evaluation_bytes) == (Overheads(), None)
+    assert found.overheads == Overheads()
     if found.calibration is not None:
         assert found.is_to_measure(found.calibration)
-
-
-def test_a_damaged_calibration_of_something_else_stops_no_plan(root: Path, tmp_path: Path) -> None:
-    (run,) = (root / "calibration").iterdir()
-    copied = Path(shutil.copytree(run, tmp_path / "calibration" / run.name))
-    (copied / LEDGER).write_bytes(b"{}\n{}\n")
-    assert times_here(tmp_path, sphere(noise=0.02), one_device()).origin == "none"
 
 
 def test_the_nearest_calibration_is_named_and_scaled_by_exact_flops(command: "Command") -> None:
@@ -123,42 +109,6 @@ def test_other_flops_are_scaled_and_discounted_once(calibrated: Calibrated) -> N
         assert once.median_seconds == pytest.approx(seconds)
         assert twice.median_seconds == pytest.approx(0.5 + 2 * 9.5 / 0.7)
     assert Times().for_work(2.0) is None
-
-
-# Disk
-
-
-def test_a_run_takes_what_was_foretold(root: Path) -> None:
-    run = root / "phase1/min-sphere-s1"
-    plan = load_state(run).plan
-    files = [path for path in run.rglob("*") if path.name != ".lock"]
-    taken = sum(path.lstat().st_blocks * 512 for path in files)
-    found = disk_of(plan, run.parent, bytes_of_evaluations(run))
-    assert found.measured
-    assert found.needed - LEAST_FREE_BYTES == pytest.approx(taken, rel=0.5)
-    assert found.suffices
-    assert not found._replace(free=found.needed - 1).suffices
-    assert found._replace(free=None).suffices is None
-    assumed = disk_of(plan, run.parent, None)
-    assert not assumed.measured
-    assert disk_of(plan, run.parent, EVALUATION_BYTES).needed == assumed.needed
-
-
-def test_an_evaluations_directory_is_measured_in_whole_blocks(tmp_path: Path) -> None:
-    assert bytes_of_evaluations(tmp_path) is None
-    for seed in (1, 2):
-        place = tmp_path / f"eval/gen_0000/cand_0000/seed_{seed}"
-        place.mkdir(parents=True)
-        (place / "config.json").write_bytes(b"x" * 5000)
-    found = bytes_of_evaluations(tmp_path)
-    assert found is not None
-    assert found >= 5000
-    (tmp_path / "eval/gen_0000/beside").write_bytes(b"x" * 100_000)  # not of an evaluation
-    for path in (tmp_path / "eval").rglob("config.json"):
-        with path.open("ab") as file:
-            file.write(b"x" * 8192)
-            os.fsync(file.fileno())
-    assert bytes_of_evaluations(tmp_path) == found + 8192
 
 
 # Calibrations made again
