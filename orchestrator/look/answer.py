@@ -36,6 +36,7 @@ from orchestrator.look.next_step import (
     NextStep,
     after_the_verdict,
     beginning,
+    machine_words,
     named,
     of_objective,
     way_on,
@@ -211,9 +212,8 @@ def _search(run: Run) -> str:
 
 def _calibrated(run: Run) -> Answer:
     own, limits = run.baseline, run.plan.thresholds
-    way = NextStep(
-        "See what a search would take, and what it could tell.", (of_objective(run, "plan"),)
-    )
+    plan = of_objective(run, "plan", *machine_words(run))
+    way = NextStep("See what a search would take, and what it could tell.", (plan,))
     if own is None:
         sentence = f"All {run.counts.settled} evaluations of the baseline failed."
         return _answer(run, "Baseline not measured", "trouble", way, sentence)

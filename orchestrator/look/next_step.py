@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from budgets.formatting import command, percent, quoted, rounded_up, sentence_case
@@ -51,6 +52,20 @@ def beginning(run: Run) -> tuple[str, ...]:
         if place not in values and word.partition("=")[0] not in left_out
     )
     return (command(*kept),)
+
+
+MACHINE = ("--executor", "--address", "--device", "--workers")
+
+
+def machine_words(run: Run) -> tuple[str, ...]:
+    """Return the options of the command that began the run which say where it evaluates."""
+    words = next((one.command for one in reversed(run.state.opened) if one.command), ())
+    found = []
+    for option, value in pairwise((*words, "")):
+        name, equals, _ = option.partition("=")
+        if name in MACHINE or (name == "--set" and value.startswith("backend.")):
+            found += [option] if equals else [option, value]
+    return tuple(found)
 
 
 def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = None) -> str:

@@ -1,13 +1,13 @@
-"""The seeds of generations, and the comparisons beside a search with their fresh ones."""
+"""The evaluation seeds of a run, and the comparisons beside a search on fresh seeds."""
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count, islice
 from statistics import median
+from typing import NamedTuple
 
 from budgets.events import ComparisonAsked, Status
-from budgets.plan import ComparisonName, Configuration, Confirmation, Plan, Variant
+from budgets.plan import ComparisonName, Configuration, Confirmation, Plan
 from budgets.schedule import next_action
 from budgets.state import Batch, RunState, short_evaluations
 from budgets.verdict import BASELINE, INCUMBENT, finalists, winner
@@ -15,16 +15,17 @@ from objectives import registry
 
 AT_EQUAL_SECONDS = " at equal seconds"
 
+Seeds = tuple[int, ...]
+
 
 # Seeds
 
 
-def evaluation_seeds(plan: Plan, generation: int) -> tuple[int, ...]:
-    """S seeds that all candidates of the generation share, fresh in every generation.
+def evaluation_seeds(plan: Plan, generation: int) -> Seeds:
+    """Return the S seeds that all candidates of the generation share, fresh in every generation.
 
-    Phases draw from different streams, so no search scores on the seeds it was calibrated with. So
-    do searches that begin with known settings: none is judged on the seeds that these were chosen
-    on.
+    Each phase draws from a stream of its own, so no search uses its calibration's seeds. So does a
+    search with known settings, which may have been chosen on the seeds of another search.
     """
     if plan.campaign is not None:
         return plan.campaign.seeds
@@ -35,19 +36,18 @@ def evaluation_seeds(plan: Plan, generation: int) -> tuple[int, ...]:
     )
 
 
-@dataclass(frozen=True)
-class ConfirmationSeeds:
-    """Fresh seeds: none of the search's or the calibration's, none of one for another."""
+class ConfirmationSeeds(NamedTuple):
+    """Fresh seeds: used by neither calibration nor search, and each for one purpose."""
 
-    picking: tuple[int, ...]
-    verdict: tuple[int, ...]
-    long_run: tuple[int, ...]
+    picking: Seeds
+    verdict: Seeds
+    long_run: Seeds
 
 
 def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
-    """The seeds of a plan's confirmation, which it has."""
+    """Return the fresh seeds of a plan with a confirmation."""
     wanted = plan.confirmation
-    assert wanted is not None
+    assert wanted is not None, "the plan compares"
     seeds = _fresh(f"{_stream(plan)}/confirm", _searched(plan))
     long_run = 0 if wanted.long_run is None else wanted.long_run.seeds
     counts = (wanted.picking_seeds, wanted.seeds, long_run)
@@ -55,7 +55,7 @@ def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
 
 
 def _searched(plan: Plan) -> set[int]:
-    """Seeds of its generations, however it is amended, and of its calibration."""
+    """Return the seeds of its calibration and of its generations, however it is amended."""
     most = plan.nominal.evaluations // plan.resolved.per_generation
     generations = max(plan.resolved.generations, most)
     used = {seed for number in range(generations) for seed in evaluation_seeds(plan, number)}
@@ -72,7 +72,7 @@ def _stream(plan: Plan) -> str:
 
 
 def _fresh(stream: str, used: set[int]) -> Iterator[int]:
-    """Seeds of the stream, each once and none that is used."""
+    """Yield the stream's seeds, each once, without those that are used."""
     known = set(used)
     for number in count():
         seed = _seed(f"{stream}/{number}")
@@ -87,9 +87,12 @@ def _seed(text: str) -> int:
 
 # Comparisons
 
+Pair = tuple[Configuration, Seeds]
+"""A configuration and the seeds that it is evaluated on."""
+
 
 def due(state: RunState) -> ComparisonAsked | None:
-    """The next comparison, if its time has come and it was not asked yet."""
+    """Return the comparison that comes next; None if none is due."""
     plan, step = state.plan, next_action(state)
     if step == "proxy":
         assert plan.proxy is not None
@@ -98,99 +101,77 @@ def due(state: RunState) -> ComparisonAsked | None:
     if plan.confirmation is None or step in ("generation", "decide", "over"):
         return None
     name: ComparisonName = step  # type: ignore[assignment]  # the other steps are comparisons
-    return (
-        None if state.comparison(name) is not None else comparison(state, name, plan.confirmation)
-    )
+    return None if state.comparison(name) is not None else comparison(state, name)
 
 
-def comparison(
-    state: RunState, name: ComparisonName, confirmation: Confirmation
-) -> ComparisonAsked:
-    """The one of that name as the plan and the ledger so far give it."""
-    seeds = confirmation_seeds(state.plan)
+def comparison(state: RunState, name: ComparisonName) -> ComparisonAsked:
+    """Return the comparison of that name, by the plan and the ledger so far."""
+    confirmation, seeds = state.plan.confirmation, confirmation_seeds(state.plan)
+    assert confirmation is not None, "the plan compares"
     match name:
         case "reference":
-            configurations, each = _reference(state.plan, confirmation, seeds)
+            pairs = _reference(state.plan, confirmation, seeds)
         case "finalists":
-            configurations = finalists(state)
-            each = tuple(seeds.picking for _ in configurations)
+            pairs = [(finalist, seeds.picking) for finalist in finalists(state)]
         case "winner":
-            configurations, each = _winner(state, confirmation, seeds)
-        case "long_run":
-            configurations = _long_run(state, confirmation)
-            each = tuple(seeds.long_run for _ in configurations)
-        case "proxy":
-            raise ValueError("the short evaluations of a check are no part of a confirmation")
+            pairs = _winner(state, confirmation, seeds)
+        case _:
+            pairs = [(one, seeds.long_run) for one in _long_run(state, confirmation)]
+    configurations, each = zip(*pairs, strict=True)
     return ComparisonAsked(comparison=name, configurations=configurations, seeds=each)
 
 
-Compared = tuple[tuple[Configuration, ...], tuple[tuple[int, ...], ...]]
-
-
-def _baseline(plan: Plan) -> tuple[float, ...]:
-    return plan.space.baseline
-
-
-def _reference(plan: Plan, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Compared:
+def _reference(plan: Plan, confirmation: Confirmation, seeds: ConfirmationSeeds) -> list[Pair]:
     """The baseline on all fresh seeds, an earlier winner and each control on some of them."""
-    point = _baseline(plan)
-    configurations = [Configuration(name=BASELINE, point=point)]
-    each = [(*seeds.picking, *seeds.verdict)]
+    point = plan.space.baseline
+    pairs = [(Configuration(name=BASELINE, point=point), (*seeds.picking, *seeds.verdict))]
     if confirmation.incumbent is not None:
-        configurations.append(Configuration(name=INCUMBENT, point=confirmation.incumbent))
-        each.append(seeds.verdict)
-    for control in confirmation.controls if confirmation.control_seeds else ():
-        configurations.append(_arm(control, point))
-        each.append(seeds.verdict[: confirmation.control_seeds])
-    return tuple(configurations), tuple(each)
+        incumbent = Configuration(name=INCUMBENT, point=confirmation.incumbent)
+        pairs.append((incumbent, seeds.verdict))
+    for one in confirmation.controls if confirmation.control_seeds else ():
+        changed = {"settings": one.settings, "cost_factor": one.cost_factor}
+        control = Configuration(name=one.label, point=point, **changed)
+        pairs.append((control, seeds.verdict[: confirmation.control_seeds]))
+    return pairs
 
 
-def _arm(varied: Variant, point: tuple[float, ...]) -> Configuration:
-    return Configuration(
-        name=varied.label, point=point, settings=varied.settings, cost_factor=varied.cost_factor
-    )
-
-
-def _winner(state: RunState, confirmation: Confirmation, seeds: ConfirmationSeeds) -> Compared:
-    """The finalist that won, and each control given the seconds that the baseline took."""
-    best = winner(state)
+def _winner(state: RunState, confirmation: Confirmation, seeds: ConfirmationSeeds) -> list[Pair]:
+    """The winning finalist, and each control trained for as many seconds as the baseline."""
+    best, reference = winner(state), state.comparison("reference")
     assert best is not None, "some finalist has a score"
-    configurations, each = [best], [seeds.verdict]
-    reference = state.comparison("reference")
-    assert reference is not None, "it is asked before the search begins"
-    for place, arm in enumerate(reference.configurations):
-        if arm.settings and (varied := _at_equal_seconds(state.plan, reference, place)) is not None:
-            configurations.append(_arm(varied, arm.point))
-            each.append(seeds.verdict[: confirmation.control_seeds])
-    return tuple(configurations), tuple(each)
+    assert reference is not None, "it is asked for before the search begins"
+    pairs = [(best, seeds.verdict)]
+    for place, one in enumerate(reference.configurations):
+        if one.settings and (control := _at_equal_seconds(state.plan, reference, place)):
+            pairs.append((control, seeds.verdict[: confirmation.control_seeds]))
+    return pairs
 
 
-def _at_equal_seconds(plan: Plan, reference: Batch, place: int) -> Variant | None:
-    """The control trained for as long as the baseline was, by the medians measured here.
+def _at_equal_seconds(plan: Plan, reference: Batch, place: int) -> Configuration | None:
+    """The control trained for as long as the baseline, by the medians measured here, to 2 digits.
 
-    To two digits: what the clock says further on is no property of either. None where there is no
-    time to compare, or the objective cannot be made longer or shorter.
+    None without times, or if the objective cannot be scaled.
     """
     on_cpu = plan.devices.kind == "cpu"
     own, baseline = (_seconds(reference, candidate, on_cpu=on_cpu) for candidate in (place, 0))
     if not own or not baseline:
         return None
-    arm, spec = reference.configurations[place], plan.objective
-    control = registry.varied(spec, arm.settings)
+    control = reference.configurations[place]
     factor = float(f"{baseline / own:.2g}")
-    stretched = registry.load(control).scaled(factor)
-    if stretched is None:
+    scaled = registry.load(registry.varied(plan.objective, control.settings)).scaled(factor)
+    if scaled is None:
         return None
-    settings = {**arm.settings, **stretched.settings}
-    label = f"{arm.name}{AT_EQUAL_SECONDS} ({stretched.label})"
-    return Variant(label=label, settings=settings, cost_factor=1.0)
+    return Configuration(
+        name=f"{control.name}{AT_EQUAL_SECONDS} ({scaled.label})",
+        point=control.point,
+        settings={**control.settings, **scaled.settings},
+    )
 
 
 def _seconds(reference: Batch, candidate: int, *, on_cpu: bool) -> float | None:
-    """The median training's: of the processor on a CPU, where neighbours stretch the others.
+    """The median time of a training; processor time on a CPU, where neighbours slow it down.
 
-    Of the whole evaluation where the objective does not measure its training's; start-up and
-    scoring then make a control seem slower than it is.
+    Of the whole evaluation if the objective does not time its training.
     """
     results = [r for r in reference.results() if r.candidate == candidate and r.status is Status.OK]
     seconds = [
@@ -203,10 +184,10 @@ def _seconds(reference: Batch, candidate: int, *, on_cpu: bool) -> float | None:
 def _long_run(state: RunState, confirmation: Confirmation) -> tuple[Configuration, ...]:
     """The baseline and the winner on more FLOPs."""
     best, long_run = winner(state), confirmation.long_run
-    assert best is not None, "only a winner comes here"
+    assert best is not None, "a winner was found"
     assert long_run is not None, "it was planned"
     changed = {"settings": long_run.variant.settings, "cost_factor": long_run.variant.cost_factor}
     return (
-        Configuration(name=BASELINE, point=_baseline(state.plan), **changed),
+        Configuration(name=BASELINE, point=state.plan.space.baseline, **changed),
         Configuration(name=best.name, point=best.point, **changed),
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import floor, sqrt
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from budgets.formatting import PROGRAM, duration, plain, sentence_case, shell_word, table
 from budgets.plan import Devices, Plan, Tier
@@ -35,7 +35,7 @@ FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 MORE_CONFIRM_SEEDS = (32, 24, 16, 12)
 
-Lever = Literal["as asked", "generations", "tier", "seeds", "flops", "more"]
+AS_ASKED = "as asked"
 
 
 def available(config: Config, now: datetime) -> float:
@@ -62,7 +62,6 @@ class Wanted:
 class Choice:
     """One way to use the window, and its price."""
 
-    lever: Lever
     what: str
     changes: Values  # of the configuration, by dotted key
     settings: Values  # of the objective
@@ -71,6 +70,7 @@ class Choice:
     forecast: Forecast
     fits: bool
     detectable: float | None  # gain that its verdict shows with 80 % power
+    is_more: bool = False  # than was asked for
     fewer: int = 0  # evaluations than asked for; negative: more
 
     @property
@@ -122,7 +122,7 @@ def choices(wanted: Wanted) -> list[Choice]:
 
     Raises ValueError without a time, and on a plan that is impossible.
     """
-    asked = _choice(wanted, "as asked", "as asked", {})
+    asked = _choice(wanted, AS_ASKED, {})
     if asked.fits:
         is_short = asked.forecast.hours_free < (1 - MUCH) * wanted.hours
         found = [asked, *(_more(wanted, asked) if is_short else ())]
@@ -138,7 +138,7 @@ def choices(wanted: Wanted) -> list[Choice]:
 
 def best(found: Sequence[Choice]) -> Choice | None:
     """Return the first choice that fits and adds nothing."""
-    return next((choice for choice in found if choice.fits and choice.lever != "more"), None)
+    return next((choice for choice in found if choice.fits and not choice.is_more), None)
 
 
 def _fewer(wanted: Wanted, whole: Choice) -> Choice:
@@ -147,14 +147,11 @@ def _fewer(wanted: Wanted, whole: Choice) -> Choice:
     left = wanted.hours - (took.hours_free - took.search_hours_p50)
     generations = min(most - 1, max(2, floor(left * most / took.search_hours_p50 + 1e-9)))
     while not fewer.fits and generations >= 2:
-        what, lever = f"{generations} of {most} generations", whole.lever
-        if lever == "as asked":
-            lever = "generations"
-        else:
-            what = f"{whole.what}, {what}"
+        what = f"{generations} of {most} generations"
+        what = what if whole.what == AS_ASKED else f"{whole.what}, {what}"
         changes = {**whole.changes, "search.generations": generations}
         losses = (*whole.losses, "the search goes less far")
-        fewer = _choice(wanted, lever, what, changes, losses)
+        fewer = _choice(wanted, what, changes, losses)
         generations -= 1
     return fewer
 
@@ -164,13 +161,12 @@ def _lower(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     tiers = get_args(Tier)
     for tier in reversed(tiers[: tiers.index(asked.plan.tier)]):
         losses = (INTENT[asked.plan.phase, tier],)
-        lower = _choice(wanted, "tier", f"tier {tier}", {"search.tier": tier}, losses)
-        yield _fewer(wanted, lower)
+        yield _fewer(wanted, _choice(wanted, f"tier {tier}", {"search.tier": tier}, losses))
     most = asked.plan.resolved.seeds_per_candidate
     for seeds in range(most - 1, 0, -1):
         losses = (f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy",)
         what, changes = f"{seeds} of {most} seeds", {"search.seeds_per_candidate": seeds}
-        yield _fewer(wanted, _choice(wanted, "seeds", what, changes, losses))
+        yield _fewer(wanted, _choice(wanted, what, changes, losses))
 
 
 def _shorter(wanted: Wanted) -> Iterator[Choice]:
@@ -191,7 +187,7 @@ def _shorter(wanted: Wanted) -> Iterator[Choice]:
             "its noise is not known before it is calibrated",
         )
         training = (shorter, varied.settings, work)
-        last = _choice(wanted, "flops", varied.label, {}, losses, training)
+        last = _choice(wanted, varied.label, {}, losses, training)
         if last.fits:
             break
     if last is not None:
@@ -205,22 +201,20 @@ def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
         higher = {"search.tier": tier}
         if wanted.config.search.generations is not None:
             higher["search.generations"] = None
-        whole = _choice(wanted, "more", f"tier {tier}", higher)
-        above = _fewer(wanted, whole)
+        above = _fewer(wanted, _choice(wanted, f"tier {tier}", higher))
         if above.fits and above.plan.resolved.evaluations > asked.plan.resolved.evaluations:
-            yield above
+            yield replace(above, is_more=True)
     planned = wanted.config.verdict.confirm_seeds or VERDICT_SEEDS
     for seeds in MORE_CONFIRM_SEEDS if asked.plan.confirmation is not None else ():
         changes, what = {"verdict.confirm_seeds": seeds}, f"{seeds} confirmation seeds"
-        found = _choice(wanted, "more", what, changes)
+        found = _choice(wanted, what, changes)
         if seeds > planned and found.fits:
-            yield found
+            yield replace(found, is_more=True)
             return
 
 
-def _choice(  # noqa: PLR0913, PLR0917 - what a choice is made of
+def _choice(
     wanted: Wanted,
-    lever: Lever,
     what: str,
     changes: Values,
     losses: tuple[str, ...] = (),
@@ -242,7 +236,6 @@ def _choice(  # noqa: PLR0913, PLR0917 - what a choice is made of
             "--set, or say --assume-eval-seconds X"
         )
     return Choice(
-        lever=lever,
         what=what,
         changes=changes,
         settings=settings,
@@ -288,7 +281,7 @@ def _conclusion(found: Sequence[Choice], hours: float) -> str:
     if chosen is None:
         return f"{sentence_case(too_short(found, hours))}."
     said = f"Choice {found.index(chosen) + 1} fits: {chosen.what}."
-    if any(choice.lever == "more" for choice in found):
+    if any(choice.is_more for choice in found):
         said += f" {duration(3600 * (hours - chosen.forecast.hours_free))} stay unused."
     return said
 

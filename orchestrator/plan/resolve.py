@@ -344,10 +344,8 @@ def _check_phase(config: Config) -> None:
     if search.phase == "phase1":
         for key, value in (("from", search.follows), ("variant", search.variant)):
             if value is not None:
-                source = config.source(f"search.{key}")
-                raise ValueError(
-                    f"--{key}: only a phase2 follows a run, got {shown(value)} ({source})"
-                )
+                said = f"{shown(value)} ({config.source(f'search.{key}')})"
+                raise ValueError(f"--{key}: only a phase2 follows a run, got {said}")
     elif search.follows is None:
         raise ValueError("--from: which phase 1 shall it follow? Give its id or directory")
     elif search.variant is None:

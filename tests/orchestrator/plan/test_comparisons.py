@@ -67,7 +67,7 @@ def settle(own: Batch, place: int, score: float | None, **fields: Any) -> None:
 def ask(state: RunState, name: Any) -> Batch:
     """The panel as it would be asked now."""
     assert state.plan.confirmation is not None
-    event = comparison(state, name, state.plan.confirmation)
+    event = comparison(state, name)
     own = Batch(name, 0, event.configurations, event.seeds)
     state.comparisons[name] = own
     return own

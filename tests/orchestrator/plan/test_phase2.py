@@ -10,81 +10,51 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.events import Concluded, Decided, Event, Grade, Status
+from budgets.events import Concluded, Decided
 from budgets.ledger import LEDGER, Ledger
-from budgets.plan import Plan, Source
-from budgets.state import RunState
+from budgets.plan import Source
 from budgets.verdict import recommendation
 from objectives import registry
-from objectives.api import Measurement, ObjectiveSpec
-from orchestrator.execution.api import Attempt, Outcome
-from orchestrator.execution.files import locked, write_summary
-from orchestrator.execution.inline import InlineExecutor
+from objectives.api import ObjectiveSpec
 from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP, Followed, landscapes
 from orchestrator.records.runs import Result
-from orchestrator.run.files import PlanChangedError
 from orchestrator.run.session import system_clock
 from orchestrator.search.landscape import landscape
 from orchestrator.verify import verify
 from tests import ledgers
 from tests.asking import config_for
-from tests.ledgers import events_of, state_of
-from tests.simulation.session import SimulatedEngine
+from tests.ledgers import state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
 
 RunSearch = Callable[..., Result]
-Found = Callable[[Path], dict[str, Any]]
 
 SMALL = {"dimension": 3, "noise": 0.01}
 SOURCE = "min-sphere-s1"
-COMMON: dict[str, Any] = {"settings": SMALL, "assumed_seconds": 1.0}
 PHASE_2: dict[str, Any] = {
-    **COMMON,
+    "settings": SMALL,
+    "assumed_seconds": 1.0,
     "phase": "phase2",
     "follows": SOURCE,
     "variant": "robust",
     "max_evals": 36,
     "run_id": "next",
 }
-OVERRIDE = (("go", "the deadline is near"),)
-
-
-def cut(run: Path, records: int) -> None:
-    """Leave the run as if its process had died after so many records."""
-    ledgers.cut(run, records)
-    shutil.rmtree(run / "eval", ignore_errors=True)
-
-
-def rewrite(run: Path, *events: Event) -> None:
-    with Ledger(run, system_clock()) as ledger:
-        for _ in ledger.replay():
-            pass
-        for event in events:
-            ledger.append(ledger.seal(event))
-
-
-def conclude_with(run: Path, *events: Event) -> RunState:
-    """Put other last words in the place of what the run came to."""
-    ledgers.cut(
-        run, next(n for n, e in enumerate(events_of(run)) if isinstance(e, Decided | Concluded))
-    )
-    rewrite(run, *events)
-    return state_of(run)
-
-
-def decide(run: Path, grade: Grade = "go", **fields: Any) -> RunState:
-    point = fields.pop("point", recommendation(state_of(run)))
-    decided = Decided(grade=grade, no_go=None, point=point, **fields)
-    return conclude_with(run, decided, Concluded())
 
 
 @pytest.fixture(scope="session")
 def decided_root(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
-    """Where a small phase 1 said Go."""
+    """Where a small phase 1 says Go."""
     root = tmp_path_factory.mktemp("decided")
-    decide(run_search(root, **COMMON).directory)
+    run = run_search(root, settings=SMALL, assumed_seconds=1.0).directory
+    point = recommendation(state_of(run))
+    ledgers.cut(run, state_of(run).records - 1)  # its conclusion
+    with Ledger(run, system_clock()) as ledger:
+        for _ in ledger.replay():
+            pass
+        for event in (Decided(grade="go", no_go=None, point=point), Concluded()):
+            ledger.append(ledger.seal(event))
     return root
 
 
@@ -92,11 +62,6 @@ def decided_root(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch
 def root(decided_root: Path, tmp_path: Path) -> Path:
     """A copy of it, where the command line finds it."""
     return Path(shutil.copytree(decided_root, tmp_path / "artifacts/cmaes"))
-
-
-def plan_of(result: Result) -> Plan:
-    assert result.state.plan.search is not None
-    return result.state.plan
 
 
 # What is taken over
@@ -108,7 +73,7 @@ def test_a_search_begins_where_the_earlier_one_ended(root: Path, run_search: Run
 
     result = run_search(root, **PHASE_2)
 
-    plan = plan_of(result)
+    plan = result.state.plan
     assert result.ruling.decision == "done"
     assert plan.search is not None
     assert plan.search.start == recommendation(earlier)
@@ -156,12 +121,6 @@ def test_learned_knobs_keep_their_block_and_the_others_get_the_first_step(
         assert not covariance[np.ix_(old, new)].any()
 
 
-# Killed, and resumed; asked for otherwise
-
-
-# Without a Go
-
-
 # What cannot be started from
 
 EXPANDED = {"follows": SOURCE, "variant": "expanded"}
@@ -185,7 +144,7 @@ def test_a_run_that_gives_nothing_is_refused_before_anything_is_made(
     said: str,
 ) -> None:
     shutil.copytree(root / "phase1" / SOURCE, root / "phase1/empty")
-    cut(root / "phase1/empty", 4)
+    ledgers.cut(root / "phase1/empty", 4)
     with pytest.raises(ValueError, match=said):
         run_search(root, **{**PHASE_2, **change})
     assert {path.name for path in root.glob("*/*")} == {SOURCE, "empty"}
@@ -193,98 +152,54 @@ def test_a_run_that_gives_nothing_is_refused_before_anything_is_made(
 
 # More knobs
 
-TINY = {"target_flops": 3e9, "val_windows": 32}
-LARGER = {**TINY, "space": "synaptic+optimizer"}
-NANOCHAT = "min-nanochat-s1"
+LAW = """
+def law(knobs, seed, budget):
+    return 1 + knobs["a"] ** 2 + knobs.get("b", 0) ** 2 + 0.001 * (seed % 7)
+"""
 
 
-class Scoring(InlineExecutor):
-    """Gives a score without training: a bowl around the baselines; `momentum` does nothing."""
-
-    def _evaluate(self, attempt: Attempt) -> Outcome:
-        space = registry.load(attempt.objective).space
-        away = np.array(space.encode(attempt.knobs)) - np.array(space.baseline)
-        counts = np.array([knob.name != "momentum" for knob in space.knobs])
-        noise = np.random.default_rng(attempt.seed).normal(0, 0.01)
-        score = 3 + float(np.sum((away * counts) ** 2)) + noise
-        outcome = Outcome(
-            attempt_id=attempt.attempt_id,
-            status=Status.OK,
-            seconds=1.0,
-            measurement=Measurement(score=score, train_seconds=1.0, steps=1, tokens=1),
-        )
-        with locked(attempt.directory):
-            return write_summary(attempt.directory, outcome)
+def described(*names: str) -> str:
+    knobs = (f"knobs.{name} = {{ min = -1.0, max = 1.0, baseline = 0.5 }}\n" for name in names)
+    return f'objective = "python:law:law"\n[training]\n{"".join(knobs)}'
 
 
-SCORING = SimulatedEngine("inline", workers=1, make=Scoring)
-
-
-@pytest.fixture(scope="session")
-def nanochat_root(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
-    """Where a phase 1 of the ten synaptic knobs said Go."""
-    root = tmp_path_factory.mktemp("nanochat")
-    options = {"objective": "nanochat", "settings": TINY, "engine": SCORING}
-    decide(run_search(root, assumed_seconds=1.0, **options).directory)
-    return root
-
-
-@pytest.fixture
-def nanochat(nanochat_root: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(nanochat_root, tmp_path / "artifacts/cmaes"))
-
-
-def expand(run_search: RunSearch, root: Path, **options: Any) -> Result:
-    values = {"objective": "nanochat", "settings": LARGER, "assumed_seconds": 1.0, "max_evals": 20}
-    values |= {"follows": NANOCHAT, "variant": "expanded", "phase": "phase2"}
-    return run_search(root, engine=SCORING, **values | options)
-
-
-UNPROVEN = (("unproven_knobs", "they matter elsewhere"),)
-
-
-def test_more_knobs_begin_at_their_baseline_and_are_resumed_with_the_step_they_were_given(
-    nanochat: Path, run_search: RunSearch
+def test_new_knobs_begin_at_their_baseline_once_a_check_shows_them_alive(
+    command: "Command", tmp_path: Path
 ) -> None:
-    stood = recommendation(state_of(nanochat / "phase1" / NANOCHAT))
-    result = expand(run_search, nanochat, overrides=UNPROVEN, sigma0=0.1)
+    (tmp_path / "law.py").write_text(LAW)
+    (tmp_path / "few.toml").write_text(described("a", "z"))
+    (tmp_path / "more.toml").write_text(described("a", "z", "b", "idle"))
+    local = ("--executor", "inline", "--workers", "1")
+    timed = (*local, "--tier", "min", "--assume-eval-seconds", "1")
+    assert command("phase1", "few.toml", *timed, "--run-id", "first").code == 0
+    follows = ("--from", "first", "--variant", "expanded", "--run-id", "second")
+    again = ("phase2", "more.toml", *timed, *follows, "--max-evals", "12")
+    expanded = (*again, "--reason", "why")
 
-    plan = plan_of(result)
-    space = registry.load(ObjectiveSpec(name="nanochat", settings=LARGER)).space
+    refused = command(*expanded, "--override", "go")
+    assert refused.code == 2
+    assert "check knobs --knobs b,idle`" in refused.err
+    assert not (tmp_path / "artifacts/cmaes/phase2").exists()
+    assert command("check", "knobs", "more.toml", *local, "--seeds", "3").code == 0
+    refused = command(*expanded, "--override", "go")
+    assert "Leave out idle" in refused.err
+    both = ("--override", "go", "--override", "unproven_knobs")
+    done = command(*expanded, *both, "--set", "search.sigma0=0.1")
+    assert done.code == 0, done.err
+
+    plan = state_of(tmp_path / "artifacts/cmaes/phase2/second").plan
+    stood = recommendation(state_of(tmp_path / "artifacts/cmaes/phase1/first"))
     assert plan.source is not None
-    assert plan.source.point == (*(stood or ()), *space.baseline[10:])
-    assert plan.source.added == plan.source.unproven == tuple(k.name for k in space.knobs[10:])
+    assert plan.source.point == (*(stood or ()), 0.75, 0.75)
+    assert (plan.source.added, plan.source.unproven) == (("b", "idle"), ("idle",))
     assert plan.resolved.seeds_per_candidate == 1
-    assert verify(result.directory).divergence is None
-    for sigma0 in (0.1, None):
-        assert expand(run_search, nanochat, sigma0=sigma0).state.head == result.state.head
-    with pytest.raises(PlanChangedError, match=r"search\.sigma0"):
-        expand(run_search, nanochat, sigma0=0.2)
+    assert verify(tmp_path / "artifacts/cmaes/phase2/second").divergence is None
+    assert command(*again).code == 0
+    other = command(*again, "--set", "search.sigma0=0.2")
+    assert (other.code, "search.sigma0" in other.err) == (2, True)
 
 
-def test_new_knobs_need_a_check_that_shows_them_alive(
-    nanochat: Path, run_search: RunSearch, run_check: RunSearch
-) -> None:
-    new = [
-        knob.name
-        for knob in registry.load(ObjectiveSpec(name="nanochat", settings=LARGER)).space.knobs[10:]
-    ]
-    with pytest.raises(ValueError, match="unproven_knobs") as refused:
-        expand(run_search, nanochat)
-    assert f"check knobs --knobs {','.join(new)}`" in str(refused.value)
-    assert not (nanochat / "phase2").exists()
-
-    checked = tuple(name for name in new if name != "warmdown_ratio")
-    options = {"objective": "nanochat", "settings": LARGER, "engine": SCORING, "seeds": 4}
-    run_check(nanochat, **options, knobs=checked)
-    with pytest.raises(ValueError, match=r"Leave out momentum.* --knobs warmdown_ratio`"):
-        expand(run_search, nanochat)
-    source = plan_of(expand(run_search, nanochat, overrides=UNPROVEN)).source
-    assert source is not None
-    assert source.unproven == ("momentum", "warmdown_ratio")
-
-
-# The command line
+# Repeated without phase 1
 
 SPHERE = ("--objective", "sphere", "--set", "dimension=3", "--set", "noise=0.01")
 FOLLOW = ("--from", SOURCE, "--variant", "robust")
