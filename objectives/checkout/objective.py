@@ -17,7 +17,6 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from objectives.api import CommandLine, Context, Knobs, Measurement, ObjectiveSpec, SetupError
-from objectives.checkout.output import Output
 from objectives.environment import (
     ONE_PROCESS,
     check_variables,
@@ -26,6 +25,7 @@ from objectives.environment import (
 )
 from objectives.files import absolute, cache_directory
 from objectives.program import ProgramConfig, ProgramObjective
+from objectives.results import Failure, Locator, Results
 from objectives.settings import parse, unknown
 from objectives.space import DeclaredKnob, SearchSpace
 
@@ -66,6 +66,25 @@ DEFAULT_KNOBS: Mapping[str, float] = {
     "final-lr-frac": 0.05,
 }
 """The knobs unless some are declared, with nanochat's own values in July 2026."""
+
+SCORE = Locator(pattern=r"^Step (?!0+ )\d+ \| Validation bpb: (\S+)")
+"""The last scoring after the untrained model's, which is that of step 0."""
+
+MEASURES = {
+    name: Locator(pattern=pattern)
+    for name, pattern in {
+        "steps": r"^Calculated number of iterations from target FLOPs: (\S+)",
+        "tokens": r"^Total number of training tokens: (\S+)",
+        "train_flops": r"^Total training FLOPs estimate: (\S+)",
+        "parameters": r"^total\s*: (\S+)",
+        "peak_mib": r"^Peak memory usage: (\S+)MiB",
+        "loss": r"^step \d+/.*\| loss: (\S+)",
+    }.items()
+}
+FAILURES: Mapping[str, Failure] = {
+    r"^step \d+/.*\| loss: nan": "nan",  # nanochat would train on to the last step
+    "DATASET UPGRADE REQUIRED": "error",  # it would train on another data set
+}
 
 _FLAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -195,7 +214,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
 
     @property
     def reading(self) -> str:
-        return "held-out bits per byte in the last `Step N | Validation bpb`, N the planned steps"
+        return "held-out bits per byte in the last line `Step N | Validation bpb`"
 
     def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
         """Raises SetupError if the checkout's flags cannot be read."""
@@ -257,12 +276,10 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         self._require_same_data(context.pinned)
         self.require_same_sources()
-        line, output = self.command_line(knobs, seed, context), Output()
-        eval_tokens = self.config.flags.get("eval-tokens", 0)
+        line = self.command_line(knobs, seed, context)
+        results = Results(SCORE, MEASURES, FAILURES, context.directory)
         with self._base(context.directory):
-            exit_ = self.run(line, output.line, context)
-        exit_.require_success()
-        return output.measurement(exit_.last_line, float(eval_tokens))
+            return self.run(line, results, context)
 
     def _require_same_data(self, pinned: Mapping[str, str | int]) -> None:
         """Raises SetupError if the data is not what the run was planned with."""
