@@ -29,7 +29,7 @@ from orchestrator.execution.files import (
     write_summary,
 )
 from orchestrator.look.notebook import Result, load
-from orchestrator.matrix.search import carry_out_search
+from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.plan.resolve import run_directory, run_name
 
 DEVICE = "caller"

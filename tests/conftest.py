@@ -26,8 +26,7 @@ from orchestrator.cli import app as command_line
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.checks import knob_check
-from orchestrator.matrix.matrix import carry_out
-from orchestrator.matrix.search import carry_out_search
+from orchestrator.matrix.matrix import carry_out, carry_out_search
 from orchestrator.records.runs import Result
 from orchestrator.run.session import Session, system_clock
 from tests.asking import config_for

@@ -26,8 +26,7 @@ from orchestrator.config import MOST_SEEDS, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.campaign import Staggered, campaign_matrix, terms_of
 from orchestrator.matrix.matrix import calibrate as measure
-from orchestrator.matrix.matrix import carry_out
-from orchestrator.matrix.search import carry_out_search
+from orchestrator.matrix.matrix import carry_out, carry_out_search
 from orchestrator.plan.resolve import slots_of
 from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
 

@@ -19,8 +19,7 @@ from budgets.state import Batch, RunState
 from budgets.verdict import BASELINE, conditions, winner
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.matrix.matrix import calibrate
-from orchestrator.matrix.search import carry_out_search
+from orchestrator.matrix.matrix import calibrate, carry_out_search
 from orchestrator.run.attempts import Run
 from orchestrator.run.session import Session
 from tests.asking import config_for

@@ -19,7 +19,7 @@ from orchestrator.config import Config
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, EngineError, Slots
 from orchestrator.execution.files import CONFIG, SUMMARY, read, write_model
-from orchestrator.matrix.search import carry_out_search
+from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.plan.resolve import run_directory
 from orchestrator.records.runs import Result
 from orchestrator.run.amend import Amendment, amend

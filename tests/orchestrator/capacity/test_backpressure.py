@@ -12,8 +12,7 @@ from budgets.ledger import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import SIGNALS, Pacing
-from orchestrator.matrix.matrix import calibrate
-from orchestrator.matrix.search import carry_out_search
+from orchestrator.matrix.matrix import calibrate, carry_out_search
 from orchestrator.records.runs import Result
 from orchestrator.scalability import Law
 from tests.asking import config_for

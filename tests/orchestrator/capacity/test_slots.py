@@ -1,9 +1,9 @@
 """Slots shared on a host: never more than there are, free again whatever becomes of who had one."""
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +13,7 @@ from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import HostSlots, Pacing
 from orchestrator.execution.api import EngineError
-from orchestrator.matrix.search import carry_out_search
+from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.scalability import Law
 from tests.asking import config_for
 from tests.orchestrator.capacity.slot_holder import flying
@@ -62,31 +62,10 @@ def test_those_that_want_one_slot_take_turns(place: Path) -> None:
     assert min(turns.count(number) for number in range(3)) > 15
 
 
-def holder(directory: Path, limit: int, rounds: int) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, HOLDER, directory, str(limit), str(rounds)],
-        env={"PYTHONPATH": str(REPOSITORY)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_processes_never_hold_more_than_there_are(place: Path) -> None:
-    holders = [holder(place / "slots", 2, 5) for _ in range(4)]
-    lines = [line.split() for one in holders for line in one.communicate()[0].splitlines()]
-    moments = [
-        (int(moment), sign) for line in lines for moment, sign in zip(line, (1, -1, 0), strict=True)
-    ]
-    assert len(lines) == 20
-    count = 0
-    for _, sign in sorted(moments):
-        count += sign
-        assert count <= 2
-
-
 def test_a_killed_process_frees_its_slot(place: Path) -> None:
-    with holder(place, 1, 0) as dies:
+    command = [sys.executable, str(HOLDER), str(place), "1"]
+    environment = {"PYTHONPATH": str(REPOSITORY)}
+    with Popen(command, env=environment, stdin=PIPE, stdout=PIPE, text=True) as dies:
         assert dies.stdout is not None
         assert dies.stdout.readline() == "held\n"
         waits = sharer(place, 1)

@@ -20,7 +20,7 @@ from orchestrator.execution.signals import SignalStop
 from orchestrator.look.blocks import Figure
 from orchestrator.look.plots import drawings, figures
 from orchestrator.look.run import Run
-from orchestrator.matrix.search import carry_out_search
+from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.records.runs import load_state
 from orchestrator.run.session import Session
 from tests.asking import config_for

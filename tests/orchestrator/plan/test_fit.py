@@ -17,7 +17,7 @@ from objectives.api import Objective, ObjectiveSpec
 from orchestrator.config import Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.search import carry_out_search
+from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.plan.fit import (
     Choice,
     Wanted,

@@ -20,7 +20,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution.engine import Engine
 from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.search import carry_out_search
+from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.records.runs import Result
 from orchestrator.run.amend import Amendment, amend
 from orchestrator.run.attempts import Run

@@ -20,7 +20,7 @@ from orchestrator.execution import devices
 from orchestrator.execution.api import Outcome, Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
-from orchestrator.matrix.search import carry_out_search
+from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.records.runs import Result
 from orchestrator.run.files import PlanChangedError
 from orchestrator.run.session import Session
