@@ -23,7 +23,6 @@ from orchestrator.config import (
     TRAINING,
     Config,
     Values,
-    check_key,
     each_once,
     flattened,
     resolve,
@@ -48,7 +47,7 @@ class Cell(NamedTuple):
     """A condition as configured, before the objective has read its settings."""
 
     name: str
-    settings: Values  # by dotted key
+    settings: Values  # of the objective
     levels: Mapping[str, str] = {}  # by factor
     control: bool = False
 
@@ -93,10 +92,9 @@ def _conditions(config: Config, cells: Sequence[Cell]) -> tuple[Condition, ...]:
 
     Raises ValueError, naming the cell, on a wrong setting and on two equal cells.
     """
-    aside = registry.named(config.objective, config.training).aside
     kept = dict[str, Condition]()
     for cell in cells:
-        settings = _own_settings(cell, aside)
+        settings = dict(cell.settings)
         try:
             varied = registry.load(registry.varied(config.tuned.spec, settings))
         except ValueError as error:
@@ -119,25 +117,6 @@ def _conditions(config: Config, cells: Sequence[Cell]) -> tuple[Condition, ...]:
         else:
             raise ValueError(f"conditions {first.name} and {cell.name} are the same configuration")
     return tuple(kept.values())
-
-
-def _own_settings(cell: Cell, aside: Sequence[str]) -> Values:
-    """Return the objective's settings that a cell changes. Raises ValueError on any other key."""
-    found: Values = {}
-    for key, value in cell.settings.items():
-        check_key(key, f"condition {cell.name}")
-        table, _, name = key.partition(".")
-        if table != TRAINING:
-            raise ValueError(
-                f"condition {cell.name}: {key} is the same for all conditions of a campaign: "
-                f"expected keys of [{TRAINING}]"
-            )
-        if name in aside:
-            raise ValueError(
-                f"condition {cell.name}: {name} is for a training by itself, no evaluation has it"
-            )
-        found[name] = value
-    return found
 
 
 def changed_by(condition: Condition) -> Values:
@@ -188,12 +167,12 @@ def _levels(place: str, factor: str, given: Any) -> Iterator[tuple[str, Values]]
                 raise ValueError(
                     f"{place}.{name}: expected a table of settings, got {shown(settings)}"
                 )
-            yield name, _dotted(settings, f"{place}.{name}")
+            yield name, _settings(settings, f"{place}.{name}")
         return
     for value in given:
         if isinstance(value, list | dict):
             raise ValueError(f"{place}: expected plain values, got {shown(value)}")
-        yield _as_name(value), _dotted({factor: value}, place)
+        yield _as_name(value), _settings({factor: value}, place)
 
 
 def _as_name(value: Any) -> str:
@@ -207,18 +186,19 @@ def _as_name(value: Any) -> str:
     return f"{mantissa}e{int(exponent)}" if e else mantissa
 
 
-def _dotted(settings: Mapping[str, Any], place: str) -> Values:
-    """Return settings by dotted key, those without a table in `[training]`.
+def _settings(given: Mapping[str, Any], place: str) -> Values:
+    """Return settings of the objective; their keys may begin with `training.`.
 
-    Raises ValueError on a key that is set twice.
+    Raises ValueError on a key of another table, and on one that is set twice.
     """
-    return each_once(
-        (
-            (key if key.partition(".")[0] in TABLES else f"{TRAINING}.{key}", value)
-            for key, value in flattened(settings, place)
-        ),
-        place,
-    )
+    pairs = []
+    for key, value in flattened(given, place):
+        if key.partition(".")[0] in TABLES and not key.startswith(f"{TRAINING}."):
+            raise ValueError(
+                f"{place}: {key} is the same for all conditions: expected keys of [{TRAINING}]"
+            )
+        pairs.append((key.removeprefix(f"{TRAINING}."), value))
+    return each_once(pairs, place)
 
 
 def _factorial(factors: Factors) -> Iterator[Cell]:
@@ -243,17 +223,18 @@ def _controls(objective: Objective) -> Iterator[Cell]:
     """Yield the configuration itself and the objective's own controls."""
     yield Cell(f"{DEFAULT}{CONTROL}", {}, control=True)
     for one in objective.controls():
-        name = f"{one.label.replace(' ', '-')}{CONTROL}"
-        yield Cell(name, _dotted(one.settings, name), control=True)
+        yield Cell(f"{one.label.replace(' ', '-')}{CONTROL}", dict(one.settings), control=True)
 
 
 def _listed(conditions: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
     """Yield the conditions that the file lists."""
     for number, entry in enumerate(conditions, 1):
-        place, name = f"campaign.conditions, entry {number}", entry.get("name")
+        name = entry.get("name")
         if not isinstance(name, str):
+            place = f"campaign.conditions, entry {number}"
             raise ValueError(f"{place}: expected a name, got {shown(name)}")
-        yield Cell(name, _dotted({k: v for k, v in entry.items() if k != "name"}, place))
+        given = {key: value for key, value in entry.items() if key != "name"}
+        yield Cell(name, _settings(given, f"condition {name}"))
 
 
 def _check_names(cells: Sequence[Cell]) -> None:

@@ -12,7 +12,7 @@ from budgets.plan import CampaignTerms
 from orchestrator.config import Config, as_shown
 from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.campaign import campaign_matrix, changed_by
-from orchestrator.plan.checks import Facts, checklist
+from orchestrator.plan.checks import checklist
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.page import checklist_page, in_short
 from orchestrator.plan.resolve import slots_of
@@ -79,7 +79,7 @@ def campaign_plan(
     times = times_here(Path(config.runs_dir), config.tuned, devices, assumed)
     plan = campaign_matrix(config, terms).plan(devices, times.calibration)
     forecast = forecast_of(plan, times, at_once)
-    items = checklist(Facts(plan, times, forecast, now, at_once))
+    items = checklist(plan, times, forecast, now, at_once)
     seconds = None if times.calibration is None else times.calibration.median_seconds
     lengths = {one.name: one.cost_factor for one in terms.conditions}
     rule_of_thumb = None

@@ -111,11 +111,8 @@ def proxy_terms(objective: Objective, fraction: float) -> ProxyTerms:
     """Return an evaluation at `fraction` of the objective's FLOPs, with a schedule of its own.
 
     It is never the first part of a full one: under a schedule that cools down, an intermediate
-    score says little about the final one. Raises ValueError on a fraction outside (0, 1), and for
-    an objective that cannot be scaled.
+    score says little about the final one. Raises ValueError if the objective cannot be scaled.
     """
-    if not 0 < fraction < 1:
-        raise ValueError(f"search.proxy: expected a number between 0 and 1, got {fraction:g}")
     shorter = objective.scaled(fraction)
     if shorter is None:
         raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")

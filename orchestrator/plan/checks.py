@@ -1,6 +1,5 @@
 """The checklist before anything is paid for: each question with pass, fail or unknown."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -28,31 +27,29 @@ class Item(NamedTuple):
     why: str
 
 
-class Facts(NamedTuple):
-    """What the answers rest on."""
+def checklist(  # noqa: PLR0913, PLR0917 - what the answers rest on
+    plan: Plan,
+    times: Times,
+    forecast: Forecast | None,
+    now: datetime,
+    at_once: int,
+    knobs: Known | None = None,
+) -> tuple[Item, ...]:
+    """Return every question with its answer, in a fixed order.
 
-    plan: Plan
-    times: Times
-    forecast: Forecast | None
-    now: datetime
-    at_once: int  # evaluations
-    knobs: Known | None = None  # None: the run searches none
-
-
-def checklist(facts: Facts) -> tuple[Item, ...]:
-    """Return every question with its answer, in a fixed order."""
-    return tuple(Item(*item) for item in _items(facts))
-
-
-def _items(facts: Facts) -> Iterator[tuple[str, Answer, str]]:
-    yield ("Smoke test or full run?", "pass", _purpose(facts.plan))
-    yield ("Is the limit of an evaluation intentional?", *_limit(facts))
-    yield ("Is it as parallel as its devices?", *_parallel(facts))
-    yield ("Does a pilot confirm the time of an evaluation?", *_pilot(facts.times, facts.now))
-    yield ("Is the wall clock acceptable?", *_wall_clock(facts))
-    if facts.knobs is not None:
-        yield ("Are the knobs shown to be alive?", *_knobs(facts.knobs))
-    yield ("Does it fit under the caps on device time and cost?", *_caps(facts))
+    `at_once` evaluations run. Without `knobs` the run searches none.
+    """
+    items = [
+        Item("Smoke test or full run?", "pass", _purpose(plan)),
+        Item("Is the limit of an evaluation intentional?", *_limit(plan, times)),
+        Item("Is it as parallel as its devices?", *_parallel(plan, forecast, at_once)),
+        Item("Does a pilot confirm the time of an evaluation?", *_pilot(times, now)),
+        Item("Is the wall clock acceptable?", *_wall_clock(plan, forecast, now)),
+        Item("Does it fit under the caps on device time and cost?", *_caps(plan, forecast)),
+    ]
+    if knobs is not None:
+        items.append(Item("Are the knobs shown to be alive?", *_knobs(knobs)))
+    return tuple(items)
 
 
 def _purpose(plan: Plan) -> str:
@@ -63,8 +60,8 @@ def _purpose(plan: Plan) -> str:
     return "a smoke test: it decides nothing"
 
 
-def _limit(facts: Facts) -> tuple[Answer, str]:
-    times, seconds = facts.times, facts.plan.limits.wall_seconds
+def _limit(plan: Plan, times: Times) -> tuple[Answer, str]:
+    seconds = plan.limits.wall_seconds
     if times.origin != "measured" or times.calibration is None:
         return "unknown", f"{seconds:g} s; {UNMEASURED}"
     longest = max(sample.seconds for sample in times.calibration.samples)
@@ -79,13 +76,13 @@ def _limit(facts: Facts) -> tuple[Answer, str]:
     return "pass", said
 
 
-def _parallel(facts: Facts) -> tuple[Answer, str]:
-    batch, devices = facts.plan.resolved.per_generation, facts.at_once
+def _parallel(plan: Plan, forecast: Forecast | None, devices: int) -> tuple[Answer, str]:
+    batch = plan.resolved.per_generation
     said = f"{batch} evaluations at a time on {devices}"
     if devices > batch:
         return "fail", f"{said}: {devices - batch} are never used"
-    if facts.forecast is not None:
-        share = facts.forecast.idle_share
+    if forecast is not None:
+        share = forecast.idle_share
     else:
         share = (-batch % devices) / (batch + -batch % devices)  # of the last round
     said += f", {share:.0%} of the time idle"
@@ -121,10 +118,10 @@ def hours_allowed(caps: Caps, now: datetime) -> float | None:
     return min(ends, default=None)
 
 
-def _wall_clock(facts: Facts) -> tuple[Answer, str]:
-    if facts.forecast is None:
+def _wall_clock(plan: Plan, forecast: Forecast | None, now: datetime) -> tuple[Answer, str]:
+    if forecast is None:
         return "unknown", UNMEASURED
-    hours, allowed = facts.forecast.hours_free, hours_allowed(facts.plan.caps, facts.now)
+    hours, allowed = forecast.hours_free, hours_allowed(plan.caps, now)
     said = f"{duration(3600 * hours)} must be free"
     if allowed is None:
         return "unknown", f"{said}; give a limit: --window or --max-hours"
@@ -144,16 +141,15 @@ def _knobs(known: Known) -> tuple[Answer, str]:
     return "pass", alive
 
 
-def _caps(facts: Facts) -> tuple[Answer, str]:
-    plan, caps = facts.plan, facts.plan.caps
-    allowed = {
-        "--max-device-hours": caps.device_hours,
-        "--max-cost": None if caps.cost is None else caps.cost / plan.price_per_device_hour,
-    }
-    given = {name: hours for name, hours in allowed.items() if hours is not None}
+def _caps(plan: Plan, forecast: Forecast | None) -> tuple[Answer, str]:
+    given, caps = dict[str, float](), plan.caps
+    if caps.device_hours is not None:
+        given["--max-device-hours"] = caps.device_hours
+    if caps.cost is not None:
+        given["--max-cost"] = caps.cost / plan.price_per_device_hour
     if not given:
-        return "pass", "there is none but the evaluations"
-    hours = None if facts.forecast is None else facts.forecast.device_hours_free
+        return "pass", "there are none"
+    hours = None if forecast is None else forecast.device_hours_free
     why = f"{number(hours, 3, '?')} device-hours must be free; " + ", ".join(
         f"{name} allows {most:.3g}" for name, most in given.items()
     )

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from objectives.files import read_text
-from objectives.settings import shown, unknown
+from objectives.settings import in_words, shown, unknown
 from objectives.space import Knob, SearchSpace
 
 OPTION = "search.known"
@@ -33,32 +35,22 @@ def read_known(file: Path, space: SearchSpace) -> list[dict[str, float]]:
         )
     knobs, settings = {knob.name: knob for knob in space.knobs}, []
     for number, entry in enumerate(content, 1):
-        if not isinstance(entry, dict) or not entry:
-            raise ValueError(
-                f"{place}, entry {number}: expected values by the names of knobs, got "
-                f"{shown(entry)}"
-            )
-        if other := [name for name in entry if name not in knobs]:
-            raise unknown(f"knob ({place}, entry {number})", other[0], knobs)
         own = f"{place}, entry {number}"
+        if not isinstance(entry, dict) or not entry:
+            raise ValueError(f"{own}: expected values by the names of knobs, got {shown(entry)}")
+        if other := [name for name in entry if name not in knobs]:
+            raise unknown(f"knob ({own})", other[0], knobs)
         settings.append({name: _value(knobs[name], value, own) for name, value in entry.items()})
     return settings
 
 
 def _value(knob: Knob, given: Any, place: str) -> float:
-    """Return a value that the knob can have. Raises ValueError, naming the knob."""
-    low, high = knob.decode(0.0), knob.decode(1.0)
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    rounding = 1e-9 * max(abs(low), abs(high))
-    if not is_number or not low - rounding <= given <= high + rounding:
-        raise ValueError(
-            f"{place}: {knob.name}: expected a number from {low:g} to {high:g}, got {shown(given)}"
-        )
-    value = min(max(float(given), low), high)
-    if knob.kind == "int" and knob.decode(knob.encode(value)) != value:
-        grid = "a whole number" if knob.step == 1 else f"{low:g} and whole steps of {knob.step}"
-        raise ValueError(f"{place}: {knob.name}: expected {grid}, got {value:g}")
-    return knob.typed(value)
+    """Return a value that the knob can have: as its baseline could be. Raises ValueError."""
+    try:
+        return Knob.model_validate({**knob.model_dump(), "baseline": given}).baseline
+    except ValidationError as error:
+        why = in_words(error).removeprefix(f"knob {knob.name}: ").removeprefix("baseline")
+        raise ValueError(f"{place}: {knob.name}:{why.removeprefix(':')}") from error
 
 
 def known_points(

@@ -18,7 +18,7 @@ from budgets.tiers import INTENT
 from objectives.api import Objective, SetupError
 from objectives.registry import kind
 from orchestrator.config import Config
-from orchestrator.plan.checks import Facts, Item, checklist
+from orchestrator.plan.checks import Item, checklist
 from orchestrator.plan.forecast import DetectableGain, Forecast, detectable_gain, forecast_of
 from orchestrator.plan.resolve import Succession, search_plan
 from orchestrator.plan.times import Known, Times, known_knobs, times_here
@@ -134,7 +134,7 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
         one = config.having({"search.tier": tier})
         plan = search_plan(one, devices, times.calibration, succession)
         forecast = forecast_of(plan, times)
-        items = checklist(Facts(plan, times, forecast, now, devices.count, known))
+        items = checklist(plan, times, forecast, now, devices.count, known)
         pages.append(TierPage(plan, forecast, detectable_gain(plan), items))
     return Page(objective, times, tuple(pages), tuple(warnings))
 

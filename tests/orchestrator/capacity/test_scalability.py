@@ -137,6 +137,21 @@ def test_it_does_not_increase_while_evaluations_take_longer_and_longer() -> None
         assert controller.decision.bp_allowed == 2
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (Law(120, 0.02, 0.001), Law(120, 0.02, 0.05)),  # somebody else uses the machine now
+        (Law(120, 0.02, 0.2), Law(120, 0.02, 0.0)),  # it is free again
+    ],
+)
+def test_it_follows_a_machine_that_changes(before: Law, after: Law) -> None:
+    machine, controller = Machine(before, 0.05), Controller(16, 4, 0.05)
+    machine.drive(controller, 400)
+    machine.law = after
+    decisions = machine.drive(controller, 1000)
+    assert machine.share(decisions[500:]) > 0.85
+
+
 def test_a_stable_hold_is_optimal_and_told() -> None:
     controller = Controller(16, 4, 0.05)
     decisions = Machine(Law(120, 0.1, 0.01)).drive(controller, 150)  # N* = 9.5

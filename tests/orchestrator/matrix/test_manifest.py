@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from statistics import fmean
 
 import pytest
 
@@ -12,7 +11,6 @@ from budgets.matrix import Matrix
 from budgets.plan import CampaignTerms, Condition
 from orchestrator.look.campaign import Exported, exported
 from orchestrator.look.run import Run
-from orchestrator.look.terminal import status_lines
 from orchestrator.matrix.manifest import MANIFEST, Manifest, ManifestRun
 from orchestrator.records.runs import Result, load_state
 
@@ -42,21 +40,6 @@ def matrix_at(directory: Path, seconds: float) -> Matrix:
     matrix = run_at(directory, seconds).matrix
     assert matrix is not None
     return matrix
-
-
-def test_a_campaign_that_is_over_shows_every_score_and_changes_no_file(
-    made: Path,
-) -> None:
-    before = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
-    run, matrix = run_at(made, 1), matrix_at(made, 1)
-    rows = {line.split()[0]: line.split()[1:] for line in status_lines(run) if line.strip()}
-    assert matrix.counts == {"ok": 6}
-    for condition, cells in zip(matrix.terms.conditions, matrix.rows, strict=True):
-        mean = fmean(cell.score for cell in cells if cell.score is not None)
-        assert rows[condition.name] == [str(len(cells)), "ok", f"{mean:.5g}"]
-    assert run.campaign is not None
-    assert run.campaign.is_over
-    assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
 
 
 def test_one_that_runs_shows_what_is_in_flight(train: Train, cut: Cut, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from budgets.plan import Devices
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.matrix.checks import proxy_check, proxy_terms
+from orchestrator.matrix.checks import proxy_check
 from orchestrator.matrix.matrix import Matrix
 from orchestrator.records.runs import Result, load_state
 from orchestrator.verify import verify
@@ -29,16 +29,8 @@ def sphere(**settings: Any) -> Any:
     return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 4, **settings}))
 
 
-@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, 2.0, float("nan")])
-def test_a_proxy_is_shorter_than_the_whole(fraction: float) -> None:
-    with pytest.raises(ValueError, match="a number between 0 and 1, got"):
-        proxy_terms(sphere(), fraction)
-
-
-def asked(candidates: int = 8, seeds: int = 1, **terms: Any) -> Matrix:
-    fraction = terms.pop("proxy", 0.25)
-    config = config_for("check", "min", sphere(), **terms)
-    return proxy_check(config, fraction, candidates, seeds)
+def asked(**terms: Any) -> Matrix:
+    return proxy_check(config_for("check", "min", sphere(), **terms))
 
 
 def test_a_check_pays_for_both_lengths_or_is_refused() -> None:
@@ -48,21 +40,9 @@ def test_a_check_pays_for_both_lengths_or_is_refused() -> None:
         asked(max_evals=15).plan(DEVICES, None)
 
 
-def test_a_check_says_in_words_and_in_files_whether_the_proxy_is_good_enough(
-    command: "Command", tmp_path: Path
-) -> None:
-    fine = command("check", "proxy", *QUICK, "--set", "noise=0.001", "--candidates", "10")
-    assert fine.code == 0
-    assert "Comparing 0.25 x effort with the full evaluation: 10 candidates around the" in fine.out
-    text = " ".join(fine.out.split())
-    assert "0.25 x effort is good enough to stand in for the full evaluation: over 10" in text
-    assert "Kendall's tau-b is" in text
-
-    bad = command("check", "proxy", *QUICK, "--set", "bias=-3", "--json")
-    assert bad.code == 0
-    document = orjson.loads(bad.out)
+def test_a_proxy_that_ranks_otherwise_is_not_good_enough(command: "Command") -> None:
+    document = orjson.loads(command("check", "proxy", *QUICK, "--set", "bias=-3", "--json").out)
     assert not document["proxy"]["holds"]
-    assert "not good enough" in document["sentence"]
     found = orjson.loads((Path(document["directory"]) / "check.json").read_bytes())
     assert found["proxy"] == document["proxy"]
     assert verify(Path(document["directory"])).divergence is None
@@ -91,18 +71,3 @@ def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
     assert state.plan.confirmation.long_run is not None
     assert state.plan.confirmation.long_run.variant.settings == {"effort": 1.0}
     assert verify(run).divergence is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--set", "search.proxy=1.5"), "search.proxy: Input should be less than 1"),
-        (("--candidates", "7"), "greater than or equal to 8, got '7'"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(
-    command: "Command", arguments: tuple[str, ...], said: str
-) -> None:
-    answer = command("check", "proxy", *QUICK, *arguments)
-    assert answer.code == 2
-    assert said in answer.err

@@ -9,7 +9,7 @@ import pytest
 from budgets.plan import Calibration, Devices, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan.checks import Facts, checklist
+from orchestrator.plan.checks import checklist
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.resolve import search_plan
 from orchestrator.plan.times import Known, Overheads, Times
@@ -21,14 +21,14 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 NOTHING = Overheads(0.0, 0.0)
 KNOBS = tuple(f"x{place}" for place in range(10))
 ALIVE = Known(KNOBS, (), ())
-NAMES = ("purpose", "limit", "parallel", "pilot", "wall", "knobs", "caps")
+NAMES = ("purpose", "limit", "parallel", "pilot", "wall", "caps", "knobs")
 
 
 def verdicts(times: Times, known: Known = ALIVE, **fields: Any) -> dict[str, str]:
     """Of tier target of a sphere on 8 devices; by what the question is about."""
     config = config_for("phase1", "target", registry.load(ObjectiveSpec(name="sphere")), **fields)
     plan = search_plan(config, DEVICES, times.calibration)
-    found = checklist(Facts(plan, times, forecast_of(plan, times), NOW, 8, known))
+    found = checklist(plan, times, forecast_of(plan, times), NOW, 8, known)
     return {name: item.verdict for name, item in zip(NAMES, found, strict=True)}
 
 

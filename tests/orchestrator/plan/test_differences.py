@@ -1,27 +1,26 @@
 """Where two plans differ: provenance counts as far as it may decide a score."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from objectives.analytic import AnalyticObjective
+from budgets.plan import Devices, Plan
+from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.plan.differences import differences, differing, in_short
-from orchestrator.records.runs import Result
+from orchestrator.plan.resolve import search_plan
+from tests.asking import config_for
 
-Run = Callable[..., Result]
-QUICK: dict[str, Any] = {"assumed_seconds": 1.0}
 BEFORE: dict[str, str | int] = {"commit": "a" * 40, "dirty": 1, "data_sha256": "d" * 64}
 COMMITTED = BEFORE | {"commit": "b" * 40, "dirty": 0}
 
 
 @pytest.fixture
-def begun(tmp_path: Path, run_search: Run, monkeypatch: pytest.MonkeyPatch) -> Result:
-    """A run whose sources were at a commit, and not quite."""
-    monkeypatch.setattr(AnalyticObjective, "provenance", BEFORE)
-    return run_search(tmp_path, **QUICK)
+def plan() -> Plan:
+    """The plan of a search whose sources were at a commit, with changes."""
+    devices = Devices(count=2, kind="cpu", name="x", threads=1, memory_bytes=1 << 30)
+    config = config_for("phase1", "min", registry.load(ObjectiveSpec(name="sphere")))
+    return search_plan(config, devices, None).model_copy(update={"provenance": BEFORE})
 
 
 @pytest.mark.parametrize(
@@ -29,21 +28,17 @@ def begun(tmp_path: Path, run_search: Run, monkeypatch: pytest.MonkeyPatch) -> R
     [
         (BEFORE, []),
         (COMMITTED, []),
-        ({"data_sha256": "d" * 64}, []),
         (BEFORE | {"program_torch": "2.6"}, ["provenance.program_torch: None -> 2.6"]),
         (COMMITTED | {"data_sha256": "e"}, [f"provenance.data_sha256: {'d' * 12}... -> e"]),
     ],
 )
 def test_a_commit_is_for_the_record(
-    provenance: dict[str, str | int], expected: list[str], begun: Result
+    provenance: dict[str, str | int], expected: list[str], plan: Plan
 ) -> None:
-    plan = begun.state.plan
     assert differences(plan, plan.model_copy(update={"provenance": provenance})) == expected
 
 
-def test_a_list_of_the_same_length_shows_which_of_it_differs(begun: Result) -> None:
-    plan = begun.state.plan
-
+def test_a_list_of_the_same_length_shows_which_of_it_differs(plan: Plan) -> None:
     def starting(*argv: str) -> Any:
         return plan.model_copy(
             update={"objective": ObjectiveSpec(name="own", settings={"argv": list(argv)})}
