@@ -1,7 +1,7 @@
 """Rules that pause or stop a run, and what follows from them.
 
 Each rule is a pure function of the state that returns a `Reading`, whether it fires or not: numbers
-and names alone, which `orchestrator.look.words` puts in words. Limits are in `plan.Thresholds`.
+and names alone, which `orchestrator.look.text` puts in words. Limits are in `plan.Thresholds`.
 """
 
 from collections.abc import Iterator

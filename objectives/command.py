@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -276,11 +275,7 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             document = {name: values[name] for name in config.sent}
             (output / KNOBS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         results = Results(config.score, config.measures, config.failures, output)
-        began = time.monotonic()
-        exit_ = self.run(line, results.listen, context, attempt_id=context.attempt_id, seed=seed)
-        seconds = time.monotonic() - began
-        exit_.require_success()
-        return results.measurement(exit_, seconds)
+        return self.run(line, results, context, attempt_id=context.attempt_id, seed=seed)
 
     def require_program(self) -> None:
         argv = self.config.argv

@@ -5,6 +5,7 @@ score comes out. Pinned sources, fingerprint, budget and the record of a start a
 """
 
 import json
+import time
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,8 +17,17 @@ from typing import ClassVar, Generic, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from objectives import process, sources
-from objectives.api import CommandLine, Context, Knobs, Objective, ObjectiveSpec, Variant
+from objectives.api import (
+    CommandLine,
+    Context,
+    Knobs,
+    Measurement,
+    Objective,
+    ObjectiveSpec,
+    Variant,
+)
 from objectives.environment import record
+from objectives.results import Results
 from objectives.space import DeclaredKnob, SearchSpace
 
 BUDGET = "budget"
@@ -161,8 +171,12 @@ class ProgramObjective(Objective, Generic[Config]):
         """Raises SetupError where the program cannot be started. Starts nothing."""
 
     def run(
-        self, line: CommandLine, listener: process.Listener, context: Context, **facts: str | int
-    ) -> process.Exit:
+        self, line: CommandLine, results: Results, context: Context, **facts: str | int
+    ) -> Measurement:
         """Run the program to its end, with `program.json` in the evaluation's directory."""
         record(line, context, {"code": self.code, **facts})
-        return process.run(line, listener, context.heartbeat)
+        began = time.monotonic()
+        exit_ = process.run(line, results.listen, context.heartbeat)
+        seconds = time.monotonic() - began
+        exit_.require_success()
+        return results.measurement(exit_, seconds)

@@ -20,9 +20,6 @@ from objectives.api import (
 from objectives.files import parse_json, read_regular
 from objectives.process import Exit
 
-MOST_METRICS = 50
-"""Names of other `key: number` lines that are kept; the ledger is no place for thousands."""
-
 MOST_BYTES = 1_000_000
 """Of a result file."""
 
@@ -35,8 +32,7 @@ KNOBS = "knobs.json"
 
 Failure = Literal["nan", "oom", "error"]
 
-_LINE = re.compile(r"\s*([^:=]{1,64}?)\s*[:=]\s*(.*?)\s*")
-_METRIC = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,63}")
+SCORE = "score"
 _FAILURES: Mapping[Failure, type[ObjectiveError]] = {
     "nan": DivergedError,
     "oom": OutOfMemoryError,
@@ -94,6 +90,13 @@ class Locator(BaseModel):
             return self.line
         return {name: value for name, value in vars(self).items() if value is not None}
 
+    @property
+    def regex(self) -> re.Pattern[str]:
+        """Matches the number's text in a line of output."""
+        if self.line is not None:
+            return compiled(rf"^\s*{re.escape(self.line)}\s*[:=]\s*(\S.*)$")
+        return compiled(self.pattern or "")
+
     def __str__(self) -> str:
         if self.line is not None:
             return f"a line `{self.line}: NUMBER`"
@@ -114,47 +117,34 @@ class Results:
         failures: Mapping[str, Failure],
         directory: Path,
     ) -> None:
-        self._score, self._measures, self._directory = score, measures, directory
         self._failures = [(compiled(text), kind) for text, kind in failures.items()]
-        locators = (score, *measures.values())
-        self._patterns = [compiled(one.pattern) for one in locators if one.pattern]
-        self._keys = {locator.line for locator in locators if locator.line}
-        self._found: dict[str, str] = {}  # the last text by pattern, or by key of a line
-        self._inside: dict[str, str] = {}  # the last line that has a key among other words
-        self._metrics: dict[str, float] = {}
+        self._locators = {SCORE: score, **{f"measures.{n}": one for n, one in measures.items()}}
+        self._directory = directory
+        self._found: dict[str, str] = {}  # the last text that each locator matched
+        self._inside: dict[str, str] = {}  # the last line that has its key among other words
 
     def listen(self, line: str) -> dict[str, float]:
-        """Keep what counts. Returns the finite number of a `key: number` line, for a heartbeat.
+        """Keep what the locators match. Returns its finite numbers, for a heartbeat.
 
         Raises DivergedError, OutOfMemoryError or ProgramFailedError on a declared failure.
         """
         for pattern, kind in self._failures:
             if pattern.search(line):
                 raise _FAILURES[kind](f"{pattern.pattern!r} matched {line.strip()[:200]!r}")
-        for pattern in self._patterns:
-            for found in pattern.finditer(line):
-                self._found[pattern.pattern] = (found[1] or "").strip()
-        return self._key_line(line) if self._keys else {}
-
-    def _key_line(self, line: str) -> dict[str, float]:
-        found = _LINE.fullmatch(line)
-        name, text = found.groups() if found else ("", "")
-        if name in self._keys:
-            if text:
-                self._found[name] = text
-        else:
-            for key in self._keys:
-                if re.search(rf"(?<!\w){re.escape(key)}\s*[:=]", line):
-                    self._inside[key] = line.strip()
-        value = _number(text)
-        if value is None or not math.isfinite(value):
-            return {}
-        if name not in self._keys:
-            has_room = name in self._metrics or len(self._metrics) < MOST_METRICS
-            if not (self._score.line and has_room and _METRIC.fullmatch(name)):
-                return {}
-            self._metrics[name] = value
-        return {name: value}
+        numbers = {}
+        for name, where in self._locators.items():
+            if where.file is not None:
+                continue
+            found = None
+            for found in where.regex.finditer(line):
+                self._found[name] = (found[1] or "").strip()
+            if found is not None:
+                value = _number(self._found[name])
+                if value is not None and math.isfinite(value):
+                    numbers[name.removeprefix("measures.")] = value
+            elif where.line and re.search(rf"(?<!\w){re.escape(where.line)}\s*[:=]", line):
+                self._inside[name] = line.strip()
+        return numbers
 
     def measurement(self, exit_: Exit, seconds: float) -> Measurement:
         """Return what the evaluation measured; `train_seconds` is `seconds` unless declared.
@@ -162,31 +152,32 @@ class Results:
         Raises NoScoreError where the score, or a measure beside a finite one, is missing, and
         ResultRefusedError on what is not such a number.
         """
-        score = self._value("score", self._score, exit_)
+        score = self._value(SCORE, exit_)
         fields: dict[str, Any] = {"train_seconds": seconds}
-        metrics = dict(self._metrics)
-        for name, where in self._measures.items():
-            what = f"measures.{name}"
+        metrics = {}
+        for what in self._locators.keys() - {SCORE}:
             try:
-                value = self._value(what, where, exit_)
+                value = self._value(what, exit_)
                 if not math.isfinite(value):
                     raise ResultRefusedError(f"{what}: expected a finite number, got {value}")
             except (NoScoreError, ResultRefusedError):
                 if math.isfinite(score):
                     raise
                 continue  # of a training that diverged
+            name = what.removeprefix("measures.")
             if name in (*COUNTS, *AMOUNTS):
                 fields[name] = _amount(name, value)
             else:
                 metrics[name] = value
         return Measurement(score=score, metrics=metrics, **fields)
 
-    def _value(self, what: str, where: Locator, exit_: Exit) -> float:
+    def _value(self, what: str, exit_: Exit) -> float:
         """Return the number, which may be NaN or infinite. Raises as `measurement` does."""
+        where = self._locators[what]
         if where.file is not None:
             value = self._in_file(where.file, (where.key or "").split("."))
         else:
-            text = self._found.get(where.line or where.pattern or "")
+            text = self._found.get(what)
             value = None if text is None else _number(text)
             if text is not None and value is None:
                 raise ResultRefusedError(
@@ -194,7 +185,7 @@ class Results:
                     "one; a pattern can say which part is meant"
                 )
         if value is None:
-            raise NoScoreError(self._missing(what, where, exit_))
+            raise NoScoreError(self._missing(what, exit_))
         return value
 
     def _in_file(self, name: str, keys: list[str]) -> float | None:
@@ -223,10 +214,10 @@ class Results:
         except OverflowError:
             raise ResultRefusedError(f"the number in {name} is larger than any float") from None
 
-    def _missing(self, what: str, where: Locator, exit_: Exit) -> str:
+    def _missing(self, what: str, exit_: Exit) -> str:
         """Return one line for a person, and the program's last lines for the log."""
-        inside = ""
-        if line := self._inside.get(where.line or ""):
+        where, inside = self._locators[what], ""
+        if line := self._inside.get(what):
             pattern = json.dumps(f"{re.escape(where.line or '')}\\s*[:=]\\s*(\\S+)")
             inside = f" (it is inside {line[:120]!r}: say {{ pattern = {pattern} }})"
         said = f"its last line was {exit_.last_line[:120]!r}" if exit_.last_line else ""
@@ -238,6 +229,8 @@ class Results:
 
 def _number(text: str) -> float | None:
     """Return the number that a program means by the text, NaN and infinity included, or None."""
+    if re.fullmatch(r"\d{1,3}(,\d{3})+", text):
+        text = text.replace(",", "")
     try:
         return float(text) if "_" not in text else None
     except ValueError:

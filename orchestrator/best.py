@@ -129,7 +129,7 @@ class Best:
 
     @property
     def recommended(self) -> Point:
-        return self.run.space.baseline if self.standing == "no_go" else self.candidate
+        return self.run.plan.space.baseline if self.standing == "no_go" else self.candidate
 
 
 def best_of(state: RunState, directory: Path) -> Best:

@@ -29,9 +29,10 @@ from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.watch import CappedLog
-from orchestrator.look.page import page_of
+from orchestrator.look.page import page_markdown
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
+from orchestrator.look.sections import page_of
 from orchestrator.records.runs import Result, load_state
 from orchestrator.run.attempts import attempt_id
 from orchestrator.run.session import system_clock
@@ -249,7 +250,7 @@ def test_somebody_elses_ledger_does_not_steer_the_terminal(
     assert [answer.code for answer in answers] == [0, 0, 0]
     assert not steering("".join(answer.out + answer.err for answer in answers))
     run = Run(load_state(tmp_path), datetime.now(UTC), tmp_path)
-    page = page_of(run, with_plots=False).markdown()
+    page = page_markdown(page_of(run, with_plots=False))
     assert "<script" not in page.replace(r"\<script", "")
 
 

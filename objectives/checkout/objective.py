@@ -16,8 +16,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from objectives.api import CommandLine, Context, Knobs, Measurement, ObjectiveSpec, SetupError
-from objectives.checkout.output import Output
+from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError
 from objectives.environment import (
     ONE_PROCESS,
     check_variables,
@@ -26,6 +25,7 @@ from objectives.environment import (
 )
 from objectives.files import absolute, cache_directory
 from objectives.program import ProgramConfig, ProgramObjective
+from objectives.results import Failure, Locator, Results
 from objectives.settings import parse, unknown
 from objectives.space import DeclaredKnob, SearchSpace
 
@@ -54,18 +54,24 @@ DEFAULT_FLAGS: Mapping[str, Flag] = {
 OURS = frozenset({"target-flops", "num-iterations", "resume-from-step", "device-type", "model-tag"})
 """Flags that an evaluation sets, or that would take its budget or its directory from it."""
 
-LEARNING_RATES = ("embedding-lr", "unembedding-lr", "matrix-lr", "scalar-lr")
-DEFAULT_KNOBS: Mapping[str, float] = {
-    "embedding-lr": 0.3,
-    "unembedding-lr": 0.008,
-    "matrix-lr": 0.02,
-    "scalar-lr": 0.5,
-    "weight-decay": 0.28,
-    "warmup-steps": 40,
-    "warmdown-ratio": 0.65,
-    "final-lr-frac": 0.05,
+SCORE = Locator(pattern=r"^Step (?!0+ )\d+ \| Validation bpb: (\S+)")
+"""The last scoring after the untrained model's, which is that of step 0."""
+
+MEASURES = {
+    name: Locator(pattern=pattern)
+    for name, pattern in {
+        "steps": r"^Calculated number of iterations from target FLOPs: (\S+)",
+        "tokens": r"^Total number of training tokens: (\S+)",
+        "train_flops": r"^Total training FLOPs estimate: (\S+)",
+        "parameters": r"^total\s*: (\S+)",
+        "peak_mib": r"^Peak memory usage: (\S+)MiB",
+        "loss": r"^step \d+/.*\| loss: (\S+)",
+    }.items()
 }
-"""The knobs unless some are declared, with nanochat's own values in July 2026."""
+FAILURES: Mapping[str, Failure] = {
+    r"^step \d+/.*\| loss: nan": "nan",  # nanochat would train on to the last step
+    "DATASET UPGRADE REQUIRED": "error",  # it would train on another data set
+}
 
 _FLAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -73,8 +79,9 @@ Place = Annotated[str, BeforeValidator(absolute)]
 
 
 class CheckoutConfig(ProgramConfig):
-    """Every setting. Declared `knobs` are searched instead of the default ones."""
+    """Every setting."""
 
+    knobs: dict[str, DeclaredKnob]  # by the names of flags
     checkout: Place  # the directory
     python: Place  # the interpreter that has nanochat's packages; default: the checkout's .venv
     target_flops: float = Field(gt=0)  # of one evaluation, forward and backward
@@ -111,45 +118,15 @@ class CheckoutConfig(ProgramConfig):
                 raise ValueError(f"{name!r}: expected a flag's name without the hyphens in front")
             if name.replace("_", "-") in OURS:
                 raise ValueError(f"{name} cannot be set here: every evaluation has its own")
-        for name, knob in self.knobs.items():
-            if name in self.flags and self.flags[name] != knob.baseline:
-                raise ValueError(
-                    f"{name} is {self.flags[name]} in flags, and {knob.baseline:g} as a knob's "
-                    "baseline: give only one"
-                )
-        self.space()
+        if both := self.knobs.keys() & self.flags.keys():
+            raise ValueError(f"{', '.join(sorted(both))}: a knob's value is its baseline, no flag")
+        SearchSpace.declared(self.knobs)
         return self
 
     @property
     def source(self) -> Path:
         """The file that is run."""
         return Path(self.checkout).joinpath(*MODULE.split(".")).with_suffix(".py")
-
-    def space(self) -> SearchSpace:
-        """Return the declared knobs, or the default ones around their flags.
-
-        Raises ValueError on an impossible range.
-        """
-        values = {name: self.flags.get(name, value) for name, value in DEFAULT_KNOBS.items()}
-        return SearchSpace.declared(
-            self.knobs or {name: _default_knob(name, value) for name, value in values.items()}
-        )
-
-
-def _default_knob(name: str, value: Flag) -> DeclaredKnob:
-    """Return the knob with a range around its value. Raises ValueError where there is none."""
-    is_rate = name in LEARNING_RATES
-    if isinstance(value, str | bool) or value < 0 or (is_rate and value == 0):
-        raise ValueError(
-            f"flags.{name}: a search cannot begin at {value}: declare its bounds as "
-            f"[training.knobs.{name}], and those of the other knobs"
-        )
-    if is_rate:
-        return DeclaredKnob(kind="log10", min=value / 10, max=value * 10, baseline=value)
-    if name == "warmup-steps":
-        return DeclaredKnob(kind="int", min=0, max=max(2 * value, 10), baseline=value)
-    most = {"weight-decay": 2 * value or 0.5, "final-lr-frac": 0.5 if value <= 0.5 else 1.0}
-    return DeclaredKnob(min=0, max=most.get(name, 1.0), baseline=value)
 
 
 class CheckoutObjective(ProgramObjective[CheckoutConfig]):
@@ -181,10 +158,6 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     def program_files(self) -> tuple[Path]:
         return (self.config.source,)
 
-    @property
-    def space(self) -> SearchSpace:
-        return self.config.space()
-
     def data(self) -> dict[str, str | int]:
         """Hashes of the tokenizer, and of name, size and last 64 KiB of each shard."""
         tokenizer = _tokenizer_sha256(Path(self.config.tokenizer))
@@ -195,7 +168,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
 
     @property
     def reading(self) -> str:
-        return "held-out bits per byte in the last `Step N | Validation bpb`, N the planned steps"
+        return "held-out bits per byte in the last line `Step N | Validation bpb`"
 
     def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
         """Raises SetupError if the checkout's flags cannot be read."""
@@ -206,7 +179,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         given = (
             f"--{name}" if value is True else f"--{name}={value}"
             for name, value in flags.items()
-            if value is not False and name not in knobs
+            if value is not False
         )
         mode = "eager" if config.eager else "compiled"
         return CommandLine(
@@ -232,14 +205,6 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         own = variables | self.config.environment
         return program_environment(context, self.config.pass_environment, own)
 
-    def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
-        """Return the spec whose knobs begin there: default ones by their flags."""
-        spec = super().with_baseline(knobs)
-        flags, values = spec.settings["flags"], self.space.typed(knobs)
-        if self.config.knobs:
-            values = {name: value for name, value in values.items() if name in flags}
-        return spec.model_copy(update={"settings": {**spec.settings, "flags": {**flags, **values}}})
-
     def preflight(self) -> tuple[str, ...]:
         config = self.config
         if "program_torch" not in self.versions():
@@ -257,12 +222,10 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         self._require_same_data(context.pinned)
         self.require_same_sources()
-        line, output = self.command_line(knobs, seed, context), Output()
-        eval_tokens = self.config.flags.get("eval-tokens", 0)
+        line = self.command_line(knobs, seed, context)
+        results = Results(SCORE, MEASURES, FAILURES, context.directory)
         with self._base(context.directory):
-            exit_ = self.run(line, output.line, context)
-        exit_.require_success()
-        return output.measurement(exit_.last_line, float(eval_tokens))
+            return self.run(line, results, context)
 
     def _require_same_data(self, pinned: Mapping[str, str | int]) -> None:
         """Raises SetupError if the data is not what the run was planned with."""

@@ -24,7 +24,6 @@ from objectives.settings import in_words, parse, unknown
 from objectives.space import Kind, Knob, SearchSpace
 
 BLOCK = 16  # queries that see the same synaptic state
-MUON_ITERATIONS = 5  # of Newton and Schulz, a step
 TARGET_FLOPS = 3e10  # unless batches or epochs are asked for
 NOT_TRAINED = {"space", "control", "data"}  # what is searched; the text counts, not where it lies
 LENGTHS = ("target_flops", "num_batches", "num_epochs")  # the first that is set decides
@@ -37,7 +36,7 @@ class NanochatConfig(BaseModel):
 
     model: Literal["synaptic", "gpt"] = "synaptic"  # "gpt" has no synapses: the control
     space: str = ""  # groups to search, joined by "+"; "" is the model's own
-    # A control stands at another model's points: its space may name knobs that move nothing in it.
+    # A control is evaluated at another model's points: its space may name knobs it does not have.
     control: bool = Field(default=False, exclude_if=lambda control: not control)
     data: str = "builtin:wiki-v1"
     tokenizer: str = "bytes"
@@ -94,7 +93,7 @@ class NanochatConfig(BaseModel):
 
     @field_validator("data")
     @classmethod
-    def _whatever_the_working_directory(cls, value: str) -> str:
+    def _absolute(cls, value: str) -> str:
         return data.parse(value).name
 
     @model_validator(mode="after")
@@ -128,18 +127,18 @@ class NanochatConfig(BaseModel):
         return self.sequence_len * self.micro_batch_size * self.gradient_accumulation_steps
 
     def scaled(self, factor: float) -> dict[str, float]:
-        """The setting that makes training `factor` times as long, in whole steps if it is one."""
+        """Return the setting that makes training `factor` times as long."""
         name = next(name for name in LENGTHS if getattr(self, name) is not None)
         amount: float = getattr(self, name) * factor
         return {name: max(1, round(amount)) if name == "num_batches" else amount}
 
     def with_knobs(self, knobs: Mapping[str, float]) -> Self:
-        """This configuration with some fields moved. Raises ValueError if they do not fit."""
+        """Return the configuration with fields moved. Raises ValueError if they do not fit."""
         return parse(type(self), self.model_dump() | dict(knobs), "nanochat")
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The configuration `settings` asks for. Raises ValueError naming each wrong setting."""
+        """Return the configuration of `settings`. Raises ValueError naming each wrong setting."""
         return parse(cls, settings, "nanochat")
 
 
@@ -189,13 +188,13 @@ def _knobs(group: str, config: NanochatConfig) -> Iterator[Knob]:
 
 
 def group_names(config: NanochatConfig) -> list[str]:
-    """The groups that `config.space` names, known or not; without one, the model's own."""
+    """Return the groups that `config.space` names, known or not; without one, the model's own."""
     default = "synaptic" if config.model == "synaptic" else "optimizer"
     return [name.strip() for name in (config.space or default).split("+")]
 
 
 def search_space(config: NanochatConfig) -> SearchSpace:
-    """The knobs of `config.space`; without one, what the model has to tune.
+    """Return the knobs of `config.space`; without one, what the model has to tune.
 
     Raises ValueError on an unknown group, or on a start outside a knob's range.
     """
@@ -228,7 +227,7 @@ PRESETS: Named = {
     # One sequence at a time, the effective batch of "production".
     "low-memory": _batch(1, 4, num_batches=3738, gradient_checkpointing=True),
     "high": _batch(8, 1, num_batches=10_000, eval_interval_steps=1000),
-    "production": _batch(4, 1, num_batches=10_000, save_interval_steps=100, keep_best=True),
+    "production": _batch(4, 1, num_batches=10_000, save_interval_steps=100),
 }
 RECOMPUTED = {"gradient_checkpointing": True, "dtype": "auto"}
 PROFILES: Named = {
@@ -251,10 +250,9 @@ class RunConfig(BaseModel):
     save_interval_steps: int = Field(default=100, ge=1)
     eval_interval_steps: int = Field(default=500, ge=1)
     log_interval_steps: int = Field(default=10, ge=1)
-    keep_checkpoints: int = Field(default=3, ge=1)  # the last so many
-    keep_best: bool = True  # and the one with the lowest validation bits per byte
+    keep_checkpoints: int = Field(default=3, ge=1)  # the last so many, and the best
 
     @property
     def most_kept(self) -> int:
         """Checkpoints on disk between two saves, at most."""
-        return self.keep_checkpoints + self.keep_best
+        return self.keep_checkpoints + 1

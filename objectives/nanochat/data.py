@@ -11,9 +11,8 @@ The setting `data` names one of eight forms:
 
 Without a held-out part of its own, a text is ordered by the SHA-256 of its documents, exact copies
 are dropped, and the last tenth is held out. Each part is its documents with a blank line between
-two and a newline at the end. Tokens are kept in a file of the user's cache directory and mapped
-into memory. They are made again when that file, or one that they came from, has another size,
-inode or time.
+two and a newline at the end. Tokens are cached in a file of the user's cache directory and mapped
+into memory. They are made again when that file, or one that they came from, has changed.
 """
 
 import ast
@@ -45,6 +44,7 @@ if TYPE_CHECKING:  # numpy is imported where it is used: plans start quickly
 
 LAYOUT = "4"  # raise it when the same data is split, tokenised or stored in another way
 COLUMN = "text"  # the column, or field, that holds the documents
+SHARD = ".parquet"
 BATCH = 256  # documents tokenised at once
 
 
@@ -97,7 +97,7 @@ class Corpus:
 
 
 def load(data: str, tokenizer: str = "bytes") -> Corpus:
-    """The text that `data` names, split and tokenised.
+    """Return the text that `data` names, split and tokenised.
 
     Raises ValueError for an unknown form, and SetupError, saying how to mend it, when the text is
     missing, damaged, too short or not the pinned one, or a package is missing.
@@ -121,12 +121,12 @@ def load(data: str, tokenizer: str = "bytes") -> Corpus:
 
 @contextmanager
 def _read(what: object) -> Iterator[None]:
-    """Raises SetupError, naming what is read, where that fails in the block."""
+    """Raises SetupError, naming what is read, where reading fails in the block."""
     try:
         yield
-    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
+    except (OSError, EOFError, ValueError, LookupError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SetupError(f"cannot read data {str(what)!r} ({reason}): expected {FORMS}") from error
+        raise SetupError(f"cannot read data {str(what)!r}: {reason}") from error
 
 
 def require_length(corpus: Corpus, sequence_len: int) -> None:
@@ -140,7 +140,7 @@ def require_length(corpus: Corpus, sequence_len: int) -> None:
 
 
 def _tokenise(source: "Source", name: str, file: IO[bytes]) -> dict[str, Any]:
-    """Write the tokens of both parts to `file`, the training part first; what `_mapped` takes.
+    """Write the tokens of both parts, the training part first; return the facts for `_mapped`.
 
     Raises SetupError when a part has no document, or one that is no text.
     """
@@ -153,11 +153,7 @@ def _tokenise(source: "Source", name: str, file: IO[bytes]) -> dict[str, Any]:
         while texts := list(islice(rest, BATCH)):
             text.update(b"".join(texts))
             tokens = tokenizer.encode(texts)
-            try:
-                file.write(tokens.data)
-                file.flush()
-            except OSError as error:
-                raise SetupError(f"cannot write tokens to {file.name}: {error.strerror}") from error
+            file.write(tokens.data)
             lengths[n] += len(tokens)
             counts[n] += len(texts)
             sizes[n] += sum(map(len, texts)) - 2 * len(texts)  # without blank lines
@@ -165,6 +161,7 @@ def _tokenise(source: "Source", name: str, file: IO[bytes]) -> dict[str, Any]:
             raise SetupError(f"the {part} part of data {source.name!r} holds no document")
         if n == 0:
             text.update(b"\n")  # with the newline that ends the training part: a blank line
+    file.flush()
     return {
         "sha256": text.hexdigest(),
         "tokenizer": name,
@@ -187,7 +184,7 @@ def _mapped(file: Path, train_tokens: int, token_bytes: list[int], **facts: Any)
 
 
 def pieces(documents: Iterable[bytes]) -> Iterator[bytes]:
-    """The text of a part, document by document: a blank line after each, a newline at the end."""
+    """Yield a part's text by document: a blank line between two, a newline at the end."""
     before: bytes | None = None
     for document in documents:
         if before is not None:
@@ -197,42 +194,41 @@ def pieces(documents: Iterable[bytes]) -> Iterator[bytes]:
         yield before + b"\n"
 
 
-# The cache: facts in a JSON file, sealed together with size, inode and times of the file of tokens.
-# Its files are whole or absent, and a cache that cannot be written is not used.
+# The cache: a file of tokens, and a JSON file with the facts and the state of the file of tokens.
+# Both are whole or absent, and a cache that cannot be written is not used.
 
 
 def _cached(path: Path, key: str) -> Corpus | None:
-    """The corpus that was made with that key and kept at `path`, if it is there and untouched."""
+    """Return the corpus of that key that is kept at `path`, if it is there and untouched."""
     with suppress(OSError, ValueError, LookupError, TypeError):
-        kept = json.loads(path.with_suffix(".json").read_bytes())
-        tokens = path.with_suffix(".tokens")
-        if kept["seal"] == _seal(key, kept["facts"], tokens):
+        kept, tokens = json.loads(path.with_suffix(".json").read_bytes()), _tokens_file(path)
+        if (kept["key"], kept["stamp"]) == (key, _stamp(tokens.stat())):
             return _mapped(tokens, **kept["facts"])
     return None
 
 
 def _keep(path: Path, key: str, facts: dict[str, Any], file: IO[bytes]) -> None:
-    tokens = path.with_suffix(".tokens")
+    tokens = _tokens_file(path)
     with suppress(OSError):
         os.fsync(file.fileno())
         os.replace(file.name, tokens)
-        document = {"facts": facts, "seal": _seal(key, facts, tokens)}
+        document = {"key": key, "stamp": _stamp(tokens.stat()), "facts": facts}
         replace(path.with_suffix(".json"), json.dumps(document).encode())
 
 
-def _seal(key: str, facts: dict[str, Any], tokens: Path) -> str:
-    return _sha256("\n".join((key, json.dumps(facts), str(_stamp(tokens.stat())))))
+def _tokens_file(path: Path) -> Path:
+    return path.with_suffix(".tokens")
 
 
-def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+def _stamp(status: os.stat_result) -> list[int]:
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
 @contextmanager
 def _scratch(folder: Path) -> Iterator[IO[bytes]]:
-    """A new file in `folder`, or where that cannot be written among the system's temporary ones.
+    """Open a new file in `folder`, or in the temporary directory if that cannot be written.
 
-    It is gone after the block unless it was renamed. What has it mapped keeps it.
+    It is gone after the block unless it was renamed; a mapping of it stays valid.
     """
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -257,12 +253,12 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What names the same source in any working directory."""
+        """The same source's name in any working directory."""
         prefix = {"jsonl": "jsonl:", "hub": "hf:", "saved": "hf:"}.get(self.form, "")
         return f"{prefix}{self.place}" + (f":{self.part}" if self.part else "")
 
     def state(self) -> str:
-        """A text that changes with the documents. Raises SetupError when they cannot be read."""
+        """Return a text that changes with the documents. Raises where they cannot be read."""
         if self.form == "builtin":
             return BUILTIN[self.place].sha256
         if self.form == "hub":  # loads it, and downloads what is new
@@ -270,20 +266,21 @@ class Source:
         return _sha256(str([(str(path), *_stamp(_status(path))) for path in self._files()]))
 
     def documents(self) -> "Documents":
-        """Raises SetupError, saying how to mend it, when they are not there or not text."""
+        """Return both parts. Raises SetupError, saying how to mend it, when there is no text."""
         if self.form == "builtin":
             return _last_tenth_held_out(_builtin(self.place))  # two of kjv-v1 are copies
         found: Iterable[bytes]
         if self.form in {"hub", "saved"}:
-            rows = {name: partial(_rows, part, self.name) for name, part in self._splits.items()}
+            rows = {name: partial(_rows, part) for name, part in self._splits.items()}
             if "validation" in rows:
                 return Documents(rows["train"], rows["validation"])
             found = rows["train"]()
         elif self.form == "jsonl":
             found = _json_lines(Path(self.place), self.part)
         elif not isdir(self.place):
-            found = _paragraphs(Path(self.place))
-        elif _is_shard((files := self._files())[0]):
+            text = _text(Path(self.place)).replace(b"\r\n", b"\n")
+            found = (part.strip() for part in re.split(rb"\n(?:[ \t]*\n)+", text))
+        elif (files := self._files())[0].suffix.lower() == SHARD:
             if len(files) < 2:
                 raise SetupError(f"{self.name!r} needs two *.parquet files: the last is held out")
             return Documents(partial(_shards, files[:-1]), partial(_shards, files[-1:]))
@@ -292,20 +289,20 @@ class Source:
         return _split(found, self.name)
 
     def _files(self) -> list[Path]:
-        """The files that are read. Raises SetupError for a folder of both kinds or of neither."""
+        """Return the files that are read. Raises SetupError for a folder without one kind."""
         place = Path(self.place)
         if self.form != "path" or not isdir(place):
             return _tree(place) if self.form == "saved" else [place]
         files = _tree(place)
         texts = [file for file in files if file.suffix.lower() in {".txt", ".md"}]
-        shards = [file for file in files if _is_shard(file)]
-        if bool(texts) != bool(shards):
-            return texts or shards
-        found = f"{texts[0].name} and {shards[0].name}" if texts else f"{len(files)} other files"
-        raise SetupError(
-            f"the folder {self.name!r} must hold *.txt and *.md files, or else *.parquet files; "
-            f"got {found}: keep the text in a folder of its own"
-        )
+        shards = [file for file in files if file.suffix.lower() == SHARD]
+        if bool(texts) == bool(shards):
+            raise SetupError(
+                f"the folder {self.name!r} must hold *.txt and *.md files, or else *.parquet "
+                f"files; got {len(texts)} and {len(shards)} of {len(files)}: keep the text in a "
+                "folder of its own"
+            )
+        return texts or shards
 
     @cached_property
     def _splits(self) -> Mapping[str, Any]:
@@ -320,14 +317,12 @@ class Source:
             raise ValueError(error) from error
         splits = found if isinstance(found, dict) else {"train": found}
         if "train" not in splits:
-            raise SetupError(
-                f"data {self.name!r} has no split 'train', only {', '.join(splits) or 'none'}"
-            )
+            raise ValueError(f"no split 'train', only {', '.join(splits) or 'none'}")
         return {name: splits[name] for name in ("train", "validation") if name in splits}
 
 
 def parse(data: str) -> Source:
-    """The source `data` names, without reading it. Raises ValueError when the form is unknown."""
+    """Return the source that `data` names. Raises ValueError when the form is unknown."""
     if data in BUILTIN:
         return Source("builtin", data)
     prefix, _, rest = data.partition(":")
@@ -361,10 +356,10 @@ class Documents:
     all_train: Callable[[], Iterable[bytes]]
     val: Callable[[], Iterable[bytes]]
     duplicates: int = 0  # copies left out before
-    overlap: int = 0  # documents left out when `train` was read last, for they are held out
+    overlap: int = 0  # held-out documents left out of `train` when it was read last
 
     def train(self) -> Iterator[bytes]:
-        """The documents to train on: none of them is held out."""
+        """Yield the documents to train on: none of them is held out."""
         val, self.overlap = {sha256(document).digest() for document in self.val()}, 0
         for document in self.all_train():
             if sha256(document).digest() in val:
@@ -374,16 +369,15 @@ class Documents:
 
 
 def _split(documents: Iterable[bytes], data: str) -> Documents:
-    """Distinct documents in the order of their SHA-256 (a shuffle without a seed)."""
+    """Order distinct documents by their SHA-256 (a shuffle without a seed) and split them."""
     count, distinct = 0, {}
     for document in filter(None, documents):
         count += 1
         distinct[sha256(document).digest()] = document
     if len(distinct) < 2:
-        copies = f" in {count} copies" if count > 1 else ""
         raise SetupError(
-            f"data {data!r} needs at least two documents that differ, got {len(distinct)}{copies}; "
-            "in a text file a blank line separates two"
+            f"data {data!r} needs at least two documents that differ, got {len(distinct)} of "
+            f"{count}; in a text file a blank line separates two"
         )
     return _last_tenth_held_out([distinct[key] for key in sorted(distinct)], count - len(distinct))
 
@@ -397,7 +391,7 @@ def _last_tenth_held_out(ordered: Sequence[bytes], duplicates: int = 0) -> Docum
 
 
 def _builtin(name: str) -> list[bytes]:
-    """The documents of a built-in text. Raises SetupError unless they are the pinned ones."""
+    """Return a built-in text's documents. Raises SetupError unless they are the pinned ones."""
     package, path, expected = BUILTIN[name]
     try:
         member = Path(str(distribution(package).locate_file(path))).read_bytes()
@@ -407,7 +401,8 @@ def _builtin(name: str) -> list[bytes]:
             'pip install "cmaes-orchestrator[data]", or use a text of your own with data = PATH'
         ) from error
     try:
-        documents = sorted((text.encode() for text in _texts(name, member)), key=_digest)
+        texts = (text.encode() for text in _texts(name, member))
+        documents = sorted(texts, key=lambda text: sha256(text).digest())
     except (ValueError, LookupError, TypeError, AttributeError, SyntaxError):
         documents = []  # it has another format than the pinned one
     found = sha256(b"\n\n".join(documents) + b"\n").hexdigest()
@@ -432,101 +427,69 @@ def _one_line(text: str) -> str:
     return re.sub(r"[ \t\r\n\f\v]+", " ", text).strip(" ")  # str.split() follows Unicode's tables
 
 
-def _paragraphs(path: Path) -> Iterator[bytes]:
-    """What blank lines separate in a text file."""
-    other = {".jsonl": "jsonl:PATH", ".parquet": "the folder of two or more such files"}
-    if mend := other.get(path.suffix.lower()):
-        raise SetupError(f"data {str(path)!r} is no text file: set data to {mend}")
-    text = _text(path).replace(b"\r\n", b"\n")
-    return (part.strip() for part in re.split(rb"\n(?:[ \t]*\n)+", text))
-
-
 def _text(path: Path) -> bytes:
-    """The UTF-8 text in `path`, unpacked. Raises SetupError."""
-    with _opened(path) as file:
+    """Return the UTF-8 text in `path`, unpacked. Raises SetupError on other bytes."""
+    with _read(path), _opened(path) as file:
         text = file.read()
-    try:
         text.decode()
-    except UnicodeDecodeError as error:
-        raise SetupError(
-            f"{path} is not UTF-8 at byte {error.start} (0x{text[error.start]:02x}): "
-            "convert it to UTF-8, for example with iconv"
-        ) from error
     return text
 
 
 def _json_lines(path: Path, name: str) -> Iterator[bytes]:
-    """The field `name` of each line."""
+    """Yield the field `name` of each line."""
     with _opened(path) as file:
         for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            where = f"{path}, line {number}"
-            try:
-                row = json.loads(line.decode())
-            except ValueError as error:
-                raise SetupError(f"{where}: not JSON ({error}); expected an object") from error
-            if not isinstance(row, dict) or name not in row:
-                found = ", ".join(row) if isinstance(row, dict) else type(row).__name__
-                raise SetupError(
-                    f"{where}: expected an object with the field {name!r}, got {found or 'none'}; "
-                    "another field is named by data = jsonl:PATH:FIELD"
-                )
-            yield _cell(row[name], where)
+            if line.strip():
+                with _read(f"{path}, line {number}"):
+                    row = json.loads(line.decode())
+                    if not isinstance(row, dict) or name not in row:
+                        raise ValueError(
+                            f"no object with the field {name!r}; another field is named by "
+                            "data = jsonl:PATH:FIELD"
+                        )
+                    yield _cell(row[name])
 
 
 def _shards(paths: Sequence[Path]) -> Iterator[bytes]:
-    """The rows of Parquet files, in the order of the files."""
+    """Yield the rows of Parquet files, in the order of the files."""
     parquet = optional("pyarrow.parquet", "parquet")
     for path in paths:
         with _read(path), parquet.ParquetFile(path) as file:
-            _require_column(file.schema_arrow.names, path)
+            _require_column(file.schema_arrow.names)
             batches = file.iter_batches(batch_size=BATCH, columns=[COLUMN])
             cells = (cell.as_py() for batch in batches for cell in batch.column(0))
-            yield from _cells(cells, str(path))
+            yield from filter(None, map(_cell, cells))
 
 
-def _rows(dataset: Any, where: str) -> Iterator[bytes]:
-    """The rows of one split of a Hugging Face data set."""
-    _require_column(dataset.column_names, where)
+def _rows(dataset: Any) -> Iterator[bytes]:
+    """Yield the rows of one split of a Hugging Face data set."""
+    _require_column(dataset.column_names)
     batches = dataset.select_columns([COLUMN]).iter(batch_size=BATCH)
-    return _cells((cell for batch in batches for cell in batch[COLUMN]), where)
+    return filter(None, (_cell(cell) for batch in batches for cell in batch[COLUMN]))
 
 
-def _cells(cells: Iterable[object], where: str) -> Iterator[bytes]:
-    documents = (_cell(cell, f"{where}, row {row}") for row, cell in enumerate(cells, 1))
-    return filter(None, documents)
+def _require_column(columns: Sequence[str]) -> None:
+    if COLUMN not in columns:
+        raise ValueError(f"no column {COLUMN!r}, only {', '.join(columns) or 'none at all'}")
 
 
-def _cell(value: object, where: str) -> bytes:
-    """The document in a cell of a table; an empty cell holds a blank one."""
+def _cell(value: object) -> bytes:
+    """Return the document in a cell of a table; an empty cell holds a blank one."""
     if not isinstance(value, str | None):
-        raise SetupError(f"{where}: expected text, got {type(value).__name__}")
-    try:
-        return _clean((value or "").encode())
-    except UnicodeEncodeError as error:  # JSON can spell half of a surrogate pair
-        raise SetupError(f"{where}: character {error.start} is not Unicode text") from error
+        raise ValueError(f"expected text in each row, got {type(value).__name__}")
+    return _clean((value or "").encode())
 
 
 def _clean(text: bytes) -> bytes:
-    """`text` with LF line ends and without white space around it."""
+    """Return `text` with LF line ends and without white space around it."""
     return text.replace(b"\r\n", b"\n").strip()
-
-
-def _require_column(columns: Iterable[str], where: object) -> None:
-    names = sorted(columns)
-    if COLUMN not in names:
-        raise SetupError(
-            f"{where} has no column {COLUMN!r}, only {', '.join(names) or 'none at all'}: "
-            f"rename the column of the documents to {COLUMN!r}"
-        )
 
 
 # Files
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """`path` for reading, unpacked if its name ends in .gz or .xz."""
+    """Open `path` for reading, unpacked if its name ends in .gz or .xz."""
     unpack: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
     file: IO[bytes] = unpack.get(path.suffix.lower(), open)(path, "rb")
     return file
@@ -540,24 +503,10 @@ def _status(path: Path) -> os.stat_result:
 
 
 def _tree(folder: Path) -> list[Path]:
-    """The files below `folder`, sorted; names that start with a dot are left out."""
-
-    def refuse(error: OSError) -> None:
-        raise error
-
-    found: list[str] = []
-    for directory, folders, files in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [os.path.join(directory, name) for name in files if not name.startswith(".")]
-    return [Path(path) for path in sorted(found)]
-
-
-def _is_shard(path: Path) -> bool:
-    return path.suffix.lower() == ".parquet"
-
-
-def _digest(text: bytes) -> bytes:
-    return sha256(text).digest()
+    """Return the files below `folder`, sorted, without names that start with a dot."""
+    files = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    hidden = re.compile(r"/\.")
+    return sorted(file for file in files if not hidden.search(f"/{file.relative_to(folder)}"))
 
 
 def _sha256(text: str) -> str:

@@ -4,15 +4,15 @@ Counted: every matrix product, forward and backward, at two FLOPs per multiply a
 attention over the full square, head, and the synapses' products. `torch.utils.flop_counter` sees
 the same ones. Not counted, in either model: what is done element by element (norms, softmax,
 activations, release), nor what gradient checkpointing computes a second time, which saves memory
-and teaches nothing. The optimiser's products are counted apart. Equal FLOPs are not equal seconds:
-both are reported.
+and teaches nothing, nor the optimiser's products. Equal FLOPs are not equal seconds: both are
+reported.
 """
 
 import math
 from dataclasses import dataclass
 
 from objectives.api import SetupError
-from objectives.nanochat.config import BLOCK, MUON_ITERATIONS, NanochatConfig
+from objectives.nanochat.config import BLOCK, NanochatConfig
 
 MIN_STEPS = 20  # below, the score is that of an untrained model
 GOOD_STEPS = 200  # below, the score hardly tells candidates apart
@@ -35,13 +35,13 @@ class Plan:
 
 
 def estimate_flops(config: NanochatConfig) -> tuple[float, float]:
-    """FLOPs of training on one token: forward, backward."""
+    """Return the FLOPs of training on one token: forward, backward."""
     forward, backward = zip(*parts(config).values(), strict=True)
     return sum(forward), sum(backward)
 
 
 def parts(config: NanochatConfig) -> dict[str, tuple[float, float]]:
-    """FLOPs of training on one token, forward and backward, part by part."""
+    """Return the FLOPs of training on one token, forward and backward, part by part."""
     width, length, layers = config.n_embd, config.sequence_len, config.n_layer
     heads = config.n_head + 2 * config.n_kv_head
     weights = 2.0 * layers * (width * heads * config.head_dim + width**2 + 8 * width**2)
@@ -62,35 +62,28 @@ def parts(config: NanochatConfig) -> dict[str, tuple[float, float]]:
 
 
 def parameters(config: NanochatConfig) -> int:
-    """Weights inside the blocks, of the token embedding and of the untied head."""
+    """Return the number of weights in blocks, token embedding and untied head."""
     cost = parts(config)
     return int(cost["weights"][0] / 2 + cost["head"][0])
 
 
 def checkpoint_bytes(config: NanochatConfig, steps: int) -> int:
-    """Bytes of a checkpoint, about: float32 weights, one moment of each matrix, two of each table,
-    gains, the loss and the gradient norm of every step; and 320 to describe a tensor."""
+    """Return about the bytes of a checkpoint.
+
+    Float32 weights, one moment of each matrix, two of each table, gains, loss and gradient norm of
+    every step; and 320 bytes to describe a tensor.
+    """
     tables = int(parts(config)["head"][0])
     gains = 4 * config.n_embd * config.n_layer if config.model == "synaptic" else 0
     floats = 2 * parameters(config) + tables + gains + 2 * steps
     return 4 * floats + 320 * (5 * config.n_layer + 27)
 
 
-def optimizer_flops(config: NanochatConfig) -> float:
-    """FLOPs of one optimiser step's matrix products: Muon's iterations. No part of the budget.
-
-    Per iteration on a matrix with sides `short` and `long`: two products with it, one without.
-    """
-    width = config.n_embd
-    qkv = (config.n_head + 2 * config.n_kv_head) * config.head_dim
-    sides = [(width, qkv), (width, width), (width, 4 * width), (4 * width, width)]
-    per_layer = sum(4.0 * min(pair) ** 2 * max(pair) + 2.0 * min(pair) ** 3 for pair in sides)
-    return config.n_layer * MUON_ITERATIONS * per_layer
-
-
 def plan(config: NanochatConfig, train_tokens: int) -> Plan:
-    """The steps that `target_flops` pays for, rounded down; else `num_batches`, else `num_epochs`
-    of `train_tokens`. May be none: see `require_steps`."""
+    """Return the steps that `target_flops` pays for, rounded down.
+
+    Without it `num_batches`, else `num_epochs` of `train_tokens`. May be 0: see `require_steps`.
+    """
     forward, backward = estimate_flops(config)
     per_step = (forward + backward) * config.tokens_per_step
     if config.target_flops is not None:
@@ -104,7 +97,7 @@ def plan(config: NanochatConfig, train_tokens: int) -> Plan:
 
 
 def scored_windows(config: NanochatConfig) -> int:
-    """Windows that an evaluation scores: all when it is trained, every 8th before."""
+    """Return how many windows an evaluation scores: all after training, every 8th before."""
     return config.val_windows + math.ceil(config.val_windows / INITIAL_SHARE)
 
 

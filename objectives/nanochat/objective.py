@@ -30,7 +30,6 @@ from objectives.nanochat.flops import (
     GOOD_STEPS,
     INITIAL_SHARE,
     MAX_EPOCHS,
-    optimizer_flops,
     plan,
     require_steps,
     scored_windows,
@@ -111,7 +110,7 @@ class NanochatObjective(Objective):
         return Variant(label=f"{factor:g} x FLOPs", settings=settings, length=factor)
 
     def flops(self) -> Flops:
-        """As `evaluate` would report them, whatever the knobs that shape nothing."""
+        """Return what `evaluate` would report at the baseline."""
         config, train_tokens = self.config, 0
         if config.target_flops is None and config.num_batches is None:
             train_tokens = len(data.load(config.data, config.tokenizer).train)
@@ -163,12 +162,11 @@ class NanochatObjective(Objective):
 
         config = self.config.with_knobs(knobs)
         with torch_set(context.threads, context.device):
-            began = time.perf_counter()
             corpus = data.load(config.data, config.tokenizer)
             self._require_same_text(corpus, context.pinned)
             trainer = Trainer(config, corpus, seed, context.device)
             require_steps(trainer.plan)
-            return _measure(trainer, _Pulse(context), began)
+            return _measure(trainer, _Pulse(context))
 
     def _require_same_text(self, corpus: data.Corpus, pinned: Mapping[str, str | int]) -> None:
         """Raises SetupError if the text is not the one that the run was planned with.
@@ -185,7 +183,7 @@ class NanochatObjective(Objective):
             )
 
     def _extremes(self) -> Iterator[NanochatConfig]:
-        """The configuration itself, and every corner of the knobs that change its shape."""
+        """Yield the configuration, and every corner of the knobs that change its shape."""
         yield self.config
         ends = [[(k.name, k.low), (k.name, k.high)] for k in self.space.knobs if k.kind == "int"]
         for corner in product(*ends) if ends else ():
@@ -193,7 +191,7 @@ class NanochatObjective(Objective):
 
 
 class _Pulse:
-    """Heartbeats when there is something to tell, and at least every second."""
+    """Sends heartbeats when there is something to report, and at least every second."""
 
     def __init__(self, context: Context) -> None:
         self._context, self._at = context, time.monotonic()
@@ -203,7 +201,7 @@ class _Pulse:
         return time.monotonic() - self._at >= HEARTBEAT_SECONDS
 
     def beat(self, **metrics: float) -> None:
-        self._context.heartbeat({k: v for k, v in metrics.items() if math.isfinite(v)})
+        self._context.heartbeat(_finite(metrics))
         self._at = time.monotonic()
 
     def beat_if_due(self) -> None:
@@ -211,7 +209,8 @@ class _Pulse:
             self.beat()
 
 
-def _measure(trainer: "Trainer", pulse: _Pulse, began: float) -> Measurement:
+def _measure(trainer: "Trainer", pulse: _Pulse) -> Measurement:
+    """Score the untrained model, train it, and score it."""
     from objectives.nanochat.train import Windows, diagnose
 
     few = Windows.evenly(trainer.corpus, trainer.config, trainer.device, INITIAL_SHARE)
@@ -223,21 +222,17 @@ def _measure(trainer: "Trainer", pulse: _Pulse, began: float) -> Measurement:
     _train(trainer, pulse)
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
     score = trainer.evaluate_bpb(trainer.val, pulse.beat_if_due)
-    config, bought = trainer.config, trainer.plan
-    tokens = trainer.done * config.tokens_per_step
-    health = diagnose(trainer.losses, trainer.grad_norms, config.max_grad_norm)
-    metrics = health | {
+    bought, tokens_per_step = trainer.plan, trainer.config.tokens_per_step
+    tokens, windows = trainer.done * tokens_per_step, len(few.tokens) + len(trainer.val.tokens)
+    metrics = {
+        **diagnose(trainer.losses, trainer.grad_norms),
         "initial_bpb": initial_bpb,
-        "optimizer_flops": trainer.done * optimizer_flops(config),
-        "planned_flops": config.target_flops or bought.train_flops,
-        "setup_seconds": started - began,  # with the untrained model's score
         "first_step_seconds": first_seconds,
-        "tokens_per_second": (tokens - config.tokens_per_step) / (seconds - first_seconds),
+        "tokens_per_second": (tokens - tokens_per_step) / (seconds - first_seconds),
         "train_cpu_seconds": cpu_seconds,
         "epochs": tokens / len(trainer.corpus.train),
         **trainer.gpu_memory(),
     }
-    windows = len(few.tokens) + len(trainer.val.tokens)
     return Measurement(
         score=score,
         train_seconds=seconds,
@@ -245,12 +240,12 @@ def _measure(trainer: "Trainer", pulse: _Pulse, began: float) -> Measurement:
         tokens=tokens,
         train_flops=trainer.done * bought.flops_per_step,
         eval_flops=windows * bought.eval_flops_per_window,
-        metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
+        metrics=_finite(metrics),
     )
 
 
 def _train(trainer: "Trainer", pulse: _Pulse) -> None:
-    """The other steps, looking at the losses now and then: the only moments that wait for a GPU."""
+    """Do the other steps, and read the losses now and then: only that waits for a GPU."""
     seen = trainer.done
     while trainer.done < trainer.steps:
         trainer.step()
@@ -263,9 +258,13 @@ def _train(trainer: "Trainer", pulse: _Pulse) -> None:
             pulse.beat(step=done, loss=loss, grad_norm=norm)
 
 
+def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}
+
+
 @cache
 def _code_sha256() -> str:
-    """Of every source file that can change a score, without comments and docstrings."""
+    """Return the hash of every file that can change a score, without comments and docstrings."""
     folder = Path(__file__).parent
     sources = sorted(path for path in folder.glob("[!_]*.py") if path.stem not in NOT_SCORED)
     whole = sha256()
@@ -278,6 +277,6 @@ def _without_docstrings(path: Path) -> str:
     tree = ast.parse(path.read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            is_told = ast.get_docstring(node) is not None
-            node.body[:1] = [ast.Pass()] if is_told else node.body[:1]
+            told = ast.get_docstring(node) is not None
+            node.body[:1] = [ast.Pass()] if told else node.body[:1]
     return ast.unparse(tree)

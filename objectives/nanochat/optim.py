@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 from torch.optim import AdamW, Optimizer
 
-from objectives.nanochat.config import MUON_ITERATIONS, NanochatConfig
+from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.model import GPT
 
+ITERATIONS = 5  # of Newton and Schulz, a step
 COEFFICIENTS = (3.4445, -4.775, 2.0315)  # of the odd quintic that pulls singular values to one
 
 
@@ -50,7 +51,7 @@ class Muon(Optimizer):
 
 
 def orthogonal(x: Tensor) -> Tensor:
-    """About the nearest matrices with orthonormal rows or columns to `x` (..., row, column).
+    """Return about the nearest matrices with orthonormal rows or columns to `x` (..., row, column).
 
     Newton-Schulz iterations; the singular values end near one, not at it. bfloat16 on a GPU,
     float32 elsewhere.
@@ -60,7 +61,7 @@ def orthogonal(x: Tensor) -> Tensor:
     a, b, c = COEFFICIENTS
     y = x.bfloat16() if x.is_cuda else x
     y = y / y.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
-    for _ in range(MUON_ITERATIONS):
+    for _ in range(ITERATIONS):
         gram = torch.bmm(y, y.mT)
         polynomial = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
         y = torch.baddbmm(y, polynomial, y, beta=a)
@@ -68,7 +69,7 @@ def orthogonal(x: Tensor) -> Tensor:
 
 
 def setup_optimizer(model: GPT, config: NanochatConfig) -> tuple[Optimizer, ...]:
-    """Muon for the matrices in the blocks, AdamW for token embedding and head."""
+    """Return Muon for the matrices in the blocks, and AdamW for token embedding and head."""
     muon = Muon(
         model.h.parameters(),
         lr=config.matrix_lr,
@@ -91,7 +92,7 @@ def setup_optimizer(model: GPT, config: NanochatConfig) -> tuple[Optimizer, ...]
 
 
 def get_lr_multiplier(step: int, steps: int, config: NanochatConfig) -> float:
-    """Share of the initial learning rate at `step` of `steps`: linear up, flat, linear down.
+    """Return the share of the initial learning rate at `step`: linear up, flat, linear down.
 
     Where warm-up and warm-down overlap, the lower of the two holds.
     """

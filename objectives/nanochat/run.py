@@ -81,11 +81,11 @@ def train(
     say: Callable[[str], None],
     check: Callable[[], None],
 ) -> dict[str, Any]:
-    """Begin a run or resume it; its summary, as written to `summary.json`.
+    """Begin a run or resume it; return its summary, as written to `summary.json`.
 
     `check` raises StoppedError when it shall end. Raises ValueError and SetupError before anything
-    is trained; StoppedError, DivergedError, OutOfMemoryError and OSError later, the last checkpoint
-    being left.
+    is trained; later StoppedError, DivergedError, OutOfMemoryError and OSError, which leave the
+    last checkpoint.
     """
     directory, device = run.checkpoint_dir, _device(run.device)
     corpus = load(config.data, config.tokenizer)
@@ -93,16 +93,9 @@ def train(
     steps = flops.plan(config, len(corpus.train)).steps
     if steps < 1:
         raise ValueError("the budget pays for no step: raise target_flops or num_batches")
-    begun = _describe(config, run, corpus, device)
-    held = read_manifest(directory, begun).checkpoints
-    if held and held[-1].step >= steps:
-        with suppress(OSError, ValueError):
-            document: dict[str, Any] = json.loads((directory / SUMMARY).read_bytes())
-            say(f"{directory} holds this run, finished: nothing to train.")
-            return document
-    _require_disk(config, run, steps, held)
     with locked(directory), torch_set(run.threads, device):
-        manifest = read_manifest(directory, begun)
+        manifest = read_manifest(directory, _identity(config, run, corpus, device))
+        _require_disk(config, run, steps, manifest.checkpoints)
         loop = Loop(run, manifest, Trainer(config, corpus, run.seed, device), say, check)
         loop.resume()
         loop.to_the_end()
@@ -110,7 +103,7 @@ def train(
 
 
 def _device(wanted: str) -> str:
-    """ "cpu" or "cuda". Raises SetupError when torch does not see the GPU that is wanted."""
+    """Return "cpu" or "cuda". Raises SetupError when torch does not see the GPU that is wanted."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise SetupError(
             f"device cuda: torch {torch.__version__} sees no GPU here: --set device=cpu, or "
@@ -119,36 +112,38 @@ def _device(wanted: str) -> str:
     return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"
 
 
-def _describe(config: NanochatConfig, run: RunConfig, corpus: Corpus, device: str) -> Manifest:
-    """The manifest of a run that begins."""
+def _identity(
+    config: NanochatConfig, run: RunConfig, corpus: Corpus, device: str
+) -> dict[str, Any]:
+    """Return what makes a training this one: settings, seed, device and text."""
     settings = config.model_dump(mode="json", exclude=NOT_TRAINED)
     text = {"data_sha256": corpus.sha256, "tokenizer_sha256": corpus.tokenizer_sha256}
-    return Manifest(run={**settings, "seed": run.seed, "device": device, **text})
+    return {**settings, "seed": run.seed, "device": device, **text}
 
 
-def read_manifest(directory: Path, begun: Manifest) -> Manifest:
-    """The manifest in `directory`, or `begun` if it has none.
+def read_manifest(directory: Path, identity: dict[str, Any]) -> Manifest:
+    """Return the manifest in `directory`, or a new one if it has none.
 
-    Raises ValueError when what is there is damaged, of another run or not ours.
+    Raises ValueError when the files there are damaged, of another run or not ours.
     """
     path = directory / MANIFEST
     try:
         found = Manifest.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         for name in (METRICS, SUMMARY):
             if (directory / name).exists():
                 raise ValueError(
                     f"{directory} has {name} but no {MANIFEST}, so it may be somebody's: "
                     f"move it away, or {ELSEWHERE}"
                 ) from None
-        return begun
+        return Manifest(run=identity)
     except ValidationError as error:
         fault = error.errors()[0]["msg"]
         raise ValueError(f"{path} is damaged or not ours: {fault}. {ELSEWHERE}") from error
     changed = [
-        f"{name} was {found.run.get(name)!r}, is {begun.run.get(name)!r}"
-        for name in sorted({*found.run, *begun.run})
-        if found.run.get(name) != begun.run.get(name)
+        f"{name} was {found.run.get(name)!r}, is {identity.get(name)!r}"
+        for name in sorted({*found.run, *identity})
+        if found.run.get(name) != identity.get(name)
     ]
     if changed:
         raise ValueError(
@@ -162,8 +157,7 @@ def _require_disk(
     config: NanochatConfig, run: RunConfig, steps: int, held: tuple[Checkpoint, ...]
 ) -> None:
     """Raises SetupError when the checkpoints to come do not fit beside those `held`."""
-    parents = (run.checkpoint_dir, *run.checkpoint_dir.absolute().parents)
-    free = shutil.disk_usage(next(path for path in parents if path.exists())).free
+    free = shutil.disk_usage(run.checkpoint_dir).free
     size = flops.checkpoint_bytes(config, steps)
     needed = size * (run.most_kept + 1) - sum(one.bytes for one in held)
     if free < needed:
@@ -176,7 +170,7 @@ def _require_disk(
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Only this process trains in `directory`, which is made if need be. Raises ValueError."""
+    """Make `directory` and let only this process train in it. Raises ValueError."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -202,24 +196,23 @@ class Loop:
     say: Callable[[str], None]
     check: Callable[[], None]
     progress: Progress = field(default_factory=Progress)
+    _logged: tuple[int, float] = (0, 0.0)  # step and training seconds when losses were last read
 
     def resume(self) -> None:
-        """Bring the trainer to where the newest whole checkpoint left the run."""
-        trainer, had_any = self.trainer, bool(self.manifest.checkpoints)
+        """Bring the trainer to the newest whole checkpoint, and cut the metrics there."""
+        trainer = self.trainer
         self._list(self.manifest.checkpoints)
         if newest := self._newest():
             trainer.load_state_dict(newest[1]["trainer"])
             self.progress = Progress(**newest[1]["progress"])
             self.say(f"Resuming from {newest[0].name}, step {trainer.done} of {trainer.steps}.")
-        elif had_any:
-            self.say("No checkpoint is whole: beginning again.")
         self._logged = (trainer.done, self.progress.train_seconds)
         self._metrics = self.run.checkpoint_dir / METRICS
         lines = self._metrics.read_bytes().splitlines(True) if self._metrics.exists() else []
         replace(self._metrics, b"".join(line for line in lines if _is_until(line, trainer.done)))
 
     def to_the_end(self) -> None:
-        """Every step that is left, and an evaluation and a checkpoint at the end.
+        """Do every step that is left, and an evaluation and a checkpoint at the end.
 
         Raises StoppedError once a checkpoint is written, DivergedError without writing one, and
         OSError when one cannot be written.
@@ -235,7 +228,7 @@ class Loop:
                 self._do_what_is_due()
         except StoppedError:
             trainer.require_finite(self._logged[0])
-            self._save()  # before anything is printed: whoever reads may be gone
+            self._save()  # before anything is printed: the reader may be gone
             self._log_step()
             raise
 
@@ -249,7 +242,7 @@ class Loop:
             self._evaluate()
         bpb, best = self.progress.evaluations.get(done), self.manifest.best
         is_best = bpb is not None and (best is None or best.bpb is None or bpb < best.bpb)
-        if self._is_due(run.save_interval_steps) or (run.keep_best and is_best):
+        if self._is_due(run.save_interval_steps) or is_best:
             self._log_step()
             self._save()
 
@@ -257,7 +250,7 @@ class Loop:
         return self.trainer.done % interval == 0 or self.trainer.done == self.trainer.steps
 
     def _log_step(self) -> None:
-        """Look at the losses since the last time, and log them. Raises DivergedError."""
+        """Read the losses since the last time, and log them. Raises DivergedError."""
         trainer, done, seconds = self.trainer, self.trainer.done, self.progress.train_seconds
         since, before = self._logged
         if done == since:
@@ -298,7 +291,7 @@ class Loop:
     def _save(self) -> None:
         """Write a checkpoint, unless the run is saved as it stands, and drop what is too old.
 
-        Raises OSError, the checkpoints before being as they were.
+        Raises OSError, which leaves the checkpoints before.
         """
         done, directory = self.trainer.done, self.run.checkpoint_dir
         bpb = self.progress.evaluations.get(done)
@@ -310,21 +303,20 @@ class Loop:
         )
         data = buffer.getvalue()
         digest = sha256(data).hexdigest()
-        name = f"step-{done:08d}-{digest[:8]}.pt"  # which nobody else's file has
+        name = f"step-{done:08d}-{digest[:8]}.pt"  # no other file has this name
         new = Checkpoint(name=name, step=done, bpb=bpb, sha256=digest, bytes=len(data))
         self._list((*self.manifest.checkpoints, new))
         replace(directory / name, data)
         by_step = {one.step: one for one in self.manifest.checkpoints}  # the newest of each
         newest = [by_step[step] for step in sorted(by_step)]
-        best = self.manifest.best if self.run.keep_best else None
-        kept = [one for one in newest if one in (*newest[-self.run.keep_checkpoints :], best)]
+        wanted = (*newest[-self.run.keep_checkpoints :], self.manifest.best)
         for one in self.manifest.checkpoints:
-            if one not in kept:
+            if one not in wanted:
                 (directory / one.name).unlink(missing_ok=True)
-        self._list(tuple(kept))
+        self._list(tuple(one for one in newest if one in wanted))
 
     def _newest(self) -> tuple[Checkpoint, Any] | None:
-        """The newest checkpoint that is as it was written, and its content; None without one.
+        """Return the newest checkpoint that is as it was written, and its content.
 
         A damaged one is reported, taken off the list, and left where it is.
         """
@@ -334,7 +326,7 @@ class Loop:
             if sha256(data).hexdigest() == one.sha256:
                 # On the CPU: the state of a random generator must stay there.
                 return one, torch.load(BytesIO(data), map_location="cpu", weights_only=True)
-            self.say(f"{path} is {'damaged' if data else 'missing'}: not used, left as it is")
+            self.say(f"{path} is damaged or missing: not used, left as it is")
             self._list(tuple(other for other in self.manifest.checkpoints if other != one))
         return None
 
@@ -344,7 +336,7 @@ class Loop:
         replace(self.run.checkpoint_dir / MANIFEST, document.encode())
 
     def summarise(self) -> dict[str, Any]:
-        """Write `summary.json`. Evaluations' FLOPs are outside the planned ones."""
+        """Write and return `summary.json`. Evaluations' FLOPs are outside the planned ones."""
         trainer, progress, corpus = self.trainer, self.progress, self.trainer.corpus
         tokens, plan = trainer.done * trainer.config.tokens_per_step, trainer.plan
         windows, best = len(progress.evaluations) * len(trainer.val.tokens), self.manifest.best
@@ -359,7 +351,7 @@ class Loop:
             "eval_flops": windows * plan.eval_flops_per_window,
             "tokens_per_second": tokens / progress.train_seconds,
             **asdict(progress),
-            "health": diagnose(trainer.losses, trainer.grad_norms, trainer.config.max_grad_norm),
+            "health": diagnose(trainer.losses, trainer.grad_norms),
             "documents": corpus.documents,
             "duplicates": corpus.duplicates,
             "run": self.manifest.run,
@@ -371,7 +363,7 @@ class Loop:
 
 
 def _is_until(line: bytes, step: int) -> bool:
-    """Whether a line of metrics is whole and about no later step."""
+    """Return whether a line of metrics is whole and of no later step."""
     with suppress(ValueError, LookupError, TypeError):
         return line.endswith(b"\n") and bool(json.loads(line)["step"] <= step)
     return False

@@ -27,7 +27,7 @@ from objectives.nanochat.synaptic import release_noise
 from objectives.process import OUT_OF_MEMORY
 
 CHUNK = 64  # optimiser steps whose tokens are moved to the device at once
-ROOM = 1024  # steps whose losses are kept before more room is made
+ROOM = 1024  # steps whose losses have room at first
 EVAL_BATCHES = 4  # micro-batches scored at once: without gradients there is room
 SPIKE_WINDOW = 32  # steps before a loss that say what was to be expected
 SPIKE = 6.0  # robust standard deviations above them
@@ -68,7 +68,7 @@ class Batches:
         return self._chunk[step - first]
 
     def _starts(self, first: int) -> np.ndarray:
-        """Where the windows of the chunk that begins with step `first` begin (step, sequence)."""
+        """Return where the windows of the chunk from step `first` on begin (step, sequence)."""
         if first < self._drawn:
             self._generator.set_state(self._origin)
             self._drawn = 0
@@ -92,7 +92,7 @@ class Windows:
     def evenly(
         cls, corpus: Corpus, config: NanochatConfig, device: torch.device, every: int = 1
     ) -> "Windows":
-        """The same windows for every candidate and seed, spread over the held-out text."""
+        """Return windows spread over the held-out text, the same for every candidate and seed."""
         last = len(corpus.val) - config.sequence_len - 1
         starts = np.linspace(0, last, config.val_windows).astype(np.int64)[::every]
         windows = _windows(corpus.val, starts, config)
@@ -153,7 +153,7 @@ class Trainer:
         self.done += 1
 
     def _make_room(self) -> None:
-        """For what this step shows: twice as much as there was, but no more than all steps need."""
+        """Double the room for losses and norms when it is full."""
         room = len(self.losses)
         if self.done >= room:
             more = torch.zeros(min(max(room, ROOM), self.steps - room), device=self.device)
@@ -161,14 +161,14 @@ class Trainer:
             self.grad_norms = torch.cat((self.grad_norms, more))
 
     def _clip(self) -> Tensor:
-        """Scale the gradients down to the largest norm allowed; returns the norm they had."""
+        """Scale the gradients down to the largest norm allowed; return the norm they had."""
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         torch._foreach_mul_(gradients, (self.config.max_grad_norm / (norm + 1e-6)).clamp_(max=1.0))
         return norm
 
     def require_finite(self, since: int = 0) -> None:
-        """Look at the losses from step `since` on. Raises DivergedError at the first that is none.
+        """Raises DivergedError on a loss from step `since` on that is not finite.
 
         Waits for the device.
         """
@@ -178,9 +178,9 @@ class Trainer:
 
     @torch.no_grad()
     def evaluate_bpb(self, windows: Windows, alive: Callable[[], None] = lambda: None) -> float:
-        """Cross-entropy in bits per byte of text over `windows`; `alive` is called between parts.
+        """Return the bits per byte of text over `windows`; `alive` is called between parts.
 
-        Leaves the state of the training alone.
+        Changes no state of the training.
         """
         self.model.eval()
         nats = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -191,7 +191,7 @@ class Trainer:
         return float(nats) / windows.bytes / math.log(2.0)
 
     def gpu_memory(self) -> dict[str, float]:
-        """What was taken of the GPU's memory at most, and what there is; empty on a CPU."""
+        """Return the peak of the GPU's memory in use and its size; empty on a CPU."""
         if self.device.type != "cuda":
             return {}
         return {
@@ -206,7 +206,7 @@ class Trainer:
         return nullcontext()
 
     def state_dict(self) -> dict[str, Any]:
-        """All that training goes on from, bit for bit on a CPU: live, not a copy."""
+        """Return the state that training resumes from, bit for bit on a CPU: live, not a copy."""
         return {
             "done": self.done,
             "model": self.model.state_dict(),
@@ -217,7 +217,7 @@ class Trainer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave, in a run with the same configuration."""
+        """Resume from what `state_dict` gave, in a run with the same configuration."""
         self.done = state["done"]
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
@@ -235,17 +235,16 @@ def _compiled(model: GPT) -> Callable[..., Tensor]:
 
 
 def _generator(seed: int, stream: str, device: str) -> torch.Generator:
-    """An independent stream for each purpose, so that using more of one never shifts another."""
+    """Return a stream for one purpose: using more of one never shifts another."""
     key = int.from_bytes(sha256(f"{seed}/{stream}".encode()).digest()[:8], "big") >> 1
     return torch.Generator(device).manual_seed(key)
 
 
 @contextmanager
 def torch_set(threads: int, device: str) -> Iterator[None]:
-    """Torch with `threads` threads, and on a GPU with deterministic kernels, inside.
+    """Let torch use `threads` threads, and deterministic kernels on a GPU, within the block.
 
-    Torch is left as it was, so evaluations in one process do not disturb each other. What runs out
-    of memory is named as such.
+    Afterwards torch is as it was. Raises OutOfMemoryError where the block runs out of memory.
     """
     before = (
         torch.get_num_threads(),
@@ -270,16 +269,14 @@ def torch_set(threads: int, device: str) -> Iterator[None]:
         torch.use_deterministic_algorithms(before[1], warn_only=before[2])
 
 
-def diagnose(losses: Tensor, grad_norms: Tensor, max_grad_norm: float) -> dict[str, float]:
-    """Figures and flags (0 or 1) on a run's `losses` (step) in nats and `grad_norms` (step)."""
+def diagnose(losses: Tensor, grad_norms: Tensor) -> dict[str, float]:
+    """Return figures and flags (0 or 1) on a run's `losses` (step), in nats, and `grad_norms`."""
     losses, grad_norms = losses.double().cpu(), grad_norms.double().cpu()
     end = losses[-max(1, len(losses) // TAIL) :]
     spikes = _spikes(losses)
     return {
         "train_loss_tail": end.mean().item(),
-        "median_grad_norm": grad_norms.median().item(),
         "largest_grad_norm": grad_norms.max().item(),
-        "clipped_share": (grad_norms > max_grad_norm).double().mean().item(),
         "loss_spikes": float(spikes),
         "unstable": float(spikes > UNSTABLE_SHARE * len(losses)),
         "exploding": float(end.mean() > _lowest_level(losses) + EXPLODING),
@@ -287,7 +284,7 @@ def diagnose(losses: Tensor, grad_norms: Tensor, max_grad_norm: float) -> dict[s
 
 
 def _spikes(losses: Tensor) -> int:
-    """Steps whose loss stands out above the window before them."""
+    """Return how many losses stand out above the window before them."""
     if len(losses) <= SPIKE_WINDOW:
         return 0
     before = losses.unfold(0, SPIKE_WINDOW, 1)[:-1]
@@ -298,6 +295,6 @@ def _spikes(losses: Tensor) -> int:
 
 
 def _lowest_level(losses: Tensor) -> Tensor:
-    """The lowest mean over as many steps as the end has, or the untrained loss if lower."""
+    """Return the lowest mean over as many steps as the end has, or a lower untrained loss."""
     levels = losses.unfold(0, max(1, len(losses) // TAIL), 1).mean(1)
     return losses[0].minimum(levels.min())

@@ -46,7 +46,7 @@ def status(
     as_json: Json = False,
 ) -> None:
     """How a run or a campaign stands, also while another process runs it. Writes nothing."""
-    from orchestrator.look.viewer import looks
+    from orchestrator.look.terminal import looks
 
     jobs = exported(run, root, datetime.now(UTC))
     directory = jobs.directory if jobs is not None else find_run(run, root)
@@ -63,7 +63,7 @@ def status(
 
 def _watch(directory: Path, *, as_json: bool, is_exported: bool) -> None:
     """Show a picture on a terminal, lines in a pipe, or with --json a document a line."""
-    from orchestrator.look.viewer import Screen, can_paint, looks, pause
+    from orchestrator.look.terminal import Screen, can_paint, looks, pause
 
     on_screen = not as_json and can_paint(console())
     views: Iterator[tuple[list[str], Run | Exported]] = (
@@ -180,7 +180,9 @@ def report(
 
         tell(view, print_markdown, lambda line: print_line(printable(line)))
     else:
-        print_markdown(view.page().markdown())
+        from orchestrator.look.page import page_markdown
+
+        print_markdown(page_markdown(view.page()))
 
 
 def _one(run: str | None, root: Path, *, rebuild: bool) -> tuple["View", Path]:
@@ -229,7 +231,8 @@ def _write_page(
 
 
 def _page(view: "View", form: str) -> str:
-    from orchestrator.look.page import html, page_of
+    from orchestrator.look.page import page_html, page_markdown
+    from orchestrator.look.sections import page_of
 
     if isinstance(view, Run):
         page = page_of(view, with_plots=form == "html")
@@ -240,7 +243,7 @@ def _page(view: "View", form: str) -> str:
         page = view.page(draw.figure("effects", campaign(view.report)))
     else:
         page = view.page()
-    return html(page) if form == "html" else page.markdown()
+    return page_html(page) if form == "html" else page_markdown(page)
 
 
 def _in_reports(directory: Path, name: str) -> Path:

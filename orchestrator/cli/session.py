@@ -1,8 +1,8 @@
 """A session in which a command carries out runs: what it says meanwhile, and how it ends.
 
-On a terminal a picture of the run is drawn by a process of its own, `look/viewer.py`. While that is
-there this one writes to a pipe only, and never waits: a terminal that is held up (Ctrl-S) holds up
-no evaluation.
+On a terminal a process of its own, `look/terminal.py`, draws a picture of the run. While it lives,
+this one only writes to a pipe, and never waits: a terminal that is held up (Ctrl-S) holds up no
+evaluation.
 """
 
 import os
@@ -27,20 +27,18 @@ from orchestrator.cli.terminal import console, print_json, print_markdown, silen
 from orchestrator.config import Config
 from orchestrator.execution.signals import INTERRUPTS, SignalStop, at_once
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import answer_in_lines
 from orchestrator.look.document import document
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
-from orchestrator.look.terminal import line_of, tell
+from orchestrator.look.terminal import PIPE_BYTES, SHOW, can_paint, line_of, tell
 from orchestrator.look.track import Trackers, refuse_missing
-from orchestrator.look.viewer import PIPE_BYTES, SHOW, can_paint
 from orchestrator.plan.resolve import engine_of, pacing_of
 from orchestrator.records.runs import Result
 from orchestrator.run.attempts import Run as RunInHand
 from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session
 
-VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.viewer")
+VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.terminal")
 
 
 @dataclass
@@ -152,7 +150,7 @@ def finish(result: Result, stop: Stop, live: Output, *, as_json: bool) -> None:
         print_json(document(run))
     else:
         if run.plan.phase == "calibration":  # there is no more to it
-            for line in answer_in_lines(answer(run)):
+            for line in answer(run).lines():
                 live.say(line)
         else:
             tell(run, print_markdown, live.say)

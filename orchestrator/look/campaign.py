@@ -1,4 +1,4 @@
-"""A campaign: what its conditions and factors do to the score, and how each of its cells stands."""
+"""A campaign: the effects of its conditions and factors, and how each of its cells stands."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,20 +13,17 @@ from budgets.formatting import first_few, number, plain, shortened
 from budgets.matrix import RUNNING, Cell, Matrix
 from budgets.plan import Thresholds
 from budgets.storage import document, write_aside
-from orchestrator.look.blocks import Block, Figure, Page, Section, headline, items, table
+from orchestrator.look.page import Block, Figure, Page, Section, headline, items, table
 from orchestrator.matrix import manifest as manifests
 
-MOST_CLAUSES, MOST_NOTES = 3, 8  # of the sentence; cells of which is said what is wrong
+MOST_CLAUSES, MOST_NOTES = 3, 8  # of the sentence; cells whose notes are printed
 WIDTH = 110  # characters of a line on a terminal
 
 
-# A difference, an effect
+def difference_in_words(own: Difference) -> str:
+    """Return `3.1% better (2.2 to 4.0)`; in the score's unit where there are no percents.
 
-
-def difference_in_words(own: Difference, level: float | None = None) -> str:
-    """`3.1% better (2.2 to 4.0)`, in the score's own unit where there are no percents.
-
-    With a level: `3.1% better (95%: 2.2 to 4.0)`. Negative bounds reach to the other side.
+    A negative bound is on the other side of none.
     """
     if own.mean is None:
         return "-"
@@ -37,17 +34,16 @@ def difference_in_words(own: Difference, level: float | None = None) -> str:
     if lower is None or upper is None:
         return said
     low, high = sorted((-lower, -upper) if mean < 0 else (lower, upper))
-    sure = "" if level is None else f"{100 * (1 - level):g}%: "
-    return f"{said} ({sure}{low:{digits}} to {high:{digits}})"
+    return f"{said} ({low:{digits}} to {high:{digits}})"
 
 
 def name_of(effect: Effect) -> str:
-    """`n_embd: 64 against 32`."""
+    """Return `n_embd: 64 against 32`."""
     return f"{effect.factor}: {effect.level} against {effect.against}"
 
 
 def differences(found: CampaignReport) -> list[Difference]:
-    """Every one that is judged: effects, and conditions against controls."""
+    """Return every difference that is judged: effects, and conditions against controls."""
     own = [effect.difference for effect in found.effects]
     return own + [one.difference for row in found.rows for one in row.comparisons]
 
@@ -56,7 +52,7 @@ def differences(found: CampaignReport) -> list[Difference]:
 
 
 def campaign_sentence(found: CampaignReport, cells: str = "evaluations") -> str:
-    """What was found, claiming no more than chance leaves. `cells`: what it is made of."""
+    """Return what was found beyond chance. `cells`: what the campaign consists of."""
     settled = found.evaluations - found.unsettled
     if not found.is_over:
         return f"{settled} of {found.evaluations} {cells} settled."
@@ -67,50 +63,45 @@ def campaign_sentence(found: CampaignReport, cells: str = "evaluations") -> str:
 
 
 def _clauses(found: CampaignReport) -> Iterator[str]:
-    """Each effect; where no factor says it, each condition that differs from a control."""
+    """Yield each effect; without factors, each condition that differs from a control."""
     for one in found.found:
-        yield f"{name_of(one)} is {difference_in_words(one.difference, found.level)}"
+        yield f"{name_of(one)} is {difference_in_words(one.difference)}"
     for row in found.rows:
         for against in row.comparisons:
             if against.difference.is_found and (row.is_control or not found.effects):
-                size = difference_in_words(against.difference, found.level)
+                size = difference_in_words(against.difference)
                 yield f"{row.name} is {size} than {against.control}"
 
 
 def _nothing(found: CampaignReport) -> str:
-    """Why no effect is named."""
-    if not any(row.healthy for row in found.rows):
-        return "No condition has a score."
+    """Return why no effect is named."""
     if len(found.rows) == 1:
         return f"{found.rows[0].name} scores {number(found.rows[0].mean)}."
     if len(found.seeds) == 1:
         return "With one seed no difference can be told from chance."
-    missed = found.detectable_percent
-    power = "" if missed is None else f"; detectable main effect at 80 % power: {missed:.2g}%"
-    return f"No difference to a control or between levels is beyond chance{power}."
+    least = found.detectable_percent
+    power = "" if least is None else f"; detectable main effect at 80 % power: {least:.2g}%"
+    return f"No difference is beyond chance{power}."
 
 
 # As blocks
 
 
 def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
-    """The conditions against the controls, the effects of the factors, and what they rest on."""
-    yield _basis(found)
-    yield from _conditions(found)
-    yield from _effects(found)
-
-
-def _basis(found: CampaignReport) -> str:
+    """Yield the conditions against the controls, and the effects of the factors."""
     said = f"Lower is better ({plain(found.measure)})."
     if len(found.seeds) == 1:
-        return f"{said} With one seed a condition, nothing here can be told from chance."
-    judged = "nothing is judged before the last evaluation is settled"
-    if found.is_over:
-        judged = f"**bold** is beyond chance, of which at most {found.rate:.0%} is expected to be"
-    return (
-        f"{said} Differences are paired on {len(found.seeds)} seeds, in percent of the control's "
-        f"mean, in brackets the {1 - found.level:.0%} interval; {judged}."
-    )
+        yield f"{said} With one seed a condition, nothing here can be told from chance."
+    else:
+        judged = "nothing is judged before the last evaluation is settled"
+        if found.is_over:
+            judged = f"**bold** is beyond chance, of which at most {found.rate:.0%} is chance"
+        yield (
+            f"{said} Differences are paired on {len(found.seeds)} seeds, in percent of the "
+            f"control's mean, with the {1 - found.level:.0%} interval in brackets; {judged}."
+        )
+    yield from _conditions(found)
+    yield from _effects(found)
 
 
 def _conditions(found: CampaignReport) -> list[str]:
@@ -145,7 +136,7 @@ def _effects(found: CampaignReport) -> Iterator[Block]:
     if rows:
         yield from table("Effects", rows)
         yield (
-            f"Averaged over all other factors; in percent of {number(found.reference)}, the mean "
+            f"Averaged over the other factors, in percent of {number(found.reference)}, the mean "
             f"of {plain(found.reference_of)}."
         )
 
@@ -154,7 +145,7 @@ def _effects(found: CampaignReport) -> Iterator[Block]:
 
 
 def matrix_lines(matrix: Matrix, width: int = WIDTH) -> list[str]:
-    """A line for each condition, at most so wide: how its cells stand, and their mean score."""
+    """Return a line for each condition: its name, how its cells stand, and their mean score."""
     stands = list(map(_stands, matrix.rows))
     most = min(max(map(len, stands)), width // 2)
     names = shortened([one.name for one in matrix.terms.conditions], width - most - 20)
@@ -175,7 +166,6 @@ def matrix_lines(matrix: Matrix, width: int = WIDTH) -> list[str]:
 
 
 def _stands(row: Sequence[Cell]) -> str:
-    """`7 ok, 1 oom`."""
     found = Counter(cell.status for cell in row).most_common()
     return ", ".join(f"{count} {status}" for status, count in found)
 
@@ -185,7 +175,7 @@ def _stands(row: Sequence[Cell]) -> str:
 
 @dataclass(frozen=True)
 class Exported:
-    """A campaign of jobs as it stands: each cell is a run with a ledger of its own."""
+    """A campaign of jobs: each cell is a run with its own ledger."""
 
     directory: Path
     matrix: Matrix
@@ -206,12 +196,12 @@ class Exported:
         return campaign_sentence(self.report, "runs")
 
     def lines(self, width: int = WIDTH) -> list[str]:
-        """For a terminal of that width."""
+        """Return it for a terminal of that width."""
         matrix = matrix_lines(self.matrix, width)
         return [f"{self.directory}: {self.whose}", "", *matrix, "", self.sentence]
 
     def document(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return {
             "directory": str(self.directory),
             "whose": self.whose,
@@ -222,7 +212,7 @@ class Exported:
         }
 
     def page(self, *figures: Figure) -> Page:
-        """What it found, and how each run stands."""
+        """Return what it found, and how each run stands."""
         title = "Effects found" if self.report.found else "No effect found"
         sections = (
             Section("effects", "Effects", [*figures, *campaign_blocks(self.report)]),
@@ -234,7 +224,7 @@ class Exported:
 
 
 def exported(run: str | None, root: Path, now: datetime) -> Exported | None:
-    """The campaign of jobs of that name or in that directory; None where there is no manifest.
+    """Return the campaign of jobs with that name or directory; None without a manifest.
 
     Raises ValueError where the manifest cannot be read.
     """
@@ -246,6 +236,6 @@ def exported(run: str | None, root: Path, now: datetime) -> Exported | None:
 
 
 def collect(own: Exported) -> None:
-    """Write what the runs of a campaign came to into its `effects.json`."""
+    """Write the effects that a campaign of jobs found to its `effects.json`."""
     effects = {"sentence": own.sentence, "campaign": own.report.model_dump()}
     write_aside(own.directory / "effects.json", document(effects))

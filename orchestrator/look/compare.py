@@ -1,7 +1,7 @@
-"""Runs side by side: whether their scores can be compared, gains, cost, what differs, knobs.
+"""Runs side by side: whether their scores compare, gains, cost, what differs, and knobs.
 
-Every list about runs is in their order. Scores are better when lower; a gain is relative to the
-run's own baseline.
+Lists about runs are in the order of the runs. Scores are better when lower; a gain is relative to
+the run's own baseline.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,20 +15,20 @@ from budgets.stats import Gain, gain
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Page, Section, headline, items, table
 from orchestrator.look.document import plain_values, result
+from orchestrator.look.page import Page, Section, headline, items, table
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts
 from orchestrator.records.runs import find_run
 
-FEWEST, MOST = 2, 20  # runs that are side by side
-NAME_WIDTH, VALUE_WIDTH, MOST_NAMED = 68, 40, 6  # characters; how many names a sentence has
+FEWEST, MOST = 2, 20  # runs that are shown side by side
+NAME_WIDTH, VALUE_WIDTH, MOST_NAMED = 68, 40, 6  # characters; names in a sentence
 DECIDE = ("objective.", "data.", "space.")
-"""What the names of that begin with which a fingerprint is of, as far as it is on record."""
+"""The names of facts that a fingerprint covers begin so."""
 
 
 class Duel(NamedTuple):
-    """One run's winner against another's, on fresh seeds that both were evaluated on."""
+    """One run's winner against another's, on fresh seeds of both."""
 
     run: int
     against: int
@@ -36,7 +36,7 @@ class Duel(NamedTuple):
 
 
 class Comparison:
-    """Runs side by side."""
+    """Several runs."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = tuple(runs)
@@ -44,10 +44,9 @@ class Comparison:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Runs, by number, whose objectives have the same fingerprint.
+        """Runs, by number, with the same fingerprint: scores compare within a group only.
 
-        It is of everything that decides a score (settings, space, data, code): only their scores
-        can be compared.
+        A fingerprint covers everything that decides a score: settings, space, data and code.
         """
         found: dict[str, list[int]] = {}
         for place, run in enumerate(self.runs):
@@ -60,10 +59,7 @@ class Comparison:
 
     @cached_property
     def differences(self) -> dict[str, tuple[str | None, ...]]:
-        """Facts on record that are not the same in all, by name, what decides scores first.
-
-        A value of None is not on record.
-        """
+        """Facts that differ, by name, those that decide scores first; None: not on record."""
         known = list(map(facts, self.runs))
         names = dict.fromkeys(name for own in known for name in own)
         values = {name: tuple(own.get(name) for own in known) for name in names}
@@ -72,7 +68,7 @@ class Comparison:
 
     @property
     def why_not(self) -> tuple[str, ...]:
-        """What sets the groups apart, as `persists (none and 0.2)`; empty where there is one."""
+        """Why scores do not compare, as `persists (none and 0.2)`; empty where they do."""
         if self.is_comparable:
             return ()
         found = []
@@ -83,7 +79,7 @@ class Comparison:
 
     @cached_property
     def duels(self) -> tuple[Duel, ...]:
-        """Winners on seeds that both have and that none was selected on, of one measure."""
+        """Winners on shared seeds that neither was selected on."""
         level = min((own.level for own in map(decisive, self.runs) if own), default=0.01)
         winners = [run.state.comparison("winner") for run in self.runs]
         scores = [{} if own is None else own.scores_by_seed(0) for own in winners]
@@ -92,7 +88,7 @@ class Comparison:
         return tuple(duel for duel in duels if duel.gain.mean is not None)
 
     def document(self) -> dict[str, Any]:
-        """Plain JSON values. Runs are referred to by their place in the list."""
+        """Return plain JSON values. Runs are referred to by their number."""
         names = ("baseline", "evaluations_by_status", "balances", "timing", "knobs")
         runs = [
             {
@@ -114,17 +110,16 @@ class Comparison:
         }
 
     def page(self) -> Page:
-        """What people are shown of them; no section where there is nothing to show."""
+        """Return what is shown of them, without empty sections."""
         how = "can" if self.is_comparable else "cannot"
         if 1 < len(self.groups) < len(self.runs):
             how = "cannot all"
-        heading = f"These scores {how} be compared"
         gains = ((name, decisive(run)) for name, run in zip(self.names, self.runs, strict=True))
         shown = [f"{name} {text.interval(own)}" for name, own in gains if own and own.is_shown]
         sentence = "None of these runs shows a gain on fresh seeds."
         if shown:
-            begins = "More than chance, over its own baseline on fresh seeds"
-            sentence = f"{begins}: {listed(shown, MOST_NAMED)}."
+            better = "More than chance, over its own baseline on fresh seeds"
+            sentence = f"{better}: {listed(shown, MOST_NAMED)}."
         differing = (
             {name: cut(own[place] or "-", VALUE_WIDTH) for name, own in self.differences.items()}
             for place in range(len(self.runs))
@@ -135,11 +130,15 @@ class Comparison:
             Section("differences", "What differs", self._table(differing)),
             Section("knobs", "What each run recommends", self._table(map(_knobs, self.runs))),
         )
-        about, own = f"{len(self.runs)} runs side by side", headline(heading, sentence)
-        return Page(" · ".join(self.names), about, own, [one for one in sections if one.blocks])
+        return Page(
+            name=" · ".join(self.names),
+            about=f"{len(self.runs)} runs side by side",
+            answer=headline(f"These scores {how} be compared", sentence),
+            sections=[one for one in sections if one.blocks],
+        )
 
     def _scores(self) -> str:
-        said = ["Scores and gains measure the same where the objective's fingerprint is the same."]
+        said = ["Scores and gains compare between runs whose objectives have one fingerprint."]
         groups = (listed(plain(self.names[place]) for place in group) for group in self.groups)
         said += [f"Comparable with each other: {names}." for names in groups]
         if self.why_not:
@@ -150,9 +149,9 @@ class Comparison:
             said.append(f"{over}: {text.interval(duel.gain)}.")
         return items(said)
 
-    def _table(self, told: Iterable[Mapping[str, str]]) -> list[str]:
-        """A column for each run, a row for each name of what any of them tells."""
-        columns = dict(zip(map(plain, self.names), told, strict=True))
+    def _table(self, values: Iterable[Mapping[str, str]]) -> list[str]:
+        """Return a table with a column for each run, and a row for each name."""
+        columns = dict(zip(map(plain, self.names), values, strict=True))
         names = dict.fromkeys(name for column in columns.values() for name in column)
         rows = (
             {"what": plain(name)}
@@ -163,27 +162,27 @@ class Comparison:
 
 
 def decisive(run: Run) -> Gain | None:
-    """The winner's gain, which the verdict rests on; None: not compared yet, or never."""
+    """Return the winner's gain, which the verdict rests on; None without a comparison."""
     return None if run.findings is None else run.findings.gain
 
 
 def _run(run: Run) -> dict[str, str]:
     gain, baseline = decisive(run), run.baseline
-    told = {
+    values = {
         "phase and tier": f"{run.plan.phase} {run.plan.tier or ''}",
         "fingerprint": run.plan.objective_fingerprint[:12],
         "verdict": answer(run).title,
         "gain on fresh seeds": "-" if gain is None else text.interval(gain),
         "baseline": "-" if baseline is None else number(baseline.mean),
         "noise (sd)": "-" if baseline is None else number(baseline.sd, 4),
-        "evaluations by status": text.statuses(run),
+        "results": text.counts(run),
     }
     for own in run.balances:
         if own.counts:
-            told[text.CURRENCIES.get(own.currency, own.currency)] = text.of_cap(own, own.cap)
+            values[text.CURRENCIES.get(own.currency, own.currency)] = text.of_cap(run, own)
     if run.timing is not None:
-        told["estimated"] = precise_duration(3600 * run.timing.estimated_hours)
-    return told | {"directory": str(run.directory)}
+        values["estimated"] = precise_duration(3600 * run.timing.estimated_hours)
+    return values | {"directory": str(run.directory)}
 
 
 def _knobs(run: Run) -> dict[str, str]:
@@ -195,9 +194,9 @@ def _knobs(run: Run) -> dict[str, str]:
 
 
 def compared(names: Sequence[str], root: Path) -> list[Path]:
-    """The directories of those runs, each once, in their order.
+    """Return the directories of the runs, each once, in their order.
 
-    Raises ValueError on what is no run, on too few of them and on too many.
+    Raises ValueError where a name is no run, and on too few or too many runs.
     """
     found: dict[Path, Path] = {}
     for name in names:

@@ -1,7 +1,7 @@
-"""A run as JSON: the document that every command prints, and what `best.json` has.
+"""A run as JSON: the document that `status` and `report` print, and the one of `best`.
 
-`tests/approved/keys.txt` lists the keys. What is only there to be drawn (the replayed distribution,
-loss curves) is left out: `orchestrator.load` has it.
+`tests/approved/keys.txt` lists the keys. The replayed distribution and the loss curves are left
+out: they are only drawn.
 """
 
 import os
@@ -20,15 +20,13 @@ from orchestrator.look.files import measured_in
 from orchestrator.look.run import Run
 
 SCHEMA = 1
-"""Raised when a key goes, or means something else."""
+"""Raised when a key goes, or changes its meaning."""
 
 plain_values = to_jsonable_python
 
 FACTS = (
-    *("objective", "decision", "last"),
-    *("counts", "evaluations_by_status", "balances", "deadline"),
-    *("usage", "pace", "timing", "eval_seconds"),
-    *("generations", "attempts", "slots", "failures"),
+    *("objective", "decision", "last", "counts", "evaluations_by_status", "balances", "deadline"),
+    *("usage", "pace", "timing", "eval_seconds", "generations", "attempts", "slots", "failures"),
     *("baseline", "noise_band", "best_so_far", "best_by_chance", "knobs"),
     *("findings", "gains", "check", "proxy", "campaign", "matrix"),
 )
@@ -36,7 +34,7 @@ FACTS = (
 
 
 def document(run: Run) -> dict[str, Any]:
-    """Plain JSON values."""
+    """Return the run as plain JSON values."""
     plan, state, point = run.plan, run.state, recommendation(run.state)
     return {
         "schema": SCHEMA,
@@ -62,14 +60,14 @@ def document(run: Run) -> dict[str, Any]:
 
 
 def result(run: Run, *facts: str) -> dict[str, Any]:
-    """Those facts of the run, in words where it stands, and the record that they are as of."""
+    """Return some facts of the run, with the verdict in a line and the record they are as of."""
     found = {name: plain_values(getattr(run, name)) for name in facts}
     ledger = {"records": run.state.records, "head": run.state.head}
     return {"sentence": in_short(run), **found, "ledger": ledger}
 
 
 def best_document(run: Run) -> dict[str, Any]:
-    """The recommendation with its evidence, or that there is none; and the baseline."""
+    """Return the recommendation with its evidence (None without one), and the baseline."""
     point, best = recommendation(run.state), winner(run.state)
     found, own = run.findings, run.baseline
     compared = None
@@ -83,7 +81,7 @@ def best_document(run: Run) -> dict[str, Any]:
         "winner": compared,
         "at_range_ends": _range_ends(run),
         "verdict": found and {"grade": found.grade, "no_go": found.no_go},
-        "baseline": {**_place(run, run.space.baseline), "score": measured},
+        "baseline": {**_place(run, run.plan.space.baseline), "score": measured},
         **result(run),
     }
 
@@ -93,14 +91,11 @@ def _range_ends(run: Run) -> list[dict[str, Any]]:
 
 
 def _place(run: Run, point: Point) -> dict[str, Any]:
-    return {"point": point, "knobs": run.space.decode(point)}
-
-
-# As flat values
+    return {"point": point, "knobs": run.plan.space.decode(point)}
 
 
 def flat(fields: Mapping[str, Any]) -> dict[str, str | float]:
-    """Return the fields as `objective/settings/n_layer`, without secrets and what is empty.
+    """Return nested fields as `objective/settings/n_layer`, without secrets and empty values.
 
     Entries of a list go by their names, `space/knobs/lr/low`; those without one are left out.
     """
@@ -119,5 +114,5 @@ def flat(fields: Mapping[str, Any]) -> dict[str, str | float]:
 
 
 def plain_name(said: str) -> str:
-    """Return it as one part of a name that every tracker takes, and no part of a path."""
+    """Return text as one part of a name that every tracker takes, and no part of a path."""
     return re.sub(r"^\.+|[^A-Za-z0-9_.-]+", "_", said)[:50]

@@ -1,8 +1,8 @@
-"""Draw with matplotlib: SVG for a page, and the parts that plots share.
+"""Drawings with matplotlib: SVG for a page, and the parts that plots share.
 
-Matplotlib is imported when something is drawn, and its pyplot never. Colours are those of Okabe and
-Ito, which the colour-blind tell apart; marks, lines and hatches differ as well. What is drawn in
-`INK` takes the colour of the page's text.
+Matplotlib is imported when something is drawn, and its pyplot never. The colours are those of Okabe
+and Ito, which colour-blind readers tell apart; marks, lines and hatches differ too. `INK` becomes
+the colour of the page's text.
 """
 
 import io
@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 from budgets.formatting import printable
 from objectives.space import Knob as Scale
-from orchestrator.look.blocks import Figure
+from orchestrator.look.page import Figure
 
 INK = "#000001"
 GREY, BLUE, SKY, GREEN = "#808080", "#0072b2", "#56b4e9", "#009e73"
@@ -43,12 +43,12 @@ _LOCK = threading.Lock()  # matplotlib's settings are global
 
 @dataclass(frozen=True)
 class Drawing:
-    """A plot in words, and how to paint it on a canvas of that height (in inches)."""
+    """A plot's texts and height (in inches), and a function that paints a matplotlib figure."""
 
     title: str
     caption: str  # how to read it
     height: float
-    paint: Callable[[Any], None]  # of a matplotlib figure
+    paint: Callable[[Any], None]
 
 
 def figure(name: str, drawing: Drawing) -> Figure:
@@ -76,7 +76,7 @@ _DIGITS = re.compile(r"(\.\d\d)\d+")
 
 
 def _inline(drawing: Drawing) -> str:
-    """Return SVG without what a page's policy may forbid, and with ids of its own."""
+    """Return SVG without what a page's policy forbids, and with ids of its own."""
     root = ElementTree.fromstring(_drawn(drawing))  # noqa: S314 - our own
     for child in root.findall(f"{_SVG}metadata") + root.findall(f"{_SVG}defs")[:1]:
         root.remove(child)  # the first definition is a style sheet
@@ -87,7 +87,7 @@ def _inline(drawing: Drawing) -> str:
         element.attrib = {
             key.removeprefix(_XLINK): " ".join(_DIGITS.sub(r"\1", text).split())
             for key, text in every.items()
-            if key != "font-family" and not (key == "id" and "_" in text)  # `axes_1`: not unique
+            if key != "font-family" and not (key == "id" and element.tag == "g")  # `axes_1`
         }
     root.attrib = {"viewBox": root.attrib["viewBox"], "stroke-linejoin": "round", "role": "img"}
     root.set("aria-label", line(f"{drawing.title}. {drawing.caption}"))
@@ -95,12 +95,12 @@ def _inline(drawing: Drawing) -> str:
 
 
 def line(text: str) -> str:
-    """Return the text as one line without characters that steer."""
+    """Return text as one line without characters that steer."""
     return " ".join(printable(text).split())
 
 
 def _legend(canvas: Any) -> None:
-    """Name each kind of mark once, above everything."""
+    """Name each kind of mark once, above all charts."""
     marks: dict[str, Any] = {}
     for axes in canvas.axes:
         own, labels = axes.get_legend_handles_labels()
@@ -117,20 +117,8 @@ def dots(axes: Any, x: Sequence[float], y: Sequence[float | None], most: int = 2
     axes.plot(x[::step], y[::step], "o", **looks)
 
 
-def boxes(axes: Any, places: Iterable[tuple[float, float, float, float]], **looks: Any) -> None:
-    """Draw rectangles (left, right, low, high) as one path: there may be thousands."""
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path as Outline
-
-    corners = [[(x, low), (end, low), (end, top), (x, top), (x, low)]
-               for x, end, low, top in places]  # fmt: skip
-    if corners:
-        outline = Outline.make_compound_path(*map(Outline, corners))
-        axes.add_patch(PathPatch(outline, **looks))
-
-
 def series(axes: Any, x: Sequence[float], y: Sequence[float | None], label: str = "") -> None:
-    """Draw a line over whole generations; a short one has marks."""
+    """Draw a line over generations, with marks where there are few."""
     from matplotlib.ticker import MaxNLocator
 
     axes.plot(x, y, color=BLUE, lw=1.6, marker="." * (len(x) <= 30), ms=6, label=label)
@@ -143,7 +131,7 @@ def known(values: Iterable[float | None]) -> list[float]:
 
 
 def limits(values: Iterable[float | None], must: Iterable[float | None]) -> tuple[float, float]:
-    """Return the ends of an axis: all of `must`, and the values but those far from the others."""
+    """Return the ends of an axis that shows all of `must`, and `values` without far outliers."""
     own, always = known(values), known(must)
     low, high = min([*own, *always], default=0.0), max([*own, *always], default=1.0)
     if len(own) > 7:
@@ -158,3 +146,8 @@ def knob_ticks(knob: Scale) -> tuple[list[float], list[str]]:
     """Return the ends and the middle of a knob's range, and the values there."""
     places = {f"{knob.decode(unit):.3g}": unit for unit in (0.5, 1.0, 0.0)}
     return list(places.values()), list(places)
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """Return the unit in which a time is shown, and its length in seconds."""
+    return ("s", 1.0) if seconds < 300 else ("min", 60.0) if seconds < 3 * 3600 else ("h", 3600.0)

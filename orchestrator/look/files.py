@@ -1,7 +1,7 @@
-"""What attempts left in a run's directory, read with suspicion: whoever wrote them.
+"""What attempts left in a run's directory: untrusted, whoever wrote it.
 
-Every file is reached from the run's directory step by step, never over a link, and its end is read
-up to a bound. What is no plain file, or says nonsense, is as good as absent.
+Files are opened from the run's directory step by step, never through a link, and read from their
+end up to a bound. What is no plain file, or not as expected, counts as absent.
 """
 
 import math
@@ -18,9 +18,7 @@ from orchestrator.execution.files import METRICS, STARTED
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-HEARTBEAT_BYTES, CURVE_BYTES = 4096, 16 << 20
-"""Of a file's end."""
-
+HEARTBEAT_BYTES, CURVE_BYTES = 4096, 16 << 20  # of a file's end
 MOST_NAME = 80  # characters of a device's name
 CURVE_POINTS = 200
 
@@ -29,16 +27,13 @@ Curve = tuple[tuple[float, ...], tuple[float, ...]]
 
 STEPS = ("step", "steps", "global_step", "iteration", "iter")
 LOSSES = ("loss", "train_loss", "training_loss", "train/loss")
-"""What programs call the step that they are at, and a loss; our own: by the first of each."""
+"""Names that programs use for a step and a loss; ours are the first of each."""
 
-UNITS = {"nanochat": "held-out bits per byte"}  # of an objective's score, where it has one
+UNITS = {"nanochat": "held-out bits per byte"}  # of an objective's score
 
 
 def read_end(directory: Path, place: str, most_bytes: int) -> bytes:
-    """The file's last so many bytes, from the beginning of a line; empty where it cannot be read.
-
-    No part of the way below the run's directory may be a link.
-    """
+    """Return the last bytes of a file, from the start of a line; empty where it cannot be read."""
     step = -1
     try:
         step = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -59,7 +54,7 @@ def read_end(directory: Path, place: str, most_bytes: int) -> bytes:
 
 
 def _objects(directory: Path, place: str, most_bytes: int) -> Iterator[dict[str, Any]]:
-    """The JSON objects of its last lines; a line that is torn, or anything else, is passed over."""
+    """Yield the JSON objects of a file's last lines; other lines are skipped."""
     for line in read_end(directory, place, most_bytes).splitlines():
         try:
             found = orjson.loads(line)
@@ -70,14 +65,14 @@ def _objects(directory: Path, place: str, most_bytes: int) -> Iterator[dict[str,
 
 
 def _number(said: dict[str, Any], *names: str) -> float | None:
-    """The first finite number under one of those names."""
+    """Return the first finite number under one of the names."""
     values = (said.get(name) for name in names)
     numbers = (v for v in values if isinstance(v, int | float) and not isinstance(v, bool))
     return next((float(number) for number in numbers if math.isfinite(number)), None)
 
 
 def heartbeat(directory: Path, place: str) -> dict[str, Any]:
-    """What an attempt in flight says of itself, by the names of `Slot`."""
+    """Return what a running attempt reports, as fields of `Slot`."""
     started = list(_objects(directory, f"{place}/{STARTED}", HEARTBEAT_BYTES))
     if not started:
         return {"doing": "starting"}
@@ -95,19 +90,19 @@ def heartbeat(directory: Path, place: str) -> dict[str, Any]:
 
 
 def scored_by(state: RunState) -> str:
-    """The key under which a program says its score, if it says it so."""
+    """Return the key under which a program prints its score; empty where there is none."""
     score = state.plan.objective.settings.get("score")
     line = score.get("line") if isinstance(score, dict) else None
     return line if isinstance(line, str) else ""
 
 
 def measured_in(state: RunState) -> str:
-    """What is measured, with its unit: a program says it by a name of its own."""
+    """Return the unit or the name of the score."""
     return UNITS.get(state.plan.objective.name) or scored_by(state) or "score"
 
 
 def curve(directory: Path, state: RunState, place: str) -> Curve | None:
-    """A loss over the steps of the attempt in that directory, if it left one."""
+    """Return a loss over the steps of an attempt, if it left one."""
     beats = list(_objects(directory, f"{place}/{METRICS}", CURVE_BYTES))
     for loss in (*LOSSES, scored_by(state)):
         last, points = -math.inf, list[tuple[float, float]]()

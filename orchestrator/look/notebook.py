@@ -110,9 +110,10 @@ class Result:
 
     def report(self) -> "Shown":
         """Return the whole report, which shows itself in a notebook; `save(path)` writes it."""
-        from orchestrator.look.page import html, page_of
+        from orchestrator.look.page import page_html
+        from orchestrator.look.sections import page_of
 
-        return Shown(html(page_of(self.run)))
+        return Shown(page_html(page_of(self.run)))
 
     def plot(self, name: str = "scores") -> "Shown":
         """Return a plot as SVG; `save(path)` writes it. Raises ValueError on an unknown name."""
@@ -125,7 +126,7 @@ class Result:
         return Shown(draw.figure(name, every[name]).svg)
 
     def _knobs(self, point: tuple[float, ...] | None) -> dict[str, float] | None:
-        return None if point is None else self.run.space.decode(point)
+        return None if point is None else self.run.plan.space.decode(point)
 
     def _facts(self) -> dict[str, str]:
         own = answer(self.run)

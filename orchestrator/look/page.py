@@ -1,80 +1,184 @@
-"""Blocks as one HTML file that needs nothing else: no script, no network.
+"""The parts of a page, and its forms: Markdown, lines for a terminal, and one HTML file.
 
-Every text is escaped and loses the characters that steer a terminal or turn text around. The only
-markup from elsewhere is a figure's SVG, which `orchestrator.look.plots` draws and escapes.
+A block is Markdown, a plot, or blocks that a page folds. The Markdown has paragraphs, lists, tables
+and fences, with code and bold; text from elsewhere goes through `formatting.plain` first. The HTML
+file needs no script and no network. Every text in it is escaped, and loses the characters that
+steer a terminal or reverse text. The only foreign markup is SVG that `orchestrator.look.draw` made.
 """
 
 import base64
 import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup
 
-from budgets.formatting import printable
+from budgets.formatting import plain, printable, sentence_case
+from budgets.formatting import table as table_lines
 from objectives.settings import cut
-from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Block, Details, Figure, Page
-from orchestrator.look.run import Run
-from orchestrator.look.sections import sections
 
-MOST_CHARACTERS = 4000  # of one text: nobody reads more, and a browser would choke on it
+MOST_CHARACTERS = 4000  # of one text in HTML: longer ones are cut
 
-
-def page_of(run: Run, *, with_plots: bool = True) -> Page:
-    """Everything there is to show of a run; to draw its plots takes seconds."""
-    from orchestrator.look.plots import figures
-
-    drawn = figures(run) if with_plots else ()
-    return Page(run.plan.run_id, about(run), answer(run), sections(run, drawn))
+Mood = Literal["good", "caution", "bad", "open", "trouble"]
+"""Go; Go with a But; No-Go; running or without a verdict; paused, stopped or interrupted."""
 
 
-def about(run: Run) -> str:
-    """Which run it is, and as of which record."""
-    tier = "" if run.plan.tier is None else f", tier {run.plan.tier}"
-    as_of = f"as of {run.last:%Y-%m-%d %H:%M} UTC, record {run.state.records}"
-    return f"{run.objective}, {run.plan.phase}{tier}, {as_of}"
+@dataclass(frozen=True)
+class Figure:
+    """A plot as SVG, for HTML only. Its texts are plain."""
+
+    name: str
+    title: str
+    caption: str  # how to read it
+    svg: str
 
 
-def html(page: Page) -> str:
-    """The whole document: what is known, in a screen, and everything behind it."""
-    main = filled("answer.html.j2", page=page)
-    main += filled("sections.html.j2", sections=page.sections)
+@dataclass(frozen=True)
+class Details:
+    """Blocks that HTML folds under a title."""
+
+    title: str  # plain text
+    blocks: Sequence["Block"]
+
+
+Block = str | Figure | Details
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page under a title."""
+
+    name: str  # its anchor
+    title: str  # plain text
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The first screen: a sentence or two for each of a reader's questions, as plain text."""
+
+    title: str  # the verdict in two or three words: `Go that persists`, `In progress`
+    sentence: str  # the verdict with its evidence
+    but: str = ""  # what speaks against relying on it
+    found: str
+    sure: str
+    cost: str
+    next: str  # what to do now
+    commands: tuple[str, ...] = ()  # that do it, to copy
+    mood: Mood
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The answers below the verdict, by their names."""
+        but = {"But": sentence_case(self.but)} if self.but else {}
+        found = {"Found": self.found, "How sure": self.sure}
+        return but | found | {"Cost": self.cost, "Next": self.next}
+
+    def lines(self) -> Iterator[str]:
+        """Yield the answers for a terminal, the verdict first."""
+        yield f"{self.title}: {self.sentence}"
+        yield from (f"{name}: {said}" for name, said in self.parts.items())
+        yield from (f"  {line}" for line in self.commands)
+
+
+def headline(title: str, sentence: str, mood: Mood = "open") -> Answer:
+    """Return an answer of a title and a sentence alone, as several runs together have."""
+    return Answer(title=title, sentence=sentence, mood=mood, found="", sure="", cost="", next="")
+
+
+class Page(NamedTuple):
+    """What is shown of a run, of several, or of a campaign of jobs."""
+
+    name: str
+    about: str  # what it is, in a few words
+    answer: Answer
+    sections: Sequence[Section]
+
+
+# Parts of Markdown
+
+
+def items(entries: Iterable[str]) -> str:
+    """Return a list of points."""
+    return "\n".join(f"- {entry}" for entry in entries)
+
+
+def table(caption: str, rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return a table of rows with the same keys; a key with `>` is a column of numbers.
+
+    Empty without a row.
+    """
+    own = list(rows)
+    if not own:
+        return []
+    lines = "\n".join(table_lines(own[0], (row.values() for row in own)))
+    return [f"{caption}:\n\n{lines}" if caption else lines]
+
+
+def commands(*lines: str) -> str:
+    """Return lines for a shell, in a fence longer than any backticks they begin with."""
+    longest = max((len(line) - len(line.lstrip("`")) for line in map(str.strip, lines)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([f"{fence}sh", *lines, fence])
+
+
+# As Markdown
+
+
+def page_markdown(page: Page) -> str:
+    """Return the whole page as Markdown, without plots."""
+    own = page.answer
+    parts = [f"# {plain(page.name)}: {plain(own.title)}", plain(page.about)]
+    parts.append(f"**{plain(own.sentence)}**")
+    if own.found:
+        parts.append(items(f"**{name}**: {plain(it)}" for name, it in own.parts.items()))
+    if own.commands:
+        parts.append(commands(*own.commands))
+    parts.append(markdown(page.sections))
+    return printable("\n\n".join(filter(None, parts)))
+
+
+def markdown(sections: Iterable[Section]) -> str:
+    """Return sections as Markdown, without plots."""
+    parts = (part for one in sections for part in (f"## {plain(one.title)}", *_parts(one.blocks)))
+    return printable("\n\n".join(parts) + "\n")
+
+
+def _parts(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, str):
+            yield block
+        elif isinstance(block, Details):
+            yield from (f"### {plain(block.title)}", *_parts(block.blocks))
+
+
+# As HTML
+
+
+def page_html(page: Page) -> str:
+    """Return the whole page as one HTML file."""
+    main = template().answer(page) + template().sections(page.sections)
     return document(f"{page.answer.title}: {page.name}", main)
 
 
 def document(title: str, main: Markup, tag: str = "") -> str:
-    """A document around what is inside its <main>; with the tag of that, one that follows it."""
-    head = {"title": cut(title, 120), "style": style(), "policy": policy(), "tag": tag}
-    return str(filled("base.html.j2", main=main, **head))
-
-
-@cache
-def style() -> Markup:
-    """The style sheet of every page."""
-    sheet = (files("orchestrator.look") / "templates" / "style.css").read_text()
-    return Markup(sheet)  # noqa: S704 - our own file
+    """Return a document around its <main>; with an ETag, one that follows its address."""
+    return str(template().document(cut(title, 120), main, tag))
 
 
 def policy() -> str:
-    """What a browser may do: show the page in our style, and load nothing."""
-    digest = base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()
+    """Return the content security policy: our style sheet, and nothing else."""
+    digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
     allowed = f"style-src 'sha256-{digest}'; img-src data:"
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
-# Templates
-
-
-def filled(template: str, **values: Any) -> Markup:
-    """A template of ours with those values."""
-    rendered = _templates().get_template(template).render(**values)
-    return Markup(rendered)  # noqa: S704 - a template escapes what it is given
-
-
 @cache
-def _templates() -> Any:
+def template() -> Any:
+    """Return the macros of `templates/page.html.j2`, which return Markup."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -85,34 +189,39 @@ def _templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(block=_block)
-    return made
+    made.globals.update(block=_block, style=_style, policy=policy)
+    return made.get_template("page.html.j2").module
+
+
+@cache
+def _style() -> Markup:
+    sheet = (files("orchestrator.look") / "templates" / "style.css").read_text()
+    return Markup(sheet)  # noqa: S704 - our own file
 
 
 def _clean(text: str) -> str:
-    """Without characters that steer: a page has no NUL, and nothing turns its text around."""
+    """Return text without characters that steer or reverse it, and not too long."""
     return printable(cut(text, MOST_CHARACTERS))
 
 
 def _block(own: Block) -> Markup:
-    """Raises TypeError on what is none: nothing is left out in silence."""
-    match own:
-        case str():
-            tokens = _markdown().parse(printable(own))
-            for token in tokens:
-                if token.attrs.pop("style", None):  # the policy forbids it
-                    token.attrs["class"] = "number"
-            return Markup(_markdown().renderer.render(tokens, _markdown().options, {}))  # noqa: S704 - it escapes
-        case Figure():
-            return filled("figure.html.j2", own=own)
-        case Details():
-            return filled("details.html.j2", own=own)
-    raise TypeError(f"expected Markdown, a Figure or Details to show, got {type(own).__name__}")
+    """Raise TypeError on an unknown block: nothing is left out silently."""
+    if isinstance(own, Figure | Details):
+        made: Markup = getattr(template(), type(own).__name__.lower())(own)
+        return made
+    if not isinstance(own, str):
+        raise TypeError(f"expected Markdown, a Figure or Details, got {type(own).__name__}")
+    parser = _markdown_parser()
+    tokens = parser.parse(printable(own))
+    for token in tokens:
+        if token.attrs.pop("style", None):  # of a number's column: the policy forbids it
+            token.attrs["class"] = "number"
+    return Markup(parser.renderer.render(tokens, parser.options, {}))  # noqa: S704 - it escapes
 
 
 @cache
-def _markdown() -> Any:
-    """Of the little that blocks are written in: no markup of anybody else, no links, no images."""
+def _markdown_parser() -> Any:
+    """Return a parser of what blocks are written in: no foreign markup, links or images."""
     from markdown_it import MarkdownIt
 
     made = MarkdownIt("zero", {"html": False})

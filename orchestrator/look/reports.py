@@ -1,7 +1,7 @@
-"""The files people read beside a ledger. All of them can be deleted and written again from it.
+"""The files that people read beside a ledger. All of them can be deleted and written again from it.
 
-While a run goes on a budget report is written once a generation, and the files about the whole run
-every few seconds at most; `metrics.jsonl` grows by a line an evaluation (`records.tables`).
+During a run a budget report is written once a generation, and the files about the whole run every
+few seconds at most; `metrics.jsonl` grows by a line an evaluation (`records.tables`).
 """
 
 from dataclasses import dataclass, field
@@ -17,11 +17,10 @@ from budgets.storage import document as as_json
 from budgets.storage import write_aside
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import Page, Section, items, markdown
 from orchestrator.look.document import SCHEMA, best_document, plain_values, result
-from orchestrator.look.page import about
+from orchestrator.look.page import Page, Section, items, markdown, page_markdown
 from orchestrator.look.run import Run
-from orchestrator.look.sections import balances, summary
+from orchestrator.look.sections import about, summary
 from orchestrator.matrix import manifest
 from orchestrator.records.tables import (
     COLUMNS,
@@ -32,18 +31,27 @@ from orchestrator.records.tables import (
 )
 from orchestrator.run.session import Reports, system_clock
 
-EVERY_SECONDS = 5.0  # the files about the whole run are written at most so often
+EVERY_SECONDS = 5.0  # at most so often the files about the whole run are written
 
 
 @dataclass
 class ReportFiles(Reports):
-    """Writes a run's files for the session that carries it out."""
+    """Writes a run's files during a session."""
 
     clock: Clock = field(default_factory=system_clock)
     _due: float = -inf
 
+    def taken_up(self, directory: Path, state: RunState) -> None:
+        """Write what an earlier session left out."""
+        complete_metrics(directory, state)
+        if state.plan.campaign is not None:
+            manifest.write_manifest(directory, state)
+        last = _generation_file(directory, state)
+        if state.plan.search is not None and state.finished and not last.exists():
+            rebuild(directory, self.clock.now())
+
     def closed(self, directory: Path, state: RunState, *, is_generation: bool) -> None:
-        """A generation or a comparison was closed: its budget report, and the rest if it is due."""
+        """Write the budget report of a generation, and the other files if they are due."""
         run = Run(state, self.clock.now(), directory)
         if is_generation:
             write_generation(run, directory)
@@ -52,21 +60,12 @@ class ReportFiles(Reports):
             self._due = self.clock.monotonic() + EVERY_SECONDS
 
     def ended(self, directory: Path, state: RunState) -> None:
-        """The session leaves the run."""
+        """Write the files about the whole run."""
         write_run(Run(state, self.clock.now(), directory), directory)
         self._due = -inf
 
-    def taken_up(self, directory: Path, state: RunState) -> None:
-        """What a process died before writing."""
-        complete_metrics(directory, state)
-        if state.plan.campaign is not None:
-            manifest.write_manifest(directory, state)
-        last = directory / f"reports/gen_{state.finished - 1:04d}.json"
-        if state.plan.search is not None and state.finished and not last.exists():
-            rebuild(directory, self.clock.now())
-
     def finished(self, directory: Path, state: RunState) -> None:
-        """A run that was over already: every file again unless they are of the ledger's head."""
+        """Write every file again unless the summary is as of the last record."""
         own = directory / "summary.md"
         if not own.exists() or state.head not in own.read_text(errors="replace"):
             rebuild(directory, self.clock.now())
@@ -85,16 +84,16 @@ def rebuild(directory: Path, now: datetime) -> None:
 
 
 def write_generation(run: Run, directory: Path) -> None:
-    """`reports/gen_0000.{md,json}`: the budget as of the generation that has just been closed.
+    """Write `reports/gen_0000.{md,json}`: the budget after the generation that was just closed.
 
-    It looks at no other generation: the last report of a long search takes as long as the first.
+    It reads no other generation, so the last report of a long search costs as much as the first.
     """
     state, last = run.state, run.state.completed[-1]
     best, healthy, of = min(last.healthy, default=None), len(last.healthy), len(last.points)
     said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
-    spent = items(map(plain, balances(run)))
+    spent = items(f"{plain(line)}." for line in text.balances(run))
     blocks = [plain(f"{text.progress(run)} {said}"), spent, _ledger(run)]
-    title = f"{plain(run.plan.run_id)}: budget after generation {last.number}"
+    title = f"{run.plan.run_id}: budget after generation {last.number}"
     content = {
         "schema": SCHEMA,
         "run_id": run.plan.run_id,
@@ -102,10 +101,14 @@ def write_generation(run: Run, directory: Path) -> None:
         "balances": plain_values(run.balances),
         "ledger": {"records": state.records, "head": state.head},
     }
-    place = directory / f"reports/gen_{state.finished - 1:04d}.md"
-    place.parent.mkdir(mode=0o700, exist_ok=True)
-    write_aside(place, markdown([Section("budget", title, blocks)]).encode())
-    write_aside(place.with_suffix(".json"), as_json(content))
+    file = _generation_file(directory, state)
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    write_aside(file, as_json(content))
+    write_aside(file.with_suffix(".md"), markdown([Section("budget", title, blocks)]).encode())
+
+
+def _generation_file(directory: Path, state: RunState) -> Path:
+    return directory / f"reports/gen_{state.finished - 1:04d}.json"
 
 
 def _ledger(run: Run) -> str:
@@ -113,10 +116,10 @@ def _ledger(run: Run) -> str:
 
 
 def write_run(run: Run, directory: Path) -> None:
-    """`run.json`, `progress.csv` and `summary.md`; and what it found.
+    """Write `run.json`, `progress.csv`, `summary.md` and what the run found.
 
-    That is `best.json` of a search, `check.json` of a check, `effects.json` of a campaign and its
-    `manifest.json`. `metrics.jsonl` is there already but for what was missed.
+    That is `best.json` of a search, `check.json` of a check, and `effects.json` and `manifest.json`
+    of a campaign.
     """
     state = run.state
     complete_metrics(directory, state)
@@ -124,7 +127,7 @@ def write_run(run: Run, directory: Path) -> None:
     write_aside(directory / "progress.csv", to_csv(export_rows(state), COLUMNS).encode())
     sections = (*summary(run), Section("ledger", "Ledger", [_ledger(run)]))
     page = Page(run.plan.run_id, about(run), answer(run), sections)
-    write_aside(directory / "summary.md", page.markdown().encode())
+    write_aside(directory / "summary.md", page_markdown(page).encode())
     if run.is_search:
         write_aside(directory / "best.json", as_json(best_document(run)))
     if state.plan.phase == "check":

@@ -1,7 +1,7 @@
-"""The parts of a run as people are shown them: plain values, no text made of them.
+"""The parts of a run that views show, as plain values without text.
 
-Scores are better when lower. Times are seconds on the run's own clock: its sessions laid end to
-end, without the breaks between them. Points and `unit` places are of the unit cube.
+Scores are better when lower. Times are seconds on the run's clock: its sessions end to end, without
+the breaks between them. Points, and fields named `unit`, are in the unit cube.
 """
 
 from dataclasses import dataclass
@@ -25,29 +25,27 @@ class Balance(Frozen):
 
     @property
     def counts(self) -> bool:
-        """Whether there is anything to say: money only where it has a price or a cap."""
+        """Whether to show it: cost is left out where nothing has a price or a cap."""
         return self.currency != "cost" or self.cap is not None or self.spent > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt at an evaluation: over, or in flight, which has no status yet."""
+    """One attempt at an evaluation; it has no status while it runs."""
 
     what: str  # `generation 3, candidate 2`; `winner, average`
     comparison: str | None  # None: of the search, a check, a calibration or a campaign
     generation: int  # or the comparison's number
     candidate: int
-    configuration: str  # of a comparison; a campaign's condition; empty otherwise
+    configuration: str  # of a comparison; a campaign's condition; otherwise empty
     seed: int
     attempt: int
     place: str  # its directory below the run's: `eval/gen_0000/cand_0003/seed_12`
     point: Point
-    session: int  # that reserved it
-    slot: int | None  # of the session; None: an older ledger, which does not say
+    slot: int | None  # of the session; None: an older ledger without slots
     began: float
-    limit_seconds: float  # then it is ended
     status: Status | None = None
-    is_final: bool = False  # it decided its evaluation, which is not made again
+    is_final: bool = False  # it decided its evaluation, which is not retried
     score: float | None = None
     ended: float | None = None
     cause: str = ""
@@ -55,24 +53,24 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """What a slot of the session that has the run does now."""
+    """What a slot of the current session does now."""
 
     slot: int
-    device: str = ""  # as its attempt says; empty: not known
-    doing: Literal["idle", "starting", "running"] = "idle"  # starting: no supervisor has it yet
+    device: str = ""  # as its attempt reports it; empty: not known
+    doing: Literal["idle", "starting", "running"] = "idle"  # starting: not yet taken by a worker
     seconds: float | None = None  # for how long; None: not known
-    what: str = ""  # which evaluation; empty when idle
+    what: str = ""  # the evaluation; empty when idle
     place: str = ""
     attempt: int = 0
     expected_seconds: float | None = None
-    limit_seconds: float | None = None  # then it is ended
-    step: float | None = None  # as its heartbeat said last
+    limit_seconds: float | None = None  # it is killed after these
+    step: float | None = None  # from its last heartbeat, as are the next
     loss: float | None = None
     progress: float | None = None  # 0 to 1
 
     @property
     def is_overdue(self) -> bool:
-        """Whether it takes half as long again as is expected, and two seconds at least."""
+        """Whether it takes 1.5 times what is expected, and at least two seconds more."""
         expected = self.expected_seconds
         return expected is not None and (self.seconds or 0) > max(1.5 * expected, expected + 2)
 
@@ -80,10 +78,10 @@ class Slot:
 class Counts(Frozen):
     """Evaluations, of the search and of comparisons together."""
 
-    settled: int  # for good
+    settled: int
     ok: int
     failed: dict[str, int]  # by status
-    lost: int  # attempts that were lost or cancelled and are retried: no evaluation is used up
+    lost: int  # attempts, lost or cancelled, that are retried: they use up no evaluation
     in_flight: int
     to_come: int  # neither settled nor in flight, at most
     planned: int
@@ -91,50 +89,44 @@ class Counts(Frozen):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """One generation: the scores of its healthy candidates, each the mean over its seeds.
+    """One generation, with the scores of its healthy candidates: each the mean over its seeds.
 
-    Of a run that searches nothing a score is a single evaluation's.
+    In a run without a search a score is a single evaluation's.
     """
 
     number: int
-    is_told: bool
-    began: float
-    ended: float
-    healthy: int
     failed: int  # evaluations
     best: float | None
     mean: float | None
     sd: float | None
-    best_so_far: float | None  # of full generations up to this one
-    best_by_chance: float | None  # expected of as many candidates that equal the baseline
-    step_size: float | None  # of the search once it has learned the generation, as are the next
+    best_so_far: float | None  # of all generations up to this one
+    best_by_chance: float | None  # expected of that many candidates equal to the baseline
+    step_size: float | None  # of the search after this generation, as are the next
     axis_ratio: float | None
-    mean_point: Point | None
 
 
 class Usage(Frozen):
-    """Device-hours of the slots in one part of the run's time."""
+    """Device-hours."""
 
-    part: str  # `start-up`, `generation 3`, `comparison`, `long run`
     planned: float  # by the calibration; 0 without one
     useful: float
-    wasted: float  # by attempts that gave no score
+    wasted: float  # by attempts without a score
     idle: float
 
 
 class Knob(Frozen):
-    """One knob, with where the search began and what it recommends, in the knob's own unit."""
+    """One knob, its baseline and what is recommended."""
 
     name: str
     kind: str
-    step: int  # of an int knob: it takes every `step`-th number from `low` on
+    step: int  # of an int knob: the distance between its values
     low: int | float
     high: int | float
     baseline: int | float
     recommended: int | float | None
     baseline_unit: float
     recommended_unit: float | None
-    at_end: str | None  # `lower`, `upper`: where in its range the best of the search lies
+    at_end: str | None  # `lower`, `upper`: the end of the range where the search's best lies
 
 
 class NamedGain(Frozen):
@@ -143,15 +135,15 @@ class NamedGain(Frozen):
     name: str  # `winner`, `winner, 4 x FLOPs`, `plain attention (control)`
     against: str
     gain: Gain
-    is_decisive: bool  # it is the one that the verdict rests on
+    is_decisive: bool  # the verdict rests on it
 
 
 class FailureKind(Frozen):
-    """Attempts that failed alike."""
+    """Attempts that failed in the same way."""
 
     whose: str  # configuration, infrastructure, ambiguous, setup
     what: str
     attempts: int
-    final: int  # of these: the last word on their evaluations
+    final: int  # how many of them were not retried
     example: str  # the cause of one
     place: str  # its directory

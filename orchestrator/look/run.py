@@ -1,23 +1,21 @@
-"""`Run`: everything people are shown of a run, one definition of each number, made when asked for.
+"""`Run`: everything that views show of a run, with one definition of each number.
 
-A run is a function of its ledger's records and of the moment. Nothing here reads the disk but
-`slots`, which asks the attempts in flight how far they are.
+A run is a function of its ledger's records and of the moment. Only `slots` reads other files: the
+heartbeats of running attempts.
 """
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import accumulate, count, pairwise
+from itertools import accumulate, count
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from budgets import calibration as calibrations
 from budgets import pace as paces
-from budgets.accounts import MS_PER_HOUR
 from budgets.effects import CampaignReport, campaign_of
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
@@ -30,7 +28,6 @@ from budgets.schedule import left_for_the_verdict, search_is_over
 from budgets.state import Attempt, Batch, Moment, RunState
 from budgets.verdict import BASELINE, Findings, findings, recommendation
 from objectives.space import Knob as Scale
-from objectives.space import SearchSpace
 from orchestrator.look import rows
 from orchestrator.look.files import heartbeat
 from orchestrator.matrix.manifest import in_flight
@@ -41,9 +38,7 @@ from orchestrator.records.standing import OVER, Standing, standing_of
 if TYPE_CHECKING:
     from orchestrator.search.landscape import Landscape
 
-NEAR = 0.01  # of a knob's range: no further from an end counts as there
-
-_NAMES: dict[ComparisonName, str] = {"long_run": "long run", "proxy": "short evaluations"}
+NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the end
 
 
 @dataclass(eq=False)
@@ -52,10 +47,10 @@ class Run:
 
     state: RunState
     now: datetime
-    directory: Path | None = None  # of its attempts' files; without it no heartbeat is read
-    session_ruling: Ruling | None = None  # that no record says: of a disk that is full
+    directory: Path | None = None  # without it no heartbeat is read
+    session_ruling: Ruling | None = None  # of a session that a full disk ended: not on record
 
-    # Which run it is, and how it stands
+    # Identity and standing
 
     @property
     def plan(self) -> Plan:
@@ -66,12 +61,7 @@ class Run:
         return self.plan.objective.name
 
     @cached_property
-    def space(self) -> SearchSpace:
-        return self.plan.space
-
-    @cached_property
     def standing(self) -> Standing:
-        """Whether somebody carries it out; what its rules say."""
         return standing_of(self.state, self.now)
 
     @property
@@ -84,12 +74,11 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more happens unless a person does something."""
+        """Whether nothing more happens unless somebody runs a command."""
         return self.standing.kind in OVER
 
     @property
     def is_search(self) -> bool:
-        """Whether it looks for something, and does not only measure."""
         return self.plan.search is not None
 
     @property
@@ -101,7 +90,7 @@ class Run:
 
     @cached_property
     def balances(self) -> tuple[rows.Balance, ...]:
-        """Each currency: spent, reserved, free and the cap. Without a cap nothing is free."""
+        """Every currency: spent, reserved, free and the cap."""
         names = {"device time": "device-hours", "wall clock": "wall-clock hours", "money": "cost"}
         caps = self.state.accounts.caps
         limits = {"device time": caps.device_hours, "wall clock": caps.hours, "money": caps.cost}
@@ -119,82 +108,66 @@ class Run:
 
     @property
     def deadline(self) -> datetime | None:
-        """When the last evaluation must be over."""
+        """When the last evaluation must have ended."""
         calendar = self.state.accounts.calendar
         return calendar and datetime.fromtimestamp(calendar.deadline_ms / 1000, UTC)
 
     @cached_property
-    def usage(self) -> tuple[rows.Usage, ...]:
-        """Of each part what its evaluations took: those that began in it.
-
-        Slots are idle while they are there, less that; what it takes beyond is of the next part.
-        """
-        parts = self._parts()
-        names, begins = list(parts), [*parts.values(), self.edges_ms[-1]]
-        took = defaultdict[tuple[str, str], float](float)
-        for batch in self.state.batches():
-            for attempt in (one for every in batch.attempts.values() for one in every):
-                began_ms = self.at_ms(Moment(attempt.session, attempt.reserved_ms))
-                part = names[bisect_right(begins, began_ms, hi=len(names)) - 1]
-                if attempt.reserved.attempt == 1:
-                    factor = batch.configurations[attempt.reserved.candidate].cost_factor
-                    took[part, "planned"] += 1000 * factor * (self.eval_seconds or 0.0)
-                if (end := attempt.settled) is not None:
-                    took[part, "useful" if end.status is Status.OK else "wasted"] += end.charged_ms
-        open_ms = list(zip(self.state.opened, pairwise(self.edges_ms), strict=True))
-        spilled, found = 0.0, list[rows.Usage]()
-        for part, (began, ended) in zip(names, pairwise(begins), strict=True):
-            there = sum(
-                one.workers * max(0.0, min(end, ended) - max(start, began))
-                for one, (start, end) in open_ms
-            )
-            left = there - took[part, "useful"] - took[part, "wasted"] - spilled
-            spilled = max(0.0, -left)
-            kinds = ("planned", "useful", "wasted")
-            hours = {kind: took[part, kind] / MS_PER_HOUR for kind in kinds}
-            found.append(rows.Usage(part=part, idle=max(0.0, left) / MS_PER_HOUR, **hours))
-        return tuple(found)
-
-    def _parts(self) -> dict[str, int]:
-        """The parts of a run's time and when each began, in milliseconds on its clock.
-
-        Each has the time until the next one begins. What is compared before the finalists are fills
-        slots that the search leaves idle.
-        """
-        names = {"finalists": "comparison", "long_run": "long run"}
-        found = {"start-up": 0}
-        for batch in self.state.batches():
-            if batch.comparison is None:
-                found[f"generation {batch.number}"] = self.at_ms(batch.asked_at)
-            elif (name := names.get(batch.comparison)) is not None:
-                found[name] = self.at_ms(batch.asked_at)
-        return found
+    def usage(self) -> rows.Usage:
+        """Device-hours: planned for what was begun, useful, wasted, and idle beside both."""
+        batches = list(self.state.batches())
+        planned = sum(batch.cost for batch in batches) * (self.eval_seconds or 0.0) / 3600
+        seconds = {"useful": 0.0, "wasted": 0.0, "running": 0.0}
+        for one in self.attempts:
+            ended = self.edges_ms[-1] / 1000 if one.ended is None else one.ended
+            kind = "useful" if one.status is Status.OK else "wasted" if one.status else "running"
+            seconds[kind] += ended - one.began
+        sessions = zip(self.state.opened, self.state.own_sessions_ms, strict=True)
+        slots = sum(opened.workers * ms for opened, ms in sessions) / 1000
+        return rows.Usage(
+            planned=planned,
+            useful=seconds["useful"] / 3600,
+            wasted=seconds["wasted"] / 3600,
+            idle=max(0.0, slots - sum(seconds.values())) / 3600,
+        )
 
     # Time
 
     @cached_property
     def pace(self) -> paces.Pace:
-        """Where it stands in time now: what runs has come so much nearer to its end."""
-        state, now, found = self.state, self.now, paces.pace(self.state)
+        """Elapsed, remaining, progress, rate, ETA and on track, as of now.
+
+        While an evaluation is overdue, on track is not claimed: the forecast does not count what
+        it takes beyond the expected.
+        """
+        found = paces.pace(self.state)
         if self.is_over:
             return found.model_copy(update={"eta": None})
         if self.standing.kind != "running":
-            return paces.pace(state, now)
-        hours = max(0.0, (now - self.last).total_seconds()) / 3600
-        update: dict[str, Any] = {"elapsed_hours": found.elapsed_hours + hours}
+            return paces.pace(self.state, self.now)
+        hours = max(0.0, (self.now - self.last).total_seconds()) / 3600
+        update: dict[str, object] = {"elapsed_hours": found.elapsed_hours + hours}
         if found.eta is not None:
-            eta = max(now, found.eta)
-            update |= {"remaining_hours": (eta - now).total_seconds() / 3600, "eta": eta}
+            eta = max(self.now, found.eta)
+            update["eta"] = eta
+            update["remaining_hours"] = (eta - self.now).total_seconds() / 3600
+        if self.overdue:
+            update["on_track"] = found.on_track and None
         return found.model_copy(update=update)
+
+    @property
+    def overdue(self) -> int:
+        """How many running evaluations take far longer than expected."""
+        return sum(slot.is_overdue for slot in self.slots)
 
     @cached_property
     def timing(self) -> paces.Timing | None:
-        """Estimated and actual, where something was estimated."""
+        """Estimated and actual hours; None without an estimate."""
         return paces.timing(self.state)
 
     @property
     def eval_seconds(self) -> float | None:
-        """Of an evaluation, as calibrated or assumed; of a calibration as measured so far."""
+        """Of an evaluation: calibrated or assumed; in a calibration, measured so far."""
         return None if self._calibration is None else self._calibration.median_seconds
 
     # Evaluations
@@ -216,7 +189,7 @@ class Run:
 
     @cached_property
     def evaluations_by_status(self) -> dict[str, int]:
-        """Of the search, the check, the calibration or the campaign: comparisons left out."""
+        """Of the search, the check, the calibration or the campaign, without comparisons."""
         results = (end for generation in self.state.generations for end in generation.results())
         return dict(Counter(str(end.status) for end in results))
 
@@ -226,31 +199,33 @@ class Run:
         found = [
             self.attempt(batch, attempt)
             for batch in self.state.batches()
-            for every in batch.attempts.values()
-            for attempt in every
+            for attempts in batch.attempts.values()
+            for attempt in attempts
         ]
         return tuple(sorted(found, key=lambda one: one.began))
 
     def attempt(self, batch: Batch, attempt: Attempt) -> rows.Attempt:
-        """One of them. It ended by its own time: it may be heard of later, by another session."""
+        """Return one attempt. It ends with its session at the latest, whoever settled it."""
         reserved, end = attempt.reserved, attempt.settled
-        own = ("generation", "candidate", "seed", "attempt", "slot")
-        found: dict[str, Any] = {name: getattr(reserved, name) for name in own}
         began = self.at_ms(Moment(attempt.session, attempt.reserved_ms)) / 1000
-        if end is not None:
-            limit = self.at_ms(Moment(attempt.session + 1, 0)) / 1000
-            found |= {name: getattr(end, name) for name in ("status", "score", "cause")}
-            found |= {"is_final": end.final, "ended": round(min(began + end.seconds, limit), 3)}
+        session_end = self.at_ms(Moment(attempt.session + 1, 0)) / 1000
         return rows.Attempt(
             what=self.which(reserved),
             comparison=comparison_name(reserved.comparison),
+            generation=reserved.generation,
+            candidate=reserved.candidate,
             configuration=batch.configurations[reserved.candidate].name,
+            seed=reserved.seed,
+            attempt=reserved.attempt,
             place=f"eval/{attempt_place(reserved)}",
             point=batch.points[reserved.candidate],
-            session=attempt.session,
+            slot=reserved.slot,
             began=began,
-            limit_seconds=reserved.reserve_ms / 1000,
-            **found,
+            status=end.status if end else None,
+            is_final=end is not None and end.final,
+            score=end.score if end else None,
+            ended=round(min(began + end.seconds, session_end), 3) if end else None,
+            cause=end.cause if end else "",
         )
 
     def which(self, place: Reserved | Settled) -> str:
@@ -265,39 +240,52 @@ class Run:
 
     @cached_property
     def slots(self) -> tuple[rows.Slot, ...]:
-        """One a slot, in order; of an attempt that is in flight with what it says of itself."""
-        state, goes_on, session = self.state, self.standing.goes_on, len(self.state.opened) - 1
-        now = self.edges_ms[-1] / 1000 + (self.now - self.last).total_seconds()
-        device = "cpu" if state.plan.devices.kind == "cpu" else ""  # all are alike
-        expected, found = paces.expected_seconds(state), dict[int, rows.Slot]()
+        """What every slot does now, by number."""
+        state, found = self.state, dict[int, rows.Slot]()
         for attempt in state.running_attempts():
-            batch = state.batch(attempt.reserved)
-            one = self.attempt(batch, attempt)
-            length = batch.configurations[one.candidate].cost_factor
-            said: dict[str, Any] = {"device": device, "doing": "running"}
-            if self.directory is not None and goes_on:
+            number = attempt.reserved.slot
+            if number is None or number in found:  # an older ledger, or an earlier session's
+                number = next(slot for slot in count() if slot not in found)
+            found[number] = self._busy(number, attempt)
+        workers = state.opened[-1].workers if self.standing.goes_on and state.opened else 0
+        for number in set(range(workers)) - found.keys():
+            found[number] = rows.Slot(slot=number, device=self._device)
+        return tuple(found[number] for number in sorted(found))
+
+    @property
+    def _device(self) -> str:  # of every slot, as far as the plan says
+        return "cpu" if self.plan.devices.kind == "cpu" else ""
+
+    def _busy(self, number: int, attempt: Attempt) -> rows.Slot:
+        batch = self.state.batch(attempt.reserved)
+        one, expected, seconds = self.attempt(batch, attempt), self._expected_seconds, None
+        said: dict[str, object] = {"device": self._device, "doing": "running"}
+        if self.standing.goes_on:
+            if self.directory is not None:
                 said |= heartbeat(self.directory, one.place)
-            free = next(slot for slot in count() if slot not in found)
-            number = free if one.slot is None or one.slot in found else one.slot
-            found[number] = rows.Slot(
-                slot=number,
-                what=one.what,
-                place=one.place,
-                attempt=one.attempt,
-                seconds=max(0.0, now - one.began) if goes_on and one.session == session else None,
-                expected_seconds=None if expected is None else expected * length,
-                limit_seconds=one.limit_seconds,
-                **said,
-            )
-        workers = state.opened[-1].workers if goes_on and state.opened else 0
-        for slot in set(range(workers)) - found.keys():
-            found[slot] = rows.Slot(slot=slot, device=device)
-        return tuple(found[slot] for slot in sorted(found))
+            if attempt.session == len(self.state.opened) - 1:
+                now = self.edges_ms[-1] / 1000 + (self.now - self.last).total_seconds()
+                seconds = max(0.0, now - one.began)
+        cost = batch.configurations[one.candidate].cost_factor
+        return rows.Slot(
+            slot=number,
+            what=one.what,
+            place=one.place,
+            attempt=one.attempt,
+            seconds=seconds,
+            expected_seconds=None if expected is None else expected * cost,
+            limit_seconds=attempt.reserved.reserve_ms / 1000,
+            **said,  # type: ignore[arg-type]
+        )
+
+    @cached_property
+    def _expected_seconds(self) -> float | None:
+        return paces.expected_seconds(self.state)
 
     @cached_property
     def failures(self) -> tuple[rows.FailureKind, ...]:
-        """Attempts that failed, by what failed and whose fault it is, the most frequent first."""
-        by_kind: dict[tuple[str, str], list[rows.Attempt]] = defaultdict(list)
+        """Kinds of failed attempts, the most frequent first."""
+        by_kind = defaultdict[tuple[str, str], list[rows.Attempt]](list)
         for one in self.attempts:
             if one.status and (cause := cause_of(one.status, one.cause)) is not None:
                 by_kind[cause.whose, cause.what].append(one)
@@ -314,11 +302,11 @@ class Run:
         )
         return tuple(sorted(kinds, key=lambda kind: -kind.attempts))
 
-    # What the search has learned
+    # Scores
 
     @cached_property
     def _calibration(self) -> Calibration | None:
-        """The run's; of a calibration, as it has measured so far."""
+        """The run's own; in a calibration, as measured so far."""
         if self.plan.phase != "calibration":
             return self.plan.calibration
         try:
@@ -328,37 +316,44 @@ class Run:
 
     @cached_property
     def baseline(self) -> calibrations.Noise | None:
-        """The default configuration as calibrated, and how far its scores spread over seeds."""
+        """The baseline's calibrated score and its noise from seed to seed."""
         return None if self._calibration is None else calibrations.noise(self._calibration)
 
     @property
-    def _seeds_each(self) -> int:  # of which a score is the mean
+    def _seeds_each(self) -> int:  # a score is the mean over so many
         return self.plan.resolved.seeds_per_candidate if self.is_search else 1
 
     @cached_property
     def noise_band(self) -> tuple[float, float] | None:
-        """Where a candidate's score lies if it equals the baseline: its mean -+ 2 sd."""
+        """The baseline's mean -+ 2 sd of a candidate's score."""
         return calibrations.noise_band(self._calibration, self._seeds_each)
 
     def _by_chance(self, candidates: int) -> float | None:
-        """The expected best score of so many candidates that all equal the baseline."""
+        """Return the expected best score of that many candidates equal to the baseline."""
         if not self.is_search and self.plan.phase != "calibration":
             return None
         return calibrations.luck(self._calibration, candidates, self._seeds_each)
 
+    def healthy(self, generation: Batch) -> list[float]:
+        """Return a generation's scores: of candidates; without a search, of evaluations."""
+        if self.is_search:
+            return generation.healthy
+        return [end.score for end in generation.results() if end.score is not None]
+
+    @cached_property
+    def scores(self) -> list[float]:
+        """All of them, in order."""
+        return [score for one in self.state.generations for score in self.healthy(one)]
+
     @cached_property
     def generations(self) -> tuple[rows.Generation, ...]:
-        """Every generation, in order; a check, a calibration or a campaign is one of them."""
+        """Every generation; a check, a calibration or a campaign is one."""
         so_far, found = list[float](), list[rows.Generation]()
         for generation in self.state.generations:
             scores, told = self.healthy(generation), generation.told
             so_far += scores
             one = rows.Generation(
                 number=generation.number,
-                is_told=told is not None,
-                began=self.at_ms(generation.asked_at) / 1000,
-                ended=self.at_ms(generation.told_at) / 1000,
-                healthy=len(scores),
                 failed=len(generation.failed),
                 best=min(scores, default=None),
                 mean=fmean(scores) if scores else None,
@@ -367,37 +362,27 @@ class Run:
                 best_by_chance=self._by_chance(len(so_far)),
                 step_size=told.sigma if told else None,
                 axis_ratio=told.axis_ratio if told else None,
-                mean_point=told.mean if told else None,
             )
             found.append(one)
         return tuple(found)
 
     @property
-    def scores(self) -> list[float]:
-        """Of every candidate that has one; of a run that only measures, of evaluations."""
-        return [score for one in self.state.generations for score in self.healthy(one)]
-
-    def healthy(self, generation: Batch) -> list[float]:
-        """The generation's scores: of candidates, or of single evaluations (see `Generation`)."""
-        if self.is_search:
-            return generation.healthy
-        return [end.score for end in generation.results() if end.score is not None]
-
-    @cached_property
     def best_so_far(self) -> float | None:
-        """The lowest of `scores`, which is selected for its noise: no evidence."""
+        """The lowest score. It was selected for its noise: no evidence of a gain."""
         return min(self.scores, default=None)
 
-    @cached_property
+    @property
     def best_by_chance(self) -> float | None:
-        """What the lowest would be expected to be if every candidate equalled the baseline."""
+        """The expected lowest score if every candidate equalled the baseline."""
         return self._by_chance(len(self.scores))
+
+    # Knobs and the search distribution
 
     @cached_property
     def knobs(self) -> tuple[rows.Knob, ...]:
         point = recommendation(self.state)
         best = best_point(self.state, compared=True) if self.is_search else None
-        nothing = [None] * self.space.dimension
+        nothing = [None] * self.plan.space.dimension
         return tuple(
             rows.Knob(
                 name=knob.name,
@@ -412,17 +397,17 @@ class Run:
                 at_end=None if at is None else _at_end(knob, at),
             )
             for knob, unit, at in zip(
-                self.space.knobs, point or nothing, best or nothing, strict=True
+                self.plan.space.knobs, point or nothing, best or nothing, strict=True
             )
         )
 
     @cached_property
     def landscapes(self) -> tuple[tuple["Landscape", ...], str]:
-        """The search's distribution after each finished generation; or none, and why."""
+        """The search distribution after each finished generation; empty, and the reason."""
         if not self.is_search:
-            return (), f"a {self.plan.phase} run searches nothing"
+            return (), f"a {self.plan.phase} run has no search"
         if not self.state.completed:
-            return (), "no generation is finished yet"
+            return (), "no generation has finished yet"
         try:
             from orchestrator.plan.phase2 import landscapes
 
@@ -432,7 +417,7 @@ class Run:
 
     @cached_property
     def landscape_by_chance(self) -> tuple[float, float]:
-        """The strongest correlation and the largest condition of some searches on noise."""
+        """The strongest correlation and the largest condition of five searches on noise."""
         from orchestrator.search import landscape_by_chance
 
         assert self.plan.search is not None, "it searches"
@@ -448,17 +433,17 @@ class Run:
 
     @cached_property
     def gains(self) -> tuple[rows.NamedGain, ...]:
-        """Every gain on fresh seeds that is known, the one that decides first."""
+        """Every gain on fresh seeds, the decisive one first."""
         return () if self.findings is None else tuple(_gains(self.findings))
 
     @cached_property
     def check(self) -> Liveness | None:
-        """Of a check that has measured its baseline."""
+        """The effects of a check's knobs, once the baseline is measured."""
         return liveness(self.state)
 
     @cached_property
     def proxy(self) -> Certificate | None:
-        """How far short and full evaluations agree, once both are measured."""
+        """The agreement of short and full evaluations, once both are measured."""
         return certificate(self.state)
 
     @cached_property
@@ -467,7 +452,7 @@ class Run:
 
     @cached_property
     def matrix(self) -> Matrix | None:
-        """Of a campaign its cells, condition by seed, as they stand now."""
+        """The cells of a campaign, condition by seed."""
         if self.plan.campaign is None:
             return None
         return in_flight(matrix_of(self.state), self.standing)
@@ -480,7 +465,7 @@ class Run:
         return (0, *accumulate(self.state.own_sessions_ms))
 
     def at_ms(self, moment: Moment | None) -> int:
-        """The end of the clock for what has not happened, or was recorded without a session."""
+        """Return a moment on the run's clock; its end for what has not happened yet."""
         edges = self.edges_ms
         if moment is None or moment.session + 1 >= len(edges):
             return edges[-1]
@@ -488,12 +473,13 @@ class Run:
 
 
 def comparison_name(kind: ComparisonName | None) -> str | None:
-    """What people know a comparison of the ledger as."""
-    return None if kind is None else _NAMES.get(kind, kind)
+    """Return the name of a comparison that people read."""
+    names: dict[ComparisonName, str] = {"long_run": "long run", "proxy": "short evaluations"}
+    return None if kind is None else names.get(kind, kind)
 
 
 def _at_end(knob: Scale, unit: float) -> Literal["lower", "upper"] | None:
-    """The end of its range that it is at: an int knob exactly, another one nearly."""
+    """Return the end of its range that a knob is at: an int knob exactly, others nearly."""
     if knob.kind == "int":
         ends = knob.decode(unit) == knob.decode(0.0), knob.decode(unit) == knob.decode(1.0)
     else:
@@ -502,7 +488,7 @@ def _at_end(knob: Scale, unit: float) -> Literal["lower", "upper"] | None:
 
 
 def _to_come(state: RunState) -> int:
-    """Of the search what its plan has left, beside it what the verdict needs at most."""
+    """Return the evaluations left of the search, and at most needed for the verdict."""
     if state.decided is not None or state.concluded is not None:
         return 0
     accounts, of_search = state.accounts, 0

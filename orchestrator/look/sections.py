@@ -1,7 +1,7 @@
-"""A run as sections of blocks, the same for a terminal, Markdown and a page.
+"""A run as sections of blocks: the same for a terminal, Markdown and HTML.
 
-A terminal shows the first `ON_A_TERMINAL` of them. A section with nothing to show says why. What
-few readers want is in `Details`, which a page shows folded.
+A terminal shows the first `ON_A_TERMINAL` sections without `Details`, which HTML folds. A section
+with nothing to show says why.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,6 @@ from budgets.following import beginning as begins_with
 from budgets.formatting import (
     command,
     counted,
-    in_bytes,
     number,
     one_line,
     percent,
@@ -21,12 +20,13 @@ from budgets.formatting import (
 )
 from budgets.liveness import EndEffect, Liveness
 from budgets.verdict import Findings
-from orchestrator.look import text, words
-from orchestrator.look.blocks import Block, Details, Figure, Section, commands, items, ruler, table
+from orchestrator.look import text
+from orchestrator.look.answer import answer
 from orchestrator.look.campaign import campaign_blocks
 from orchestrator.look.document import flat
 from orchestrator.look.files import measured_in
 from orchestrator.look.next_step import beginning, named
+from orchestrator.look.page import Block, Details, Figure, Page, Section, commands, items, table
 from orchestrator.look.rows import Knob
 from orchestrator.look.run import Run
 
@@ -35,18 +35,28 @@ ON_A_TERMINAL = 5
 Figures = Mapping[str, Figure]
 
 
-def sections(run: Run, figures: Iterable[Figure] = ()) -> tuple[Section, ...]:
-    """Every section, with those figures where they belong."""
-    drawn = {figure.name: figure for figure in figures}
-    return tuple(Section(name, title, list(write(run, drawn))) for name, title, write in SECTIONS)
+def page_of(run: Run, *, with_plots: bool = True) -> Page:
+    """Return everything there is to show of a run; its plots take seconds."""
+    from orchestrator.look.plots import figures
+
+    drawn = {figure.name: figure for figure in (figures(run) if with_plots else ())}
+    sections = [Section(name, title, list(write(run, drawn))) for name, title, write in SECTIONS]
+    return Page(run.plan.run_id, about(run), answer(run), sections)
 
 
 def summary(run: Run) -> tuple[Section, ...]:
-    """What a terminal shows: the first sections, without details."""
+    """Return what a terminal shows: the first sections, without details."""
     return tuple(
         Section(name, title, [one for one in write(run, {}) if not isinstance(one, Details)])
         for name, title, write in SECTIONS[:ON_A_TERMINAL]
     )
+
+
+def about(run: Run) -> str:
+    """Return which run it is, and as of which record."""
+    tier = "" if run.plan.tier is None else f", tier {run.plan.tier}"
+    as_of = f"as of {run.last:%Y-%m-%d %H:%M} UTC, record {run.state.records}"
+    return f"{run.objective}, {run.plan.phase}{tier}, {as_of}"
 
 
 def _shown(figures: Figures, *names: str) -> list[Figure]:
@@ -54,11 +64,10 @@ def _shown(figures: Figures, *names: str) -> list[Figure]:
 
 
 def _folded(title: str, blocks: Sequence[Block]) -> list[Block]:
-    """Those, if there are any, where a page folds them."""
     return [Details(title, blocks)] if blocks else []
 
 
-# What was found
+# The verdict and the scores
 
 
 def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
@@ -69,23 +78,23 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
         yield from campaign_blocks(run.campaign)
     elif run.plan.proxy is not None:
         yield (
-            f"{run.plan.proxy.variant.label}, a run of its own with its own schedule, beside the "
-            "full evaluation of the same candidates on the same seeds. Scores of the two are never "
+            f"{run.plan.proxy.variant.label}, with a schedule of its own, beside the full "
+            "evaluation of the same candidates on the same seeds. Scores of the two are never "
             "ranked together."
         )
     elif run.plan.phase == "check":
         yield from _check(run.check)
     elif run.findings is not None:
-        yield text.detectable(run.findings)
+        asked = f"A Go asks for a gain of {percent(run.findings.asked)}."
+        yield f"{asked} {text.detectable(run.findings.gain)}".rstrip()
         yield from _gains(run)
         yield from _shown(figures, "gains")
         yield from _folded("What a Go needs", _conditions(run, run.findings))
     else:
-        yield "Nothing here is compared with the baseline on fresh seeds: there is no verdict."
+        yield "There is no verdict: nothing is compared with the baseline on fresh seeds."
 
 
 def _gains(run: Run) -> list[str]:
-    """Every gain on fresh seeds, the one that decides first."""
     rows = []
     for own in run.gains:
         low, high = own.gain.lower, own.gain.upper
@@ -99,7 +108,7 @@ def _gains(run: Run) -> list[str]:
             }
         )
     sure = percent(1 - run.gains[0].gain.level) if rows else ""
-    return table(f"Gains on seeds that both have; each end with {sure} confidence", rows)
+    return table(f"Gains on shared seeds; each end of an interval holds with {sure}", rows)
 
 
 def _conditions(run: Run, found: Findings) -> list[str]:
@@ -107,15 +116,14 @@ def _conditions(run: Run, found: Findings) -> list[str]:
         {
             "a Go needs": "long run, to persist" if one.rule == "long_run" else one.rule,
             "met": "yes" if one.met else "**no**",
-            "observed": plain(words.condition(run.state, one)),
+            "observed": plain(text.condition(run.state, one)),
         }
         for one in found.conditions
     )
-    return table("What a Go needs, and what was observed", rows)
+    return table("", rows)
 
 
 def _check(found: Liveness | None) -> Iterator[Block]:
-    """What each knob does to the score; `found` is None before the baseline is measured."""
     if found is None:
         yield "The baseline is not measured, so nothing can be compared with it."
         return
@@ -128,39 +136,40 @@ def _check(found: Liveness | None) -> Iterator[Block]:
     rows = []
     for one in found.knobs:
         ends = {end.end: _end(end) for end in one.ends}
-        row = {"knob": one.knob, "verdict": one.verdict, ">low (t)": ends.get("low", "baseline")}
-        rows.append({**row, ">high (t)": ends.get("high", "baseline"), "better": one.better or ""})
+        low, high = (ends.get(end, "baseline") for end in ("low", "high"))
+        moves = {">low (t)": low, ">high (t)": high, "better": one.better or ""}
+        rows.append({"knob": one.knob, "verdict": one.verdict, **moves})
     yield from table("What each knob does to the score", rows)
     if found.pending:
         yield f"Not evaluated to the end: {', '.join(found.pending)}."
 
 
 def _end(end: EndEffect) -> str:
-    """The effect and its t; how its evaluations failed, where it has none."""
+    """Return an effect and its t, or how its evaluations failed."""
     if end.difference is None:
         return ", ".join(f"{n} {status}" for status, n in end.statuses.items() if status != "ok")
     size = end.difference if end.in_noise is None else end.in_noise
-    is_exact = end.t is None or abs(end.t) >= 1e6  # beyond it, the spread is rounding
+    is_exact = end.t is None or abs(end.t) >= 1e6  # the spread is rounding
     return f"{size:+.3g} ({'exact' if is_exact else f'{end.t:+.1f}'})"
 
 
 def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     what, baseline = sentence_case(plain(measured_in(run.state))), run.baseline
-    said = "No calibration says what the baseline scores, or how it varies."
+    said = "No calibration says what the baseline scores, or how much it varies."
     if baseline is not None:
         seeds = counted(baseline.seeds, "seed")
         said = f"Baseline: {number(baseline.mean)}, the mean of {seeds}; standard deviation from "
         said += f"seed to seed {number(baseline.sd, 4)} (95%: {number(baseline.sd_low, 3)} to "
         said += f"{number(baseline.sd_high, 3)})."
     if run.noise_band is not None:
-        said += f" Noise: {' to '.join(map(number, run.noise_band))}."
+        said += f" Noise band: {' to '.join(map(number, run.noise_band))}."
     yield f"{what}: lower is better. {said}"
     yield from _shown(figures, "scores")
     if run.best_so_far is not None and run.best_by_chance is not None:
         best, chance = number(run.best_so_far), number(run.best_by_chance)
         yield (
-            f"Best score: {best}. By chance the best of as many baselines is near {chance}: a best "
-            "score is no evidence."
+            f"Best score: {best}. As many evaluations of the baseline would reach about {chance} "
+            "by chance: a best score is no evidence."
         )
 
 
@@ -168,26 +177,21 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _budget(run: Run, figures: Figures) -> Iterator[Block]:
-    said = [*balances(run), f"Evaluations: {text.statuses(run)}."]
-    idle, wasted, useful = (sum(getattr(one, name) for one in run.usage)
-                            for name in ("idle", "wasted", "useful"))  # fmt: skip
-    if there := idle + wasted + useful:
-        idle, wasted = idle / there, wasted / there
-        said.append(f"Slots: {idle:.0%} of their time passed idle, {wasted:.0%} gave no score.")
+    said = [f"{line}." for line in text.balances(run)]
+    said.append(f"Evaluations: {text.counts(run)}.")
+    usage = run.usage
+    if total := usage.idle + usage.wasted + usage.useful:
+        idle, wasted = usage.idle / total, usage.wasted / total
+        said.append(f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted.")
     if (deadline := run.deadline) is not None:
-        said.append(f"Deadline: evaluations are over by {deadline:%Y-%m-%d %H:%M:%S} UTC.")
+        said.append(f"Deadline: evaluations end by {deadline:%Y-%m-%d %H:%M:%S} UTC.")
     said.append(text.timing(run.timing))
     yield items(plain(line) for line in filter(None, said))
     own = _shown(figures, "timeline", "device_time")
     yield from _folded("When the slots worked, and where device time went", own)
 
 
-def balances(run: Run) -> list[str]:
-    """Each currency that counts: what is spent, set aside, left, and its cap."""
-    return [f"{text.balance(own)}." for own in run.balances if own.counts]
-
-
-# The knobs, and the search
+# The knobs and the search
 
 
 def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
@@ -196,10 +200,10 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
         return
     decided = run.state.decided
     if decided is not None and decided.grade == "no_go":
-        yield "The baseline stays. What was compared with it, this shows:"
+        yield "The baseline stays. This shows what was compared with it:"
         yield commands(command("best", named(run)))
     elif decided is not None:
-        won = words.FINALISTS.get(decided.configuration.split()[0], decided.configuration)
+        won = text.FINALISTS.get(decided.configuration.split()[0], decided.configuration)
         yield f"What won on fresh seeds: {plain(won)}."
     elif any(knob.recommended is not None for knob in run.knobs):
         yield "Recommended, not compared yet: the mean of the search over its last third."
@@ -221,7 +225,6 @@ def _knob(knob: Knob) -> dict[str, object]:
         ">baseline": number(knob.baseline),
         ">recommended": number(knob.recommended, 4),
         ">moved": moved,
-        "place in its range": ruler(knob.baseline_unit, knob.recommended_unit),
     }
 
 
@@ -232,7 +235,7 @@ def _search(run: Run, figures: Figures) -> Iterator[Block]:
     else:
         last, limit = history[-1], sqrt(run.landscape_by_chance[1])
         yield (
-            f"Step size {last.sigma:.3g}; axis ratio, of the longest to the shortest, "
+            f"Step size {last.sigma:.3g}; axis ratio, the longest to the shortest, "
             f"{sqrt(last.condition):.3g} (five searches on noise: up to {limit:.3g})."
         )
     own = _shown(figures, "step_size", "correlations")
@@ -243,7 +246,6 @@ def _search(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _failures(run: Run, _: Figures) -> Iterator[Block]:
-    """What failed, why, and what rules and people decided."""
     kinds, state = run.failures, run.state
     rows = (
         {
@@ -263,7 +265,7 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
     if said:
         yield items(plain(entry) for entry in said)
     elif not kinds:
-        yield "Nothing failed, no rule fired, and nobody changed anything."
+        yield "Nothing failed, no rule fired, and nothing was overridden or amended."
 
 
 def _provenance(run: Run, _: Figures) -> Iterator[Block]:
@@ -278,39 +280,28 @@ def _provenance(run: Run, _: Figures) -> Iterator[Block]:
 
 
 def facts(run: Run) -> dict[str, str]:
-    """What decides the scores and the search, by its dotted name, without secrets."""
-    plan, session, search = run.plan, run.state.opened[-1:], run.plan.search
-    found = flat(
-        {
-            "objective": plan.objective.model_dump(mode="json"),
-            "data": plan.provenance,
-            "space": {
-                knob.name: f"{knob.kind}, {number(knob.low)} to {number(knob.high)}, "
-                f"baseline {number(knob.baseline)}"
-                for knob in run.knobs
-            },
-            "search": {
-                **plan.model_dump(include={"phase", "tier", "evaluation_seed"}),
-                **plan.resolved.model_dump(),
-                **(search.model_dump(include={"method", "seed", "sigma0"}) if search else {}),
-                "follows": plan.source and plan.source.run_id,
-            },
-            "machine": {
-                "devices": text.devices(run),
-                "time_limit": precise_duration(plan.limits.wall_seconds),
-                "memory": in_bytes(plan.devices.memory_bytes),
-                "calibration": plan.calibration and plan.calibration.ledger,
-            },
-            "versions": session[0].versions if session else {},
-        }
-    )
+    """Return what decides the scores and the search, by dotted names, without secrets."""
+    plan, own = run.plan, {"objective", "phase", "tier", "evaluation_seed", "resolved"}
+    found = plan.model_dump(mode="json", include=own) | {
+        "data": plan.provenance,
+        "space": {
+            knob.name: f"{knob.kind}, {number(knob.low)} to {number(knob.high)}, "
+            f"baseline {number(knob.baseline)}"
+            for knob in run.knobs
+        },
+        "search": plan.search and plan.search.model_dump(include={"method", "seed", "sigma0"}),
+        "follows": plan.source and plan.source.run_id,
+        "devices": plan.devices.model_dump(include={"name", "count", "threads"}),
+        "time_limit": precise_duration(plan.limits.wall_seconds),
+        "versions": run.state.opened[-1].versions if run.state.opened else {},
+    }
     return {
         name.replace("/", "."): said if isinstance(said, str) else f"{said:.15g}"
-        for name, said in found.items()
+        for name, said in flat(found).items()
     }
 
 
-SECTIONS: tuple[tuple[str, str, Callable[[Run, Figures], Iterator[Block]]], ...] = (
+SECTIONS: tuple[tuple[str, str, Callable[[Run, Figures], Iterable[Block]]], ...] = (
     ("verdict", "Verdict", _verdict),
     ("budget", "Budget", _budget),
     ("scores", "Scores", _scores),

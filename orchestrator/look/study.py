@@ -60,7 +60,7 @@ def _trials(run: Run) -> Iterator["FrozenTrial"]:
         for candidate, (point, score) in enumerate(scores):
             if None in (generation.result(candidate, one) for one in generation.seeds[candidate]):
                 continue
-            knobs = run.space.decode(point)
+            knobs = run.plan.space.decode(point)
             yield create_trial(
                 state=TrialState.FAIL if score is None else TrialState.COMPLETE,
                 value=score,

@@ -1,113 +1,99 @@
-"""A run on a terminal: the rows of `status` and of the live picture, and a line for each record."""
+"""A run on a terminal: rows of `status`, a line for each record, and the live picture.
 
+As a program of its own, which `cli/session.py` starts, this module keeps the picture below what a
+command prints. It only reads the ledger: nothing that happens to it, or to the terminal, holds up
+an evaluation.
+"""
+
+import errno
+import os
+import select
+import signal
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console, ConsoleOptions, Group
-from rich.progress_bar import ProgressBar
-from rich.segment import Segment
-from rich.table import Table
+from rich.console import Console, Group
+from rich.live import Live
+from rich.segment import SegmentLines
 from rich.text import Text
 
-from budgets.events import (
-    ComparisonAsked,
-    Decided,
-    Event,
-    Fired,
-    GenerationTold,
-    Opened,
-    Overridden,
-    Settled,
-)
+from budgets import events
 from budgets.formatting import duration, number, plain, precise_duration, printable
+from budgets.ledger import LEDGER
+from budgets.pace import pace
 from budgets.verdict import title
-from orchestrator.look import text, words
+from objectives.process import die_with_parent
+from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.blocks import answer_in_lines, markdown
-from orchestrator.look.campaign import matrix_lines
+from orchestrator.look.campaign import Exported, matrix_lines
+from orchestrator.look.page import markdown
 from orchestrator.look.rows import Slot
 from orchestrator.look.run import Run, comparison_name
 from orchestrator.look.sections import summary
+from orchestrator.records.tail import Tail
 
-STRONG, BAD, ODD, FAINT = "bold", "bold red", "yellow", "dim"
-"""Colours repeat what words say: nothing is said by them alone."""
+WIDEST = 40  # characters of a column about slots
+MOST_NOTES, MOST_SLOTS = 3, 16  # lines of rules and overrides; of slots in `status`
 
-WIDEST = 40  # characters of a column about devices
-MOST_NOTES, MOST_SLOTS = 3, 16  # lines of rules and overrides; of devices in `status`
+LOOK_SECONDS, LOOK_SHARE, LOOK_MOST = 1.0, 0.005, 5.0
+"""Seconds between two looks at the ledger; more where a look takes a larger share of a core than
+that, up to a most."""
 
+TOGETHER_SECONDS, ABOVE = 0.1, 3
+"""Lines that come within so long are printed at once; so many of them stay visible."""
 
-class Picture:
-    """A run in at most `height` lines, as wide as what it is printed on. A rich renderable."""
+SHOW = "\0"
+"""Begins a line that names the run to show; every other line is printed."""
 
-    def __init__(self, run: Run, height: int) -> None:
-        self._run, self._height = run, height
+PIPE_BYTES = 1 << 16
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_column(style=FAINT, no_wrap=True)
-        grid.add_column(overflow="fold")
-        for about, said, style in _rows(self._run):
-            grid.add_row(about, harmless(said, style))
-        grid.add_row("done", ProgressBar(total=1.0, completed=self._run.pace.progress, width=40))
-        head = console.render_lines(grid, options, pad=False)
-        devices = device_lines(self._run.slots, max(4, self._height - len(head)))
-        cut_off = options.update(no_wrap=True, overflow="ellipsis")
-        tail = console.render_lines(Group(*devices), cut_off, pad=False)[: len(devices)]
-        lines = [*head[: max(1, self._height - len(tail))], *tail]
-        for line in lines[: self._height]:
-            yield from line
-            yield Segment.line()
+# How a run stands
 
 
-def status_lines(run: Run) -> Iterator[str]:
-    """The rows of the picture once, and what each device does."""
-    yield from (f"{about:11s}  {said}" for about, said, _ in _rows(run))
+def status_lines(run: Run, most_slots: int = MOST_SLOTS) -> Iterator[str]:
+    """Yield how the run stands, the most important first."""
+    for name, said in _rows(run):
+        yield f"{name:11s}  {said}"
+    if run.standing.kind == "running":
+        yield from (f"  {line}" for line in slot_lines(run.slots, most_slots))
+    for place, line in enumerate(text.balances(run)):
+        yield f"{'' if place else 'budget':11s}  {line}"
     if run.directory is not None:
         yield f"{'files':11s}  {run.directory}"
-    if run.standing.kind == "running":
-        yield from (f"  {line.plain}" for line in device_lines(run.slots, MOST_SLOTS))
     if run.matrix is not None:
         yield from ("", *matrix_lines(run.matrix))
 
 
 def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None]) -> None:
-    """Details first; what they come to last, where a terminal shows it."""
+    """Print the report of a run: details first, the answers last, where a terminal shows them."""
     as_markdown(f"# {plain(run.plan.run_id)}\n\n{markdown(summary(run))}")
     say(f"Ledger: {run.state.records} records, head {run.state.head}.")
     say("")
-    for line in answer_in_lines(answer(run)):
+    for line in answer(run).lines():
         say(line)
 
 
-def harmless(said: str, style: str = "") -> Text:
-    """One line, that steers no terminal."""
-    return Text(printable(said).replace("\n", " "), style)
-
-
-def _rows(run: Run) -> Iterator[tuple[str, str, str]]:
-    """What it is about, what is said and in which style: the most important first."""
-    plan, state, counts, known = run.plan, run.state, run.counts, answer(run)
+def _rows(run: Run) -> Iterator[tuple[str, str]]:
+    plan, state, known = run.plan, run.state, answer(run)
     tier = "" if plan.tier is None else f", tier {plan.tier}"
-    name = f"{plan.phase} {plan.run_id}{tier}, {run.objective}: {run.standing.whose}"
-    yield "run", name, STRONG
-    yield "now", f"{known.title}: {known.sentence}", ""
+    yield "run", f"{plan.phase} {plan.run_id}{tier}, {run.objective}: {run.standing.whose}"
+    yield "now", f"{known.title}: {known.sentence}"
     if known.mood == "trouble":
-        yield "next", f"{known.next} {' '.join(known.commands[:1])}", ODD
-    notes = [("overridden", f"{one.rule}: {one.reason}", "") for one in state.overridden]
-    notes += [("rule", f"{one.rule}: {words.seen(state, one)}", BAD) for one in state.fired]
+        yield "next", f"{known.next} {' '.join(known.commands[:1])}"
+    notes = [("overridden", f"{one.rule}: {one.reason}") for one in state.overridden]
+    notes += [("rule", f"{one.rule}: {text.rule(state, one)}") for one in state.fired]
     yield from notes[-MOST_NOTES:]
-    failed = "".join(f", {number} {status}" for status, number in counts.failed.items())
-    left = f"{counts.lost} lost, {counts.in_flight} in flight, {counts.to_come} left"
-    yield "evaluations", f"{counts.ok} ok{failed}, {left}", ODD if failed else ""
+    yield "evaluations", text.counts(run)
     if scores := ", ".join(_scores(run)):
-        yield "score", scores, ""
-    for place, own in enumerate(one for one in run.balances if one.counts):
-        yield "" if place else "budget", text.balance(own), ""
+        yield "score", scores
 
 
 def _scores(run: Run) -> Iterator[str]:
-    """The last mean and the best, beside the baseline with its noise and what chance gives."""
     means = [one.mean for one in run.generations if one.mean is not None]
     if run.is_search and means:
         yield f"mean {means[-1]:.5g}"
@@ -118,31 +104,27 @@ def _scores(run: Run) -> Iterator[str]:
     if run.is_search and run.best_so_far is not None:
         yield f"best {run.best_so_far:.5g}"
         if run.best_by_chance is not None:
-            yield f"by chance the best would be {run.best_by_chance:.5g}"
+            yield f"best by chance {run.best_by_chance:.5g}"
 
 
-# Devices
-
-
-def device_lines(slots: tuple[Slot, ...], most: int) -> list[Text]:
-    """In so many lines: if there are more, overdue ones first, and the last counts the others."""
-    shown, more = slots, list[Text]()
+def slot_lines(slots: tuple[Slot, ...], most: int) -> list[str]:
+    """Return at most so many lines: overdue slots first where some are left out, then counts."""
+    shown, others = list(slots), list[Slot]()
     if len(slots) > most:
-        rank = lambda one: (not one.is_overdue, one.doing == "idle", -(one.seconds or 0))  # noqa: E731
-        ranked = sorted(slots, key=rank)
-        shown, others = tuple(ranked[: most - 1]), ranked[most - 1 :]
-        kinds = Counter("overdue" if slot.is_overdue else slot.doing for slot in others)
-        counts = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
-        more = [harmless(f"{len(others)} more: {counts}", FAINT)]
+        shown.sort(key=lambda one: (not one.is_overdue, one.doing == "idle", -(one.seconds or 0)))
+        shown, others = shown[: most - 1], shown[most - 1 :]
     rows = [[printable(cell) for cell in _cells(slot)] for slot in shown]
     widths = [min(WIDEST, max(map(cell_len, column))) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]
-    styles = [BAD if one.is_overdue else FAINT if one.doing == "idle" else "" for one in shown]
-    return [*map(harmless, lines, styles), *more]
+    if others:
+        kinds = Counter("overdue" if slot.is_overdue else slot.doing for slot in others)
+        counts = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+        lines.append(f"{len(others)} more: {counts}")
+    return lines
 
 
 def _cells(slot: Slot) -> tuple[str, str, str, str]:
-    """Which device, how long it has been busy, with what, how far it is."""
+    """Return the device, how long it has been busy, with what, and how far it is."""
     name, on, host = slot.device.partition(" on ")
     own = f"gpu {name}" if name.isdigit() else name
     device = f"{name or 'slot'} {slot.slot + 1}" if name in ("", "cpu") else own
@@ -162,40 +144,44 @@ def _cells(slot: Slot) -> tuple[str, str, str, str]:
 # A line for each record
 
 
-def line_of(run: Run, event: Event, *, brief: bool = False) -> str | None:
-    """What a record says, the run being as of it; None of one that says nothing new.
+def line_of(run: Run, event: events.Event, *, brief: bool = False) -> str | None:
+    """Return what a record says; None where another line says it.
 
-    In `brief` without what a picture shows: healthy evaluations, what is spent, the pace.
+    `brief` leaves out what a picture shows: healthy evaluations, what is spent, and the pace.
     """
-    said: str | None = None  # said by the commands that write it, or by the next record
+    said: str | None = None
     match event:
-        case Settled():
+        case events.Settled():
             said = None if brief and event.score is not None else _evaluation(run, event)
-        case GenerationTold():
-            also = "" if brief else f"\n  Spent: {text.spent(run)}.\n  {text.pace_line(run)}"
-            said = f"{_generation(run, event)}{also}"
-        case ComparisonAsked():
+        case events.GenerationTold():
+            own = next(one for one in run.generations if one.number == event.generation)
+            baseline = "" if run.baseline is None else f", baseline {run.baseline.mean:.5g}"
+            said = f"Generation {own.number} ({own.number + 1} of {run.plan.resolved.generations})"
+            said += f": best {number(own.best)}, mean {number(own.mean)}{baseline}, {own.failed} "
+            said += f"failed, step size {event.sigma:.3g}."
+            if not brief:
+                spent = "; ".join(text.balances(run))
+                said += f"\n  Spent: {spent}.\n  {text.pace_line(run)}"
+        case events.ComparisonAsked():
             names = [one.name for one in event.configurations]
             named = ", ".join(names) if len(names) < 7 else f"{len(names)} configurations"
-            count = sum(map(len, event.seeds))
-            said = (
-                f"Comparison ({comparison_name(event.comparison)}): {named} ({count} evaluations)."
-            )
-        case Opened():
+            name, count = comparison_name(event.comparison), sum(map(len, event.seeds))
+            said = f"Comparison ({name}): {named} ({count} evaluations)."
+        case events.Opened():
             done, planned = run.state.accounts.evaluations, run.plan.resolved.evaluations
             verb = "Starting" if len(run.state.opened) == 1 else "Resuming"
             said = f"{verb} {run.plan.phase} {run.plan.run_id}: {done} of {planned} settled."
-        case Fired():
-            said = f"Rule {event.rule}: {words.seen(run.state, event)}."
-        case Decided():
-            said = f"{title(event.grade, event.no_go)}: {words.decision(run.state, event)}."
-        case Overridden():
+        case events.Fired():
+            said = f"Rule {event.rule}: {text.rule(run.state, event)}."
+        case events.Decided():
+            said = f"{title(event.grade, event.no_go)}: {text.decision(run.state, event)}."
+        case events.Overridden():
             said = f"Rule {event.rule} is overridden: {event.reason}"
     return said
 
 
-def _evaluation(run: Run, event: Settled) -> str:
-    plan, accounts, remaining = run.plan, run.state.accounts, run.pace.remaining_hours
+def _evaluation(run: Run, event: events.Settled) -> str:
+    plan, accounts, remaining = run.plan, run.state.accounts, pace(run.state).remaining_hours
     done, planned = accounts.evaluations, plan.resolved.evaluations
     if event.comparison is not None:
         done, planned = accounts.comparisons, plan.comparison_evaluations
@@ -211,11 +197,137 @@ def _evaluation(run: Run, event: Settled) -> str:
     return "  ".join(parts)
 
 
-def _generation(run: Run, event: GenerationTold) -> str:
-    own = next(one for one in run.generations if one.number == event.generation)
-    against = "" if run.baseline is None else f", baseline {run.baseline.mean:.5g}"
-    return (
-        f"Generation {own.number} ({own.number + 1} of {run.plan.resolved.generations}): best "
-        f"{number(own.best)}, mean {number(own.mean)}{against}, {own.failed} failed, step size "
-        f"{event.sigma:.3g}."
-    )
+# Following a run
+
+
+def looks(directory: Path, *, brief: bool = False) -> Iterator[tuple[list[str], Run]]:
+    """Yield the new lines since the look before, and the run; the first look has no lines.
+
+    `brief` as in `line_of`. Raises as `Tail.news` does, and ValueError without a whole record.
+    """
+    tail = Tail(directory)
+    while True:
+        now, is_news, lines = datetime.now(UTC), True, list[str]()
+        for record in tail.news():
+            is_news = is_news and record.seq > 0  # else the ledger is read from its beginning
+            if is_news and tail.state:
+                line = line_of(Run(tail.state, now, directory), record.event, brief=brief)
+                lines += [line] if line else []
+        if tail.state is None or tail.is_gone:
+            raise ValueError(f"{directory / LEDGER} holds no whole record")
+        yield lines, Run(tail.state, now, directory)
+
+
+def pause(began: float) -> float:
+    """Return the seconds until the next look, given the CPU time when the last one began."""
+    seconds = (time.process_time() - began) / LOOK_SHARE
+    return min(LOOK_MOST, max(LOOK_SECONDS, seconds))
+
+
+# The picture
+
+
+def picture(console: Console, seen: Run | Exported, height: int) -> SegmentLines:
+    """Return how a run or a campaign stands, folded to the console and cut to so many lines."""
+    lines = seen.lines(console.width) if isinstance(seen, Exported) else status_lines(seen, 8)
+    said = "\n".join(printable(line).replace("\n", " ") for line in lines)
+    return SegmentLines(console.render_lines(Text(said), pad=False)[:height], new_lines=True)
+
+
+def can_paint(console: Console) -> bool:
+    """Whether the console is a terminal that can be painted on, and this is no background job."""
+    try:
+        terminal = console.file.fileno()
+        is_able = os.isatty(terminal) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+        return is_able and os.tcgetpgrp(terminal) == os.getpgrp()
+    except (OSError, ValueError) as error:  # a terminal without a session has no background
+        return isinstance(error, OSError) and error.errno == errno.ENOTTY
+
+
+class _Canvas(Console):
+    """A terminal whose cursor is never hidden, so that a kill leaves it visible."""
+
+    def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002
+        return False
+
+
+class Screen:
+    """A terminal with a picture at its bottom, and lines that scroll by above it.
+
+    The cursor rests on an empty line below the picture, where the shell continues after a kill. A
+    context manager; the last picture stays, unless it is `transient`.
+    """
+
+    def __init__(self, *, transient: bool = False) -> None:
+        self._console = _Canvas(emoji=False, highlight=False)
+        self._live = Live(
+            console=self._console,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            transient=transient,
+        )
+        self._width, self._unsaid = 0, list[str]()
+
+    def __enter__(self) -> "Screen":
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._print()
+        self._live.stop()
+
+    def show(self, said: list[str], seen: Run | Exported) -> None:
+        """Print lines, and the picture below them; a background job keeps the lines for later.
+
+        An interrupt waits until it is painted: rich would write a half-written picture again.
+        """
+        self._unsaid += said
+        if not can_paint(self._console):
+            return
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        try:
+            if self._console.width < self._width:  # the terminal has folded the picture's lines
+                self._console.clear()
+            self._width, height = self._console.size
+            shown = picture(self._console, seen, max(1, height - ABOVE))
+            self._live.update(Group(shown, ""))
+            self._print() if self._unsaid else self._live.refresh()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _print(self) -> None:
+        said, self._unsaid = self._unsaid, []
+        if said:
+            self._console.print(Text("\n".join(map(printable, said))), soft_wrap=True)
+
+
+def main() -> None:
+    """Show what a parent process sends through a pipe, until it closes the pipe or ends."""
+    parent, pipe, rest = os.getppid(), sys.stdin.fileno(), b""
+    die_with_parent(parent)
+    seconds: float | None = None  # the first line names a run
+    with Screen(transient=True) as screen:
+        while True:
+            data, said = None, list[str]()
+            if select.select([pipe], [], [], seconds)[0]:
+                time.sleep(TOGETHER_SECONDS)
+                data = os.read(pipe, PIPE_BYTES)
+            if os.getppid() != parent:
+                os._exit(0)
+            if data == b"":
+                return
+            began = time.process_time()
+            *lines, rest = (rest + (data or b"")).split(b"\n")
+            for line in map(os.fsdecode, lines):
+                if line.startswith(SHOW):
+                    looked = looks(Path(line.removeprefix(SHOW)), brief=True)
+                else:
+                    said.append(line)
+            _, run = next(looked)  # its lines come through the pipe
+            screen.show(said, run)
+            seconds = pause(began)
+
+
+if __name__ == "__main__":
+    main()

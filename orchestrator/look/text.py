@@ -1,11 +1,17 @@
-"""Each fact of a run worded once: plain text, made of the numbers of `Run`, without any marks."""
+"""Each fact of a run worded once: plain text made from numbers, without Markdown.
+
+The functions of the second half, about rules and verdicts, return clauses without a full stop.
+"""
 
 from collections.abc import Iterable, Iterator
 
-from budgets.events import Amended, Fired, Overridden
+from budgets import verdict
+from budgets.events import Amended, Decided, Fired, Overridden, Status
+from budgets.following import objection
 from budgets.formatting import (
     counted,
     duration,
+    in_bytes,
     listed,
     percent,
     precise_duration,
@@ -14,69 +20,53 @@ from budgets.formatting import (
 )
 from budgets.pace import GOOD_ACCURACY, Timing
 from budgets.plan import Caps
+from budgets.rules import Reading
 from budgets.schedule import next_action
-from budgets.state import RunState
-from budgets.stats import Gain, sd_interval
-from budgets.verdict import Findings, beating, unbeaten
-from orchestrator.look import words
+from budgets.state import Batch, RunState
+from budgets.stats import Gain, better
 from orchestrator.look.rows import Balance, Knob
 from orchestrator.look.run import Run
 
 CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
-"""Those that are shown as time, and what people call them."""
+"""Currencies that are shown as a time, and their names then."""
 
-RECALIBRATE = "The calibration is out of date: calibrate with --again before the next run."
-COMPARING = {
-    "reference": "evaluating the baseline on fresh seeds",
-    "finalists": "comparing the finalists on fresh seeds",
-    "winner": "comparing the winner with the baseline on further fresh seeds",
-    "long_run": "measuring the winner with more training",
+FINALISTS = {
+    verdict.AVERAGE: "the mean of the search distribution, over its last third of generations",
+    verdict.MEAN: "the mean of the search distribution at the end",
+    verdict.BEST_CANDIDATE: "one of the best candidates of the search",
 }
-
 
 # What was spent
 
 
-def used(own: Balance, cap: float | None) -> str:
-    """`8 of 16 evaluations`, `12 s of device time`, `1.20 of 5.00 cost`."""
-    name = CURRENCIES.get(own.currency)
-    return f"{of_cap(own, cap)} {own.currency if name is None else f'of {name}'}"
-
-
-def of_cap(own: Balance, cap: float | None) -> str:
-    """`8 of 16`, `12 s`: what is spent of a cap, if there is one."""
-    return amount(own, own.spent) + ("" if cap is None else f" of {amount(own, cap)}")
-
-
 def amount(own: Balance, value: float) -> str:
-    """A number of that currency: `120`, `2 h 05 min`, `12.34`."""
+    """Return an amount of a currency: `120`, `2 h 05 min`, `12.34`."""
     if own.currency in CURRENCIES:
         return precise_duration(3600 * value)
     return f"{value:,.2f}" if own.currency == "cost" else f"{value:,.0f}"
 
 
-def balance(own: Balance) -> str:
-    """`8 of 16 evaluations spent, 2 reserved, 6 free`."""
-    free = "no cap" if own.free is None else f"{amount(own, own.free)} free"
-    return f"{used(own, own.cap)} spent, {amount(own, own.reserved)} reserved, {free}"
+def of_cap(run: Run, own: Balance) -> str:
+    """Return `8 of 16`, of the planned evaluations or of the cap; `12 s` without a cap."""
+    most = run.plan.resolved.evaluations if own.currency == "evaluations" else own.cap
+    return amount(own, own.spent) + ("" if most is None else f" of {amount(own, most)}")
 
 
-def spent(run: Run) -> str:
-    """`8 of 16 evaluations; 12 s of device time on 2 x AMD EPYC`, of every currency that counts."""
-    planned = {"evaluations": run.plan.resolved.evaluations}
-    where = {"device-hours": f" on {devices(run)}"}
-    return "; ".join(
-        used(own, planned.get(own.currency, own.cap)) + where.get(own.currency, "")
-        for own in run.balances
-        if own.counts
-    )
+def balances(run: Run) -> list[str]:
+    """Return each currency: `8 of 16 evaluations, 2 reserved`, `12 s of device time on ...`."""
+    said = []
+    for own in run.balances:
+        if own.counts:
+            name = CURRENCIES.get(own.currency)
+            line = f"{of_cap(run, own)} {f'of {name}' if name else own.currency}"
+            line += f" on {devices(run)}" if own.currency == "device-hours" else ""
+            said.append(line + (f", {amount(own, own.reserved)} reserved" if own.reserved else ""))
+    return said
 
 
 def cost(run: Run) -> str:
-    """What was spent, of what was planned or allowed; and what came of it."""
-    counts, parts = run.counts, [spent(run)]
-    if counts.in_flight:
-        parts.append(f"{counts.in_flight} in flight")
+    """Return what was spent, and how many evaluations failed or were lost."""
+    counts, parts = run.counts, balances(run)
     if counts.settled:
         parts.append(f"{sum(counts.failed.values()) or 'none'} failed")
     if counts.lost:
@@ -84,88 +74,117 @@ def cost(run: Run) -> str:
     return f"{'; '.join(parts)}."
 
 
+def counts(run: Run) -> str:
+    """Return `7 ok, 1 oom, 0 lost, 2 in flight, 6 left`, comparisons included."""
+    own = run.counts
+    failed = "".join(f", {number} {status}" for status, number in own.failed.items())
+    return f"{own.ok} ok{failed}, {own.lost} lost, {own.in_flight} in flight, {own.to_come} left"
+
+
 def devices(run: Run) -> str:
-    """`2 x AMD EPYC`."""
+    """Return `2 x AMD EPYC`."""
     return f"{run.plan.devices.count} x {run.plan.devices.name}"
 
 
 def caps(own: Caps) -> dict[str, str]:
-    """Those there are, by name."""
+    """Return the caps that are set, by name."""
     found = own.model_dump(mode="json", exclude_none=True)
     found |= {f"window {name}": value for name, value in found.pop("window", {}).items()}
     return {name.replace("_", " "): str(v).removesuffix(".0") for name, v in found.items()}
 
 
 def caps_changed(before: Caps, after: Caps) -> str:
-    """`evaluations 120 -> 60, hours no cap -> 9`; empty where nothing is."""
+    """Return `evaluations 120 -> 60, hours no cap -> 9`; empty without a change."""
     old, new = caps(before), caps(after)
     named = [name for name in new if old.get(name) != new[name]]
     return ", ".join(f"{name} {old.get(name, 'no cap')} -> {new[name]}" for name in named)
 
 
 def amended(event: Amended) -> str:
-    """The caps that an amendment leaves in force, and why."""
+    """Return the caps that an amendment set, and its reason."""
     said = [f"{name} {value}" for name, value in caps(event.caps).items()]
     return f"{event.generations} generations, {', '.join(said)}: {event.reason}"
 
 
-def rules(state: RunState, events: Iterable[Fired | Overridden]) -> list[str]:
-    """Which rules fired or were overridden, at which generation, and why."""
-    return [
-        f"{one.rule}, generation {one.generation}: "
-        f"{words.seen(state, one) if isinstance(one, Fired) else one.reason}"
-        for one in events
-    ]
-
-
-# Time
+# Time and evaluations
 
 
 def pace_line(run: Run) -> str:
-    """On track or not, elapsed, left, when it ends, progress, evaluations an hour."""
+    """Return on track or not, elapsed, left, ETA, progress and rate."""
     found, parts = run.pace, list[str]()
+    if run.overdue:
+        parts.append(f"{counted(run.overdue, 'evaluation')} overdue")
     if found.on_track is not None:
         parts.append("on track" if found.on_track else "off track")
-    parts.append(f"{duration(3600 * found.elapsed_hours)} open")
+    parts.append(f"{duration(3600 * found.elapsed_hours)} elapsed")
     if found.remaining_hours is not None:
         parts.append(f"{duration(3600 * found.remaining_hours)} left")
     if found.remaining_hours and found.eta is not None and run.standing.goes_on:
         parts.append(f"ends {found.eta.astimezone():%a %H:%M}")
     share = min(int(100 * found.progress), 99 if found.progress < 1 else 100)
-    parts.append(f"{share}% done")  # all of it only when all of it is done
+    parts.append(f"{share}% done")  # 100 % only when all of it is done
     if found.evals_per_hour is not None:
         parts.append(f"{found.evals_per_hour:,.0f} evaluations an hour")
     return sentence_case(f"{', '.join(parts)}.")
 
 
 def timing(found: Timing | None) -> str:
-    """Estimated, actual and accuracy, and what to do where that is out of bounds; or nothing."""
+    """Return estimated and actual time without start-up, and the accuracy; empty without one."""
     if found is None:
         return ""
-    estimated, actual = (
-        precise_duration(3600 * hours) for hours in (found.estimated_hours, found.actual_hours)
+    estimated, actual, start = (
+        precise_duration(3600 * hours)
+        for hours in (found.estimated_hours, found.actual_hours, found.startup_hours)
     )
-    (low, high), mend = GOOD_ACCURACY, ""
+    low, high = GOOD_ACCURACY
+    said = f"Evaluations: estimated {estimated}, took {actual} (and {start} of start-up): "
+    said += f"accuracy {found.accuracy:.0f}%, good is {low:.0f} to {high:.0f}%."
     if found.is_telling and not found.is_good:
-        mend = RECALIBRATE
-    accuracy = f"accuracy {found.accuracy:.0f}%, good is {low:.0f} to {high:.0f}%"
-    return f"Estimated {estimated} for what is done, took {actual}: {accuracy}. {mend}".rstrip()
+        said += " The calibration is out of date: calibrate with --again before the next run."
+    return said
 
 
-# Evaluations
+def progress(run: Run) -> str:
+    """Return `4 of 15 generations finished, comparing the finalists on fresh seeds.`"""
+    state, resolved = run.state, run.plan.resolved
+    if run.plan.phase in ("check", "campaign"):
+        return f"{run.counts.settled} of {run.counts.planned} evaluations settled."
+    said = f"{state.finished} of {resolved.generations} generations finished"
+    comparing = {
+        "reference": "evaluating the baseline on fresh seeds",
+        "finalists": "comparing the finalists on fresh seeds",
+        "winner": "comparing the winner with the baseline on further fresh seeds",
+        "long_run": "measuring the winner with more training",
+    }.get(next_action(state))
+    if comparing is None:
+        return f"{said}."
+    ended = "" if state.ended is None else f" ({state.ended.rule} ended the search)"
+    return f"{said}{ended}, {comparing}."
 
 
-def statuses(run: Run) -> str:
-    """`7 ok, 1 oom`."""
-    found = run.evaluations_by_status.items()
-    return ", ".join(f"{n} {status}" for status, n in found) or "none settled"
+# Gains and knobs
 
 
-# What was found
+def interval(gain: Gain) -> str:
+    """Return `+1.59% (+0.42% to +2.76%, 8 seeds)`."""
+    seeds = counted(gain.pairs, "seed")
+    if gain.mean is None:
+        return f"not measurable ({seeds})"
+    ends = ""
+    if gain.lower is not None and gain.upper is not None:
+        ends = f"{gain.lower:+.2%} to {gain.upper:+.2%}, "
+    return f"{gain.mean:+.2%} ({ends}{seeds})"
+
+
+def detectable(gain: Gain | None) -> str:
+    """Return the true gain that its seeds show with a power of 80 %; empty where not known."""
+    if gain is None or not gain.detectable:
+        return ""
+    return f"Detectable gain at 80 % power: {percent(gain.detectable, 3)}."
 
 
 def moves(knobs: tuple[Knob, ...]) -> str:
-    """`Moved most: lr 0.02 to 0.035, tau_c 0.85 to 0.9 and 8 more.`, by shares of their ranges."""
+    """Return `Moved most: lr 0.02 to 0.035, tau_c 0.85 to 0.9 and 8 more.`, by shares of ranges."""
     moved = sorted(filter(_share_moved, knobs), key=_share_moved, reverse=True)
     said = [f"{knob.name} {knob.baseline:.3g} to {knob.recommended:.3g}" for knob in moved]
     return f"Moved most: {listed(said, 4)}." if said else ""
@@ -178,53 +197,19 @@ def _share_moved(knob: Knob) -> float:
     return abs(unit - knob.baseline_unit)
 
 
-def interval(gain: Gain) -> str:
-    """`+1.59% (+0.42% to +2.76%, 8 seeds)`."""
-    seeds = counted(gain.pairs, "seed")
-    if gain.mean is None:
-        return f"not measurable ({seeds})"
-    ends = ""
-    if gain.lower is not None and gain.upper is not None:
-        ends = f"{gain.lower:+.2%} to {gain.upper:+.2%}, "
-    return f"{gain.mean:+.2%} ({ends}{seeds})"
-
-
-def detectable(found: Findings) -> str:
-    """What could have been seen on fresh seeds; empty where too few pairs say it.
-
-    The detectable gain rests on few pairs: how well it is known is said with it.
-    """
-    gain, asked = found.gain, f"A Go asks for {percent(found.asked)}."
-    if gain is None:
-        return "The winner has not been compared with the baseline on fresh seeds."
-    if gain.detectable is None or not gain.sd:
-        return asked
-    low, high = (gain.detectable * sd / gain.sd for sd in sd_interval(gain.sd, gain.pairs))
-    return (
-        f"Detectable gain at 80 % power on {gain.pairs} pairs with this noise: "
-        f"{gain.detectable:.2%} (95%: {low:.2%} to {high:.2%}). {asked}"
-    )
-
-
-# What speaks against relying on it
-
-
 def cautions(run: Run) -> tuple[str, ...]:
-    """The weightiest first; empty where there is nothing to be careful of.
-
-    A control that is better than the winner comes before everything else.
-    """
+    """Return what speaks against relying on the result, the most important first."""
     said, found = list[str](), run.findings
     if found is not None and run.state.decided is not None:
-        said += _of_controls(found) if found.grade != "no_go" or beating(found) else ()
+        said += _of_controls(found) if found.grade != "no_go" or verdict.beating(found) else ()
         said += _of_a_no_go(found) if found.grade == "no_go" else _of_a_go(found)
     if ends := [knob for knob in run.knobs if knob.at_end is not None]:
-        places = listed(map(_at_end, ends))
-        ways = {"lower": "downwards", "upper": "upwards"}
-        wider = listed(f"{knob.name} {ways[knob.at_end or 'upper']}" for knob in ends)
+        wider = listed(
+            f"{knob.name} {'downwards' if knob.at_end == 'lower' else 'upwards'}" for knob in ends
+        )
         said.append(
-            f"The best lies at the end of a range: {places}. Better values may lie beyond: widen "
-            f"{wider} unless nothing can lie there."
+            f"The best lies at the end of a range: {listed(map(_at_end, ends))}. Better values may "
+            f"lie beyond: widen {wider} unless nothing can lie there."
         )
     return tuple(said)
 
@@ -234,9 +219,9 @@ def _at_end(knob: Knob) -> str:
     return f"{knob.name} = {value:.4g} ({knob.at_end} end of {knob.low:.4g} to {knob.high:.4g})"
 
 
-def _of_controls(found: Findings) -> Iterator[str]:
-    beaten_by = beating(found)
-    for one in beaten_by or unbeaten(found):
+def _of_controls(found: verdict.Findings) -> Iterator[str]:
+    beaten_by = verdict.beating(found)
+    for one in beaten_by or verdict.unbeaten(found):
         is_better = "better" if one in beaten_by else "not shown to be worse"
         yield (
             f"The simpler {quoted(one.name)}, a control at the baseline's knobs, is {is_better}: "
@@ -244,32 +229,30 @@ def _of_controls(found: Findings) -> Iterator[str]:
         )
 
 
-def _of_a_go(found: Findings) -> Iterator[str]:
+def _of_a_go(found: verdict.Findings) -> Iterator[str]:
     over, longer, label = found.over_incumbent, found.long_run, found.long_run_label
     if over is not None and over.mean is not None and not over.is_shown:
         is_worse = "worse" if over.is_loss else "not shown to be better"
         yield f"It is {is_worse} than the winner of phase 1: {interval(over)}."
-    condition = next((one for one in found.conditions if one.rule == "long_run"), None)
-    is_kept = condition is not None and (condition.observed or 0.0) >= condition.limit
+    share = kept(found) or 0.0
+    least = next((one.limit for one in found.conditions if one.rule == "long_run"), 0.0)
     if longer is None:
         yield "It was not tried with more training than the search's evaluations had."
     elif longer.mean is None:
         yield f"With {label} the gain could not be measured."
-    elif is_kept and not longer.is_shown:
-        yield f"That it stays with {label} may be chance: {interval(longer)}."
-    elif not is_kept:
-        share = kept(found) or 0.0
+    elif share < least:
         left = "nothing" if share <= 0 else f"only {percent(share, 3)}"
         yield f"With {label} {left} of the gain is left, on {counted(longer.pairs, 'seed')}."
+    elif not longer.is_shown:
+        yield f"That it stays with {label} may be chance: {interval(longer)}."
 
 
-def kept(found: Findings) -> float | None:
-    """What share of the gain is left with more training; None where that is not known."""
+def kept(found: verdict.Findings) -> float | None:
+    """Return the share of the gain that is left with more training; None where not known."""
     return next((one.observed for one in found.conditions if one.rule == "long_run"), None)
 
 
-def _of_a_no_go(found: Findings) -> Iterator[str]:
-    """What it does not rule out."""
+def _of_a_no_go(found: verdict.Findings) -> Iterator[str]:
     gain = found.gain
     if found.no_go == "below_noise" and gain is not None and (gain.upper or 0) > 0:
         yield (
@@ -279,17 +262,161 @@ def _of_a_no_go(found: Findings) -> Iterator[str]:
         )
 
 
-# Where it stands
+# Rules
 
 
-def progress(run: Run) -> str:
-    """`4 of 15 generations finished, comparing the finalists on fresh seeds.`"""
-    state, resolved = run.state, run.plan.resolved
-    if run.plan.phase in ("check", "campaign"):
-        return f"{run.counts.settled} of {run.counts.planned} evaluations settled."
-    said = f"{state.finished} of {resolved.generations} generations finished"
-    comparing = COMPARING.get(next_action(state))
-    if comparing is None:
-        return f"{said}."
-    ended = "" if state.ended is None else f" ({state.ended.rule} ended the search)"
-    return f"{said}{ended}, {comparing}."
+def rules(state: RunState, events: Iterable[Fired | Overridden]) -> list[str]:
+    """Return each rule that fired or was overridden, its generation and why."""
+    return [
+        f"{one.rule}, generation {one.generation}: "
+        f"{rule(state, one) if isinstance(one, Fired) else one.reason}"
+        for one in events
+    ]
+
+
+def rule(state: RunState, one: Reading | Fired) -> str:  # noqa: PLR0912, PLR0915 - a case a rule
+    """Return what a rule that fires observed, its limit, and what to do where it is not obvious."""
+    limits, facts, where = state.plan.thresholds, one.facts, f"generation {one.generation}"
+    observed, limit = one.observed or 0.0, one.limit or 0.0
+    batch = next((each for each in state.generations if each.number == one.generation), None)
+    planned, failed = (0, []) if batch is None else (batch.planned, batch.failed)
+    match one.rule:
+        case "go" | "unproven_knobs":
+            assert state.plan.source is not None, "the rule is about the run that is followed"
+            said = objection(state.plan.source, one.rule)
+        case "crash_rate":
+            causes = sorted({f"{end.status} ({end.cause})" for end in failed})
+            said = f"{facts['failed']} of {planned} evaluations of {where} failed (limit "
+            said += f"{limits.crash_rate_pause:.0%} and {limits.crash_count_pause} evaluations): "
+            said += "; ".join(causes[:3])
+        case "sustained_nan":
+            said = (
+                f"{facts['nans']} of {planned} evaluations of {where} are NaN without an extreme "
+            )
+            said += (
+                f"point (limit {limits.nan_rate_pause:.0%}), for {facts['running']} generations "
+            )
+            said += f"in a row (limit {limits.nan_generations_pause})"
+        case "too_few_healthy":
+            said = f"{observed:.0f} candidates of {where} are healthy, the search needs {limit:.0f}"
+        case "runaway_time":
+            unit = "CPU seconds" if facts["of"] == "CPU" else "seconds"
+            said = f"the median evaluation of {where} took {facts['seconds']:.1f} {unit}, "
+            said += f"{observed:.1f} times what is expected (limit {limit:g})"
+        case "baseline_failed":
+            end = next(one for one in failed if one.candidate == 0)
+            said = f"the baseline failed on seed {end.seed}: {end.status} ({end.cause})"
+        case "setup_failed":
+            said = f"nothing can be evaluated: {_lost(state, one)}"
+        case "infrastructure":
+            said = f"lost {observed:.0f} times: {_lost(state, one)}. Check the machines, then "
+            said += "resume: lost again, it counts as a failure"
+        case "storage":
+            free, needed = in_bytes(observed), in_bytes(limit)
+            said = f"the run's disk is full: {free} free, {needed} needed to start an evaluation"
+        case "patience":
+            count = counted(int(facts["generations"]), "generation")
+            said = f"the mean score got {observed:.3%} better over {count} (limit {limit:.3%})"
+        case "budget":
+            what = f"{where} is expected to need"
+            if "currency" in facts:
+                what = f"an attempt of {_batch_name(_batch(state, one))} needs"
+            needed, free = need_and_free(observed, max(limit, 0.0), str(facts["unit"]))
+            flag = f" ({facts['flag']})" if facts["flag"] else ""
+            said = f"{what} {needed}, {free} are free{flag}"
+        case "flat":
+            said = f"after {facts['evaluations']} evaluations nothing is shown to be better than "
+            said += f"the baseline: on fresh seeds the winner is {better(observed)}"
+        case "seed_luck":
+            said = f"the search's best score seemed {better(observed)}, but on fresh seeds the "
+            said += f"winner is {better(float(facts['upper']))} at most: the rest was luck"
+        case unknown:
+            raise ValueError(f"no words for the rule {unknown}")
+    return said
+
+
+def _lost(state: RunState, one: Reading | Fired) -> str:
+    """Return which evaluation was lost, and the last cause."""
+    candidate, seed = int(one.facts["candidate"]), int(one.facts["seed"])
+    batch = _batch(state, one)
+    ends = (own.settled for own in batch.attempts[candidate, seed])
+    causes = [end.cause for end in ends if end is not None and end.status is Status.LOST]
+    cause = causes[-1].rstrip(".")
+    return f"candidate {candidate}, seed {seed} of {_batch_name(batch)} found: {cause}"
+
+
+def _batch(state: RunState, one: Reading | Fired) -> Batch:
+    name = one.facts["comparison"]
+    found = next((b for b in state.comparisons.values() if b.comparison == name), None)
+    return found or state.generation(one.generation)
+
+
+def _batch_name(batch: Batch) -> str:
+    return f"generation {batch.number}" if batch.comparison is None else f"the {batch.comparison}"
+
+
+def need_and_free(need: float, free: float, unit: str) -> tuple[str, str]:
+    """Return both amounts with enough digits to differ: `18 s of device time`, `3.6 s`."""
+    if unit not in ("hours", "device-hours"):
+        return f"{need:.4g} {unit}", f"{free:.4g} {unit}"
+    words = [precise_duration(3600 * hours) for hours in (need, free)]
+    if words[0] == words[1]:
+        words = [f"{3600 * hours:.6g} s" for hours in (need, free)]
+    return words[0] + " of device time" * (unit == "device-hours"), words[1]
+
+
+# Verdicts
+
+
+def condition(state: RunState, one: verdict.Condition) -> str:
+    """Return what a condition of a Go observed, and what it needs."""
+    if one.rule == "signal":
+        limits, gain = state.plan.thresholds, verdict.winner_gain(state)
+        return (
+            f"{winner_in_words(state, gain)} (a Go needs {percent(limits.go_gain)} or more, a "
+            f"lower bound above 0, and {limits.go_seeds} seeds or more)"
+        )
+    what, needed = {
+        "stability": ("failed evaluations of the last generations", "less than"),
+        "persistence": ("gain of the search's mean over its last third", "more than"),
+        "sanity": ("runs of the winner that failed, exploded or were unstable", "at most"),
+        "long_run": (
+            "share of the gain that is kept with more training",
+            "beyond chance, at least",
+        ),
+    }[one.rule]
+    observed = "not measured" if one.observed is None else percent(one.observed, 3)
+    return f"{what}: {observed} (needed: {needed} {percent(one.limit)})"
+
+
+def decision(state: RunState, own: Decided) -> str:
+    """Return the gain behind a verdict, and the conditions of a Go that are not met."""
+    found = verdict.conditions(state)
+    if not found:
+        return "every finalist failed on every fresh seed, so nothing was found"
+    is_go = own.grade != "no_go"
+    shown = (one for one in found if (one.rule == "long_run" if is_go else not one.met))
+    signal = next(one for one in found if one.rule == "signal")
+    parts = [condition(state, one) for one in dict.fromkeys((signal, *shown))]
+    return "; ".join(parts)
+
+
+def winner_in_words(state: RunState, found: Gain | None) -> str:
+    """Return the winner's gain with its bound, or why it is not known."""
+    if found is None:
+        return "the winner has not been compared with the baseline on fresh seeds"
+    if found.mean is None and found.pairs:
+        return "a gain is a share of the baseline's score, and that is 0"
+    if found.mean is None:
+        return "there is no fresh seed on which both the winner and the baseline have a score"
+    planned = 0 if state.plan.confirmation is None else state.plan.confirmation.seeds
+    seeds = f"{found.pairs} fresh seeds"
+    if found.pairs != planned:
+        seeds = f"{found.pairs} of {planned} fresh seeds"
+    said = f"on {seeds} the search's winner is {better(found.mean)} than the baseline"
+    if found.sd == 0:
+        return f"{said} on each of them"
+    if found.lower is None:
+        return said
+    sure = "at least" if found.lower >= 0 else "at worst"
+    return f"{said}, with {percent(1 - found.level)} confidence {sure} {better(found.lower)}"

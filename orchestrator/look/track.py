@@ -1,13 +1,13 @@
 """Experiment trackers follow a run's ledger, each in a child process of the command.
 
 A tracker's library may hang, leak, crash, print or ask for a password. It does so in a child,
-`orchestrator track RUN --to NAME --watch`, with a session of its own, no terminal and low priority.
+`orchestrator track RUN --to NAME --watch`, with its own session, no terminal and a low priority.
 The run calls no tracker and never waits for one; when its command ends, the children have some
-seconds to finish. A child remembers nothing: it deletes what the tracker has of the run, sends the
-ledger from its first record, and follows it. The run's directory has of each tracker:
+seconds to finish. A child deletes what the tracker has of the run, sends the ledger from its first
+record, and follows it. In the run's directory each tracker has
 
     trackers/wandb/       its own files
-    trackers/wandb.log    what its library printed; locked while a process feeds it
+    trackers/wandb.log    what its library printed; locked while a process writes to the tracker
 """
 
 import fcntl
@@ -43,38 +43,37 @@ from orchestrator.records.standing import goes_on
 from orchestrator.records.tables import IN_TIME, measured
 from orchestrator.records.tail import Tail
 
-PATIENCE_SECONDS = 15.0  # after a command's work: then its children are killed
+PATIENCE_SECONDS = 15.0  # that children have to finish, before they are killed
 POLL_SECONDS, NICENESS = 0.5, 10
+PROJECT = "cmaes-orchestrator"  # in W&B; the experiment in MLflow
 
 
 class TrackerError(RuntimeError):
-    """A tracker failed, in one line without secrets."""
+    """A tracker failed: one line without secrets."""
 
 
 def refuse_missing(names: Iterable[str], flag: str = "--track") -> None:
-    """Raises ValueError, naming the extra, where a tracker's library is not installed."""
+    """Raise ValueError, naming the extra, where a tracker's library is not installed."""
     for name in names:
         if not is_installed(name):
             raise ValueError(f"{flag}: {name} is missing: pip install 'cmaes-orchestrator[{name}]'")
 
 
-# What is sent. No name is the beginning of another one's path: a tracker may keep names as files.
-
-
 def figures(state: RunState, record: Record) -> dict[str, float]:
-    """Return the finite numbers that this record adds, `state` being the run's as of it."""
+    """Return the finite numbers that a record adds, given the state as of it.
+
+    No name begins the path of another: a tracker may keep names as files.
+    """
     run, found = Run(state, datetime.fromisoformat(record.at)), dict[str, Any]()
     match record.event:
         case Settled(final=True) as event:
-            arm = plain_name(state.batch(event).configurations[event.candidate].name)
+            name = plain_name(state.batch(event).configurations[event.candidate].name)
             kind = plain_name(comparison_name(event.comparison) or "condition")
-            before = f"{kind}/{arm}/" if arm else ""  # a curve has scores of one kind only
+            before = f"{kind}/{name}/" if name else ""  # scores of one kind make a curve
             own = measured(state, event)
             found = {name: own.pop(name) for name in ("evaluations", "elapsed_seconds", *IN_TIME)}
             own |= {f"objective/{plain_name(name)}": one for name, one in event.metrics.items()}
             found |= {f"{before}{name}": one for name, one in own.items() if name != "seed"}
-            ended = {"ok": run.counts.ok, **run.counts.failed, "lost": run.counts.lost}
-            found |= {f"status/{status}": number for status, number in ended.items()}
             found |= {f"spent/{plain_name(one.currency)}": one.spent for one in run.balances}
         case GenerationTold() as event:
             row = next(one for one in run.generations if one.number == event.generation)
@@ -84,23 +83,20 @@ def figures(state: RunState, record: Record) -> dict[str, float]:
     return {k: float(v) for k, v in found.items() if type(v) in (int, float) and math.isfinite(v)}
 
 
-# Where it is sent: files below one directory, without an account or a network. Only a child imports
-# one of these libraries.
-
-
-PROJECT = "cmaes-orchestrator"  # of the project in W&B, and of the experiment in MLflow
+# The trackers: files in one directory, without an account or a network. Only a child imports their
+# libraries.
 
 Values = Mapping[str, str | float]
 
 
 class Sink(Protocol):
-    """One run in one tracker. Whatever it raises ends its follower, and nothing else."""
+    """One run in one tracker. What it raises ends its own child process only."""
 
     def log(self, step: int, at: float, values: Mapping[str, float]) -> None:
-        """Take the figures of a moment: evaluations that are over, seconds since 1970."""
+        """Take the figures after `step` evaluations, at a time in seconds since 1970."""
 
     def end(self, *, is_over: bool) -> None:
-        """Nothing more comes. Unless the run `is_over`, it may go on later."""
+        """Finish. Unless the run `is_over`, it may continue later."""
 
 
 Make = Callable[[Path, RunState, Values], Sink]
@@ -115,7 +111,7 @@ class TensorBoard:
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         self._writer, self._event = EventFileWriter(str(directory), flush_secs=2), Event
-        # A TensorBoard that shows an earlier file forgets what that one had.
+        # A running TensorBoard then forgets what an earlier file had.
         start = SessionLog(status=SessionLog.START)
         self._writer.add_event(Event(wall_time=run.began_ms / 1000, session_log=start))
 
@@ -128,13 +124,13 @@ class TensorBoard:
 
 
 class Wandb:
-    """An offline W&B run, to be sent to an account by `wandb sync`."""
+    """An offline W&B run, which `wandb sync` sends to an account."""
 
     def __init__(self, directory: Path, run: RunState, config: Values) -> None:
         places = ("WANDB_CONFIG_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR")
         os.environ |= dict.fromkeys(places, str(directory / ".own"))
         os.environ["WANDB_ERROR_REPORTING"] = "false"
-        os.environ.pop("WANDB_SERVICE", None)  # of a program that has a W&B run of its own
+        os.environ.pop("WANDB_SERVICE", None)  # of a program with its own W&B run
         import wandb
 
         names = ("x_disable_meta", "x_disable_stats", "x_disable_machine_info")
@@ -187,9 +183,9 @@ SINKS: Mapping[Tracker, Make] = {"tensorboard": TensorBoard, "wandb": Wandb, "ml
 
 
 def follow_as_child(run: Path, name: Tracker, parent: int, *, watch: bool) -> None:
-    """`follow` in the child that `Trackers` started, which is killed when its parent is gone.
+    """Run `follow` in a child of `Trackers`, which is killed when its parent ends.
 
-    Raises TrackerError on whatever goes wrong.
+    Raises TrackerError on any failure.
     """
     die_with_parent(parent)
     os.nice(NICENESS)
@@ -206,9 +202,9 @@ def follow_as_child(run: Path, name: Tracker, parent: int, *, watch: bool) -> No
 
 
 def follow(run: Path, name: Tracker, make: Make, pipe: int, *, watch: bool) -> None:
-    """Send all there is; to `watch`, what comes too, until the run is over or nobody has it.
+    """Send the whole ledger; with `watch` also what is added, until the run ends or is left.
 
-    A byte in the pipe says to send what is there and end.
+    A byte in the pipe asks to send what is there and end.
     """
     directory = run.absolute() / "trackers" / name
     if os.path.lexists(directory):
@@ -228,8 +224,8 @@ def follow(run: Path, name: Tracker, make: Make, pipe: int, *, watch: bool) -> N
         is_over = state.concluded is not None
         if is_last or is_over:
             break
-        is_told = bool(select.select([pipe], [], [], POLL_SECONDS)[0])
-        is_last = is_told or not goes_on(state, datetime.now(UTC))
+        is_asked = bool(select.select([pipe], [], [], POLL_SECONDS)[0])
+        is_last = is_asked or not goes_on(state, datetime.now(UTC))
     sink.end(is_over=is_over)
 
 
@@ -238,7 +234,7 @@ def follow(run: Path, name: Tracker, make: Make, pipe: int, *, watch: bool) -> N
 
 @dataclass
 class Trackers:
-    """The trackers of one command, over all of its runs. A failure is said once."""
+    """The trackers of one command, over all of its runs. A failure is reported once."""
 
     names: Sequence[Tracker]
     say: Callable[[str], None]
@@ -248,7 +244,7 @@ class Trackers:
     _children: dict[Popen[bytes], tuple[Path, Tracker]] = field(default_factory=dict)
 
     def begin(self, run: Path, *, watch: bool = True) -> None:
-        """Send the run to each tracker; to `watch`, until it is over."""
+        """Send the run to each tracker; with `watch` until it is over."""
         for name in self.names:
             try:
                 self._children[_started(run, name, watch=watch)] = (run, name)
@@ -256,7 +252,7 @@ class Trackers:
                 self._failed(run, name, one_line(str(error)))
 
     def look(self) -> bool:
-        """Say which have failed since; return whether any goes on. Takes microseconds."""
+        """Report new failures; return whether a child is still running."""
         for child in [child for child in self._children if child.poll() is not None]:
             child.communicate()  # closes the pipe
             run, name = self._children.pop(child)
@@ -271,11 +267,11 @@ class Trackers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let them send what is there, for a bounded time; somebody in a hurry waits for none."""
+        """Let the children send what is there, for a bounded time unless the user hurries."""
         for child in self._children:
             assert child.stdin is not None, "it is a pipe"
             with suppress(OSError):
-                child.stdin.write(b".")  # closing it says nothing: evaluations may hold it open
+                child.stdin.write(b".")  # closing is no signal: evaluations may hold the pipe open
         end = time.monotonic() + self.patience_seconds
         while self.look() and time.monotonic() < end and not self.is_hurried():
             time.sleep(0.05)
@@ -292,10 +288,10 @@ class Trackers:
 
 
 def _started(run: Path, name: Tracker, *, watch: bool) -> Popen[bytes]:
-    """Start a child. Raises OSError; ValueError where another process feeds the tracker."""
+    """Start a child. Raises OSError, and ValueError where another process feeds the tracker."""
     place = run / "trackers"
     if place.is_symlink():
-        raise ValueError(f"{place} is a symbolic link: expected a directory of the run's own")
+        raise ValueError(f"{place} is a symbolic link: expected the run's own directory")
     place.mkdir(mode=0o700, exist_ok=True)
     path, flags = place / f"{name}.log", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600), "r+b") as log:

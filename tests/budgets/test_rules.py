@@ -25,7 +25,7 @@ from budgets.rules import (
     ruling_of,
     unaffordable,
 )
-from orchestrator.look import words
+from orchestrator.look import text
 from tests.budgets.conftest import Story, confirmed_plan, make_story, settled, small_plan
 
 MIDDLE = (0.5, 0.5)
@@ -46,7 +46,7 @@ def observed(story: Story, rule: str) -> Reading:
 def firing(story: Story) -> list[str]:
     """The rules that hold the run up; each has words for what it has seen."""
     triggers = judge(story.state).triggers
-    assert all(words.seen(story.state, one) for one in triggers)
+    assert all(text.rule(story.state, one) for one in triggers)
     return [one.rule for one in triggers]
 
 
@@ -76,7 +76,7 @@ def test_what_cannot_be_overridden_has_another_way_on() -> None:
     assert set(DECISIONS) - set(OVERRIDABLE) == final
     full = disk_full(3, 0)
     assert (full.decision, full.generation) == ("pause", 3)
-    assert words.seen(Story(small_plan()).state, full)
+    assert text.rule(Story(small_plan()).state, full)
 
 
 # crash_rate
@@ -499,7 +499,7 @@ def test_an_attempt_that_is_refused_ends_the_search(is_compared: bool) -> None:
 
 
 def test_what_is_needed_and_what_is_free_is_told_apart() -> None:
-    assert words.against(0.04396, 0.004495, "hours") == ("2 min 38 s", "16 s")
-    assert words.against(0.005, 0.001, "device-hours") == ("18 s of device time", "3.6 s")
-    assert words.against(0.005, 0.00499, "hours") == ("18 s", "17.964 s")
-    assert words.against(9.0, 5.0, "of money") == ("9 of money", "5 of money")
+    assert text.need_and_free(0.04396, 0.004495, "hours") == ("2 min 38 s", "16 s")
+    assert text.need_and_free(0.005, 0.001, "device-hours") == ("18 s of device time", "3.6 s")
+    assert text.need_and_free(0.005, 0.00499, "hours") == ("18 s", "17.964 s")
+    assert text.need_and_free(9.0, 5.0, "of money") == ("9 of money", "5 of money")

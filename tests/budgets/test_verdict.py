@@ -8,7 +8,7 @@ import pytest
 from budgets.events import Decided, Guided, Status
 from budgets.plan import Calibration, Envelope
 from budgets.verdict import best_candidates, decide, finalists, has_winner, stood_for, winner
-from orchestrator.look import words
+from orchestrator.look import text
 from tests.budgets.conftest import Outcome, Story, confirmed_plan, told_of
 
 NAN = Status.NAN
@@ -25,8 +25,8 @@ def decided(story: Story) -> tuple[str | None, Decided]:
     """The rule that fired, if any, and the decision: the ledger takes both, and both have words."""
     fired, found = decide(story.state)
     story.say(*fired, found)
-    assert words.decision(story.state, found)
-    assert all(words.seen(story.state, one) for one in fired)
+    assert text.decision(story.state, found)
+    assert all(text.rule(story.state, one) for one in fired)
     return fired[0].rule if fired else None, found
 
 

@@ -217,17 +217,18 @@ def test_secrets_and_marks_of_many_processes_stay_behind(
 
 # What counts as a result
 
-MIXED = "print('---\\nval_bpb: 0.9979\\nnum_steps: 953\\npeak_mb=45060.2\\nflops: 3e10')"
+MIXED = "print('---\\nval_bpb: 0.9979\\nnum_steps: 1,953\\npeak_mb=45060.2\\nflops: 3e10')"
 
 
-def test_a_block_gives_score_measures_and_metrics(
+def test_a_block_gives_score_and_measures(
     measure: Measure, beats: list[Mapping[str, float]]
 ) -> None:
-    found = measure(MIXED, score="val_bpb", measures={"steps": "num_steps", "train_flops": "flops"})
-    assert (found.score, found.steps, found.tokens) == (0.9979, 953, 0)
+    measures = {"steps": "num_steps", "train_flops": "flops", "memory": "peak_mb"}
+    found = measure(MIXED, score="val_bpb", measures=measures)
+    assert (found.score, found.steps, found.tokens) == (0.9979, 1953, 0)
     assert (found.train_flops, found.eval_flops) == (3e10, 0.0)
-    assert found.metrics == {"peak_mb": 45060.2}
-    assert beats[-1]["val_bpb"] == 0.9979
+    assert found.metrics == {"memory": 45060.2}
+    assert beats[-1]["score"] == 0.9979
     assert 0 < found.train_seconds < 60
 
 

@@ -112,10 +112,10 @@ def test_every_key_with_an_option_is_read_from_the_command_line(
 
 
 def test_what_no_evaluation_has_is_set_aside(write: Write) -> None:
-    own = resolve(Layers(write("[training]\nkeep_best = false\nn_embd = 64\n")))
-    assert own.alone == {"keep_best": False}
-    assert "keep_best" not in own.tuned.spec.settings
-    assert values_of(own)["training.keep_best"]["value"] is False
+    own = resolve(Layers(write("[training]\nkeep_checkpoints = 2\nn_embd = 64\n")))
+    assert own.alone == {"keep_checkpoints": 2}
+    assert "keep_checkpoints" not in own.tuned.spec.settings
+    assert values_of(own)["training.keep_checkpoints"]["value"] == 2
 
 
 # The plan that it becomes

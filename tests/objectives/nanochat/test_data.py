@@ -248,39 +248,41 @@ TWO = b'{"text": "one"}\n\n{"text": "two"}'
 LINE = b'{"text": "one"}\n\n%s\n{"text": "two"}'
 NOT_UTF8 = shard("fine", "cafeteria").replace(b"cafeteria", b"caf\xe9teria")
 BROKEN: list[tuple[str, dict[str, bytes | None], str]] = [
-    ("a", {"a": b"a single document"}, "two documents that differ, got 1; .* blank line"),
-    ("a", {"a": b"same\n\nsame\n\nsame"}, "two documents that differ, got 1 in 3 copies"),
+    ("a", {"a": b"a single document"}, "two documents that differ, got 1 of 1; .* blank line"),
+    ("a", {"a": b"same\n\nsame\n\nsame"}, "two documents that differ, got 1 of 3"),
     ("a", {"a": b" \n\n"}, "at least two documents that differ, got 0"),
-    ("a", {"a": b"one\n\ntwo \xff three"}, r"a is not UTF-8 at byte 9 \(0xff\): convert it"),
-    ("a.jsonl", {"a.jsonl": b"one\n\ntwo"}, "no text file: set data to jsonl:PATH"),
-    ("a.parquet", {"a.parquet": b"one\n\ntwo"}, "no text file: set data to the folder of two"),
+    ("a", {"a": b"one\n\ntwo \xff three"}, "a': .*can't decode byte 0xff in position 9"),
     ("a.gz", {"a.gz": b"not packed"}, r"cannot read data '/.*a.gz'"),
     ("a.gz", {"a.gz": gzip.compress(TWO)[:-6]}, r"cannot read data '/.*a.gz'"),
     ("a.xz", {"a.xz": lzma.compress(TWO)[:-6]}, r"cannot read data '/.*a.xz'"),
     ("a.xz", {"a.xz": flipped(lzma.compress(TWO))}, r"cannot read data '/.*a.xz'"),
     ("jsonl:a.gz", {"a.gz": flipped(gzip.compress(TWO))}, r"a.gz"),
-    ("jsonl:a", {"a": LINE % b'{"text": }'}, r"line 3: not JSON \(.*\); expected an object"),
-    ("jsonl:a", {"a": LINE % b'["text"]'}, "line 3: expected .* the field 'text', got list"),
-    ("jsonl:a", {"a": LINE % b'{"b": 1, "c": 1}'}, "line 3: expected .* 'text', got b, c"),
-    ("jsonl:a", {"a": LINE % b'{"text": 1}'}, "line 3: expected text, got int"),
-    ("jsonl:a", {"a": LINE % b'{"text": "\\ud83d"}'}, "line 3: character 0 is not Unicode text"),
-    ("jsonl:a", {"a": LINE % b'{"text": "\xe9"}'}, "line 3: not JSON .*can't decode byte 0xe9"),
+    ("jsonl:a", {"a": LINE % b'{"text": }'}, "line 3': Expecting value"),
+    ("jsonl:a", {"a": LINE % b'["text"]'}, "line 3': no object with the field 'text'"),
+    ("jsonl:a", {"a": LINE % b'{"b": 1, "c": 1}'}, "line 3': no object with the field 'text'"),
+    ("jsonl:a", {"a": LINE % b'{"text": 1}'}, "line 3': expected text in each row, got int"),
+    ("jsonl:a", {"a": LINE % b'{"text": "\\ud83d"}'}, "surrogates not allowed"),
+    ("jsonl:a", {"a": LINE % b'{"text": "\xe9"}'}, "line 3': .*can't decode byte 0xe9"),
     *((f, {}, r"cannot read data '.*none.*No such file") for f in ("none", "jsonl:none")),
-    ("hf:./none", {}, r"cannot read data '.*none.*No such file"),
+    ("hf:./none", {}, r"cannot read data '.*none.* not found"),
     ("pipe", {"pipe": None}, "it is neither a file nor a folder"),
-    (".", {}, r"must hold .*; got 0 other files: keep"),
-    (".", {"rows.jsonl": b"{}"}, r"must hold .*; got 1 other files: keep"),
-    (".", {"a.md": b"caf\xe9"}, r"a.md is not UTF-8 at byte 3 \(0xe9\)"),
-    (".", {"a.md": b"a", "b.parquet": b""}, r"must hold .*; got a.md and b.parquet: keep"),
+    (".", {}, "must hold .*; got 0 and 0 of 0: keep"),
+    (".", {"rows.jsonl": b"{}"}, "must hold .*; got 0 and 0 of 1: keep"),
+    (".", {"a.md": b"caf\xe9"}, "a.md': .*can't decode byte 0xe9"),
+    (".", {"a.md": b"a", "b.parquet": b""}, "must hold .*; got 1 and 1 of 2: keep"),
     (".", {"0.parquet": shard("a", "b")}, "needs two .*files: the last is held out"),
     (".", {"0.parquet": shard("a"), "1.parquet": shard()}, "the held-out part .* no document"),
-    (".", {"0.parquet": shard("a"), "1.parquet": shard(1)}, "1.parquet, row 1: .* text, got int"),
-    (".", {"0.parquet": shard("a"), "1.parquet": shard("a", column="body")}, "only body, id"),
-    (".", {"0.parquet": shard("a"), "1.parquet": NOT_UTF8}, r"1.parquet' \(.*decode.*UTF-8"),
+    (
+        ".",
+        {"0.parquet": shard("a"), "1.parquet": shard(1)},
+        "1.parquet': expected text in each row, got int",
+    ),
+    (".", {"0.parquet": shard("a"), "1.parquet": shard("a", column="body")}, "only id, body"),
+    (".", {"0.parquet": shard("a"), "1.parquet": NOT_UTF8}, "1.parquet': .*decode byte 0xe9"),
     (
         ".",
         {"0.parquet": shard("a"), "1.parquet": b"x"},
-        r"cannot read data '.*1.parquet' \(Parquet",
+        "cannot read data '.*1.parquet': Parquet",
     ),
     ("hf:./", {"file": b""}, r"cannot read data 'hf:.*neither a `Dataset`"),
 ]
@@ -312,8 +314,8 @@ def test_a_data_set_without_the_column_or_the_split_is_refused(tmp_path: Path) -
     body.save_to_disk(tmp_path / "body")
     datasets.DatasetDict({"test": body}).save_to_disk(tmp_path / "test")
     for name, message in (
-        ("body", "has no column 'text', only body: rename"),
-        ("test", "has no split 'train', only test"),
+        ("body", "no column 'text', only body"),
+        ("test", "no split 'train', only test"),
     ):
         with pytest.raises(SetupError, match=message):
             data.load(f"hf:{tmp_path / name}")

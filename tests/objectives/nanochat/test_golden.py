@@ -63,7 +63,6 @@ def test_an_evaluation_scores_what_is_stored(
         "core": CORE,
         "score": measured.score,
         "initial_bpb": measured.metrics["initial_bpb"],
-        "optimizer_flops": measured.metrics["optimizer_flops"],
         "steps": measured.steps,
         "tokens": measured.tokens,
         "train_flops": measured.train_flops,

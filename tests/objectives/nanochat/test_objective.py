@@ -27,7 +27,6 @@ def test_an_evaluation_reports_what_it_trained_and_how_it_went(
     measured = evaluate(objective(target_flops=3e8), beats=beats)
     assert measured.score < measured.metrics["initial_bpb"] - 1.0
     assert measured.tokens == measured.steps * 128
-    assert measured.metrics["planned_flops"] == 3e8
     assert 0.9 * 3e8 < measured.train_flops <= 3e8
     assert 0 < measured.eval_flops < measured.train_flops
     assert measured.metrics["train_cpu_seconds"] > 0

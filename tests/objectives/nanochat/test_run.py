@@ -227,4 +227,3 @@ def test_a_directory_that_is_not_ours_or_not_free_is_refused(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(SetupError, match="MB are free"):
         train(tmp_path / "small")
-    assert not (tmp_path / "small").exists()

@@ -126,7 +126,7 @@ def test_a_step_of_muon_is_that_of_torch_up_to_its_bfloat16() -> None:
 
 
 def diagnosed(losses: torch.Tensor) -> dict[str, float]:
-    return diagnose(losses, torch.linspace(0.1, 2.0, len(losses)), max_grad_norm=1.0)
+    return diagnose(losses, torch.linspace(0.1, 2.0, len(losses)))
 
 
 def test_spikes_and_explosions_are_told_from_a_run_that_learns() -> None:
@@ -151,7 +151,6 @@ def test_spikes_and_explosions_are_told_from_a_run_that_learns() -> None:
         assert tuple(diagnosed(losses)[flag] for flag in flags) == expected
     found = diagnosed(falling)
     assert found["largest_grad_norm"] == 2.0
-    assert 0.5 < found["clipped_share"] < 0.6
     assert 2.9 < found["train_loss_tail"] < 3.1
 
 

@@ -1,7 +1,7 @@
 """An answer and sections with every kind of block, all of whose text is hostile."""
 
 from budgets.formatting import plain
-from orchestrator.look.blocks import (
+from orchestrator.look.page import (
     Answer,
     Block,
     Details,
@@ -9,7 +9,6 @@ from orchestrator.look.blocks import (
     Section,
     commands,
     items,
-    ruler,
     table,
 )
 
@@ -23,13 +22,13 @@ FIELDS = ("title", "sentence", "but", "found", "sure", "cost", "next")
 
 def hostile_answer() -> Answer:
     texts = {field: f"{field} {HOSTILE}" for field in FIELDS}
-    return Answer(mood="caution", commands=(HOSTILE, HOSTILE), otherwise=HOSTILE, **texts)
+    return Answer(mood="caution", commands=(HOSTILE, HOSTILE), **texts)
 
 
 def every_block() -> list[Block]:
     rows: list[dict[str, object]] = [
-        {MARKED: MARKED, ">value": 3, "where": ruler(0.2, 0.9)},
-        {MARKED: "b", ">value": "**no**", "where": ruler(1.7, None)},
+        {MARKED: MARKED, ">value": 3},
+        {MARKED: "b", ">value": "**no**"},
     ]
     return [
         f"`code` and **bold** and {MARKED}",

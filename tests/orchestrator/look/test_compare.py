@@ -13,8 +13,8 @@ from scipy import stats
 from budgets.events import Settled
 from budgets.ledger import LEDGER, read
 from budgets.state import fold
-from orchestrator.look.blocks import markdown
 from orchestrator.look.compare import Comparison
+from orchestrator.look.page import markdown
 from orchestrator.look.run import Run
 from tests.orchestrator.look.golden import GOLDEN, NOW, RUNS, golden
 
@@ -68,7 +68,7 @@ def test_what_differs_is_named_with_its_values() -> None:
         (why,) = Comparison([go, other]).why_not
         assert said in why
     ((name, values),) = Comparison([go, golden("go", evaluation_seed=77)]).differences.items()
-    assert (name, values[1]) == ("search.evaluation_seed", "77")
+    assert (name, values[1]) == ("evaluation_seed", "77")
 
 
 @pytest.mark.parametrize(("one", "other"), list(combinations(RUNS, 2))[::9])

@@ -8,7 +8,7 @@ from budgets.events import Status
 from budgets.plan import Confirmation
 from budgets.state import RunState
 from budgets.stats import detectable
-from budgets.verdict import decide, findings, winner_gain
+from budgets.verdict import decide, winner_gain
 from orchestrator.look.answer import answer
 from orchestrator.look.next_step import after_the_verdict
 from orchestrator.look.run import Run
@@ -38,9 +38,7 @@ def decided(plan: Any = None, **outcomes: Any) -> RunState:
 
 def advised(state: RunState) -> str:
     """The first command that follows from the verdict."""
-    found = findings(state)
-    assert found is not None
-    return after_the_verdict(Run(state, NOW), found).commands[0]
+    return after_the_verdict(Run(state, NOW)).commands[0]
 
 
 def advised_seeds(state: RunState) -> int:
@@ -60,11 +58,11 @@ def advised_seeds(state: RunState) -> int:
         ),
         ({**GO, "long_run": ((NAN, NAN), (0.98, 0.98))}, "long_run_seeds=8", {}),
         (GO, "long_run_seeds=8", {}),
-        ({**GO, "long_run": GONE}, "long_run_seeds=8", {}),
+        ({**GO, "long_run": GONE}, "phase1 --tier max", {}),
         (LONE, "phase1 --tier max", {}),
         (SMALL, "phase1 --tier max", {}),
         (SMALL, "check knobs", {"tier": "max"}),
-        ({"generations": ALIVE, "winner": noisy(0.995, 0.05)}, "long_run_seeds=8", {}),
+        ({"generations": ALIVE, "winner": noisy(0.995, 0.05)}, "check knobs", {}),
         ({"generations": ALIVE, "winner": noisy(0.995, 0.02)}, "confirm_seeds=", {}),
         ({"generations": ALIVE, "winner": noisy(1.05, 0.02)}, "check knobs", {}),
         ({"generations": ALIVE, "winner": 8 * (1.0,)}, "check knobs", {}),

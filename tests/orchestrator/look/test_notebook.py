@@ -20,7 +20,7 @@ def test_frames_are_the_tables_of_the_run(name: str) -> None:
         assert own.where(own.notna(), None).tolist() == expected
     best = generations["best"].astype(object)
     assert best.where(best.notna(), None).tolist() == [one.best for one in loaded.run.generations]
-    assert {f"knob.{knob.name}" for knob in loaded.run.space.knobs} <= set(evaluations)
+    assert {f"knob.{knob.name}" for knob in loaded.run.plan.space.knobs} <= set(evaluations)
 
 
 def test_without_pandas_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

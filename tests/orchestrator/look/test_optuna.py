@@ -35,7 +35,7 @@ def test_a_trial_is_a_candidate_of_the_ledger(
     for trial in found.trials:
         place = trial.user_attrs
         generation = run.state.generation(place["generation"])
-        knobs = run.space.decode(generation.points[place["candidate"]])
+        knobs = run.plan.space.decode(generation.points[place["candidate"]])
         assert trial.params == pytest.approx(knobs)
         assert trial.value == pytest.approx(generation.score(place["candidate"]))
         assert (trial.state.name == "COMPLETE") == (trial.value is not None)

@@ -17,7 +17,7 @@ from objectives.api import ObjectiveSpec
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.files import METRICS
 from orchestrator.execution.signals import SignalStop
-from orchestrator.look.blocks import Figure
+from orchestrator.look.page import Figure
 from orchestrator.look.plots import drawings, figures
 from orchestrator.look.run import Run
 from orchestrator.matrix.matrix import carry_out_search

@@ -39,10 +39,12 @@ def moments(name: str, directory: Path | None = None) -> Iterator[Run]:
 @pytest.mark.parametrize("name", RUNS)
 def test_what_slots_did_adds_up(name: str) -> None:
     for run in moments(name):
-        used = sum(one.useful + one.wasted for one in run.usage)
         sessions = zip(run.state.own_sessions_ms, run.state.opened, strict=True)
         there = sum(ms * opened.workers for ms, opened in sessions) / 3.6e6
-        assert used + sum(one.idle for one in run.usage) == pytest.approx(there)
+        now = run.edges_ms[-1] / 1000
+        running = sum(now - one.began for one in run.attempts if one.status is None) / 3600
+        usage = run.usage
+        assert usage.useful + usage.wasted + usage.idle + running == pytest.approx(there)
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -20,8 +20,8 @@ from starlette.testclient import TestClient
 
 from budgets.ledger import LEDGER
 from orchestrator.cli.share import listening, served
-from orchestrator.look import page
-from orchestrator.look.blocks import Details, Page, Section, headline
+from orchestrator.look import sections
+from orchestrator.look.page import Details, Page, Section, headline
 from orchestrator.look.run import Run
 from orchestrator.look.serve import HOST, Site, directories, identifier
 
@@ -37,7 +37,7 @@ def pages(run: Run) -> Page:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(page, "page_of", pages)
+    monkeypatch.setattr(sections, "page_of", pages)
     for name in ("go", "statuses", "calibration"):
         shutil.copytree(GOLDEN / name, tmp_path / "runs/phase1" / name)
     return tmp_path / "runs"

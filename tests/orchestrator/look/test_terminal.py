@@ -25,11 +25,10 @@ from rich.console import Console
 from budgets.ledger import LEDGER, LedgerCorruptError
 from objectives.api import ObjectiveSpec
 from orchestrator.cli import session as output
-from orchestrator.look import viewer
+from orchestrator.look import terminal as look
 from orchestrator.look.rows import Slot
 from orchestrator.look.run import Run
-from orchestrator.look.terminal import Picture, device_lines, status_lines
-from orchestrator.look.viewer import looks
+from orchestrator.look.terminal import looks, picture, slot_lines, status_lines
 from orchestrator.records import standing
 from orchestrator.records.runs import load_state
 from orchestrator.records.tail import Tail
@@ -46,7 +45,7 @@ def drawn(run: Run, width: int, height: int) -> list[str]:
     """The picture's lines, without styles."""
     console = Console(file=io.StringIO(), width=width, color_system=None, emoji=False)
     with console.capture() as found:
-        console.print(Picture(run, height))
+        console.print(picture(console, run, height), end="")
     return found.get().split("\n")[:-1]
 
 
@@ -76,7 +75,7 @@ def test_hostile_and_long_names_are_shown_in_full_and_steer_nothing(
     state.plan = state.plan.model_copy(update={"run_id": run_id, "objective": objective})
     run = Run(state, datetime.now(UTC), RUNS)
     run.slots = tuple(replace(slot, device=HOSTILE, what=HOSTILE) for slot in run.slots)
-    lines = drawn(run, width, height)
+    lines = drawn(run, width, 99)
     assert all(line.isprintable() and cell_len(line) <= width for line in lines)
     said = "".join("".join(lines).split())
     assert all(one in said for one in (run_id, "interrupted"))
@@ -87,7 +86,7 @@ def test_of_many_devices_overdue_ones_come_first_and_the_rest_is_counted() -> No
     slots = [Slot(slot=number, device="cpu", seconds=5.0, **usual) for number in range(300)]
     slots[200] = replace(slots[200], seconds=50.0)
     slots[299] = Slot(slot=299, device="cpu")
-    lines = [line.plain for line in device_lines(tuple(slots), 4)]
+    lines = slot_lines(tuple(slots), 4)
     assert len(lines) == 4
     assert lines[0].startswith("cpu 201 ")
     assert re.findall(r"\d+ \w+", lines[-1]) == ["297 more", "296 running", "1 idle"]
@@ -216,11 +215,11 @@ def test_an_interrupt_while_it_is_painted_comes_when_the_picture_is_whole(
     is_sent, file = list[bool](), Interrupting()
     monkeypatch.setattr(sys, "stdout", file)
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    monkeypatch.setattr(viewer, "can_paint", lambda _console: True)
+    monkeypatch.setattr(look, "can_paint", lambda _console: True)
     run = Run(load_state(RUNS / "interrupted"), datetime.now(UTC), RUNS / "interrupted")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(KeyboardInterrupt), viewer.Screen() as screen:
+        with pytest.raises(KeyboardInterrupt), look.Screen() as screen:
             screen.show([], run)
     finally:
         signal.signal(signal.SIGINT, before)

@@ -250,8 +250,8 @@ def test_what_makes_no_campaign_is_refused_by_name(
 
 
 def test_no_condition_sets_what_no_evaluation_has(describe: Describe) -> None:
-    text = "[campaign]\n" + entry("a", "keep_best = false")
-    with pytest.raises(ValueError, match="condition a: .*keep_best"):
+    text = "[campaign]\n" + entry("a", "keep_checkpoints = 2")
+    with pytest.raises(ValueError, match=r"condition a: .*keep_checkpoints"):
         terms_of(describe(text, above=""))
 
 
