@@ -1,28 +1,25 @@
 """Analytic objectives: what they promise about optimum, noise, failures, traps and cost."""
 
 import statistics
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objectives.analytic import AnalyticObjective, AnalyticSettings, InjectedError
+from objectives.analytic import AnalyticObjective, InjectedError
 from objectives.api import Context, DivergedError, Objective, ObjectiveSpec, SetupError, Variant
-from objectives.registry import ANALYTIC, load, varied
+from objectives.registry import ANALYTIC, load
 
 Point = tuple[float, ...]
 BOWLS = ("sphere", "ellipsoid", "rosenbrock", "cliff", "idle")
 ROSENBROCK_V1 = 46.74910584107948
 FINGERPRINT_V1 = "acaf7274d03dd997d3534a7d77684bce1e9a841a5a6171bfed9618cda941a6e7"
-FIRST = {"dimension", "noise", "seconds", "busy", "failure_rate"}
 
 
-def context(heartbeat: Callable[[Mapping[str, float]], None] = lambda _: None) -> Context:
-    return Context(directory=Path(), device="cpu", threads=1, heartbeat=heartbeat)
+def context() -> Context:
+    return Context(directory=Path(), device="cpu", threads=1, heartbeat=lambda _: None)
 
 
 def objective(name: str = "sphere", **settings: object) -> AnalyticObjective:
@@ -69,27 +66,6 @@ def test_a_score_of_this_code_version_stays() -> None:
     assert o.fingerprint == FINGERPRINT_V1
 
 
-OTHERS: dict[str, Any] = {
-    "available": 0.02,
-    "seed_noise": 0.01,
-    "traps": 0.1,
-    "nan_radius": 0.3,
-    "effort": 0.5,
-    "bias": 0.5,
-    "persists": 0.0,
-}
-
-
-def test_each_setting_but_the_first_is_recorded_only_where_it_is_not_the_default() -> None:
-    assert set(OTHERS) | FIRST == set(AnalyticSettings.model_fields)
-    assert set(objective().spec.settings) == FIRST
-    for name, value in OTHERS.items():
-        o = objective(**{name: value})
-        assert o.spec.settings[name] == value
-        assert load(ObjectiveSpec.model_validate_json(o.spec.model_dump_json())) == o
-        assert o.fingerprint != objective().fingerprint
-
-
 def test_noise_depends_on_seed_and_point_but_not_on_the_idle_knob() -> None:
     o = objective("noise")
     scores = {score(o, point, seed) for point in ((0.1, 0.2), (0.2, 0.1)) for seed in (1, 2, 3)}
@@ -109,9 +85,15 @@ def test_noise_has_the_standard_deviations_that_are_set() -> None:
     assert statistics.stdev(differences) == pytest.approx(0.005 * 2**0.5, rel=0.1)
 
 
-def test_failures_come_at_their_rate_and_again_on_the_same_seed() -> None:
-    def failed() -> set[int]:
-        return {seed for seed in range(2000) if fails(seed)}
+def test_some_points_fail_as_they_are_set_to() -> None:
+    assert score(objective("cliff"), (1.2, 1.0)) < 0.52
+    for o, z in (
+        (objective("cliff"), (1.22, 1.0)),
+        (objective(nan_radius=0.3), (1.0, 0.6)),
+        (objective("idle", nan_radius=0.3), (1.0, -2.0)),
+    ):
+        with pytest.raises(DivergedError):
+            score(o, z)
 
     def fails(seed: int) -> bool:
         try:
@@ -120,23 +102,9 @@ def test_failures_come_at_their_rate_and_again_on_the_same_seed() -> None:
             return True
         return False
 
-    first = failed()
-    assert len(first) == pytest.approx(200, abs=40)
-    assert failed() == first
-
-
-def test_the_cliff_diverges_past_its_edge_only() -> None:
-    o = objective("cliff")
-    assert score(o, (1.2, 1.0)) < 0.52
-    with pytest.raises(DivergedError):
-        score(o, (1.22, 1.0))
-
-
-def test_points_within_the_radius_of_the_optimum_diverge() -> None:
-    assert score(objective(nan_radius=0.3), (0.7, 0.7)) == pytest.approx(0.5 + 0.5 * 0.3**2)
-    for o, z in ((objective(), (1.0, 0.6)), (objective("idle"), (1.0, -2.0))):
-        with pytest.raises(DivergedError):
-            score(load(varied(o.spec, {"nan_radius": 0.3})), z)
+    failed = [seed for seed in range(2000) if fails(seed)]
+    assert len(failed) == pytest.approx(200, abs=40)
+    assert all(map(fails, failed))
 
 
 def test_traps_are_as_frequent_and_as_deep_as_promised_and_one_seeds_luck() -> None:
@@ -148,17 +116,6 @@ def test_traps_are_as_frequent_and_as_deep_as_promised_and_one_seeds_luck() -> N
     assert deep == pytest.approx([0.05] * len(deep))
     seeds = [seed for seed in range(100) if score(honest, seed=seed) > score(lucky, seed=seed)]
     assert 0 < len(seeds) < 30
-
-
-@pytest.mark.parametrize("busy", [False, True])
-def test_an_evaluation_takes_its_seconds_with_heartbeats(busy: bool) -> None:
-    beats: list[float] = []
-    o = objective(seconds=0.5, effort=0.5, busy=busy)
-    baseline = o.space.decode(o.space.baseline)
-    measured = o.evaluate(baseline, 1, context(lambda m: beats.append(m["elapsed_seconds"])))
-    assert measured.train_seconds >= 0.25
-    assert len(beats) >= 3
-    assert beats == sorted(beats)
 
 
 @pytest.mark.parametrize(
@@ -195,11 +152,8 @@ def test_a_gain_persists_as_far_as_it_is_set_to(
 
 def test_a_long_run_is_as_much_more_effort_up_to_four() -> None:
     o = objective(effort=0.5)
-    longer = o.scaled(8.0)
-    assert longer == Variant(label="8 x effort", settings={"effort": 4.0}, length=8.0)
+    assert o.scaled(8.0) == Variant(label="8 x effort", settings={"effort": 4.0}, length=8.0)
     assert o.scaled(8.1) is None
-    with pytest.raises(ValueError, match="positive"):
-        o.scaled(0.0)
 
 
 def test_a_missing_knob_and_an_unknown_name_are_refused() -> None:

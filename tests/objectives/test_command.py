@@ -107,31 +107,20 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"argv": "python train.py"}, "expected a list"),
     ({"argv": ["train", "{lr"]}, "brace"),
     ({"argv": ["train", "{lr!r}"]}, "{lr!r}"),
-    ({"argv": ["train", '{"a": 1}']}, "unknown placeholder"),
-    ({"argv": ["train", "{knobs_file}"]}, "{knobs_file}"),
     ({"argv": ["train", "{budget}"]}, "budget = NUMBER"),
     ({"knobs": {}}, "at least one"),
     ({"knobs": {"seed": LR}}, "{seed}"),
     ({"fixed": {"lr": 1}}, "fixed as well"),
-    ({"fixed": {"a": [1]}}, "fixed.a"),
-    ({"budget": 0}, "budget"),
     ({"send": "argv"}, "does not reach"),
     ({"argv": ["train", "{lr}"], "fixed": {"depth": 3}}, "depth does not reach"),
-    ({"argv": ["train", "{lr}"], "budget": 3}, "budget does not reach"),
-    ({"send": "shell"}, "send"),
     ({"score": "val:loss"}, "score"),
-    ({"score": {"file": "a.json"}}, "score"),
     ({"score": {"pattern": "loss"}}, "one group"),
     ({"failures": {"[": "nan"}}, "regular expression"),
-    ({"failures": {"nan": "diverged"}}, "failures.nan"),
     ({"score": {"file": "result.json", "key": "a"}}, "{directory}/result.json"),
     ({"score": {"file": "../result.json", "key": "a"}, "send": "json"}, "own directory"),
-    ({"score": {"file": "knobs.json", "key": "a"}, "send": "json"}, "own directory"),
-    ({"environment": {"A=B": "x"}}, "A=B"),
     ({"environment": {"ATTEMPT_ID": "x"}}, "ATTEMPT_ID"),
     ({"environment": {"X": "{nothing}"}}, "{nothing}"),
     ({"environment": {"HF_TOKEN": "swordfish"}}, "pass_environment"),
-    ({"code": "abc"}, "code"),
     ({"argv": ["train", "https://me:swordfish@host/x"]}, "user name or a password"),
 ]
 
@@ -160,8 +149,8 @@ def test_the_knobs_as_a_person_gives_them(make: Make) -> None:
 
 HOSTILE = (
     *("; rm -rf victim #", "$(rm -rf victim)`rm -rf victim`", "$HOME ${HOME}", "one\ntwo\r\n"),
-    *("<script>", "=cmd()|'/c calc'!A0", "'\"\\'", "läßt \U0001f9e8 \u202e", "--help", "-", ""),
-    *("  a  b\t", "*? [a-z] ~ {a,b}", "\x1b[31mred\x07", "{lr} {{seed}}", "../../etc", "a=b=c"),
+    *("'\"\\", "läßt \U0001f9e8 \u202e", "--help", "", "  a  b\t", "*? [a-z] ~ {a,b}"),
+    *("\x1b[31mred\x07", "{lr} {{seed}}", "../../etc", "a=b=c"),
 )
 DUMP = """
 import json, os, sys
@@ -170,49 +159,39 @@ print("score: 1")
 """
 
 
-@pytest.mark.parametrize("send", ["argv", "key=value", "flags"])
-def test_hostile_text_arrives_as_literal_arguments(
-    send: str, make: Make, context: Context, tmp_path: Path, place: Path
+@pytest.mark.parametrize("send", ["argv", "key=value"])
+def test_hostile_text_arrives_as_it_is_and_secrets_stay_behind(
+    send: str,
+    make: Make,
+    context: Context,
+    tmp_path: Path,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (place / "victim").mkdir()
-    names = [f"w{number}" for number in range(len(HOSTILE))]
-    placed = ["{lr}", *(f"{{{name}}}" for name in names)] if send == "argv" else []
-    literal = [text.replace("{", "{{").replace("}", "}}") for text in HOSTILE]
-    argv = [*PYTHON, DUMP.replace("{", "{{").replace("}", "}}"), *literal, *placed]
-    fixed = dict(zip(names, HOSTILE, strict=True))
-    variables = {"SEEN": str(tmp_path / "seen.json"), "SEED": "{seed}"}
-    objective = make(argv=argv, fixed=fixed, send=send, environment=variables)
-    objective.evaluate({"lr": 0.01}, 1, context)
-    arguments, environment = json.loads((tmp_path / "seen.json").read_text())
-    assert arguments[: len(HOSTILE)] == list(HOSTILE)
-    pairs = {"lr": "0.01", **fixed}
-    assert (
-        arguments[len(HOSTILE) :]
-        == {
-            "argv": list(pairs.values()),
-            "key=value": [f"{name}={text}" for name, text in pairs.items()],
-            "flags": [f"--{name}={text}" for name, text in pairs.items()],
-        }[send]
-    )
-    assert environment["SEED"] == "1"
-    assert (place / "victim").exists()
-
-
-def test_secrets_and_marks_of_many_processes_stay_behind(
-    make: Make, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     for name in ("MY_TOKEN", "WORLD_SIZE", "GIVEN"):
         monkeypatch.setenv(name, f"the {name}")
-    program = DUMP.replace("{", "{{").replace("}", "}}")
-    variables = {"SEEN": str(tmp_path / "seen.json")}
-    make(program, environment=variables, pass_environment=["GIVEN"]).evaluate(
-        {"lr": 0.01}, 1, context
+    fixed = {f"w{number}": text for number, text in enumerate(HOSTILE)}
+    placed = ["{lr}", *(f"{{{name}}}" for name in fixed)] if send == "argv" else []
+    literal = [text.replace("{", "{{").replace("}", "}}") for text in (DUMP, *HOSTILE)]
+    variables = {"SEEN": str(tmp_path / "seen.json"), "SEED": "{seed}"}
+    objective = make(
+        argv=[*PYTHON, *literal, *placed],
+        fixed=fixed,
+        send=send,
+        environment=variables,
+        pass_environment=["GIVEN"],
     )
-    _, environment = json.loads((tmp_path / "seen.json").read_text())
-    assert "WORLD_SIZE" not in environment
-    assert "MY_TOKEN" not in environment
+    objective.evaluate({"lr": 0.01}, 1, context)
+    arguments, environment = json.loads((tmp_path / "seen.json").read_text())
+    pairs = {"lr": "0.01", **fixed}
+    by_name = [f"{name}={text}" for name, text in pairs.items()]
+    assert arguments == [*HOSTILE, *(pairs.values() if send == "argv" else by_name)]
+    assert (place / "victim").exists()
+    assert environment["SEED"] == "1"
     assert environment["GIVEN"] == "the GIVEN"
     assert environment["ATTEMPT_ID"] == "this-attempt"
+    assert not {"WORLD_SIZE", "MY_TOKEN"} & environment.keys()
 
 
 # What counts as a result
@@ -252,22 +231,17 @@ def test_the_score_is_what_was_said_last(
 
 FAILS: list[tuple[str, dict[str, Any], type[ObjectiveError], str]] = [
     ("print('bye\\n')", {}, NoScoreError, "'bye'"),
-    ("pass", {}, NoScoreError, "nothing"),
     ("print('b1')", {"score": {"pattern": "a(.)"}}, NoScoreError, "a(.)"),
     ("print('INFO epoch 3 score: 0.5')", {}, NoScoreError, "score\\\\s*[:=]"),
     ("print('score: 0.5\\nscore: 0.4 (best)')", {}, ResultRefusedError, "0.4 (best)"),
     ("print('score: 1,5\\nbye')", {}, ResultRefusedError, "'1,5'"),
-    ("print('loss none')", {"score": {"pattern": "loss (.*)"}}, ResultRefusedError, "'none'"),
     ("print('score: 1')", {"measures": {"steps": "n"}}, NoScoreError, "measures.steps"),
     ("print('score: 1\\nn: 0.5')", {"measures": {"steps": "n"}}, ResultRefusedError, "0.5"),
-    ("print('score: 1\\nn: 1e30')", {"measures": {"steps": "n"}}, ResultRefusedError, "1e+30"),
-    ("print('score: 1\\nn: -1')", {"measures": {"train_flops": "n"}}, ResultRefusedError, "-1"),
     ("print('score: 1\\nn: nan')", {"measures": {"x": "n"}}, ResultRefusedError, "measures.x"),
     ("import os; print('score: 1', flush=True); os._exit(3)", {}, ProgramFailedError, "status 3"),
     ("import os; os.kill(os.getpid(), 9)", {}, ProgramFailedError, "SIGKILL"),
     ("raise MemoryError", {}, OutOfMemoryError, "MemoryError"),
     ("print('loss: nan')", {"failures": {"loss: nan": "nan"}}, DivergedError, "loss: nan"),
-    ("print('loss: nan')", {"failures": {"loss: nan": "oom"}}, OutOfMemoryError, "loss: nan"),
     ("pass", {"argv": ["./missing"]}, SetupError, "./missing"),
 ]
 
@@ -286,13 +260,10 @@ FILES: list[tuple[str, float | str]] = [
     ('{"eval": {"loss": NaN}}', math.nan),
     ('{"eval": {"accuracy": 1}}', "eval.loss"),
     ('{"eval": {"loss": "0.5"}}', "expected a number"),
-    ('{"eval": {"loss": true}}', "expected a number"),
     ('{"eval": {"loss": null}}', "null"),
     (f'{{"eval": {{"loss": 1{"0" * 400}}}}}', "larger than any float"),
-    ('{"eval": {"loss": 0.5}', "cannot be read"),
     ('{"eval": {"loss": 0.5}, "eval": {"loss": 0.4}}', "cannot be read"),
     ("[" * 100_000, "cannot be read"),
-    ("[0.5]", "was not found"),
     (" " * 1_000_001, "1000000 bytes"),
 ]
 

@@ -73,29 +73,17 @@ def test_a_spec_gives_an_equal_objective_also_when_its_module_is_gone(
         make()
 
 
-def test_a_directory_is_the_same_from_anywhere(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(user)
-    objective = load(ObjectiveSpec(name="python:train:evaluate", settings={"knobs": KNOBS}))
-    monkeypatch.chdir("/")
-    assert objective.spec.settings["directory"] == str(user)
-    assert load(objective.spec) == objective
-
-
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
         ({"knobs": {}}, "at least one"),
         ({"knobs": {"lr": {}}}, "knobs.lr.min"),
-        ({"knobs": {"a b": KNOBS["lr"]}}, "names"),
         ({"knobs": {"lr": {**KNOBS["lr"], "baseline": 1.0}}}, "knobs.lr"),
         *(({"budget": budget}, "budget") for budget in (0, float("inf"), "ten", True)),
         *(({"directory": path}, "directory") for path in ("", "a\0b", "~nobody-of-that-name")),
         ({"fixed": {"a b": 1}}, "'a b'"),
-        ({"fixed": {"a": [float("nan")]}}, "fixed.a"),
         ({"fixed": {"url": "https://me:secret@host"}}, "user name or a password"),
-        ({"sources": "*.py"}, "sources"),
         ({"sources": ["*.py", "modle.py"]}, "modle.py"),
-        ({"code": "x"}, "code"),
         ({"bugdet": 1}, "'budget'"),
     ],
 )
@@ -230,9 +218,7 @@ def test_its_module_and_what_that_imports_is_pinned(
         ("def evaluate(:", "line 1"),
         ("x = 1\ny = x + z", "line 2"),
         ("evaluate = 3", "a int of the name"),
-        ("def evaluat(): 0", "nothing of the name"),
         ("import sys; sys.exit('usage: me')", "usage: me"),
-        ("import os; os._exit(0)", "status 0"),
         ("def evaluate(knobs): 0", "(knobs, seed, budget), nor without"),
         ("def evaluate(knobs, seed, budget, more): 0", "'more'"),
         ("import time; time.sleep(60)", "longer than 1.5 s"),

@@ -78,7 +78,7 @@ def test_lines_of_both_streams_are_heard_as_a_person_reads_them(
     assert ended == Exit(0, tuple(lines[-process.TAIL_LINES :]))
 
 
-def test_what_is_no_text_is_passed_on_byte_for_byte(
+def test_output_is_passed_on_byte_for_byte(
     python: Python, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     data = bytes(range(256)) * 300

@@ -69,10 +69,8 @@ def test_a_budget_is_scaled_and_stays_whole(program: ObjectiveSpec) -> None:
         assert value == (int(expected) if isinstance(amount, int) else expected)
         assert (type(value), long_run.length) == (type(amount), value / amount)
         assert load(varied(program, long_run.settings)).space == objective.space
-    for factor in (0.0, float("inf"), float("nan")):
-        with pytest.raises(ValueError, match="positive"):
-            objective.scaled(factor)
-    assert load(ObjectiveSpec(name="sphere")).scaled(5.0) is None
+    with pytest.raises(ValueError, match="positive"):
+        objective.scaled(0.0)
 
 
 @over_programs

@@ -55,17 +55,6 @@ def test_decode_stays_between_its_ends_and_never_falls(
     assert k.decode(0.0) <= k.decode(unit) <= k.decode(1.0)
 
 
-@pytest.mark.parametrize("kind", X_LIMITS)
-@given(data=st.data(), edge=st.sampled_from([0.0, 1.0]))
-def test_a_baseline_on_a_bound_is_a_point_of_the_cube(
-    kind: Kind, data: st.DataObject, edge: float
-) -> None:
-    k = data.draw(knobs_of(kind))
-    space = SearchSpace(knobs=(knob(kind, k.low, k.high, k.decode(edge)),))
-    assert space.baseline == pytest.approx((edge,), abs=1e-9)
-    assert space.decode(space.baseline)["k"] == pytest.approx(k.decode(edge))
-
-
 @given(k=int_knobs(), data=st.data())
 def test_decode_undoes_encode_of_every_whole_number(k: Knob, data: st.DataObject) -> None:
     value = data.draw(st.integers(int(k.low), int(k.high)))
@@ -89,20 +78,13 @@ def test_an_int_knob_gives_every_number_an_equal_share() -> None:
     ("fields", "message"),
     [
         ({"low": 1.0, "high": 1.0}, "low 1.0 must be below high 1.0"),
-        ({"low": 2.0, "high": 1.0}, "low 2.0 must be below high 1.0"),
         ({"baseline": 1.5}, "baseline 1.5 lies outside its bounds"),
         ({"kind": "int", "low": 0.5}, "needs whole bounds and baseline"),
-        ({"kind": "int", "baseline": 0.5}, "needs whole bounds and baseline"),
         ({"kind": "log10", "baseline": 0.0}, "baseline 0.0 lies outside its bounds"),
         ({"kind": "log10", "baseline": -1.0}, "baseline -1.0 lies outside its bounds, 0.1 to 10"),
         ({"kind": "sigmoid01", "baseline": 1.0}, "baseline 1.0 lies outside its bounds"),
-        ({"kind": "tanh11", "baseline": 1.0}, "baseline 1.0 lies outside its bounds"),
         ({"kind": "tanh11", "high": 30.0}, "cannot tell values apart"),
-        ({"kind": "sigmoid01", "high": 800.0, "baseline": 0.5}, "cannot tell values apart"),
-        ({"kind": "sigmoid01", "low": -800.0, "baseline": 0.5}, "cannot tell values apart"),
-        ({"kind": "log10", "high": 400.0, "baseline": 1.0}, "cannot tell values apart"),
         ({"high": float("inf")}, "finite number"),
-        ({"baseline": float("nan")}, "finite number"),
         ({"kind": "cubic"}, "'linear', 'log10', 'sigmoid01', 'tanh11' or 'int'"),
     ],
 )
@@ -116,9 +98,7 @@ def test_an_impossible_knob_is_refused_in_words(fields: dict[str, object], messa
     ("point", "message"),
     [
         ((0.5,), "expected 2 coordinates, got 1"),
-        ((0.5, 0.5, 0.5), "expected 2 coordinates, got 3"),
         ((0.5, 1.01), r"knob b: coordinate 1.01 lies outside \[0, 1\]"),
-        ((-1e-9, 0.5), "knob a: coordinate -1e-09 lies outside"),
         ((float("nan"), 0.5), "knob a: coordinate nan lies outside"),
     ],
 )

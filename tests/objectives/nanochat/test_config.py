@@ -1,6 +1,5 @@
 import re
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,13 +38,6 @@ def test_a_wrong_setting_is_refused_in_one_line_that_says_what_was_expected(
     with pytest.raises(ValueError, match=re.escape(expected)) as error:
         load(ObjectiveSpec(name="nanochat", settings=settings))
     assert "\n" not in str(error.value)
-
-
-def test_a_path_is_made_absolute_because_evaluations_run_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert NanochatConfig(data="text.txt").data == str(tmp_path / "text.txt")
 
 
 def names(**settings: Any) -> list[str]:

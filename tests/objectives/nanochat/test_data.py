@@ -246,45 +246,30 @@ def shard(*texts: Any, column: str = "text") -> bytes:
 
 TWO = b'{"text": "one"}\n\n{"text": "two"}'
 LINE = b'{"text": "one"}\n\n%s\n{"text": "two"}'
-NOT_UTF8 = shard("fine", "cafeteria").replace(b"cafeteria", b"caf\xe9teria")
 BROKEN: list[tuple[str, dict[str, bytes | None], str]] = [
-    ("a", {"a": b"a single document"}, "two documents that differ, got 1 of 1; .* blank line"),
-    ("a", {"a": b"same\n\nsame\n\nsame"}, "two documents that differ, got 1 of 3"),
-    ("a", {"a": b" \n\n"}, "at least two documents that differ, got 0"),
+    ("a", {"a": b"same\n\nsame\n\nsame"}, "two documents that differ, got 1 of 3; .* blank line"),
     ("a", {"a": b"one\n\ntwo \xff three"}, "a': .*can't decode byte 0xff in position 9"),
-    ("a.gz", {"a.gz": b"not packed"}, r"cannot read data '/.*a.gz'"),
-    ("a.gz", {"a.gz": gzip.compress(TWO)[:-6]}, r"cannot read data '/.*a.gz'"),
-    ("a.xz", {"a.xz": lzma.compress(TWO)[:-6]}, r"cannot read data '/.*a.xz'"),
-    ("a.xz", {"a.xz": flipped(lzma.compress(TWO))}, r"cannot read data '/.*a.xz'"),
-    ("jsonl:a.gz", {"a.gz": flipped(gzip.compress(TWO))}, r"a.gz"),
+    ("a.gz", {"a.gz": b"not packed"}, "cannot read data '/.*a.gz'"),
+    ("a.xz", {"a.xz": lzma.compress(TWO)[:-6]}, "cannot read data '/.*a.xz'"),
+    ("jsonl:a.gz", {"a.gz": flipped(gzip.compress(TWO))}, "a.gz"),
     ("jsonl:a", {"a": LINE % b'{"text": }'}, "line 3': Expecting value"),
     ("jsonl:a", {"a": LINE % b'["text"]'}, "line 3': no object with the field 'text'"),
-    ("jsonl:a", {"a": LINE % b'{"b": 1, "c": 1}'}, "line 3': no object with the field 'text'"),
     ("jsonl:a", {"a": LINE % b'{"text": 1}'}, "line 3': expected text in each row, got int"),
     ("jsonl:a", {"a": LINE % b'{"text": "\\ud83d"}'}, "surrogates not allowed"),
-    ("jsonl:a", {"a": LINE % b'{"text": "\xe9"}'}, "line 3': .*can't decode byte 0xe9"),
-    *((f, {}, r"cannot read data '.*none.*No such file") for f in ("none", "jsonl:none")),
-    ("hf:./none", {}, r"cannot read data '.*none.* not found"),
+    *(
+        (f, {}, "cannot read data '.*none.*'.*not found|No such")
+        for f in ("none", "jsonl:none", "hf:./none")
+    ),
     ("pipe", {"pipe": None}, "it is neither a file nor a folder"),
-    (".", {}, "must hold .*; got 0 and 0 of 0: keep"),
     (".", {"rows.jsonl": b"{}"}, "must hold .*; got 0 and 0 of 1: keep"),
     (".", {"a.md": b"caf\xe9"}, "a.md': .*can't decode byte 0xe9"),
     (".", {"a.md": b"a", "b.parquet": b""}, "must hold .*; got 1 and 1 of 2: keep"),
     (".", {"0.parquet": shard("a", "b")}, "needs two .*files: the last is held out"),
     (".", {"0.parquet": shard("a"), "1.parquet": shard()}, "the held-out part .* no document"),
-    (
-        ".",
-        {"0.parquet": shard("a"), "1.parquet": shard(1)},
-        "1.parquet': expected text in each row, got int",
-    ),
+    (".", {"0.parquet": shard("a"), "1.parquet": shard(1)}, "1.parquet': expected text"),
     (".", {"0.parquet": shard("a"), "1.parquet": shard("a", column="body")}, "only id, body"),
-    (".", {"0.parquet": shard("a"), "1.parquet": NOT_UTF8}, "1.parquet': .*decode byte 0xe9"),
-    (
-        ".",
-        {"0.parquet": shard("a"), "1.parquet": b"x"},
-        "cannot read data '.*1.parquet': Parquet",
-    ),
-    ("hf:./", {"file": b""}, r"cannot read data 'hf:.*neither a `Dataset`"),
+    (".", {"0.parquet": shard("a"), "1.parquet": b"x"}, "cannot read data '.*1.parquet': Parquet"),
+    ("hf:./", {"file": b""}, "cannot read data 'hf:.*neither a `Dataset`"),
 ]
 
 
@@ -396,19 +381,16 @@ def test_what_was_prepared_is_mapped_the_next_time(
     assert not same(data.load(str(text), words), first)
 
 
-@pytest.mark.parametrize("kind", ["tokens", "json"])
-@pytest.mark.parametrize("damage", ["shorter", "empty", "changed", "gone"])
+@pytest.mark.parametrize(("kind", "damage"), [("tokens", b""), ("json", b"{}"), ("json", None)])
 def test_a_damaged_cache_file_is_made_again(
-    text: Path, cache: Path, kind: str, damage: str
+    text: Path, cache: Path, kind: str, damage: bytes | None
 ) -> None:
     corpus = data.load(str(text), "bpe:400")
     (path,) = cache.glob(f"*.{kind}")
     whole = path.read_bytes()
-    half = len(whole) // 2
-    changed = whole[:half] + bytes([whole[half] ^ 1]) + whole[half + 1 :]
     path.unlink()  # and not written over: `corpus` has it mapped
-    if damage != "gone":
-        path.write_bytes({"shorter": whole[:-1], "empty": b"", "changed": changed}[damage])
+    if damage is not None:
+        path.write_bytes(damage)
     assert same(data.load(str(text), "bpe:400"), corpus)
     assert len(path.read_bytes()) == len(whole)
 

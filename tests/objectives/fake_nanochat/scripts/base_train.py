@@ -1,17 +1,15 @@
-"""A nanochat that trains nothing: its flags, its lines, its files and its traps.
+"""A nanochat that trains nothing: its flags, its lines and its traps.
 
 The score is a bowl in the logarithms of two learning rates and in two other knobs, with noise by
 the seed. It diverges with `--matrix-lr` above 0.25. `FAKE_TRAP` asks for what the flags cannot.
 """
 
 import argparse
-import json
 import math
 import os
 import random
 import signal
 import sys
-import time
 
 import torch
 from nanochat.common import get_base_dir  # type: ignore[import-not-found]
@@ -19,15 +17,12 @@ from nanochat.common import get_base_dir  # type: ignore[import-not-found]
 parser = argparse.ArgumentParser(description="Pretrain base model")
 parser.add_argument("--run", type=str, default="dummy")
 parser.add_argument("--device-type", type=str, default="")
-parser.add_argument("--fp8", action="store_true")
 parser.add_argument("--depth", type=int, default=20)
 parser.add_argument("--aspect-ratio", type=int, default=64)
 parser.add_argument("--head-dim", type=int, default=128)
 parser.add_argument("--max-seq-len", type=int, default=2048)
 parser.add_argument("--window-pattern", type=str, default="SSSL")
-parser.add_argument("--num-iterations", type=int, default=-1)
 parser.add_argument("--target-flops", type=float, default=-1.0)
-parser.add_argument("--target-param-data-ratio", type=float, default=12)
 parser.add_argument("--device-batch-size", type=int, default=32)
 parser.add_argument("--total-batch-size", type=int, default=-1)
 parser.add_argument("--embedding-lr", type=float, default=0.3)
@@ -38,13 +33,10 @@ parser.add_argument("--scalar-lr", type=float, default=0.5)
 parser.add_argument("--warmup-steps", type=int, default=40)
 parser.add_argument("--warmdown-ratio", type=float, default=0.65)
 parser.add_argument("--final-lr-frac", type=float, default=0.05)
-parser.add_argument("--resume-from-step", type=int, default=-1)
 parser.add_argument("--eval-every", type=int, default=250)
 parser.add_argument("--eval-tokens", type=int, default=80 * 524288)
 parser.add_argument("--core-metric-every", type=int, default=2000)
 parser.add_argument("--sample-every", type=int, default=2000)
-parser.add_argument("--save-every", type=int, default=-1)
-parser.add_argument("--model-tag", type=str, default=None)
 args = parser.parse_args()
 trap = os.environ.get("FAKE_TRAP", "")
 
@@ -52,57 +44,26 @@ UNTRAINED = 3.602092
 if torch.initial_seed():
     sys.exit("the seed is set before the training sets it")
 torch.manual_seed(42)
-if args.device_type == "cuda":
-    torch.cuda.manual_seed(42)
 random.seed(torch.initial_seed())
-
-print(f"COMPUTE_DTYPE: torch.{os.environ.get('NANOCHAT_DTYPE', 'float32')} (auto-detected)")
-if trap == "flash":
-    print("✓ Using Flash Attention 3: efficient, new and awesome.")
-else:
-    print("WARNING: Flash Attention 3 not available, using PyTorch SDPA fallback")
 
 base = get_base_dir()
 with open(os.path.join(base, "tokenizer", "tokenizer.pkl"), "rb") as file:
     file.read()
 vocab = 2048
 data = os.path.join(base, "base_data_climbmix")
-if not os.path.exists(data):
-    print("  WARNING: DATASET UPGRADE REQUIRED")
-    print(f"  Could not find: {data}")
-    data = os.path.join(base, "base_data")
 assert [n for n in os.listdir(data) if n.endswith(".parquet")], "No dataset parquet files found"
 
 dim = math.ceil(args.depth * args.aspect_ratio / args.head_dim) * args.head_dim
 matrices = 12 * args.depth * dim * dim
-params = matrices + (2 + args.depth) * vocab * dim
 per_token = 6 * (matrices + vocab * dim)
 print(f"{'lm_head':24s}: {vocab * dim:,}")
-print(f"{'total':24s}: {params:,}")
+print(f"{'total':24s}: {matrices + (2 + args.depth) * vocab * dim:,}")
 print(f"Estimated FLOPs per token: {per_token:e}")
-
-total_batch_size = args.total_batch_size
-if total_batch_size == -1:
-    total_batch_size = 2**17
-    print(f"Auto-computed optimal batch size: {total_batch_size:,} tokens")
-print(f"Scaling LRs by 0.0625 for batch size {total_batch_size:,} (reference: 524,288)")
-
-num_iterations = args.num_iterations
-if num_iterations > 0:
-    print(f"Using user-provided number of iterations: {num_iterations:,}")
-else:
-    num_iterations = round(args.target_flops / (per_token * total_batch_size))
-    print(f"Calculated number of iterations from target FLOPs: {num_iterations:,}")
-tokens = total_batch_size * num_iterations
+num_iterations = round(args.target_flops / (per_token * args.total_batch_size))
+print(f"Calculated number of iterations from target FLOPs: {num_iterations:,}")
+tokens = args.total_batch_size * num_iterations
 print(f"Total number of training tokens: {tokens:,}")
 print(f"Total training FLOPs estimate: {per_token * tokens:e}")
-
-micro = args.device_batch_size * args.max_seq_len
-assert total_batch_size % micro == 0, (
-    f"total_batch_size ({total_batch_size}) must be a multiple of {micro}."
-)
-print(f"Tokens / micro-batch / rank: {args.device_batch_size} x {args.max_seq_len} = {micro:,}")
-print(f"Tokens / micro-batch: {micro:,}")
 
 
 def trained(progress: float) -> float:
@@ -118,35 +79,24 @@ def trained(progress: float) -> float:
 
 model = torch.compile(trained, dynamic=False)
 diverges = args.matrix_lr > 0.25 or trap == "nan"
-best = math.inf
-bpb: float | None = None
 for step in range(num_iterations + 1):
     last = step == num_iterations
     if args.eval_every > 0 and (last or step % args.eval_every == 0):
         bpb = UNTRAINED if step == 0 else float(model(step / num_iterations))
-        if args.eval_tokens < micro:
-            bpb = math.inf
-        elif step and (diverges or trap == "late nan"):
+        if step and (diverges or trap == "late nan"):
             bpb = math.nan
         elif step and trap == "late inf":
             bpb = math.inf
         print(f"Step {step:05d} | Validation bpb: {bpb:.6f}")
-        best = min(best, bpb)
     if last:
         break
     if step == 2:
         if trap == "oom":
             raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has ...")
-        if trap == "cpu oom":
-            raise RuntimeError("[enforce fail] . DefaultCPUAllocator: can't allocate memory")
         if trap == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
-        if trap == "crash":
-            raise RuntimeError("the loss is a tensor of another shape")
         if trap == "short":
             sys.exit(0)
-        if trap == "hangs":
-            time.sleep(600)
     loss = math.nan if diverges and step > 1 else 7.6 - step * 0.01
     print(
         f"step {step:05d}/{num_iterations:05d} ({100 * step / num_iterations:.2f}%) | "
@@ -154,16 +104,5 @@ for step in range(num_iterations + 1):
         f"epoch: 1 pq: 0 rg: 4 | total time: 0.00m"
     )
 
-saved = os.path.join(base, "base_checkpoints", args.model_tag or f"d{args.depth}")
-os.makedirs(saved, exist_ok=True)
-for name in ("model", "optim"):
-    rank = "_rank0" if name == "optim" else ""
-    with open(os.path.join(saved, f"{name}_{num_iterations:06d}{rank}.pt"), "wb") as model_file:
-        model_file.write(b"w" * 1000)
-meta = {"step": num_iterations, "val_bpb": bpb, "user_config": vars(args)}
-with open(os.path.join(saved, f"meta_{num_iterations:06d}.json"), "w") as meta_file:
-    json.dump(meta, meta_file)
 print("Peak memory usage: 12.50MiB")
 print("Total training time: 0.00m")
-if bpb is not None:
-    print(f"Minimum validation bpb: {best:.6f}")
