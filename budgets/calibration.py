@@ -7,7 +7,7 @@ from statistics import NormalDist
 from budgets.events import Settled, Status
 from budgets.plan import Calibration, Sample
 from budgets.state import RunState
-from budgets.stats import rate_interval, sd_interval
+from budgets.stats import sd_interval
 
 
 def measure(state: RunState) -> Calibration:
@@ -33,21 +33,17 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How the baseline's scores differ from seed to seed, and how often it fails.
-
-    Intervals hold the truth 95 times in 100, if scores are normal. Scores and their standard
-    deviations, None below two healthy seeds, are in the score's unit.
-    """
+    """How the baseline's scores differ from seed to seed, in the score's unit."""
 
     mean: float
-    sd: float | None
-    sd_low: float | None
-    sd_high: float | None
+    sd: float | None  # None below two healthy seeds
     seeds: int  # healthy ones
     failed: int
-    failure_rate: float  # of all evaluations, healthy and failed
-    failure_low: float
-    failure_high: float
+
+    @property
+    def sd_limits(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of `sd`, if scores are normal."""
+        return None if self.sd is None else sd_interval(self.sd, self.seeds)
 
     @property
     def is_about_zero(self) -> bool:
@@ -61,11 +57,7 @@ def noise(calibration: Calibration) -> Noise | None:
     mean, sd = calibration.mean_score, calibration.sd_score
     if mean is None:
         return None
-    seeds, failed = len(calibration.samples), calibration.failed
-    low, high = (None, None) if sd is None else sd_interval(sd, seeds)
-    rate_low, rate_high = rate_interval(failed, seeds + failed)
-    rate = failed / (seeds + failed)
-    return Noise(mean, sd, low, high, seeds, failed, rate, rate_low, rate_high)
+    return Noise(mean, sd, len(calibration.samples), calibration.failed)
 
 
 BAND_SDS = 2.0

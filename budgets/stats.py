@@ -53,16 +53,6 @@ def sd_interval(sd: float, n: int, level: float = 0.05) -> tuple[float, float]:
     return low, high
 
 
-def rate_interval(count: int, trials: int, level: float = 0.05) -> tuple[float, float]:
-    """Two-sided confidence interval of the true rate, exact (Clopper and Pearson 1934)."""
-    from scipy.special import betaincinv
-
-    missed = trials - count
-    low = float(betaincinv(count, missed + 1, level / 2)) if count else 0.0
-    high = float(betaincinv(count + 1, missed, 1 - level / 2)) if missed else 1.0
-    return low, high
-
-
 # Differences and gains
 
 

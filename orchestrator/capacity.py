@@ -28,7 +28,7 @@ class Pacing:
 
     max_concurrent: int | None = None  # of all runs that share the slots
     slots_dir: Path | None = None  # None: this user's on this host
-    backpressure: tuple[int, float] | None = None  # window and tolerance of the controller
+    backpressure: bool = False  # run fewer evaluations at once while more would do less
 
 
 class Pace:

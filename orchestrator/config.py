@@ -99,32 +99,32 @@ class Search(Table):
     """Which search, and how it proposes."""
 
     phase: Literal["phase1", "phase2"] = key("phase1", "Which phase the file describes.")
-    tier: Tier | None = key(None, "How much to spend.", "-")  # no search begins without it
+    tier: Tier | None = key(None, "Size of the search.", "-")  # no search begins without it
     run_id: str | None = key(None, "The run's name.", "-", "ID")
-    seed: PositiveSeed = key(1, "Of the candidates; default: 1.", "-", "SEED")
+    seed: PositiveSeed = key(1, "Seed of the candidates; default: 1.", "-", "SEED")
     method: SearchMethod | None = key(None, "guided (default), or plain: CMA-ES as pycma has it.")
     # with a smaller step, rounding decides which points of a generation differ
-    sigma0: float | None = key(None, "First step, a share of the ranges.", ge=1e-6, le=0.3)
+    sigma0: float | None = key(None, "First step, as a share of the ranges.", ge=1e-6, le=0.3)
     population: int | None = key(None, "Candidates a generation; default: 2 x devices.")
-    generations: Count | None = key(None, "At most; default: what the tier pays for.")
+    generations: Count | None = key(None, "At most so many; default: what the tier pays for.")
     seeds_per_candidate: Annotated[int, Field(ge=1, le=MOST_SEEDS)] | None = key(
-        None, "Seeds of each candidate; default: the tier's."
+        None, "Seeds of each candidate; default: those of the tier."
     )
     known: str | None = key(None, "JSON with knobs to evaluate first.")
     follows: str | None = key(None, "The phase 1 whose Go it follows.", "-", "RUN", alias="from")
-    variant: VariantName | None = key(None, "3 seeds each, or more knobs on one.", "-")
+    variant: VariantName | None = key(None, "More seeds, or more knobs.", "-")
     proxy: float | None = key(None, "Evaluate with this share of the FLOPs.", gt=0, lt=1)
 
 
 class Budget(Table):
     """What a run may never exceed."""
 
-    max_evals: Count | None = key(None, "Evaluations; a verdict comes on top.", "-", "N")
-    max_device_hours: Amount | None = key(None, "Device time.", "-", "HOURS")
-    max_hours: Amount | None = key(None, "Wall clock, while it is open.", "-", "HOURS")
-    max_cost: Amount | None = key(None, "At budget.price_per_device_hour.", "-", "MONEY")
+    max_evals: Count | None = key(None, "Evaluations, without those of a verdict.", "-", "N")
+    max_device_hours: Amount | None = key(None, "Hours of device time.", "-", "HOURS")
+    max_hours: Amount | None = key(None, "Hours of wall clock, over all sessions.", "-", "HOURS")
+    max_cost: Amount | None = key(None, "Cost, at budget.price_per_device_hour.", "-", "MONEY")
     window: str | None = key(None, "Within 12h, or by 2026-11-27T18:00.", "-", "TIME")
-    safety_margin: str = key("30m", "Of the window, kept for the last report and clean-up.")
+    safety_margin: str = key("30m", "Part of the window kept for the last report and clean-up.")
     price_per_device_hour: float = key(0.0, "For max_cost and reports.", ge=0, le=LARGEST)
 
 
@@ -135,7 +135,7 @@ class Evaluation(Table):
     limit_seconds: Amount | None = key(None, "Kill one that takes longer; default: from its p90.")
     stall_seconds: Amount | None = key(None, "Kill one that is silent for longer; default: 120.")
     assume_eval_seconds: Amount | None = key(
-        None, "Of an evaluation; no calibration.", "-", "SECONDS"
+        None, "Of an evaluation, if not calibrated.", "-", "SECONDS"
     )
 
 
@@ -160,13 +160,15 @@ class Backend(Table):
     device: Literal["auto", "cpu", "cuda"] = key(
         "auto", "auto (default), cpu or cuda.", "-", "NAME"
     )
-    workers: Count | None = key(None, "At once; default: GPUs, or CPUs.", "-", "N")
+    workers: Count | None = key(None, "At once; default: the GPUs, or the CPUs.", "-", "N")
     threads: Count | None = key(None, "CPU threads of an evaluation.")
     drain_seconds: Annotated[float, Field(ge=0, le=LARGEST)] | None = key(
         None, "After SIGINT or SIGTERM, kill what still runs; default: let it finish."
     )
     allow_network_fs: bool = key(False, "Keep the ledger on a network file system.")
-    max_concurrent: Count | None = key(None, "At once, of all runs that share the slots.")
+    max_concurrent: Count | None = key(
+        None, "Evaluations at once of all runs that share the slots."
+    )
     slots_dir: str | None = key(None, "Where slots are shared; default: on this host.")
 
     @model_validator(mode="after")
@@ -182,8 +184,6 @@ class Backpressure(Table):
     """Fewer evaluations at once where more do less together."""
 
     enabled: bool = key(False, "Run fewer at once while more would lower the throughput.")
-    window: int = key(4, "Evaluations, and one a worker, before each decision.", ge=2)
-    tolerance: float = key(0.05, "Of the throughput: less is no difference.", gt=0, lt=1)
 
 
 Tracker = Literal["tensorboard", "wandb", "mlflow"]
@@ -209,12 +209,12 @@ class Campaign(Table):
 
     name: str | None = key(None, "The campaign's name; default: the file's.")
     seeds: Annotated[list[PositiveSeed], _each_once("seed")] = key(
-        [1], "Of the evaluations.", min_length=1, max_length=MOST_SEEDS
+        [1], "Seeds of the evaluations.", min_length=1, max_length=MOST_SEEDS
     )
     parallel: bool = key(True, "Evaluate on all devices at once.")
     max_workers: Count | None = key(None, "Evaluations at once, at most.")
     stagger_seconds: float = key(0.0, "Between the first starts.", ge=0, le=LARGEST)
-    controls: bool = key(True, "With the default configuration and the objective's controls.")
+    controls: bool = key(True, "Add the default configuration and the objective's controls.")
     conditions: list[dict[str, Any]] = key([], "Names, and the keys that each changes.")
 
 
@@ -289,9 +289,9 @@ class Config(Table):
     objective: str = key(
         "nanochat", "nanochat (default), command, python:MODULE:NAME, ...", "-", "NAME"
     )
-    runs_dir: OneLine = key(RUNS_DIR, f"Of the runs; default: {RUNS_DIR}.", "-", "DIR")
+    runs_dir: OneLine = key(RUNS_DIR, f"Runs; default: {RUNS_DIR}.", "-", "DIR")
     preset: str | None = key(None, "Named training settings.", "-", "NAME")
-    profile: str | None = key(None, "Settings cut to the memory.")
+    profile: str | None = key(None, "Named settings that fit the memory.")
     training: dict[str, Any] = {}
     search: Search = Search()
     budget: Budget = Budget()
@@ -579,8 +579,9 @@ def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, An
                     yield from ((f"{name}.{key}.{own}", levels) for own, levels in inner.items())
                 else:
                     yield f"{name}.{key}", inner
-    if any(document.get(name) == {} for name in ("campaign", FACTORS)):
-        yield "campaign.controls", True  # an empty table makes it a campaign too
+    is_empty = any(document.get(name) == {} for name in ("campaign", FACTORS))
+    if is_empty and not document.get("campaign"):
+        yield "campaign.name", None  # an empty table makes it a campaign too
 
 
 def check_key(key: str, place: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from budgets.formatting import command, counted, in_bytes, plain, shell_word, table
 from budgets.ledger import LEAST_FREE_BYTES, LedgerCorruptError
-from budgets.plan import Devices, Plan, Tier
+from budgets.plan import Devices
 from objectives.api import SetupError
 from orchestrator.config import Config, is_installed
 from orchestrator.execution.api import EngineError, Slots
@@ -29,8 +29,6 @@ from orchestrator.plan.times import find_calibration
 from orchestrator.run.files import check_place
 
 PACKAGES = ("torch", "ray", "cma", "numpy")
-EXTRAS = {"torch": '"cmaes-orchestrator[nanochat]"'}
-"""How a package is installed that an extra brings."""
 IMPORT_SECONDS = 120.0
 
 State = Literal["ok", "absent", "missing", "unknown"]
@@ -58,16 +56,17 @@ class Section:
 def examine(config: Config, *, quick: bool = False) -> tuple[Section, ...]:
     """Return every finding about the run or campaign that is described, by section.
 
-    `quick` leaves out the imports. Raises ValueError on a configuration that no run can be made of.
+    `quick` leaves out the imports. Raises ValueError if no run can be made of the configuration.
     """
     engine, conditions = engine_of(config), {"": config}
     for condition in () if config.campaign is None else terms_of(config).conditions:
         conditions[condition.name] = config_of(config, condition)
     trains = any("torch" in each.tuned.requires for each in conditions.values())
     offer, slots, devices = _devices(engine)
-    gpus = None if quick else 0 if offer is None else offer.gpus
-    packages = [found for name in PACKAGES for found in _package(name, quick=quick, trains=trains)]
-    if gpus is not None and not any(one.item == "torch" and one.state != "ok" for one in packages):
+    packages = [_package(name, quick=quick, trains=trains) for name in PACKAGES]
+    has_torch = all(one.state == "ok" for one in packages if one.item == "torch")
+    if has_torch and not quick:
+        gpus = 0 if offer is None else offer.gpus
         packages.append(_cuda(gpus, is_needed=engine.device != "cpu"))
     data = [found for name, each in conditions.items() for found in _data(name, each)]
     return (
@@ -82,21 +81,21 @@ def examine(config: Config, *, quick: bool = False) -> tuple[Section, ...]:
 
 
 def _devices(engine: Engine) -> tuple[Offer | None, Slots | None, tuple[Finding, ...]]:
-    """What evaluations would run on: this machine's devices, or those of the cluster to join."""
+    """Return what evaluations would run on: this machine's devices, or those of a cluster."""
     try:
         offer = engine.offer()
     except EngineError as error:
         mend = "ray status (on its head), or give no --address: a run then starts its own Ray"
         return None, None, (Finding("cluster", "missing", str(error), mend),)
     is_here, free = engine.address in (None, "local"), offer.gpus
-    load = f", load {os.getloadavg()[0]:.1f}" if is_here else f" in {offer.where}"
-    found = [Finding("CPUs", "ok", f"{offer.cpus} x {offer.cpu_name}{load}")]
+    where = f", load {os.getloadavg()[0]:.1f}" if is_here else f" in {offer.where}"
+    found = [Finding("CPUs", "ok", f"{offer.cpus} x {offer.cpu_name}{where}")]
     if is_here:
         gpus = list(_gpus())
         found += gpus
         free = sum(one.state == "ok" for one in gpus)
     else:
-        seen = f"{offer.gpus} x {offer.gpu_name} in {offer.where}" if offer.gpus else "none"
+        seen = f"{offer.gpus} x {offer.gpu_name}{where}" if offer.gpus else "none"
         found.append(Finding("GPU", "ok" if offer.gpus else "absent", seen))
     try:
         slots = offer.slots(engine.device, engine.workers, engine.threads)
@@ -114,7 +113,7 @@ def _devices(engine: Engine) -> tuple[Offer | None, Slots | None, tuple[Finding,
 
 
 def _gpus() -> Iterator[Finding]:
-    """Each GPU of this machine and what is on it."""
+    """Yield each GPU of this machine, and what uses it."""
     visible, gpus = visible_gpus(), look_at_gpus()
     used = {
         device: next((gpu.trouble() for gpu in gpus if gpu.is_meant_by(device)), "")
@@ -136,8 +135,8 @@ def _gpus() -> Iterator[Finding]:
 # Packages
 
 
-def _package(name: str, *, quick: bool, trains: bool) -> Iterator[Finding]:
-    """Whether it is installed and, unless `quick`, can be imported.
+def _package(name: str, *, quick: bool, trains: bool) -> Finding:
+    """Return whether it is installed and, unless `quick`, can be imported.
 
     torch may be absent unless an objective `trains` with it in the orchestrator's environment.
     """
@@ -145,19 +144,17 @@ def _package(name: str, *, quick: bool, trains: bool) -> Iterator[Finding]:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
         if name == "torch" and not trains:
-            yield Finding(name, "absent", "not installed, and this objective needs none")
-        else:
-            yield Finding(name, "missing", "not installed", _pip(EXTRAS.get(name, name)))
-        return
+            return Finding(name, "absent", "not installed, and this objective needs none")
+        what = '"cmaes-orchestrator[nanochat]"' if name == "torch" else name
+        return Finding(name, "missing", "not installed", _pip(what))
     _, why = ("", "") if quick else _python(f"import {name}")
     if why:
-        yield Finding(name, "missing", f"{version}: {why}", _pip(f"--force-reinstall {name}"))
-    else:
-        yield Finding(name, "ok", version)
+        return Finding(name, "missing", f"{version}: {why}", _pip(f"--force-reinstall {name}"))
+    return Finding(name, "ok", version)
 
 
 def _cuda(gpus: int, *, is_needed: bool) -> Finding:
-    """Whether torch sees the GPUs that the machine or the cluster has."""
+    """Return whether torch sees the GPUs that the machine or the cluster has."""
     seen, why = _python("import torch; print(torch.cuda.device_count())")
     text = f"torch sees {why or seen} of {gpus} GPUs"
     if not why and int(seen) >= gpus:
@@ -167,7 +164,7 @@ def _cuda(gpus: int, *, is_needed: bool) -> Finding:
 
 
 def _python(code: str) -> tuple[str, str]:
-    """The last line that the code prints in a new interpreter, and why it failed, if it did."""
+    """Return the last line that the code prints in a new interpreter, and why it failed, if so."""
     try:
         ended = subprocess.run(
             [sys.executable, "-P", "-c", code], stdin=subprocess.DEVNULL, capture_output=True,
@@ -175,11 +172,10 @@ def _python(code: str) -> tuple[str, str]:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return "", f"no answer within {IMPORT_SECONDS:g} s"
-    last = (ended.stderr if ended.returncode else ended.stdout).strip().splitlines()[-1:]
-    said = last[0] if last else ""
+    *_, last = ["", *(ended.stderr if ended.returncode else ended.stdout).strip().splitlines()]
     if ended.returncode:
-        return "", said or f"python -c {shlex.quote(code)} ended with {ended.returncode}"
-    return said, ""
+        return "", last or f"python -c {shlex.quote(code)} ended with {ended.returncode}"
+    return last, ""
 
 
 def _tracker(name: str) -> Finding:
@@ -190,7 +186,7 @@ def _tracker(name: str) -> Finding:
 
 
 def _pip(arguments: str) -> str:
-    """The command that installs into the environment of this very interpreter."""
+    """Return the command that installs into this interpreter's environment."""
     return f"{shlex.quote(sys.executable)} -m pip install {arguments}"
 
 
@@ -200,35 +196,8 @@ EVALUATION_BYTES = 24_576  # assumed: a directory with five small files, in bloc
 RECORD_BYTES = 8_000  # of an evaluation: in the ledger, tables and reports
 
 
-def _needed_bytes(config: Config, devices: Devices) -> dict[str, int]:
-    """By the name of what is planned: the tier that is described, or each of them."""
-    root, tier = Path(config.runs_dir), config.search.tier
-    found = find_calibration(root, config.tuned, devices)
-    each = EVALUATION_BYTES if found is None else _bytes_of_evaluation(found.directory)
-
-    def needed(plan: Plan) -> int:
-        count = plan.resolved.evaluations + plan.comparison_evaluations
-        return count * (each + RECORD_BYTES) + LEAST_FREE_BYTES
-
-    if config.campaign is not None:
-        plan = campaign_matrix(config, terms_of(config)).plan(devices, None)
-        return {f"campaign {plan.run_id}": needed(plan)}
-    succession = foreseen(root, config, devices.kind)
-    configs = [config.having({"search.tier": one}) for one in ((tier,) if tier else get_args(Tier))]
-    plans = [search_plan(one, devices, None, succession) for one in configs]
-    return {f"{plan.phase} {plan.tier}": needed(plan) for plan in plans}
-
-
-def _bytes_of_evaluation(run: Path) -> int:
-    """Return the mean size on disk of an evaluation's directory."""
-    places = list(run.glob("eval/*/*/seed_*"))
-    files = (path for place in places for path in (place, *place.rglob("*")))
-    taken = sum(path.lstat().st_blocks * 512 for path in files)
-    return taken // len(places) if places else EVALUATION_BYTES
-
-
 def _data(condition: str, config: Config) -> Iterator[Finding]:
-    """What is trained on and scored on; of a condition only what stands in its way."""
+    """Yield what is trained on and scored on; of a condition only what is missing."""
     of = f" of {condition}" if condition else ""
     objective = config.tuned
     try:
@@ -247,41 +216,64 @@ def _data(condition: str, config: Config) -> Iterator[Finding]:
 
 
 def _disk(config: Config, slots: Slots | None) -> Iterator[Finding]:
-    """Whether runs can be written, and whether what they take is free: of the least, at least."""
+    """Yield whether runs can be written, and whether the smallest of them fits."""
     root = Path(config.runs_dir).absolute()
-    there = next(path for path in (root, *root.parents) if os.path.lexists(path))
+    parent = next(path for path in (root, *root.parents) if os.path.lexists(path))
     elsewhere = "name another --runs-dir"
-    would = "" if there == root else f" ({root} would be made in it)"
-    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
-        yield Finding("writable", "ok", f"{there}{would}")
+    would = "" if parent == root else f" ({root} would be made in it)"
+    if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
+        yield Finding("writable", "ok", f"{parent}{would}")
     else:
-        seen = f"{there} is no directory, or takes no files of yours{would}"
-        mend = f"ls -ld {shell_word(str(there))}, or {elsewhere}"
+        seen = f"{parent} is no directory, or takes no files of yours{would}"
+        mend = f"ls -ld {shell_word(str(parent))}, or {elsewhere}"
         yield Finding("writable", "missing", seen, mend)
     try:
         check_place(root, allow_network=config.backend.allow_network_fs)
     except ValueError as error:
         yield Finding("file system", "missing", str(error), elsewhere)
-    df = f"df -h {shell_word(str(there))}"
+    df = f"df -h {shell_word(str(parent))}"
     try:
         if slots is None:
             raise OSError("no devices")
-        free = shutil.disk_usage(there).free
-        needed = _needed_bytes(config, devices_of(slots))
+        free = shutil.disk_usage(parent).free
+        name, size = _needed_bytes(config, devices_of(slots))
     except (SetupError, ValueError, OSError, LedgerCorruptError) as error:
         yield Finding("disk", "unknown", f"what a run takes is not known: {error}", df)
         return
-    seen = ", ".join(f"{name} takes {in_bytes(size)}" for name, size in needed.items())
-    fits = free >= min(needed.values())
-    mend = "" if fits else f"make room ({df}), or {elsewhere}"
-    yield Finding("disk", "ok" if fits else "missing", f"{in_bytes(free)} free; {seen}", mend)
+    seen = f"{in_bytes(free)} free; {name} takes {in_bytes(size + LEAST_FREE_BYTES)}"
+    if free < size + LEAST_FREE_BYTES:
+        yield Finding("disk", "missing", seen, f"make room ({df}), or {elsewhere}")
+    else:
+        yield Finding("disk", "ok", seen)
+
+
+def _needed_bytes(config: Config, devices: Devices) -> tuple[str, int]:
+    """Return the campaign or the tier, by default the smallest, and the bytes that it takes."""
+    root = Path(config.runs_dir)
+    if config.campaign is not None:
+        plan = campaign_matrix(config, terms_of(config)).plan(devices, None)
+    else:
+        config = config.having({"search.tier": config.search.tier or "min"})
+        plan = search_plan(config, devices, None, foreseen(root, config, devices.kind))
+    found = find_calibration(root, config.tuned, devices)
+    each = EVALUATION_BYTES if found is None else _bytes_of_evaluation(found.directory)
+    count = plan.resolved.evaluations + plan.comparison_evaluations
+    return f"{plan.phase} {plan.tier or plan.run_id}", count * (each + RECORD_BYTES)
+
+
+def _bytes_of_evaluation(run: Path) -> int:
+    """Return the mean size on disk of an evaluation's directory."""
+    places = list(run.glob("eval/*/*/seed_*"))
+    files = (path for place in places for path in (place, *place.rglob("*")))
+    taken = sum(path.lstat().st_blocks * 512 for path in files)
+    return taken // len(places) if places else EVALUATION_BYTES
 
 
 # As people and programs read it
 
 
 def nothing_is_missing(sections: tuple[Section, ...]) -> bool:
-    """Whether all that is needed is there, as far as it could be found out."""
+    """Return whether everything that is needed is there, as far as it could be found out."""
     return _counts(sections)["missing"] == 0
 
 
@@ -291,7 +283,7 @@ def _counts(sections: tuple[Section, ...]) -> dict[State, int]:
 
 
 def as_dict(sections: tuple[Section, ...]) -> dict[str, Any]:
-    """All of it as a JSON document."""
+    """Return all of it as a JSON document."""
     return {
         "ready": nothing_is_missing(sections),
         "counts": _counts(sections),
@@ -300,7 +292,7 @@ def as_dict(sections: tuple[Section, ...]) -> dict[str, Any]:
 
 
 def to_markdown(sections: tuple[Section, ...]) -> str:
-    """The conclusion, what is to be done, and a table for each section."""
+    """Return the conclusion, and for each section a table and what to do."""
     listed = ", ".join(f"{count} {state}" for state, count in _counts(sections).items() if count)
     verdict = "Nothing that a run needs is missing" if nothing_is_missing(sections) else "Not ready"
     lines = ["# Doctor", "", f"{verdict}: {listed}.", ""]

@@ -119,6 +119,8 @@ def fit(levels: Iterable[Level]) -> Fit:
 # Back-pressure
 
 FIRST_WORKERS = 2
+LEAST_WINDOW = 4  # evaluations before each decision, and at least one a worker
+TOLERANCE = 0.05  # of the throughput: a smaller difference is none
 MOST_WINDOWS = 8  # of the present number of workers, that its throughput is measured on
 MEMORY = 32  # decisions after which a level is forgotten: the machine may have changed
 
@@ -157,8 +159,8 @@ class Controller:
     level, or tries more workers if evaluations take stably long and the last increase has paid.
     """
 
-    def __init__(self, devices: int, window: int, tolerance: float) -> None:
-        self._devices, self._least_window, self._tolerance = devices, window, tolerance
+    def __init__(self, devices: int) -> None:
+        self._devices = devices
         self.decision = Decision("hold", None, None, None, min(FIRST_WORKERS, devices))
         self._window: list[Observation] = []  # at the present number of workers
         self._new = self._decisions = 0
@@ -171,7 +173,7 @@ class Controller:
         if seen.began_ms >= self._since_ms and abs(seen.workers - allowed) < 0.5:
             self._window.append(seen)
             self._new += 1
-        enough = max(self._least_window, allowed)
+        enough = max(LEAST_WINDOW, allowed)
         if self._new < enough:
             return self.hold()
         self._window, self._new = self._window[-MOST_WINDOWS * enough :], 0
@@ -206,14 +208,14 @@ class Controller:
         halfway to a larger one that was tried. One less if nothing larger is left to try."""
         here, fewer = levels[allowed], [n for n in levels if n < allowed]
         best = max(levels.values(), key=lambda level: level.throughput)
-        if best.exceeds(here, self._tolerance):
+        if best.exceeds(here, TOLERANCE):
             return best.workers
         larger = min(self._devices, 2 * allowed)
         if fitted.optimum is not None:
             larger = min(larger, max(allowed + 1, floor(min(fitted.optimum, larger))))
         if tried := [n for n in levels if n > allowed]:
             larger = min(larger, (allowed + min(tried)) // 2)
-        has_paid = not fewer or here.exceeds(levels[max(fewer)], self._tolerance)
+        has_paid = not fewer or here.exceeds(levels[max(fewer)], TOLERANCE)
         if larger > allowed and has_paid and self._is_stable(allowed):
             return larger
         is_highest = allowed == self._devices or len(levels) > 1
@@ -224,4 +226,4 @@ class Controller:
         middle = len(self._window) // 2
         earlier = throughput_of(self._window[:middle], allowed)
         later = throughput_of(self._window[middle:], allowed)
-        return not earlier.exceeds(later, 2 * self._tolerance)
+        return not earlier.exceeds(later, 2 * TOLERANCE)

@@ -40,22 +40,13 @@ LEAD_SECONDS, MOST_LEAD_SECONDS = 300, 65535  # SLURM counts a signal's seconds 
 DRAIN_RESERVE = 30.0  # s between the last evaluation's end and the job's: report, requeue
 REQUEUES = 10  # of a search; a single evaluation would begin anew each time
 
-RESERVED = {SUBMIT, MANIFEST, "readme.md", "submitted.tsv"}
-"""Names of files beside the directories of the runs."""
-
-CLOCK = re.compile(r"(?:(\d{1,3})-)?(\d{1,3}):([0-5]\d):([0-5]\d)")
-
 
 def seconds_of(text: str) -> int:
-    """Return the seconds of `HH:MM:SS`, `D-HH:MM:SS`, `90m`, `12h` or `2d`. Raises ValueError."""
-    if found := CLOCK.fullmatch(text):
-        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-        total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    else:
-        total = round(3600 * parse_hours("slurm.time", text))
-    if not 60 <= total <= 365 * 86400:
+    """Return the seconds of `90m`, `12h` or `2d`. Raises ValueError."""
+    seconds = round(3600 * parse_hours("slurm.time", text))
+    if not 60 <= seconds <= 365 * 86400:
         raise ValueError(f"slurm.time: expected a minute to a year, got {text!r}")
-    return total
+    return seconds
 
 
 def clock_text(seconds: int) -> str:
@@ -94,13 +85,6 @@ class Job:
         return self.run.name
 
     @property
-    def starts(self) -> int:
-        """How often it must run to its limit, by the estimate."""
-        if self.estimate is None:
-            return 1
-        return ceil(self.estimate.seconds / (self.limit_seconds - self.lead_seconds))
-
-    @property
     def clock(self) -> str:
         """The time limit as SLURM reads it."""
         return clock_text(self.limit_seconds)
@@ -136,13 +120,7 @@ def export_of(config: Config, out: Path | None = None) -> Export:
     for path in (directory, Path.cwd(), python):
         if not str(path).isprintable():
             raise ValueError(f"expected a printable path, got {str(path)!r}")
-    jobs = tuple(_jobs(config, directory))
-    for job in jobs:
-        if job.name.lower() in RESERVED:
-            raise ValueError(
-                f"run {job.name}: a file of that name lies beside the runs' directories"
-            )
-    return Export(name, directory, Path.cwd(), python, jobs, config)
+    return Export(name, directory, Path.cwd(), python, tuple(_jobs(config, directory)), config)
 
 
 def _jobs(config: Config, directory: Path) -> Iterator[Job]:
@@ -365,12 +343,6 @@ def preview(export: Export) -> str:
     controls = sum(job.run.control for job in jobs)
     hours = sum(job.limit_seconds * job.slots for job in jobs) / 3600
     sources = dict.fromkeys(job.estimate.source for job in jobs if job.estimate)
-    notes = [
-        f"- note: {plain(job.name)} needs some {job.starts} starts, with {job.max_requeues} "
-        "requeues allowed: its time limit is shorter than it"
-        for job in jobs
-        if job.starts > 1
-    ]
     return "\n".join(
         (
             f"# {plain(export.name)}: {len(jobs)} jobs, {controls} of them controls",
@@ -380,6 +352,5 @@ def preview(export: Export) -> str:
             f"At most {hours:.3g} device-hours, by the time limits.",
             "",
             *(f"- Time: {plain(source)}" for source in sources),
-            *notes,
         )
     )

@@ -17,14 +17,15 @@ from orchestrator.execution.trainer import environment_on
 from orchestrator.plan.times import BUDGET
 
 DIRECTORY, ATTEMPT = "{evaluation directory}", "{attempt id}"
-"""Stand for what each evaluation has of its own."""
+"""Placeholders for what differs between evaluations."""
 
 
 def start_of(config: Config, offer: Offer | None = None) -> dict[str, Any]:
-    """As a JSON document, without secrets; `missing` is why it cannot start, or None."""
-    objective, settings, here = config.tuned, config.tuned.spec.settings, dict(os.environ)
+    """Return a JSON document without secrets; `missing` is why it cannot start, or None."""
+    objective, settings = config.tuned, config.tuned.spec.settings
     knobs = objective.space.decode(objective.space.baseline)
     context, line, missing, reading = _context(config, offer), None, None, None
+    outside = dict(os.environ)
     try:
         with _environment_of(context):
             line = objective.command_line(knobs, config.evaluation.seed, context)
@@ -39,29 +40,30 @@ def start_of(config: Config, offer: Offer | None = None) -> dict[str, Any]:
         "device": context.device,
         "threads": context.threads,
         "arguments": objective.arguments(knobs),
-        "program": None if line is None else _program(line, here),
+        "program": None if line is None else _program(line, outside),
         "score": reading,
         "missing": missing,
     }
 
 
-def _program(line: CommandLine, here: Mapping[str, str]) -> dict[str, Any]:
+def _program(line: CommandLine, outside: Mapping[str, str]) -> dict[str, Any]:
+    """Return the command, with the variables that differ from those `outside`."""
     argv = [redacted(argument, os.environ) for argument in line.argv]
     return {
         "argv": argv,
         "shell": " ".join(map(shell_word, argv)),
         "directory": str(line.directory),
-        "environment": {  # what is set for it; the rest is as it is here
+        "environment": {
             name: value.encode(errors="surrogateescape").decode(errors="replace")  # JSON is UTF-8
             for name, value in shown(line.environment).items()
-            if here.get(name) != line.environment[name]
+            if outside.get(name) != line.environment[name]
         },
     }
 
 
 @contextmanager
 def _environment_of(context: Context) -> Iterator[None]:
-    """Within the block this process has the environment that an evaluation's has."""
+    """Give this process the environment of an evaluation within the block."""
     gpus = [device for device, _ in visible_gpus()] or ["0"]
     gpu_id = gpus[0] if context.device == "cuda" else None
     before = dict(os.environ)
@@ -74,8 +76,8 @@ def _environment_of(context: Context) -> Iterator[None]:
 
 
 def _context(config: Config, offer: Offer | None) -> Context:
-    """Where an evaluation would run, also where there is no such device."""
-    backend, offer = config.backend, local_offer() if offer is None else offer
+    """Return where an evaluation would run, even if this machine has no such device."""
+    backend, offer = config.backend, offer or local_offer()
     kind = backend.device
     if kind == "auto":
         kind = "cuda" if offer.gpus else "cpu"
@@ -86,24 +88,22 @@ def _context(config: Config, offer: Offer | None) -> Context:
     return Context(place, kind, threads, lambda _: None, ATTEMPT)
 
 
-def to_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The document for a person, as Markdown."""
-    yield "# One evaluation"
-    yield ""
-    budget = "".join(f", {name} {value:g}" for name, value in found["budget"].items())
-    yield f"- On {found['device']}, {counted(found['threads'], 'thread')}{budget}."
-    if program := found["program"]:
+def to_lines(start: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the document as Markdown."""
+    yield from ("# One evaluation", "")
+    budget = "".join(f", {name} {value:g}" for name, value in start["budget"].items())
+    yield f"- On {start['device']}, {counted(start['threads'], 'thread')}{budget}."
+    if program := start["program"]:
         yield f"- It starts: {plain(program['shell'])}"
         yield f"- In: {plain(shell_word(program['directory']))}"
-        variables = (
-            f"{name}={shell_word(value)}" for name, value in program["environment"].items()
-        )
-        yield f"- Set for it: {plain(' '.join(variables))}"
+        variables = program["environment"].items()
+        words = (f"{name}={shell_word(value)}" for name, value in variables)
+        yield f"- Set for it: {plain(' '.join(words))}"
     else:
         yield "- It starts no program: it is called in the evaluation's own process."
-        if found["arguments"]:
-            yield f"- As arguments: {plain(' '.join(map(shell_word, found['arguments'])))}"
-    if found["score"]:
-        yield f"- The score, lower is better: {plain(found['score'])}"
-    if found["missing"]:
-        yield f"- **It cannot start:** {plain(found['missing'])}."
+        if start["arguments"]:
+            yield f"- As arguments: {plain(' '.join(map(shell_word, start['arguments'])))}"
+    if start["score"]:
+        yield f"- The score, lower is better: {plain(start['score'])}"
+    if start["missing"]:
+        yield f"- **It cannot start:** {plain(start['missing'])}."

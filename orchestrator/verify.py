@@ -1,7 +1,7 @@
-"""Whether a ledger still tells what happened: the first divergence, or none.
+"""Replay of a ledger: the first divergence, or none.
 
-Whatever a run decides (seeds, points, comparisons, what the search is told, the verdict) is asked
-of the functions that its loop asks, on the state that the records before it give, and compared.
+Whatever a run decides (seeds, points, comparisons, what the search is told, the verdict) is decided
+again by the functions of its loop, on the state of the records before it, and compared.
 """
 
 import errno
@@ -36,12 +36,12 @@ from orchestrator.search import Search
 
 
 class DivergedError(Exception):
-    """What is wrong, in words."""
+    """A record, a file or a report is not what the run would have made of it."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked and held, up to the first thing that did not."""
+    """What was checked and held, up to the first divergence."""
 
     records: int
     head: str
@@ -82,12 +82,12 @@ def _chain(directory: Path) -> Sequence[Record]:
 
 
 def _replay(directory: Path, records: Sequence[Record]) -> Iterator[str]:
-    """A line for each respect in which it holds; raises at the first in which it does not."""
+    """Yield a line for each check that holds. Raises at the first that does not."""
     retold = Retold(directory, begin(records[0]))
     for record in records[1:]:
         try:
             retold.check(record.event)
-        except LookupError:  # of a batch that nobody asked for, which is refused
+        except LookupError:  # of an unknown batch, which `apply` refuses
             apply(retold.state, record)
             raise
         except DivergedError as error:
@@ -124,7 +124,7 @@ def _replay(directory: Path, records: Sequence[Record]) -> Iterator[str]:
 
 @dataclass
 class Retold:
-    """The run as its records tell it so far."""
+    """The run as its records tell it so far, each compared with what the loop would do."""
 
     directory: Path
     state: RunState
@@ -133,7 +133,7 @@ class Retold:
     _reserved: dict[object, Reserved] = field(default_factory=dict)
 
     def check(self, event: object) -> None:
-        """Raises DivergedError where the event is not what the loop would have made of it."""
+        """Raise DivergedError if the loop would not have recorded this event."""
         state = self.state
         match event:
             case GenerationAsked():
@@ -170,7 +170,7 @@ class Retold:
                     raise DivergedError(f"decides, and {missing[0]} has not fired")
 
     def _compare_file(self, event: Settled) -> None:
-        """The evaluation's own file, where it still exists, says what the ledger says."""
+        """Compare a settlement with the attempt's own file, if that still exists."""
         own = self._reserved[event.attempt_key]
         file = self.directory / "eval" / attempt_place(own) / SUMMARY
         outcome, given_up = read_file(Outcome, file), was_given_up(event.status, event.cause)
@@ -183,7 +183,7 @@ class Retold:
         self.files[True] += 1
         end = judged(self.state, settled(own, outcome, recovered=event.recovered))
         if given_up and not (was_given_up(end.status, end.cause) and settles(outcome, event)):
-            return  # it was not there yet when the attempt was given up, or it was excused
+            return  # the file came after the attempt was given up
         _compare(f"differs from {file}:", event, end)
 
 
@@ -201,7 +201,7 @@ def _compare(what: str, recorded: Any, own: Any) -> None:
 
 
 def _accounts(records: Sequence[Record], state: RunState) -> str:
-    """Add the accounts up again without the reducer."""
+    """Add up the accounts from the events alone."""
     events = [record.event for record in records]
     settlements = [e for e in events if isinstance(e, Settled)]
     closed = {s.attempt_key for s in settlements}
@@ -223,7 +223,7 @@ def _accounts(records: Sequence[Record], state: RunState) -> str:
 
 
 def _points(state: RunState) -> Iterator[str]:
-    """Of a matrix: its points are those that the plan gives."""
+    """Check that a campaign's or a check's points are those of the plan."""
     plan = state.plan
     if plan.campaign is not None:
         points = points_of(plan.campaign, plan.space.baseline)
@@ -245,7 +245,7 @@ def _points(state: RunState) -> Iterator[str]:
 
 
 def _elsewhere(directory: Path, state: RunState) -> Iterator[str]:
-    """What other runs' ledgers say of the calibration and of the run that is followed."""
+    """Compare the plan's calibration, and the phase 1 that it follows, with their ledgers."""
     root, plan = directory.absolute().parent.parent, state.plan
     calibration, source = plan.calibration, plan.source
     if calibration is not None and calibration.ledger:
@@ -267,7 +267,7 @@ def _elsewhere(directory: Path, state: RunState) -> Iterator[str]:
 
 
 def _reports(directory: Path, records: Sequence[Record]) -> str:
-    """Every report names the head it was written at: that record must still be there."""
+    """Check that the record at which each report was written is still there."""
     paths = sorted(directory.glob("reports/gen_*.json"))
     for path in paths:
         try:

@@ -42,9 +42,9 @@ SEARCHES = (
 )
 
 COMMANDS = (
-    Command("doctor", "set_up:doctor", BEFORE, "Whether all that a run needs is here.",
+    Command("doctor", "set_up:doctor", BEFORE, "Check that all that a run needs is here.",
             ("doctor", "doctor search.toml --quick"), f"{MEASURES} tier address"),
-    Command("init", "set_up:init", BEFORE, "A file to begin with: search, campaign, own program.",
+    Command("init", "set_up:init", BEFORE, "A configuration file to begin with.",
             ("init --template phase1", "init --template phase1 --out search.toml")),
     Command("explain", "set_up:explain", BEFORE, "Every value of a file, the knobs, what starts.",
             ("explain", "explain search.toml"), "file objective preset settings"),
@@ -60,7 +60,7 @@ COMMANDS = (
             ("check workers",), MEASURES),
     Command("check memory", "check:memory", BEFORE, "The largest micro-batch that is safe.",
             ("check memory --set micro_batch_size=4",), MEASURES),
-    Command("plan", "plan:plan", BEFORE, "What a search or a campaign would cost, and tell.",
+    Command("plan", "plan:plan", BEFORE, "What a search or campaign costs, and can tell.",
             ("plan --tier target", "plan --fit --window 12h --assume-eval-seconds 30",
              "plan --from first --variant robust"), SEARCHES),
     Command("phase1", f"run:{SEARCH}", RUN, "Search for better knobs; the same command resumes.",
@@ -85,10 +85,10 @@ COMMANDS = (
             ("export optuna min-nanochat-s1 --out study.db",)),
     Command("status", "see:status", LOOK, "How a run stands, also while it runs.",
             ("status", "status min-nanochat-s1 --watch")),
-    Command("report", "see:report", LOOK, "What runs came to: found, how sure, cost, what next.",
+    Command("report", "see:report", LOOK, "Results of runs: found, how sure, cost, what next.",
             ("report", "report min-nanochat-s1 --html",
              "report min-nanochat-s1 min-nanochat-s2")),
-    Command("best", "best:best", LOOK, "The recommended configuration, in every form.",
+    Command("best", "see:best", LOOK, "The recommended configuration, in every form.",
             ("best first", "best first --toml")),
     Command("serve", "share:serve", LOOK, "Show runs as a page in a browser.",
             ("serve", "serve min-nanochat-s1 --port 0")),

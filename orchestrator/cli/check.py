@@ -20,23 +20,11 @@ from orchestrator.matrix.matrix import Matrix, carry_out
 from orchestrator.matrix.memory import memory_of, with_micro_batch
 from orchestrator.plan.resolve import slots_of
 
-LARGEST_MICRO_BATCH = 4096
 PROXY = 0.25  # of an evaluation's FLOPs, where search.proxy is not set
 
 
 def _count(flag: str, about: str, least: int = 1) -> Any:
     return Option(flag, metavar="N", min=least, max=MOST_SEEDS, help=about)
-
-
-def _sizes(text: str) -> list[int]:
-    """Return the numbers of `1,4`, in order. Raises ValueError."""
-    words = [word.strip() for word in text.split(",")]
-    largest = LARGEST_MICRO_BATCH
-    if not all(w.isascii() and w.isdecimal() and 1 <= int(w) <= largest for w in words):
-        raise ValueError(
-            f"--sizes: expected whole numbers from 1 to {largest}, split by commas, got {text!r}"
-        )
-    return sorted({int(word) for word in words})
 
 
 def knobs(
@@ -108,7 +96,10 @@ def workers(
 
 def memory(
     context: Context,
-    sizes: Annotated[str, Option("--sizes", metavar="1,4", help="Micro-batches to try.")] = "1,4",
+    sizes: Annotated[
+        list[int] | None,
+        Option("--size", metavar="N", min=1, help="A micro-batch; repeatable; default: 1 and 4."),
+    ] = None,
     seeds: Annotated[int, _count("--seeds", "Evaluations at each.")] = 2,
     as_json: Json = False,
 ) -> None:
@@ -119,7 +110,7 @@ def memory(
     config = resolved(context).without_caps()
     slots, states = slots_of(config), dict[int, RunState]()
     with conducting(config, as_json=as_json) as (session, live):
-        for size in _sizes(sizes):
+        for size in sorted(set(sizes or (1, 4))):
             own = config.with_objective(with_micro_batch(config.tuned, size))
             result = measuring.calibrate(session, own, slots, seeds, prefix="memory-")
             if result.ruling.decision != "done":

@@ -1,7 +1,6 @@
-"""What an error is to a person: one line that says what to do about it, and an exit code."""
+"""What an error prints, one line that says what to do about it, and its exit code."""
 
 import errno
-import sys
 from typing import Any
 
 import typer
@@ -17,7 +16,7 @@ EXIT_STORAGE = 8
 EXIT_SIGNAL = 128  # plus the signal's number
 
 _ParserError: type[Exception] = typer.BadParameter.__mro__[1]
-"""What the parser raises on a command line it does not understand; typer exports subclasses."""
+"""What the parser raises on a command line that is wrong; typer exports only its subclasses."""
 
 EXIT_BY_ERROR: dict[str, int] = {
     "ValueError": EXIT_BAD_INPUT,
@@ -32,34 +31,28 @@ EXIT_BY_ERROR: dict[str, int] = {
     "OSError": EXIT_STORAGE,
     "TrackerError": EXIT_STORAGE,
 }
-"""By the name of a class: whoever raises one has imported it, and nobody else has to."""
-
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""By the name of the class, so that nothing is imported for it."""
 
 
 def exit_code(error: Exception) -> int | None:
-    """What the process leaves with; None: a mistake of ours, to be seen with its traceback."""
+    """Return the process's exit code; None for a defect, which is shown with its traceback."""
     names = (kind.__name__ for kind in type(error).__mro__)
     return next((EXIT_BY_ERROR[name] for name in names if name in EXIT_BY_ERROR), None)
 
 
 def in_words(error: Exception) -> str:
-    """One line; of a model's complaints each with its option and what came."""
-    if isinstance(error, OSError) and error.errno in _DISK_FULL:
+    """Return what is wrong in one line."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{error}. Make room and repeat the command; nothing paid is lost"
-    if isinstance(error, _ParserError):
-        return _of_parser(error)
     if isinstance(error, OSError) and isinstance(error.filename, str):
         return _of_file(error)
-    if type(error).__name__ != "ValidationError":
-        return str(error)
-    from objectives.settings import fault_in_words  # pydantic is there by now, and not for --help
+    if isinstance(error, _ParserError):
+        return _of_parser(error)
+    if type(error).__name__ == "ValidationError":
+        from objectives.settings import in_words as faults  # imports pydantic
 
-    faults: Any = error
-    return "; ".join(
-        fault_in_words(fault, str(fault["loc"][-1]) if fault["loc"] else "")
-        for fault in faults.errors()
-    )
+        return faults(error)  # type: ignore[arg-type] # known by its name alone
+    return str(error)
 
 
 def _of_file(error: OSError) -> str:
@@ -72,22 +65,7 @@ def _of_file(error: OSError) -> str:
 
 def _of_parser(error: Any) -> str:
     if type(error).__name__ == "NoArgsIsHelpError":
-        return ""  # the help has been shown: there is no more to say
+        return ""  # the help has been shown
     message = " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".")
-    came = _value_of(getattr(error, "param", None))
-    command = error.ctx.command_path if error.ctx else PROGRAM
-    got = "" if came is None or repr(came) in message else f", got {came!r}"
     end = "" if message.endswith("?") else "."
-    return f"{message}{got}{end} See: {command} --help"
-
-
-def _value_of(option: Any) -> str | None:
-    """What the command line gave an option, as far as it can be told."""
-    words = sys.argv[1:]
-    for name in getattr(option, "opts", ()):
-        for word, following in zip(words, [*words[1:], None], strict=True):
-            if word == name:
-                return following
-            if word.startswith(f"{name}="):
-                return word.removeprefix(f"{name}=")
-    return None
+    return f"{message}{end} See: {error.ctx.command_path if error.ctx else PROGRAM} --help"

@@ -26,7 +26,7 @@ KEYS = {flag.spelling: key for key, flag in FLAGS.items()}
 # Options that look at runs
 
 Root = Annotated[
-    Path, Option("--runs-dir", metavar="DIR", help=f"Of the runs; default: {RUNS_DIR}.",
+    Path, Option("--runs-dir", metavar="DIR", help=f"Runs; default: {RUNS_DIR}.",
                  show_default=False)
 ]  # fmt: skip
 RunName = Annotated[

@@ -32,7 +32,7 @@ def plan(
     Writes nothing.
     """
     config = requested(context)
-    overrides_of(override, reason)  # those of the search itself would be refused now
+    overrides_of(override, reason)
     if config.campaign is not None:
         if fit or count is not None:
             raise ValueError("--fit, --devices: of a search, and the file has a campaign")
@@ -44,7 +44,7 @@ def plan(
 
 
 def _devices(config: Config, count: int | None) -> Devices:
-    """This machine's devices, or so many of their kind."""
+    """Return this machine's devices, or so many of their kind."""
     from orchestrator.execution.engine import devices_of
 
     devices = devices_of(slots_of(config))
@@ -52,7 +52,6 @@ def _devices(config: Config, count: int | None) -> Devices:
 
 
 def _plan_search(config: Config, devices: Devices, *, as_json: bool, in_full: bool) -> None:
-    """Print what would be spent."""
     from orchestrator.plan.page import page_of, page_text
     from orchestrator.plan.phase2 import followed
 
@@ -70,7 +69,6 @@ def _plan_search(config: Config, devices: Devices, *, as_json: bool, in_full: bo
 
 
 def _plan_campaign(config: Config, *, as_json: bool) -> None:
-    """Print what the campaign of a file would take."""
     from orchestrator.matrix.campaign import terms_of
     from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
 
@@ -90,25 +88,24 @@ def _warn(warnings: Iterable[str]) -> None:
 
 
 def _fit(config: Config, devices: Devices, *, as_json: bool) -> None:
-    """Print what fits, and the options that ask for it. Touches nothing."""
+    """Print what fits into the window, and the options that ask for it."""
     from orchestrator.plan.fit import Wanted, available, best, choices, fit_text
     from orchestrator.plan.phase2 import foreseen
     from orchestrator.plan.times import times_here
 
-    root = Path(config.runs_dir)
-    there = available(config, datetime.now(UTC))
+    root, hours = Path(config.runs_dir), available(config, datetime.now(UTC))
     times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
-    wanted = Wanted(config, devices, times, there, foreseen(root, config, devices.kind))
+    wanted = Wanted(config, devices, times, hours, foreseen(root, config, devices.kind))
     found = choices(wanted)
     if as_json:
         document = {
-            "available_hours": there,
+            "available_hours": hours,
             "fits": best(found) is not None,
             "choices": [choice.as_dict() for choice in found],
             "prior": None if times.prior is None else times.prior.sentence(),
         }
         print_json(document)
         return
-    print_markdown(fit_text(found, there))
+    print_markdown(fit_text(found, hours))
     if times.prior is not None:
         print_line(printable(f"Note: {times.prior.sentence()}."))

@@ -151,7 +151,6 @@ def optuna(
     ],
     run: RunName = None,
     root: Root = ROOT,
-    as_json: Json = False,
 ) -> None:
     """A search as an Optuna study: a trial per candidate, for optuna-dashboard.
 
@@ -162,9 +161,6 @@ def optuna(
     directory = find_run(run, root)
     trials = as_study(Run(load_state(directory), datetime.now(UTC), directory), out)
     look = f"optuna-dashboard sqlite:///{shell_word(str(out.absolute()))}"
-    if as_json:
-        print_json({"file": str(out), "trials": trials, "view": look})
-        return
     print_line(printable(f"{counted(trials, 'trial')} written to {out}. Look: {look}"))
     print_line(BEST_TRIAL)
 

@@ -1,7 +1,4 @@
-"""What evaluates: `phase1`, `phase2`, `run` and `calibrate`.
-
-Each is a run of its own, with a ledger; the same command takes it up again.
-"""
+"""`phase1`, `phase2`, `run` and `calibrate`: each carries out a run, and the same resumes it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -51,7 +48,6 @@ def search(
 
 
 def _search(config: Config, overrides: Sequence[tuple[str, str]], *, as_json: bool) -> None:
-    """Search, or go on searching."""
     if config.search.tier is None:
         in_file = f', or tier = "min" below [search] in {config.file}' if config.file else ""
         same = config.layers.words("search.from", "search.variant")
@@ -65,7 +61,6 @@ def _search(config: Config, overrides: Sequence[tuple[str, str]], *, as_json: bo
 
 
 def _campaign(config: Config, overrides: Sequence[tuple[str, str]], *, as_json: bool) -> None:
-    """Carry out the campaign that a configuration describes, or go on with it."""
     if overrides:
         raise ValueError(
             f"--override {overrides[0][0]}: a condition that fails pauses nothing, so no rule that "

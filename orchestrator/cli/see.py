@@ -1,6 +1,5 @@
-"""`status` and `report`: how a run stands, and its results."""
+"""`status`, `report` and `best`: how a run stands, its results, and what it recommends."""
 
-import json
 import select
 import sys
 import time
@@ -8,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from budgets.formatting import printable
+from budgets.plan import Phase
 from orchestrator.cli.options import ROOT, STDOUT, Json, Root, RunName, named_file
 from orchestrator.cli.terminal import (
     console,
@@ -48,24 +48,26 @@ def status(
     """How a run or a campaign stands, also while another process runs it. Writes nothing."""
     from orchestrator.look.terminal import looks
 
+    if watch and as_json:
+        raise ValueError("--watch, --json: one at a time")
     jobs = exported(run, root, datetime.now(UTC))
     directory = jobs.directory if jobs is not None else find_run(run, root)
     if watch:
         with suppress(KeyboardInterrupt):
-            _watch(directory, as_json=as_json, is_exported=jobs is not None)
+            _watch(directory, is_exported=jobs is not None)
         return
     seen: Run | Exported = jobs if jobs is not None else next(looks(directory))[1]
     if as_json:
-        print_json(_document(seen))
+        print_json(document(seen) if isinstance(seen, Run) else seen.document())
     for line in () if as_json else _lines(seen):
         print_line(printable(line))
 
 
-def _watch(directory: Path, *, as_json: bool, is_exported: bool) -> None:
-    """Show a picture on a terminal, lines in a pipe, or with --json a document a line."""
+def _watch(directory: Path, *, is_exported: bool) -> None:
+    """Show a picture on a terminal, or lines in a pipe, until the run is over."""
     from orchestrator.look.terminal import Screen, can_paint, looks, pause
 
-    on_screen = not as_json and can_paint(console())
+    on_screen = can_paint(console())
     views: Iterator[tuple[list[str], Run | Exported]] = (
         _jobs(directory) if is_exported else looks(directory, brief=on_screen)
     )
@@ -73,14 +75,13 @@ def _watch(directory: Path, *, as_json: bool, is_exported: bool) -> None:
         known: object = None
         while True:
             began = time.process_time()
-            news, seen = next(views)
+            lines, seen = next(views)
             if screen is not None:
-                screen.show(news, seen)
+                screen.show(lines, seen)
             else:
-                lines = [] if as_json else news
-                if (key := _key(seen, as_json=as_json)) != known:
+                if (key := _key(seen)) != known:
                     known = key
-                    lines += [json.dumps(_document(seen))] if as_json else _lines(seen)
+                    lines += _lines(seen)
                 if lines and not _is_read(lines):
                     return
             if seen.is_over or _is_closed(pause(began)):
@@ -94,15 +95,11 @@ def _jobs(directory: Path) -> Iterator[tuple[list[str], Run | Exported]]:
     raise ValueError(f"{directory} is no campaign any more")
 
 
-def _key(seen: Run | Exported, *, as_json: bool) -> object:
+def _key(seen: Run | Exported) -> object:
     """Return a value that changes when there is something new to print."""
     if isinstance(seen, Exported):
         return [(cell.status, cell.score) for cell in seen.matrix.cells]
-    return seen.standing.kind, as_json and seen.state.records
-
-
-def _document(seen: Run | Exported) -> dict[str, Any]:
-    return document(seen) if isinstance(seen, Run) else seen.document()
+    return seen.standing.kind
 
 
 def _lines(seen: Run | Exported) -> list[str]:
@@ -255,3 +252,45 @@ def _in_reports(directory: Path, name: str) -> Path:
         raise ValueError(f"{reports} is a symbolic link: name a file with --out")
     make_directory(reports)
     return reports / name
+
+
+def best(
+    run: RunName = None,
+    as_toml: Annotated[
+        bool, Option("--toml", help="Print a configuration file with this baseline.")
+    ] = False,
+    as_flags: Annotated[
+        bool, Option("--flags", help="Print it as arguments of what is tuned, for a shell.")
+    ] = False,
+    root: Root = ROOT,
+    as_json: Json = False,
+) -> None:
+    """The configuration that a search recommends, and how far that is confirmed. Writes nothing.
+
+    After a No-Go, --toml and --flags give the baseline, --json the best candidate too.
+    """
+    from orchestrator import best as forms
+
+    if as_json + as_toml + as_flags > 1:
+        raise ValueError("--json, --toml, --flags: one at a time")
+    searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")
+    directory = find_run(run, root, *searches)
+    found = forms.best_of(load_state(directory), directory)
+    plan, is_no_go = found.run.plan, found.standing == "no_go"
+    candidate = forms.configuration_of(plan, found.candidate)
+    recommended = forms.configuration_of(plan, found.recommended) if is_no_go else candidate
+    source = (
+        f"{plan.run_id}: the {'baseline' if is_no_go else 'best candidate'}.",
+        forms.headline(found),
+    )
+    if as_json:
+        print_json(forms.as_dict(found, recommended, candidate))
+    elif as_toml:
+        print_line(recommended.toml(*source).rstrip("\n"))
+    elif as_flags:
+        line = recommended.flags()
+        print(printable(" ".join(source)), file=sys.stderr)
+        print_line(line)
+    else:
+        for line in forms.to_lines(found, candidate):
+            print_line(printable(line))

@@ -1,8 +1,7 @@
-"""A session in which a command carries out runs: what it says meanwhile, and how it ends.
+"""A session in which a command carries out runs: what it prints meanwhile, and how it ends.
 
-On a terminal a process of its own, `look/terminal.py`, draws a picture of the run. While it lives,
-this one only writes to a pipe, and never waits: a terminal that is held up (Ctrl-S) holds up no
-evaluation.
+On a terminal a process of its own, `look/terminal.py`, draws a picture of the run. This process
+then writes to a pipe only and never waits, so that a stopped terminal (Ctrl-S) stops no evaluation.
 """
 
 import os
@@ -43,11 +42,11 @@ VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.terminal")
 
 @dataclass
 class Output(AbstractContextManager["Output"]):
-    """Says what happens in one run after another."""
+    """Prints what happens in one run after another."""
 
     console: Console
     _viewer: "Popen[bytes] | None" = None
-    _pipe: tuple[int, int] = (-1, -1)  # both ends are kept: what the viewer left is read here
+    _pipe: tuple[int, int] = (-1, -1)  # both ends: what the viewer did not print is read here
     _unsent: list[str] = field(default_factory=list)
     _shown: RunInHand | None = None
     _is_over: bool = False
@@ -56,7 +55,7 @@ class Output(AbstractContextManager["Output"]):
         self.rest()
 
     def rest(self, seconds: float = 30.0) -> None:
-        """Take the picture away within so long, for good, and say what the viewer has not."""
+        """End the viewer within so long, for good, and print what it has not."""
         self._is_over, viewer, self._viewer = True, self._viewer, None
         if viewer is None:
             return
@@ -65,7 +64,7 @@ class Output(AbstractContextManager["Output"]):
             viewer.wait(seconds)
         viewer.kill()
         if viewer.wait() != 0:
-            self.console.file.write("\x1b[0m")  # it may have been painting
+            self.console.file.write("\x1b[0m")  # it may have set a colour
         left = os.fsdecode(os.read(self._pipe[0], PIPE_BYTES)).splitlines()
         os.close(self._pipe[0])
         for line in [*left, *self._unsent]:
@@ -73,7 +72,7 @@ class Output(AbstractContextManager["Output"]):
                 self.say(line)
 
     def say(self, text: str) -> None:
-        """A line."""
+        """Print a line."""
         line = printable(text)
         try:
             if self._viewer is None:
@@ -86,17 +85,17 @@ class Output(AbstractContextManager["Output"]):
             silence(self.console)
 
     def announce(self, text: str) -> None:
-        """The same from a signal's handler, whatever it interrupts."""
+        """Print a line from a signal's handler."""
         at_once(text) if self._viewer is None else self.say(text)
 
     def observe(self, state: RunState, event: Event) -> None:
-        """One record was written."""
+        """Print the line of a new record, if it has one."""
         view, brief = Run(state, datetime.now(UTC)), self._viewer is not None
         if line := line_of(view, event, brief=brief):
             self.say(line)
 
     def look(self, run: RunInHand) -> None:
-        """The run waits: what has changed can be shown. To be called whenever it does."""
+        """Show the run as it stands. To be called whenever the run waits."""
         if self._viewer is not None and self._viewer.poll() is not None:
             self.rest()
         if self._viewer is None and not self._is_over and can_paint(self.console):
@@ -115,7 +114,7 @@ class Output(AbstractContextManager["Output"]):
 
 @contextmanager
 def conducting(config: Config, *, as_json: bool) -> Iterator[tuple[Session, Output]]:
-    """A session, and what shows it. Raises ValueError where a tracker's library is missing."""
+    """Yield a session and its output. Raises ValueError if a tracker's library is missing."""
     wanted = tuple(config.track.to)
     refuse_missing(wanted)
     with Output(console(stderr=as_json)) as live:
@@ -143,13 +142,13 @@ def conducting(config: Config, *, as_json: bool) -> Iterator[tuple[Session, Outp
 
 
 def finish(result: Result, stop: Stop, live: Output, *, as_json: bool) -> None:
-    """Show where the run stands and leave with the exit code that says so."""
+    """Print how the run stands, and exit with the code that says so."""
     live.rest()
     run = Run(result.state, datetime.now(UTC), result.directory, result.ruling)
     if as_json:
         print_json(document(run))
     else:
-        if run.plan.phase == "calibration":  # there is no more to it
+        if run.plan.phase == "calibration":
             for line in answer(run).lines():
                 live.say(line)
         else:

@@ -53,7 +53,6 @@ def init(
     out: Annotated[
         Path | None, Option("--out", metavar="FILE", help="Write it there, if there is nothing.")
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """A commented configuration file to begin with.
 
@@ -61,17 +60,13 @@ def init(
     """
     text = (files("orchestrator.cli") / f"templates/{template}.toml").read_text(encoding="utf-8")
     text = text.replace("python -m orchestrator", PROGRAM)
-    if out is not None:
-        if out.exists() or out.is_symlink():
-            raise ValueError(f"--out {out}: there is something already; name another file")
-        write_aside(named_file(out), text.replace("THIS-FILE", shell_word(str(out))).encode())
-    if as_json:
-        result = {"text": text} if out is None else {"file": str(out)}
-        print_json({"template": template, **result})
-    elif out is None:
+    if out is None:
         print_line(text.rstrip())
-    else:
-        print_line(printable(f"{out} is written. See it with: {command('explain', str(out))}"))
+        return
+    if out.exists() or out.is_symlink():
+        raise ValueError(f"--out {out}: there is something already; name another file")
+    write_aside(named_file(out), text.replace("THIS-FILE", shell_word(str(out))).encode())
+    print_line(printable(f"{out} is written. See it with: {command('explain', str(out))}"))
 
 
 def explain(context: Context, as_json: Json = False) -> None:
@@ -104,8 +99,10 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
     }
     defaults = {key: value for key, value in values.items() if sources[key] == "default"}
     given = {key: value for key, value in values.items() if key not in defaults}
-    lines = [f"# {plain(file or 'The defaults')}", *_tables(config, given)]
-    lines += ["", "# Defaults", *_tables(config, defaults), ""]
+    columns = ("key", "value", "from")
+    lines = [f"# {plain(file or 'The defaults')}", ""]
+    lines += table(columns, _rows(config, given)) if given else ["Nothing is set."]
+    lines += ["", "# Defaults", "", *table(columns, _rows(config, defaults)), ""]
     lines += [f"# {plain(kind(objective.spec))}: {counted(len(knobs), 'knob')}", ""]
     lines += table(
         ("knob", "kind", ">low", ">high", ">baseline"),
@@ -124,27 +121,21 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
     return document, lines
 
 
-def _tables(config: Config, values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a Markdown table for each table of the file; a long value has a row for each part."""
-    tables: dict[str, list[tuple[str, ...]]] = {}
+def _rows(config: Config, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield key, value and origin; a long table as a value has a row for each part."""
     settings = config.tuned.spec.settings
     budgets = [name for name in BUDGET if settings.get(name) is not None]
     for key, value in values.items():
-        section, dot, _ = key.partition(".")
-        name = key.rpartition(".")[2] if key.count(".") == 1 else key
-        parts = {name: value}
-        if isinstance(value, Mapping) and len(json.dumps(value, default=str)) > LONGEST_SHOWN:
-            parts = {f"{name}.{inner}": part for inner, part in value.items()}
+        table_name, _, name = key.partition(".")
         source = plain(config.source(key))
-        if section == TRAINING and name in config.alone:
+        if table_name == TRAINING and name in config.alone:
             source += ", for a training by itself"
-        elif section == TRAINING and name in budgets[1:]:
+        elif table_name == TRAINING and name in budgets[1:]:
             source += f", not used: {budgets[0]} comes first"
-        rows = ((plain(own), plain(as_shown(part)), source) for own, part in parts.items())
-        tables.setdefault(section if dot else "", []).extend(rows)
-    for name, found in tables.items():
-        yield from ("", f"## [{name}]" if name else "## Above all tables", "")
-        yield from table(("key", "value", "from"), found)
+        parts = {key: value}
+        if isinstance(value, Mapping) and len(json.dumps(value, default=str)) > LONGEST_SHOWN:
+            parts = {f"{key}.{inner}": part for inner, part in value.items()}
+        yield from ((plain(own), plain(as_shown(part)), source) for own, part in parts.items())
 
 
 def knob_rows(objective: Objective) -> list[dict[str, Any]]:

@@ -76,21 +76,21 @@ def train(
     print_line(f"Files: {run.checkpoint_dir}")
 
 
-def _settings(asked: Config) -> tuple[NanochatConfig, RunConfig]:
-    """Raises ValueError unless it is the built-in model that is tuned, and on a wrong setting."""
-    if registry.kind(asked.tuned.spec) != "nanochat":
+def _settings(config: Config) -> tuple[NanochatConfig, RunConfig]:
+    """Return the settings of the built-in model. Raises ValueError on any other objective."""
+    if registry.kind(config.tuned.spec) != "nanochat":
         raise ValueError(
-            f"train: expected the built-in objective nanochat, got {asked.objective}: a program "
+            f"train: expected the built-in objective nanochat, got {config.objective}: a program "
             "of your own trains by itself"
         )
     return (
-        NanochatConfig.from_settings(asked.settings),
-        parse(RunConfig, asked.alone, "training"),
+        NanochatConfig.from_settings(config.settings),
+        parse(RunConfig, config.alone, "training"),
     )
 
 
 def _planned(config: NanochatConfig, run: RunConfig) -> dict[str, Any]:
-    """All settings, and what the run amounts to. Raises SetupError where the text is not there."""
+    """Return all settings, and what they amount to. Raises SetupError without the text."""
     plan = flops.plan(config, len(load(config.data, config.tokenizer).train))
     size = flops.checkpoint_bytes(config, plan.steps)
     return {

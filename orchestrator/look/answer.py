@@ -204,10 +204,8 @@ def _calibrated(run: Run) -> Answer:
     found, sure = "The baseline's score.", "How far scores differ from seed to seed is not known."
     if why := no_share(measure(run.state)):
         sure = f"No gain can be told: {why}."
-    elif own.sd and own.sd_low is not None and own.sd_high is not None:
-        noise, low, high = (
-            percent(sd / abs(own.mean), 3) for sd in (own.sd, own.sd_low, own.sd_high)
-        )
+    elif own.sd and (bounds := own.sd_limits) is not None:
+        noise, low, high = (percent(sd / abs(own.mean), 3) for sd in (own.sd, *bounds))
         found = f"The baseline's score, and its noise from seed to seed: {noise} (sd {own.sd:.3g})."
         sure = f"95% sure that the noise is {low} to {high}."
     found = f"{found} One evaluation takes {about(run.eval_seconds or 0.0)}."

@@ -28,12 +28,12 @@ def with_micro_batch(objective: Objective, size: int) -> Objective:
     """
     settings = objective.spec.settings
     if "micro_batch_size" not in settings:
-        raise ValueError(f"--sizes: objective {objective.spec.name} has no micro-batches")
+        raise ValueError(f"--size: objective {objective.spec.name} has no micro-batches")
     batch = int(settings["micro_batch_size"] * settings.get("gradient_accumulation_steps", 1))
     if size < 1 or batch % size:
         divisors = [n for n in range(1, batch + 1) if batch % n == 0]
         raise ValueError(
-            f"--sizes: expected sizes that divide the effective batch of {batch} "
+            f"--size: expected sizes that divide the effective batch of {batch} "
             f"({', '.join(map(str, divisors))}), got {size}; another effective batch is another "
             "training: --set gradient_accumulation_steps=N"
         )

@@ -221,7 +221,7 @@ def detectable_gain(plan: Plan) -> DetectableGain | None:
     measured = None if calibration is None else noise(calibration)
     if confirmation is None or measured is None or measured.sd is None or measured.is_about_zero:
         return None
-    sds = (measured.sd, measured.sd_low or 0.0, measured.sd_high or 0.0)
+    sds = (measured.sd, *(measured.sd_limits or (0.0, 0.0)))
     paired = (sqrt(2) * sd / abs(measured.mean) for sd in sds)
     level = plan.thresholds.go_level
     return DetectableGain(

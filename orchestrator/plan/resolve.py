@@ -143,9 +143,7 @@ def pacing_of(config: Config) -> "Pacing":
 
     own = config.backend
     directory = None if own.slots_dir is None else Path(own.slots_dir)
-    control = config.backpressure
-    terms = (control.window, control.tolerance) if control.enabled else None
-    return Pacing(own.max_concurrent, directory, terms)
+    return Pacing(own.max_concurrent, directory, config.backpressure.enabled)
 
 
 # Windows

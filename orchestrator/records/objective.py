@@ -1,4 +1,4 @@
-"""What a run's plan and state say of its objective: its space, its points, the best of them."""
+"""What a run's plan and state say of its objective: the knobs of a point, and the best point."""
 
 from budgets.plan import Plan
 from budgets.state import Batch, RunState
@@ -11,24 +11,23 @@ Point = tuple[float, ...]
 
 
 def objective_of(plan: Plan) -> Objective:
-    """Loaded anew. Raises ValueError where it is not what it was."""
+    """Return the plan's objective, loaded anew. Raises ValueError if it has changed since."""
     return registry.load(plan.objective)
 
 
 def knobs_of(batch: Batch, candidate: int, space: SearchSpace) -> dict[str, float]:
-    """Those of the candidate's point; a campaign's conditions have their own."""
+    """Return the knobs of a candidate; a campaign's conditions have their own."""
     own = batch.configurations[candidate]
     return space.decode(own.point) if own.knobs is None else dict(own.knobs)
 
 
 def best_point(state: RunState, *, compared: bool = False) -> Point | None:
-    """The best that the search has: what is recommended. None before a generation is told.
+    """Return the best point of a search; None before its first generation is complete.
 
-    After a No-Go nothing is, and "the best" depends on what it is for. To go on searching from
-    there, or to look around it (phase 2, warm start), it is what the search stood for at
-    last: all its scores put it there, and the comparison says only that this was no sure gain. To
-    train or to show that run's one configuration all the same (`best`) it is the winner among the
-    finalists, which was `compared`: of no other point is a gain known.
+    After a Go it is what is recommended. After a No-Go it depends on what it is for. A search that
+    goes on from there (phase 2, search.known) takes the mean of the distribution, where all scores
+    put it. To use one configuration all the same (`best`), take the winner of the finalists, which
+    was `compared`: of no other point is the gain known.
     """
     if (point := recommendation(state)) is not None:
         return point

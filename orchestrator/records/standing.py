@@ -1,4 +1,4 @@
-"""How a run stands at a moment: one answer for everybody who shows it."""
+"""How a run stands at a moment."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ OVER: tuple[Kind, ...] = ("paused", "stopped", "finished")
 WAITS: tuple[Kind, ...] = ("planned", "interrupted")
 
 PATIENCE_SECONDS = 60.0
-"""Beyond an attempt's worst case: a run elsewhere that was silent for longer is taken for dead."""
+"""Beyond an attempt's worst case: a run elsewhere that is silent for longer counts as dead."""
 
 REPEAT = "Repeat the command that began it to go on."
 
@@ -31,26 +31,26 @@ _ENDS: dict[Decision, Kind] = {"pause": "paused", "stop": "stopped", "done": "fi
 
 @dataclass(frozen=True)
 class Standing:
-    """Of a run that can be read."""
+    """How a run stands."""
 
     kind: Kind
-    whose: str  # the same, and who has it: `running (pid 7)`
-    host: str  # the machine that has it, where it is another one
+    whose: str  # the kind, and the process or machine that has it: `running (pid 7)`
+    host: str  # the machine that has it, if it is another one
     ruling: Ruling
 
     @property
     def goes_on(self) -> bool:
-        """Whether somebody carries it out."""
+        """Whether a process carries it out."""
         return self.kind in GOES_ON
 
     @property
     def way_on(self) -> str:
-        """What a person has to do, where it is no rule that holds the run up."""
+        """What a person has to do, unless a rule holds the run up."""
         return REPEAT if self.kind in WAITS else ""
 
 
 def standing_of(state: RunState, now: datetime) -> Standing:
-    """As its records say, and its process."""
+    """Return how a run stands, by its records and its process."""
     ruling, opened = ruling_of(state), state.opened
     kind = _kind(state, ruling, now)
     if kind == "running":
@@ -63,7 +63,7 @@ def standing_of(state: RunState, now: datetime) -> Standing:
 
 
 def goes_on(state: RunState, now: datetime) -> bool:
-    """Whether a process has it, or may have it as far as can be told from here."""
+    """Return whether a process has the run, as far as can be told from here."""
     if state.concluded is not None or not state.opened:
         return False
     if _is_here(state):
@@ -73,7 +73,7 @@ def goes_on(state: RunState, now: datetime) -> bool:
 
 
 def _is_here(state: RunState) -> bool:
-    """Whether its last session was on this machine, since that was started."""
+    """Return whether its last session was on this machine since that was started."""
     return not state.opened or state.opened[-1].owner.boot_id == boot_id()
 
 
@@ -93,7 +93,7 @@ def _kind(state: RunState, ruling: Ruling, now: datetime) -> Kind:
 
 
 def _is_at_rest(state: RunState, ruling: Ruling) -> bool:
-    """Whether its process leaves it at that: all in flight has ended, and what fired is noted."""
+    """Return whether its process does no more: nothing is in flight, what fired is recorded."""
     fired = {(one.rule, one.generation) for one in state.fired}
     is_noted = all((one.rule, one.generation) in fired for one in ruling.triggers)
     return is_noted and ruling.decision != "done" and not state.accounts.holds

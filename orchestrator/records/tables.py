@@ -1,14 +1,14 @@
-"""A run's evaluations as tables: `progress.csv`, `metrics.jsonl`, and exports for other programs.
+"""A run's evaluations as tables: `progress.csv`, `metrics.jsonl`, and `export table`.
 
-`metrics.jsonl` has a line for each evaluation, as they ended. It follows from the ledger and can be
-deleted. While a run goes on it grows by a line a settlement; whatever is missing is made up for
-from the ledger when a run is taken up or written out.
+`metrics.jsonl` has a line for each evaluation, in the order in which they ended. It grows while the
+run goes on; a session that begins adds the lines that are missing, from the ledger.
 """
 
 import csv
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,17 +43,16 @@ OWN = (
     "eval_flops",
     "cause",
 )
-"""What a settlement itself says."""
+"""Columns that are fields of a settlement."""
 
 COLUMNS = ("comparison", "configuration", *OWN)
-"""Of `progress.csv`; `configuration` is the name of a campaign's condition too."""
+"""Columns of `progress.csv`; `configuration` is the condition's name in a campaign."""
 
 
 def export_rows(state: RunState) -> list[Row]:
-    """A row for each settled attempt: the generations, then the comparisons.
+    """Return a row for each settled attempt: the generations, then the comparisons.
 
-    Within each in the order of candidate, seed and attempt. Beside COLUMNS what it was charged;
-    `knob.NAME` in units, `metric.NAME`.
+    Columns are COLUMNS, what it was charged, `knob.NAME` in the knob's unit, and `metric.NAME`.
     """
     rows = []
     for batch in state.batches():
@@ -76,7 +75,7 @@ def export_rows(state: RunState) -> list[Row]:
 
 
 def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
-    """A header and one line a row; text that a spreadsheet would take for a formula is quoted."""
+    """Return CSV; text that a spreadsheet would take for a formula is quoted."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -86,7 +85,7 @@ def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
 
 
 def _inert(value: Any) -> Any:
-    """Text a spreadsheet will not take for a formula, nor a terminal for an order."""
+    """Return text that is no formula to a spreadsheet, and no control code to a terminal."""
     if not isinstance(value, str):
         return value
     text = printable(value).replace("\n", " ")
@@ -94,7 +93,7 @@ def _inert(value: Any) -> Any:
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every column there is, in the order in which they first appear."""
+    """Return every column, in the order in which they first appear."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
@@ -107,10 +106,9 @@ def table_of(state: RunState, form: Literal["csv", "json"]) -> bytes:
     return document([{name: row.get(name) for name in columns} for row in found])
 
 
-# A line for each evaluation
+# metrics.jsonl
 
 METRICS = "metrics.jsonl"
-
 
 IN_TIME = (
     *("training/elapsed_hours", "training/remaining_hours", "training/on_track"),
@@ -119,17 +117,16 @@ IN_TIME = (
 
 
 def line(state: RunState, event: Settled) -> bytes:
-    """The evaluation's line, `state` being the run's once it is settled."""
+    """Return the evaluation's line; `state` is the run once it is settled."""
     return orjson.dumps(
         {**_place(state, event), **measured(state, event)}, option=orjson.OPT_APPEND_NEWLINE
     )
 
 
 def measured(state: RunState, event: Settled) -> dict[str, Any]:
-    """What the evaluation took and gave, and where the run stands in time once it is settled.
+    """Return the evaluation's figures, and the run's time and evaluations once it is settled.
 
-    `elapsed_seconds` is how long the run had been open then, over all its sessions; `evaluations`
-    how many were over.
+    `elapsed_seconds` is the wall clock of all its sessions.
     """
     accounts, trained = state.accounts, event.train_seconds
     before = 0 if state.plan.calibration is None else state.plan.calibration.open_ms
@@ -151,7 +148,7 @@ def measured(state: RunState, event: Settled) -> dict[str, Any]:
 
 
 def in_time(state: RunState) -> dict[str, float | None]:
-    """Where the run stands in time, by the names that trackers have for it; None: not known yet."""
+    """Return the run's times by their names in trackers; None: not known yet."""
     taken, stands = timing(state), pace(state)
     on_track = None if stands.on_track is None else float(stands.on_track)
     estimated: tuple[float | None, ...] = (None,) * 3
@@ -162,7 +159,7 @@ def in_time(state: RunState) -> dict[str, float | None]:
 
 
 def _place(state: RunState, event: Settled) -> dict[str, Any]:
-    """Which evaluation it was: of a condition, of an arm of a panel, of a generation."""
+    """Return which evaluation it was: of a condition, a comparison or a generation."""
     if state.plan.campaign is not None:
         return {"condition": state.plan.campaign.conditions[event.candidate].name}
     if event.comparison is not None:
@@ -172,10 +169,7 @@ def _place(state: RunState, event: Settled) -> dict[str, Any]:
 
 
 def recording(directory: Path, observe: Observer) -> Observer:
-    """An observer that also appends each evaluation's line.
-
-    What cannot be written is left out: a full disk is the ledger's to notice.
-    """
+    """Return an observer that also appends each evaluation's line, if the disk has room."""
 
     def told(state: RunState, event: Event) -> None:
         if isinstance(event, Settled) and event.final:
@@ -187,18 +181,15 @@ def recording(directory: Path, observe: Observer) -> Observer:
 
 def _append(path: Path, data: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        handle = os.open(path, flags, 0o600)
-        try:
-            os.write(handle, data)
-        finally:
-            os.close(handle)
-    except OSError:
-        return  # `complete_metrics` makes up for it
+    with (
+        suppress(OSError),  # `complete_metrics` writes what is missing
+        os.fdopen(os.open(path, flags, 0o600), "ab", buffering=0) as file,
+    ):
+        file.write(data)
 
 
 def complete_metrics(directory: Path, state: RunState) -> None:
-    """Write the file again unless it has a line for each evaluation that is over."""
+    """Write the file again unless it has a line for each evaluation that has ended."""
     path = directory / METRICS
     expected = state.accounts.evaluations + state.accounts.comparisons
     found = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
@@ -212,7 +203,7 @@ def write_metrics(directory: Path, records: tuple[Record, ...]) -> None:
 
 
 def lines(records: tuple[Record, ...]) -> Iterator[bytes]:
-    """A line for each evaluation that is over, in the order in which they ended."""
+    """Yield a line for each evaluation that has ended, in the order in which they ended."""
     state = begin(records[0])
     for record in records[1:]:
         apply(state, record)

@@ -230,9 +230,8 @@ class Session:
     def _paced(self, run: Run, slots: Slots, own: Pace | None) -> Pace:
         """The pace of an open run on these devices: its `own`, beside what was asked for."""
         paces = [] if own is None else [own]
-        terms = self.pacing.backpressure
-        if terms is not None and run.state.plan.phase not in MEASURES:
-            controlled = Controlled(Controller(slots.count, *terms), run.directory, self.say)
+        if self.pacing.backpressure and run.state.plan.phase not in MEASURES:
+            controlled = Controlled(Controller(slots.count), run.directory, self.say)
             run.watch(controlled.follow)
             paces.append(controlled)
         self._share_slots()

@@ -19,7 +19,6 @@ from budgets.stats import (
     one_sided_limit,
     paired,
     power_of,
-    rate_interval,
     sd_interval,
     tau_b,
     tau_b_interval,
@@ -56,21 +55,6 @@ def test_the_interval_of_a_standard_deviation_is_by_chi_square(
 ) -> None:
     assert sd_interval(0.02, n) == pytest.approx((0.02 * low, 0.02 * high), rel=2e-6)
     assert sd_interval(0.0, 1) == (0.0, inf)
-
-
-@pytest.mark.parametrize(
-    ("count", "trials", "low", "high"),
-    [  # stats.binomtest(count, trials).proportion_ci(0.95, "exact")
-        (0, 0, 0.0, 1.0),
-        (0, 8, 0.0, 0.369417),
-        (8, 8, 0.630583, 1.0),
-        (400, 4000, 0.090873, 0.109716),
-    ],
-)
-def test_the_interval_of_a_rate_is_that_of_clopper_and_pearson(
-    count: int, trials: int, low: float, high: float
-) -> None:
-    assert rate_interval(count, trials) == pytest.approx((low, high), abs=1e-6)
 
 
 def test_mean_error_t_chance_and_interval_of_differences() -> None:

@@ -13,12 +13,9 @@ import pytest
 from budgets.ledger import HEAD, LEDGER
 from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Knobs, Measurement, Objective, SetupError
-from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.local import LocalExecutor
 from orchestrator.records.runs import Result
 from tests import ledgers
-from tests.simulation.session import SimulatedEngine
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -33,16 +30,8 @@ that the last bits of points, which depend on the processor, do not decide which
 
 RESUME = (
     *("phase1", "--tier", "min", "--objective", "sphere", "--set", "noise=0.001"),
-    *(
-        "--set",
-        "nan_radius=0.8425",
-        "--set",
-        "evaluation.seed=6",
-        "--executor",
-        "inline",
-        "--workers",
-        "1",
-    ),
+    *("--set", "nan_radius=0.8425", "--set", "evaluation.seed=6"),
+    *("--executor", "inline", "--workers", "1"),
 )
 """The command of such a run."""
 
@@ -136,19 +125,9 @@ def tamper() -> Callable[[Path, Callable[[Lines], Lines | None]], None]:
 
 
 @pytest.fixture
-def rude(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engine]:
-    """`rude(entry)`: two local processes that run that of `rude.py` in place of evaluations."""
-    known = os.environ.get("PYTHONPATH")
-    paths = [str(Path(__file__).parent), *([known] if known else [])]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-
-    def engine(entry: str) -> Engine:
-        def make(slots: Slots) -> LocalExecutor:
-            return LocalExecutor(slots, entry=f"rude:{entry}")
-
-        return SimulatedEngine("local", workers=2, make=make)
-
-    return engine
+def rude(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Supervisors find the module `rude`, which has entries of evaluations that misbehave."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
 
 
 @dataclass

@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -97,18 +96,6 @@ def test_json_that_finds_no_room_is_a_storage_error(word: str) -> None:
     assert ended.stderr.startswith("error: ")
     assert "No space left" in ended.stderr
     assert ended.returncode == 8
-
-
-def test_a_directory_that_cannot_be_used_is_a_storage_error(
-    run: Path, command: "Command", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("in the way")
-    answer = phase1(command, "--runs-dir", "file")
-    assert (answer.code, "cannot make" in answer.err) == (8, True)
-    os.rename(run / LEDGER, run / "hidden")  # as it is to one who may not look into it
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != run.name)
-    answer = command("status", run.name)
-    assert (answer.code, "Permission denied" in answer.err) == (8, True)
 
 
 def test_a_newer_schema_is_refused_with_the_way_out(command: "Command", tmp_path: Path) -> None:
@@ -205,11 +192,6 @@ def test_the_smoke_test_and_the_campaign_run(command: "Command", tmp_path: Path)
     plan = orjson.loads((tmp_path / "artifacts/cmaes/campaign/rates/run.json").read_bytes())
     names = [one["name"] for one in plan["campaign"]["conditions"]]
     assert names == ["slow", "fast", "default_base", "synapses-off_base"]
-
-
-def test_the_templates_are_in_the_package() -> None:
-    package = resources.files("orchestrator.cli") / "templates"
-    assert {one.name for one in package.iterdir()} == {f"{name}.toml" for name in TEMPLATES}
 
 
 # What it takes to start

@@ -16,7 +16,6 @@ RunSearch = Callable[..., Result]
 
 SPHERE = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
 SEARCH = ("phase1", "--tier", "min", *SPHERE, "--assume-eval-seconds", "1")
-CALIBRATE = ("calibrate", *SPHERE)
 RUN = "min-sphere-s1"
 
 
@@ -128,18 +127,6 @@ def test_a_linked_file_is_replaced_and_what_it_points_to_is_left_alone(
     assert not (run / "summary.md").is_symlink()
 
 
-@pytest.mark.parametrize("name", ["summary.md", "reports/gen_0000.json"])
-def test_a_directory_in_the_place_of_a_report_is_named(
-    name: str, run: Path, command: Command
-) -> None:
-    directory(run / name)
-
-    answer = command("report", "--rebuild")
-
-    assert_one_clear_error(answer, code=8)
-    assert f"cannot use {Path('artifacts/cmaes/phase1') / RUN / name}: Is a directory" in answer.err
-
-
 def test_an_empty_ledger_is_a_run_that_has_not_begun(run: Path, command: Command) -> None:
     for name in (LEDGER, "head.json"):
         (run / name).write_bytes(b"")
@@ -152,20 +139,6 @@ def test_an_empty_ledger_is_a_run_that_has_not_begun(run: Path, command: Command
     shutil.rmtree(run / "eval")
     assert command(*SEARCH).code == 0
     assert command("verify", RUN).code == 0
-
-
-def test_a_damaged_calibration_is_named_and_nothing_is_begun_beside_it(
-    command: Command, tmp_path: Path
-) -> None:
-    assert command(*CALIBRATE).code == 0
-    (ledger,) = tmp_path.glob(f"artifacts/cmaes/calibration/*/{LEDGER}")
-    ledger.write_bytes(ledger.read_bytes().replace(b'"ok"', b'"oj"', 1))
-
-    answer = command("phase1", "--tier", "min", *SPHERE)
-
-    assert_one_clear_error(answer, code=6)
-    assert str(ledger.relative_to(tmp_path)) in answer.err
-    assert not (tmp_path / "artifacts/cmaes/phase1").exists()
 
 
 @pytest.mark.parametrize("data", ["pipe", "pipe.txt.gz", "jsonl:pipe", "."])

@@ -3,13 +3,21 @@
 import os
 import subprocess
 import sys
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from budgets.formatting import PROGRAM
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_the_version_is_that_of_the_project(command: Callable[..., Any]) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert command("--version").out == f"orchestrator {version}\n"
 
 
 @pytest.mark.parametrize("name", ["objectives.py", "budgets/__init__.py", "numpy.py"])

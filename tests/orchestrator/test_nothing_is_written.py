@@ -51,14 +51,11 @@ SPHERE = ("--objective", "sphere", "--workers", "1")
 
 LOOKS = (
     "status",
-    f"status {RUN}",
     f"status {RUN} --watch",
-    "status --watch --json",
-    "status factorial",
+    "status --watch",
     "status factorial --watch",
     "status artifacts/cmaes/campaign/factorial",
     "report",
-    f"report {RUN}",
     "report factorial --json",
     f"report {RUN} --json",
     f"report {RUN} --html --out -",
@@ -78,14 +75,12 @@ LOOKS = (
     f"plan --variant robust --from {RUN} --objective sphere --workers 1",
     "plan factorial.toml",
     "init --template phase1",
-    "init --template factorial --json",
     "export slurm factorial.toml",
     "export slurm search.toml --out out",
     "doctor --quick",
     "doctor --quick factorial.toml",
     f"verify {RUN}",
     "verify factorial",
-    f"verify {RUN}",
     f"export table {RUN}",
 )
 

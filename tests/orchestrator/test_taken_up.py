@@ -1,25 +1,21 @@
 """Runs taken up after their ledger lost records that evaluations in eval/ still know of."""
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from budgets.events import Reserved, Settled, Status
-from budgets.ledger import HEAD, LEDGER, read
+from budgets.ledger import LEDGER, read
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, read_summary
 from orchestrator.records.runs import Result, attempt_place, load_state
 from orchestrator.run.attempts import attempt_id
 from orchestrator.verify import verify
-from tests.ledgers import every, state_of
+from tests.ledgers import every
 from tests.orchestrator.conftest import NOISY
-
-if TYPE_CHECKING:
-    from tests.conftest import Command
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -87,19 +83,6 @@ def test_files_of_another_attempt_are_moved_beside_and_kept(
     assert read_summary(kept, "0" * 32) is not None
 
 
-@pytest.mark.parametrize("records", [3, 4], ids=["asked", "the first one reserved"])
-def test_a_result_without_its_config_is_adopted_all_the_same(
-    run: Path, run_search: RunSearch, found: Found, cut: Cut, records: int
-) -> None:
-    whole, place = found(run), first_place(run)
-    cut(run, records)
-    (place / CONFIG).unlink()
-    run_search(run.parent.parent, **NOISY)
-    assert found(run) == whole
-    (adopted,) = [e for e in every(Settled, run) if (e.generation, e.candidate) == (0, 0)]
-    assert (adopted.attempt, adopted.recovered) == (1, True)
-
-
 @pytest.mark.parametrize("part", ["gen_0000", "gen_0000/cand_0000"])
 def test_no_attempt_is_made_through_a_link(
     run: Path, run_search: RunSearch, cut: Cut, tmp_path: Path, part: str
@@ -111,29 +94,3 @@ def test_no_attempt_is_made_through_a_link(
     with pytest.raises(ValueError, match=f"{part} is a symbolic link"):
         run_search(run.parent.parent, **NOISY)
     assert not list((tmp_path / "elsewhere").iterdir())
-
-
-@pytest.mark.parametrize("name", [LEDGER, HEAD])
-@pytest.mark.parametrize("verb", ["status", "verify", "salvage", "amend"])
-def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(
-    run: Path, command: "Command", verb: str, name: str
-) -> None:
-    (run / name).unlink()
-    os.mkfifo(run / name)
-    more = {"salvage": ("--salvage", "saved"), "amend": ("--max-hours", "3", "--reason", "so")}
-    name_of = "verify" if verb == "salvage" else verb
-    answer = command(name_of, run.name, *more.get(verb, ()))
-    assert name == HEAD or (answer.code == 2 and "no plain file" in answer.err)
-
-
-def test_what_a_process_died_before_writing_is_written_when_the_command_is_repeated(
-    run: Path, run_search: RunSearch
-) -> None:
-    state = state_of(run)
-    shutil.rmtree(run / "reports")
-    (run / "summary.md").write_text("of an older record")
-
-    run_search(run.parent.parent, **NOISY)
-
-    assert state.head in (run / "summary.md").read_text()
-    assert len(list((run / "reports").iterdir())) == 4

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MakeWorld = Callable[..., "World"]
 LAW = Law(3600.0, 0.05, 0.05)  # N* = 4.4
-ON = Pacing(backpressure=(4, 0.05))
+ON = Pacing(backpressure=True)
 
 
 class KilledError(Exception):

@@ -123,7 +123,7 @@ class Machine:
 @settings(max_examples=30, derandomize=True, deadline=None)
 def test_the_controller_stays_near_the_optimum(law: Law, spread: float, devices: int) -> None:
     machine = Machine(law, spread)
-    decisions = machine.drive(Controller(devices, 4, 0.05), 400)
+    decisions = machine.drive(Controller(devices), 400)
     assert {1 <= decision.bp_allowed <= devices for decision in decisions} == {True}
     assert machine.share(decisions[100:], devices) > (0.85 if spread == 0 else 0.6)
     changes = [one for one in decisions[100:] if one.bp_action != "hold"]
@@ -131,7 +131,7 @@ def test_the_controller_stays_near_the_optimum(law: Law, spread: float, devices:
 
 
 def test_it_does_not_increase_while_evaluations_take_longer_and_longer() -> None:
-    controller, at = Controller(16, 4, 0.05), 0.0
+    controller, at = Controller(16), 0.0
     for number in range(40):
         controller.observe(Observation(at, at := at + 1000 * 1.2**number, 2.0))
         assert controller.decision.bp_allowed == 2
@@ -145,7 +145,7 @@ def test_it_does_not_increase_while_evaluations_take_longer_and_longer() -> None
     ],
 )
 def test_it_follows_a_machine_that_changes(before: Law, after: Law) -> None:
-    machine, controller = Machine(before, 0.05), Controller(16, 4, 0.05)
+    machine, controller = Machine(before, 0.05), Controller(16)
     machine.drive(controller, 400)
     machine.law = after
     decisions = machine.drive(controller, 1000)
@@ -153,10 +153,10 @@ def test_it_follows_a_machine_that_changes(before: Law, after: Law) -> None:
 
 
 def test_a_stable_hold_is_optimal_and_told() -> None:
-    controller = Controller(16, 4, 0.05)
+    controller = Controller(16)
     decisions = Machine(Law(120, 0.1, 0.01)).drive(controller, 150)  # N* = 9.5
     assert decisions[-1].bp_regime == "optimal"
     assert decisions[-1].bp_p_star == pytest.approx(9.5, rel=0.1)
-    decisions = Machine(Law(120, 0.0, 0.3)).drive(Controller(16, 4, 0.05), 60)  # N* = 1.8
+    decisions = Machine(Law(120, 0.0, 0.3)).drive(Controller(16), 60)  # N* = 1.8
     throttles = [one for one in decisions if one.bp_action == "throttle"]
     assert throttles[0].bp_regime == "retrograde"

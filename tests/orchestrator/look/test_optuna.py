@@ -1,6 +1,5 @@
 """A search as an Optuna study: each trial is a candidate of the ledger."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,8 +61,8 @@ def test_the_command_writes_a_new_file_of_a_search(
     command: "Command", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = str(GOLDEN / "go")
-    answer = command("export", "optuna", go, "--out", "study.db", "--json")
-    assert (answer.code, json.loads(answer.out)["trials"]) == (0, 120)
+    answer = command("export", "optuna", go, "--out", "study.db")
+    assert (answer.code, answer.out.split()[0]) == (0, "120")
     assert command("export", "optuna", go, "--out", "study.db").code == 2
     assert command("export", "optuna", str(GOLDEN / "campaign"), "--out", "c.db").code == 2
     assert not (tmp_path / "c.db").exists()

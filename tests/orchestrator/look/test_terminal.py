@@ -1,7 +1,6 @@
 """A run on a terminal, in a pipe and to a program: it fits, steers nothing, and disturbs nobody."""
 
 import io
-import json
 import os
 import re
 import shlex
@@ -128,13 +127,6 @@ def test_a_run_is_followed_from_where_it_is_to_its_end(run: Path) -> None:
     grow(run, lines[200])
     with pytest.raises(LedgerCorruptError):
         next(looked)
-
-
-@pytest.mark.parametrize("name", ["go", "campaign", "space_check", "calibration"])
-def test_watched_as_json_it_is_the_document_a_line(name: str, command: Command) -> None:
-    (line,) = command("status", str(RUNS / name), "--watch", "--json").out.splitlines()
-    assert json.loads(line) == json.loads(command("status", str(RUNS / name), "--json").out)
-    assert command("status", str(RUNS / name), "--watch").out
 
 
 @pytest.mark.parametrize("how", [(), ("--watch",)])

@@ -35,20 +35,10 @@ def test_a_line_says_what_the_evaluation_took_and_gave(finished_run: Path) -> No
             assert line["step_time_s"] == result.train_seconds / result.steps
 
 
-def test_a_line_says_where_the_run_stood_in_time_by_the_names_that_trackers_have(
-    finished_run: Path,
-) -> None:
-    lines = lines_of(finished_run)
-    assert all(set(metrics.IN_TIME) <= line.keys() for line in lines)
-    late = lines[len(lines) // 2 :]  # within its first millisecond a run has taken no time
-    for line in late:
-        actual, elapsed = line["optimization/actual_hours"], line["training/elapsed_hours"]
-        assert 0 < actual <= elapsed
-        assert line["optimization/time_accuracy"] == pytest.approx(
-            100 * line["optimization/estimated_hours"] / actual
-        )
-    assert lines[0]["training/remaining_hours"] > lines[-1]["training/remaining_hours"] == 0
-    assert {line["training/on_track"] for line in lines} <= {0.0, 1.0}
+def test_a_line_says_where_the_run_stood_in_time(finished_run: Path) -> None:
+    line, lines = lines_of(finished_run)[-1], lines_of(finished_run)
+    assert 0 < line["optimization/actual_hours"] <= line["training/elapsed_hours"]
+    assert lines[0]["training/remaining_hours"] > line["training/remaining_hours"] == 0
 
 
 def test_what_was_written_as_it_happened_is_what_the_ledger_says(confirmed_run: Path) -> None:
