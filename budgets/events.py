@@ -156,7 +156,7 @@ class Settled(_OfAnAttempt):
     metrics: dict[str, float] = Field(default_factory=dict)
     cause: str = ""
     recovered: bool = False  # settled from the attempt's own files, nobody having waited for it
-    retry: bool = False  # its failure may be the machine's: it is tried once more elsewhere
+    retry: bool = False  # its failure may be the machine's: it is retried once
 
     @property
     def final(self) -> bool:

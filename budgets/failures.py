@@ -2,7 +2,7 @@
 
 The words are those of supervisors, of Python and torch, and of CUDA (the texts of
 `cudaGetErrorString`). Of exceptions only those that torch or CUDA raise acquit a configuration.
-What is not decided is ambiguous: it is tried once more elsewhere. Where nothing can be evaluated at
+What is not decided is ambiguous: it is retried once. Where nothing can be evaluated at
 all, it is the doing of neither: somebody has to mend the setup.
 """
 

@@ -75,7 +75,7 @@ class CallersExecutor:
         self._open.clear()
         self._ready.clear()
 
-    def free(self, avoid: str = "") -> int:  # noqa: ARG002 - there is no other device
+    def free(self) -> int:
         return self.slots.count - len(self._open)
 
     def submit(self, attempt: Attempt) -> None:

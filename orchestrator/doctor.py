@@ -116,7 +116,7 @@ def _gpus() -> Iterator[Finding]:
     """Yield each GPU of this machine, and what uses it."""
     visible, gpus = visible_gpus(), look_at_gpus()
     used = {
-        device: next((gpu.trouble() for gpu in gpus if gpu.is_meant_by(device)), "")
+        device: next((gpu.foreign_use() for gpu in gpus if gpu.is_meant_by(device)), "")
         for device, _ in visible
     }
     free = ",".join(device for device, trouble in used.items() if not trouble)

@@ -1,6 +1,6 @@
-"""The devices of a machine: what it offers, which GPUs are really free, and who uses them now.
+"""The devices of a machine: what it offers, which GPUs are free, and which processes use them.
 
-Found out from the operating system and nvidia-smi, without importing torch.
+All of it comes from the operating system and nvidia-smi; torch is not imported.
 """
 
 import math
@@ -9,7 +9,7 @@ import platform
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,12 @@ from typing import Literal
 from budgets.formatting import counted
 from orchestrator.execution.api import EngineError, Slots, device_name
 
-QUERY_SECONDS = 20.0  # for an answer about the GPUs
-RELEASE_SECONDS = 5.0  # a driver frees a dead process's memory a moment after its end
+QUERY_SECONDS = 20.0  # longest wait for nvidia-smi
+RELEASE_SECONDS = 5.0  # the driver frees a process's memory a moment after its end
 POLL_SECONDS = 0.25
 LEFTOVER_MIB = 1024
-"""An idle GPU shows up to some 600 MiB that the driver keeps for itself; a dead process's context
-and weights are more."""
+"""An idle GPU shows up to some 600 MiB, which the driver keeps for itself. The context and weights
+of a process are more."""
 
 Device = str | None
 """A GPU's id, or None for the CPU."""
@@ -31,7 +31,7 @@ Device = str | None
 
 @dataclass(frozen=True)
 class Offer:
-    """CPUs and GPUs of a machine or a cluster; `slots` chooses from them."""
+    """CPUs and GPUs of a machine or a cluster."""
 
     cpus: int
     cpu_name: str
@@ -45,41 +45,40 @@ class Offer:
         count: int | None = None,
         threads: int | None = None,
     ) -> Slots:
-        """Slots on these devices: every GPU if there are any, otherwise every CPU.
+        """Return slots on these devices: by default on every GPU, without GPUs on every CPU.
 
-        Raises ValueError when more is asked for than there is.
+        Raises ValueError when there are fewer devices than asked for.
         """
         kind = ("cuda" if self.gpus else "cpu") if device == "auto" else device
         if (count is not None and count < 1) or (threads is not None and threads < 1):
             raise ValueError(f"expected at least one slot and thread, got {count} and {threads}")
         if kind == "cuda":
             count = count or self.gpus or 1
-            self._suffices(count, self.gpus, "GPU")
+            self._check(count, self.gpus, "GPU")
             return Slots(count, "cuda", self.gpu_name, threads or max(1, self.cpus // count))
         threads = threads or 1
         count = count or max(1, self.cpus // threads)
-        self._suffices(count * threads, self.cpus, "CPU")
+        self._check(count * threads, self.cpus, "CPU")
         return Slots(count, "cpu", self.cpu_name, threads)
 
-    def _suffices(self, wanted: int, there: int, kind: str) -> None:
-        if wanted > there:
+    def _check(self, wanted: int, offered: int, kind: str) -> None:
+        if wanted > offered:
             raise ValueError(
-                f"{counted(wanted, kind)} asked for, but {self.where} offers {there}; "
+                f"{counted(wanted, kind)} asked for, but {self.where} offers {offered}; "
                 f"ask for fewer devices or threads"
             )
 
 
 def local_offer(environment: Mapping[str, str] = os.environ) -> Offer:
-    """What this machine offers to this process: affinity, CPU quota, CUDA_VISIBLE_DEVICES."""
+    """Return what this process may use: affinity, CPU quota and CUDA_VISIBLE_DEVICES count."""
     found = visible_gpus(environment)
     names = sorted({name for _, name in found})
     return Offer(usable_cpus(), cpu_name(), len(found), " + ".join(names))
 
 
 def usable_cpus() -> int:
-    """CPUs this process may use: its affinity, and the quota of a container."""
-    everywhere = os.cpu_count() or 1
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else everywhere
+    """Return how many CPUs this process may use, by its affinity and its container's quota."""
+    cpus = len(os.sched_getaffinity(0))
     with suppress(OSError, ValueError):
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
         cpus = min(cpus, max(1, math.floor(int(quota) / int(period))))
@@ -87,7 +86,7 @@ def usable_cpus() -> int:
 
 
 def cpu_name() -> str:
-    """The processor's model, for people and for matching calibrations."""
+    """Return the processor's model, for people and to match calibrations."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -96,10 +95,10 @@ def cpu_name() -> str:
 
 
 def visible_gpus(environment: Mapping[str, str] = os.environ) -> list[tuple[str, str]]:
-    """(id for CUDA_VISIBLE_DEVICES, name) of each GPU this process may use, in order.
+    """Return (id for CUDA_VISIBLE_DEVICES, name) of each GPU that this process may use, in order.
 
-    Ids are those of CUDA_VISIBLE_DEVICES where it is set, otherwise UUIDs, because CUDA and
-    nvidia-smi number the same GPUs differently.
+    Ids are taken from CUDA_VISIBLE_DEVICES if it is set, otherwise UUIDs: CUDA and nvidia-smi
+    number the same GPUs differently.
     """
     gpus = _gpus({})
     chosen = environment.get("CUDA_VISIBLE_DEVICES")
@@ -109,7 +108,7 @@ def visible_gpus(environment: Mapping[str, str] = os.environ) -> list[tuple[str,
     for entry in (part.strip() for part in chosen.split(",")):
         name = next((gpu.name for gpu in gpus if entry and gpu.is_meant_by(entry)), None)
         if name is None:
-            break  # CUDA, too, ignores everything after the first id it does not know
+            break  # CUDA too ignores everything after the first id that it does not know
         found.append((entry, name))
     return found
 
@@ -121,15 +120,15 @@ class Gpu:
     index: str
     uuid: str
     name: str
-    used_mib: int  # 0 where the driver cannot say
-    pids: tuple[str, ...] = ()  # with a CUDA context on it
+    used_mib: int  # 0 if the driver cannot say
+    pids: tuple[str, ...] = ()  # processes with a CUDA context on it
 
     def is_meant_by(self, device: str) -> bool:
-        """Whether that entry of CUDA_VISIBLE_DEVICES names it."""
+        """Return whether that entry of CUDA_VISIBLE_DEVICES names this GPU."""
         return device == self.index or (not device.isdigit() and self.uuid.startswith(device))
 
-    def trouble(self) -> str:
-        """What foreign use there is of it, for people; empty when it is free."""
+    def foreign_use(self) -> str:
+        """Return who else uses the GPU, for people; empty when it is free."""
         if self.pids:
             found = ", ".join(f"{pid} ({_process_name(pid)})" for pid in self.pids)
             return f"used by process {found}, {self.used_mib} MiB in all"
@@ -139,7 +138,7 @@ class Gpu:
 
 
 def look_at_gpus() -> list[Gpu]:
-    """Every GPU of this machine and who uses it; none when nvidia-smi is absent or fails."""
+    """Return every GPU of this machine and who uses it; none if nvidia-smi is absent or fails."""
     users: dict[str, tuple[str, ...]] = {}
     for uuid, pid, *_ in nvidia_smi("--query-compute-apps=gpu_uuid,pid"):
         if pid.isdigit():
@@ -156,7 +155,7 @@ def _gpus(users: Mapping[str, tuple[str, ...]]) -> list[Gpu]:
 
 
 def nvidia_smi(query: str) -> list[list[str]]:
-    """The answer by rows of two cells or more; none if the program is absent or fails."""
+    """Return the rows of the answer that have two cells or more; none if nvidia-smi fails."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
@@ -172,7 +171,7 @@ def nvidia_smi(query: str) -> list[list[str]]:
 
 
 def _process_name(pid: str) -> str:
-    """What the process is called, or that it cannot be seen (another namespace, or gone)."""
+    """Return the name of a process, which may be gone or in another pid namespace."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
@@ -182,84 +181,74 @@ def _process_name(pid: str) -> str:
 class DevicePool:
     """Hands out devices that were seen to be free, and takes them back.
 
-    A GPU is looked at before its first use, and again when what ran on it did not end well. One
-    that is not free within `release_seconds` is withdrawn with a warning, and the others are used.
+    A GPU is examined before its first use, and again after an evaluation that did not end well. If
+    it is not free within RELEASE_SECONDS, it is withdrawn with a warning and the others are used.
     """
 
-    def __init__(
-        self,
-        devices: Sequence[Device],
-        host: str = "",
-        release_seconds: float = RELEASE_SECONDS,
-        look: Callable[[], list[Gpu]] = look_at_gpus,
-    ) -> None:
+    def __init__(self, devices: Sequence[Device], host: str = "") -> None:
         self.warnings: tuple[str, ...] = ()
-        self.in_use: list[Device] = []
+        self._in_use: list[Device] = []
         self._host = host
-        self._release_seconds = release_seconds
-        self._look = look
         self._free: list[Device] = [device for device in devices if device is None]
-        # GPUs to be looked at, and until when they may become free.
-        self._doubtful: dict[str, float] = {}
+        self._unexamined: dict[str, float] = {}  # GPUs, and until when they may become free
         for device in devices:
-            self._doubt(device)
+            self._mark_unexamined(device)
 
-    def free(self) -> list[Device]:
-        """The devices that `take` can give now, after a look at the doubtful ones.
+    def free(self) -> int:
+        """Return how many devices `take` can hand out, after examining GPUs.
 
-        It waits a moment where there is nothing else to do. Raises EngineError when all have been
+        With nothing in use it may wait a moment. Raises EngineError when every device has been
         withdrawn.
         """
         self._examine()
-        if self._doubtful and not self._free and not self.in_use:
+        if self._unexamined and not self._free and not self._in_use:
             time.sleep(POLL_SECONDS)
             self._examine()
-        if not (self._free or self.in_use or self._doubtful):
+        if not (self._free or self._in_use or self._unexamined):
             raise EngineError(
-                f"no device is left to evaluate on. {'; '.join(self.warnings)}. End what is there "
-                f"(or choose other GPUs with CUDA_VISIBLE_DEVICES), then run the same command again"
+                f"no device is left to evaluate on. {'; '.join(self.warnings)}. End those "
+                "processes (or choose other GPUs with CUDA_VISIBLE_DEVICES), then run the same "
+                "command again"
             )
-        return self._free
+        return len(self._free)
 
-    def take(self, avoid: str = "") -> Device:
-        """A free device, another one if there is; the caller has seen that one is free."""
-        others = [one for one in self._free if device_name(one, self._host) != avoid]
-        device = (others or self._free)[0]
-        self._free.remove(device)
-        self.in_use.append(device)
+    def take(self) -> Device:
+        """Return a free device; the caller has seen that there is one."""
+        device = self._free.pop(0)
+        self._in_use.append(device)
         return device
 
     def give_back(self, device: Device, *, ended_well: bool) -> None:
-        """What ran on it is gone."""
-        self.in_use.remove(device)
+        """Take a device back whose evaluation has no process left."""
+        self._in_use.remove(device)
         if device is None or ended_well:
             self._free.append(device)
         else:
-            self._doubt(device)
+            self._mark_unexamined(device)
 
     def withdraw(self, device: Device, why: str) -> None:
-        """What ran on it cannot be ended, or has shown that it fails: no more work there."""
-        self.in_use.remove(device)
+        """Never hand the device out again: it failed, or an evaluation there cannot be ended."""
+        self._in_use.remove(device)
         self._warn(device, why)
 
     def _examine(self) -> None:
-        """Sort the doubtful devices into free and withdrawn, as far as that is clear by now."""
-        if not self._doubtful:
+        """Free or withdraw the unexamined GPUs, as far as their state is clear."""
+        if not self._unexamined:
             return
-        gpus = self._look()
-        for device, deadline in list(self._doubtful.items()):
-            why = next((gpu.trouble() for gpu in gpus if gpu.is_meant_by(device)), "")
+        gpus = look_at_gpus()
+        for device, deadline in list(self._unexamined.items()):
+            why = next((gpu.foreign_use() for gpu in gpus if gpu.is_meant_by(device)), "")
             if why and time.monotonic() < deadline:
                 continue
-            del self._doubtful[device]
+            del self._unexamined[device]
             if why:
                 self._warn(device, why)
             else:
                 self._free.append(device)
 
-    def _doubt(self, device: Device) -> None:
+    def _mark_unexamined(self, device: Device) -> None:
         if device is not None:
-            self._doubtful[device] = time.monotonic() + self._release_seconds
+            self._unexamined[device] = time.monotonic() + RELEASE_SECONDS
 
     def _warn(self, device: Device, why: str) -> None:
         self.warnings += (f"{device_name(device, self._host)} is not used any more: {why}",)

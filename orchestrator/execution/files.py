@@ -1,27 +1,26 @@
-"""The files in an attempt's directory, its lock, and how an attempt is recovered from them.
+"""The files in an attempt's directory, its lock, and recovery of an attempt from them.
 
-`config.json` is the Attempt; `started.json` is written before anything can be launched;
-`metrics.jsonl` holds the heartbeats; `measurement.json` is the evaluation's own report, read with
-suspicion; `summary.json` is the Outcome. `supervisor.lock` is held (flock) while a supervisor lives
-and is never unlinked. Whoever writes `summary.json` holds it: an attempt ends once.
+`config.json` holds the Attempt. `started.json` is written before anything is launched.
+`metrics.jsonl` holds the heartbeats. `measurement.json` is the evaluation's own report and is not
+trusted. `summary.json` is the Outcome. `supervisor.lock` is held (flock) while a supervisor lives
+and is never unlinked. Only the holder of the lock writes `summary.json`, so an attempt ends once.
 """
 
 import fcntl
 import json
 import os
 import signal
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
 from budgets.events import Owner, Status
 from budgets.plan import Frozen
-from budgets.storage import DISK, FULL, write_aside
+from budgets.storage import FULL, plain_file, read_plain, write_aside
 from objectives.api import Measurement
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, Outcome, no_score
@@ -30,58 +29,50 @@ CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
 MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.lock"
 NEVER_STARTED = "it was never started"
 MEASUREMENT_LIMIT_BYTES = 1_000_000
-LOOK_SECONDS = 1.0  # for what is left of a tree to die, in one look
+KILL_SECONDS = 1.0  # how long one check waits for killed processes to disappear
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class Started(Owner):
-    """The supervisor that took the attempt on."""
+    """The supervisor of an attempt (`started.json`)."""
 
     attempt_id: str
     device: str = ""  # see `device_name`
 
 
 class Report(Frozen):
-    """What the evaluation's own process says of its end (`measurement.json`)."""
+    """How the evaluation ended by its own account (`measurement.json`)."""
 
     attempt_id: str
     status: Status
     cause: str = ""
     measurement: Measurement | None = None
-    # monotonic clock, when the objective was called
+    # monotonic clock when the objective was called
     called_at: float | None = Field(default=None, allow_inf_nan=False)
 
 
-def to_json(model: BaseModel) -> str:
-    """One line of JSON that keeps NaN and infinity, which pydantic would write as null."""
-    return json.dumps(model.model_dump(), default=str)
-
-
 def write_model(path: Path, model: BaseModel, *, durable: bool = True) -> None:
-    """Write it as JSON, whole or not at all."""
-    write_aside(path, to_json(model).encode(), durable=durable)
+    """Write the model as JSON, whole or not at all.
+
+    NaN and infinity are kept; pydantic's own JSON would turn them into null.
+    """
+    write_aside(path, json.dumps(model.model_dump(), default=str).encode(), durable=durable)
 
 
 def write_config(attempt: Attempt) -> None:
-    """`config.json`, on disk before anybody is asked to start the attempt.
+    """Write `config.json` durably, before anyone is asked to start the attempt.
 
     Raises ValueError on a relative directory.
     """
     if not attempt.directory.is_absolute():
         raise ValueError(f"expected an absolute directory for the attempt, got {attempt.directory}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    descriptor = os.open(attempt.directory / CONFIG, flags, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:  # in place: nobody looks yet
-        file.write(to_json(attempt))
-        file.flush()
-        os.fsync(file.fileno())
-    DISK.sync_directory(attempt.directory)
+    write_model(attempt.directory / CONFIG, attempt)
 
 
 def write_summary(directory: Path, outcome: Outcome) -> Outcome:
-    """Write the result; the caller holds the lock and has seen that there is none yet.
+    """Write the result. The caller holds the lock and has seen that there is no result yet.
 
-    The evaluation may have removed its own directory: then there is one with the result alone.
+    Creates the directory again if the evaluation has removed it.
     """
     directory.mkdir(parents=True, exist_ok=True)
     write_model(directory / SUMMARY, outcome)
@@ -89,35 +80,26 @@ def write_summary(directory: Path, outcome: Outcome) -> Outcome:
 
 
 def read(model: type[Model], path: Path) -> Model | None:
-    """The file's content, or None if it is absent or not (yet) what it should be."""
+    """Return the file's content; None if it is absent, invalid, or not a plain file."""
     try:
-        with _opened(path) as file:
-            return model.model_validate_json(file.read())
-    except (OSError, ValidationError):
+        return model.model_validate_json(read_plain(path))
+    except (OSError, ValueError):
         return None
 
 
-def _opened(path: Path) -> BinaryIO:
-    """The file to read; OSError if a link, a pipe or a device is there, which could hang us."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    file = os.fdopen(descriptor, "rb")
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.close()
-        raise OSError(f"{path} is no regular file")
-    return file
-
-
 def read_summary(directory: Path, attempt_id: str) -> Outcome | None:
-    """The attempt's result, if it has ended and the file is this attempt's."""
+    """Return the attempt's result if it has ended and the file belongs to this attempt."""
     outcome = read(Outcome, directory / SUMMARY)
     return outcome if outcome and outcome.attempt_id == attempt_id else None
 
 
 def read_report(directory: Path, attempt_id: str) -> Report:
-    """The evaluation's own report. Raises ValueError, saying why, if it cannot be believed."""
-    path = directory / MEASUREMENT
+    """Return the evaluation's own report. Raises ValueError with the reason if it is not valid."""
     try:
-        with _opened(path) as file:
+        with (
+            plain_file(directory / MEASUREMENT) as handle,
+            os.fdopen(handle, "rb", closefd=False) as file,
+        ):
             data = file.read(MEASUREMENT_LIMIT_BYTES + 1)
     except FileNotFoundError:
         raise ValueError(f"no {MEASUREMENT} was written") from None
@@ -145,9 +127,9 @@ def read_report(directory: Path, attempt_id: str) -> Report:
 
 
 def take_lock(directory: Path, wait_seconds: float = 0.0) -> int | None:
-    """A descriptor that holds the attempt's lock until it is closed, or None if another has it.
+    """Return a descriptor that holds the attempt's lock until it is closed; None if it is taken.
 
-    An evaluation may have removed its own directory: then there is an empty one afterwards.
+    Creates the directory again if the evaluation has removed it.
     """
     deadline = time.monotonic() + wait_seconds
     directory.mkdir(parents=True, exist_ok=True)
@@ -166,7 +148,7 @@ def take_lock(directory: Path, wait_seconds: float = 0.0) -> int | None:
 
 @contextmanager
 def locked(directory: Path, wait_seconds: float = 0.0) -> Iterator[bool]:
-    """Holds the attempt's lock for the block, if it could be had: the value says so."""
+    """Hold the attempt's lock for the block; the value is False if another process has it."""
     descriptor = take_lock(directory, wait_seconds)
     try:
         yield descriptor is not None
@@ -176,58 +158,50 @@ def locked(directory: Path, wait_seconds: float = 0.0) -> Iterator[bool]:
 
 
 def recover(attempt: Attempt, wait_seconds: float) -> Outcome:
-    """How an attempt of a dead orchestrator ended, once nothing of it is alive here.
+    """Return how an attempt of a dead orchestrator ended, once none of its processes lives here.
 
-    Lost at no charge where nothing was launched and nothing will be, at the price of its whole
-    reservation where it may have run. Waits up to `wait_seconds` for its supervisor, which ends by
-    itself when its owner is dead, and kills whatever is left. Only call it while holding the
-    ledger's lock: the owner must not be able to submit any more.
+    It is lost at no charge if nothing was and nothing will be launched, and charged its whole
+    reservation if it may have run. Waits up to `wait_seconds` for its supervisor, which ends by
+    itself when its owner is dead, then kills what is left. The caller holds the ledger's lock, so
+    the owner cannot submit anything more.
     """
     directory, name = attempt.directory, attempt.attempt_id
-    why = ""
+    outcome, may_have_run = None, ""
     if not directory.is_dir():
-        why = f"{directory} does not exist"
-    # The first of these is on disk before a supervisor is asked for.
-    elif any((directory / one).exists() for one in (CONFIG, STARTED, SUMMARY)):
-        with locked(directory, wait_seconds) as ended:
-            if not ended:
+        may_have_run = f"{directory} does not exist"
+    elif any((directory / file).exists() for file in (CONFIG, STARTED, SUMMARY)):
+        with locked(directory, wait_seconds) as has_ended:
+            if not has_ended:
                 signal_supervisor(directory, signal.SIGKILL)
             is_dead = processes.kill_marked(name)
-        with locked(directory, wait_seconds if is_dead else 0.0) as ended:
-            if is_dead and (outcome := read_summary(directory, name)):
-                return outcome
-            why = _why_unknown(directory, is_dead=is_dead, is_unsupervised=ended)
-    seconds = attempt.limits.reserve_ms / 1000 if why else 0.0
-    cause = why or NEVER_STARTED
-    return Outcome(attempt_id=name, status=Status.LOST, cause=cause, seconds=seconds)
+        with locked(directory, wait_seconds if is_dead else 0.0) as has_ended:
+            outcome = read_summary(directory, name) if is_dead else None
+            may_have_run = _may_have_run(directory, is_dead=is_dead, has_ended=has_ended)
+    lost = Outcome(
+        attempt_id=name,
+        status=Status.LOST,
+        cause=may_have_run or NEVER_STARTED,
+        seconds=attempt.limits.reserve_ms / 1000 if may_have_run else 0.0,
+    )
+    return outcome or lost
 
 
-def _why_unknown(directory: Path, *, is_dead: bool, is_unsupervised: bool) -> str:
-    """Why the attempt may have run; empty where it cannot have."""
+def _may_have_run(directory: Path, *, is_dead: bool, has_ended: bool) -> str:
+    """Return why an attempt without a summary may have run; empty if it cannot have."""
     if not is_dead:
         return "processes of the attempt survive SIGKILL"
-    if not is_unsupervised:
+    if not has_ended:
         return "its supervisor is still alive, perhaps on another node"
     if (directory / STARTED).exists():
         return "its supervisor died before it could write a summary"
     attempt = read(Attempt, directory / CONFIG)
-    is_unasked = processes.owner_is_gone(attempt.owner) if attempt else _is_half(directory)
-    return "" if is_unasked else "its orchestrator ran elsewhere, or is still alive"
-
-
-def _is_half(directory: Path) -> bool:
-    """Whether its orchestrator died in the middle of `config.json`, before it asked for a start."""
-    if any(path.name not in (CONFIG, LOCK) for path in directory.iterdir()):
-        return False
-    try:
-        json.loads((directory / CONFIG).read_bytes())
-    except ValueError:
-        return True
-    return False
+    if attempt is None or not processes.owner_is_gone(attempt.owner):
+        return "its orchestrator ran elsewhere, or is still alive"
+    return ""
 
 
 def signal_supervisor(directory: Path, signum: signal.Signals) -> None:
-    """Signal the process that supervises the attempt on this machine, if there is one."""
+    """Signal the attempt's supervisor if it runs on this machine."""
     started = read(Started, directory / STARTED)
     if (
         started is not None
@@ -240,26 +214,26 @@ def signal_supervisor(directory: Path, signum: signal.Signals) -> None:
 def end_if_abandoned(
     directory: Path, attempt_id: str, seconds: float, *, may_still_start: bool
 ) -> Outcome | None:
-    """The outcome of an attempt nobody supervises (any more); None while somebody does.
+    """Return the outcome of an attempt without a supervisor; None while it has one.
 
-    An attempt whose supervisor died gets the summary `lost`, `seconds` long, after its processes
-    are gone. With that summary in place no supervisor that comes late will launch anything.
+    If its supervisor died, its processes are killed, then it gets the summary `lost` with that
+    duration. A supervisor that starts late finds the summary and launches nothing.
     """
-    with locked(directory) as unsupervised:
-        if not unsupervised:
+    with locked(directory) as is_unsupervised:
+        if not is_unsupervised:
             return None
         if outcome := read_summary(directory, attempt_id):
             return outcome
         started = (directory / STARTED).exists()
         if not started and may_still_start:
             return None
-        if not processes.kill_marked(attempt_id, LOOK_SECONDS):
+        if not processes.kill_marked(attempt_id, KILL_SECONDS):
             return None
         cause = "its supervisor was killed" if started else NEVER_STARTED
         lost = Outcome(attempt_id=attempt_id, status=Status.LOST, cause=cause, seconds=seconds)
         try:
             return write_summary(directory, lost)
-        except OSError as error:  # it is true without its file too; the ledger complains of a disk
+        except OSError as error:  # true without its file too; the ledger reports the full disk
             if error.errno not in FULL:
                 raise
             return lost.model_copy(update={"cause": f"{cause}; the disk is full"})

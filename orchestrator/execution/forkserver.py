@@ -1,10 +1,10 @@
-"""A small process that forks a supervisor per request, and its handle in the executor's process.
+"""A small process that forks one supervisor per request, and its handle in the executor.
 
-The server has imported what evaluations need, has one thread, and never touches CUDA, so a fork
-of it starts an evaluation in milliseconds. Requests come on stdin, a line of JSON each: the
-attempt's directory, whose `config.json` is on disk, and the GPU. The end of stdin ends the server.
-Its death does not touch the supervisors that it has forked: each has a session of its own. Ray
-kills the children of an actor that ends, which is this server, not theirs.
+The server has imported what evaluations need, has one thread, and never touches CUDA, so a fork of
+it starts an evaluation in milliseconds. A request is a line of JSON on stdin: the attempt's
+directory, whose `config.json` is on disk, and the GPU. The server ends when stdin is closed. Its
+supervisors survive it, each in a session of its own. (Ray kills the children of an actor that ends:
+the server, but not its supervisors.)
 """
 
 import gc
@@ -28,13 +28,13 @@ from orchestrator.execution.api import EngineError
 from orchestrator.execution.supervisor import Supervision, supervise
 
 READY, MISSING = b"ready", b"missing "
-"""What it reports; after the second the package that is not installed."""
+"""What the server reports; a package that is not installed follows the second."""
 
 READY_SECONDS = 180.0  # importing torch took 13 s on a loaded machine
 
 
 def main(preload: str, ready: str, common: str) -> None:
-    """Serve until stdin ends. In a forked supervisor: supervise, then exit."""
+    """Serve until stdin is closed. In a forked supervisor: supervise, then exit."""
     for name in filter(None, preload.split(",")):
         try:
             importlib.import_module(name)
@@ -45,17 +45,17 @@ def main(preload: str, ready: str, common: str) -> None:
     gc.freeze()  # keeps the forks from copying every page at their first collection
     os.write(int(ready), READY)
     os.close(int(ready))
-    # Supervisors are the kernel's to reap, also where process 1 is one that never does.
+    # The kernel reaps the supervisors, also where process 1 never does.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         for line in sys.stdin.buffer:
             if os.fork() == 0:
                 os.setsid()
-                os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # requests are the server's alone
+                os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # requests are for the server alone
                 directory, gpu_id = json.loads(line)
                 supervise(Path(directory), gpu_id, Supervision(**json.loads(common)))
                 break
-    finally:  # no supervisor goes back for requests, whatever it raises
+    finally:  # a supervisor never returns to the loop, whatever it raises
         sys.stdout.flush()
         if sys.exc_info()[0] is not None:
             traceback.print_exc()
@@ -79,7 +79,7 @@ class ForkServer:
                 stdout=self._errors,
                 stderr=self._errors,
                 pass_fds=inherited,
-                start_new_session=True,  # a Ctrl-C in the terminal is not for it
+                start_new_session=True,  # a Ctrl-C in the terminal does not reach it
                 env=server_environment(os.environ, common.threads),
                 bufsize=0,
             )
@@ -91,42 +91,38 @@ class ForkServer:
             os.close(ready_read)
 
     def _wait_until_ready(self, ready: int) -> None:
-        ends = select.select([ready], [], [], READY_SECONDS)[0]
-        answer = os.read(ready, 64) if ends else b""
+        has_answered = select.select([ready], [], [], READY_SECONDS)[0]
+        answer = os.read(ready, 64) if has_answered else b""
         if answer == READY:
             return
         self._process.kill()
         self._process.wait()
-        said = self._last_words()
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 2000))
+        output = self._errors.read().decode(errors="replace").strip()
         self.close()
         if answer.startswith(MISSING):
             raise SetupError(missing_package(answer.removeprefix(MISSING).decode()))
-        raise EngineError(f"the fork server did not start; its last words:\n{said}")
+        raise EngineError(f"the fork server did not start; the end of its output:\n{output}")
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     def is_alive(self) -> bool:
-        """False once the server has died; it is then reaped."""
+        """Return False once the server has died; it is then reaped."""
         return self._process.poll() is None
 
     def ask(self, directory: Path, gpu_id: str | None) -> None:
-        """Request a supervisor. If the server is dead, the attempt simply never starts."""
+        """Request a supervisor. If the server is dead, the attempt never starts."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps([str(directory), gpu_id]).encode() + b"\n")
         except BrokenPipeError:
             self._process.wait()
 
-    def _last_words(self) -> str:
-        """The end of what the server and its supervisors printed."""
-        size = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, size - 2000))
-        return self._errors.read().decode(errors="replace").strip()
-
     def close(self) -> None:
-        """End the server, which ends when its requests do. Supervisors are left alone."""
+        """End the server by closing its stdin. Its supervisors live on."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -138,18 +134,18 @@ class ForkServer:
 
 
 def server_environment(base: Mapping[str, str], threads: int) -> dict[str, str]:
-    """One thread in its libraries, a placeholder for the mark, this package importable."""
+    """Return the server's variables: its threads, room for the mark, the path of this package."""
     environment = {
         **base,
         "OMP_NUM_THREADS": str(threads),
-        "OPENBLAS_NUM_THREADS": "1",  # a library with threads must not be forked
+        "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not be forked
         "PYTHONUNBUFFERED": "1",
         MARK: "-" * processes.MARK_LENGTH,
     }
     root = Path(__file__).parents[2]
     if root.name not in ("site-packages", "dist-packages"):
-        known = base.get("PYTHONPATH")
-        environment["PYTHONPATH"] = f"{root}{os.pathsep}{known}" if known else str(root)
+        path = base.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{root}{os.pathsep}{path}" if path else str(root)
     return environment
 
 

@@ -1,4 +1,4 @@
-"""The executor without isolation: evaluations in this very process."""
+"""The executor without isolation: it evaluates in this very process."""
 
 import os
 import time
@@ -22,29 +22,28 @@ from orchestrator.execution.files import (
 from orchestrator.execution.signals import Insisted, insisted_on
 
 THREADS = "OMP_NUM_THREADS"
-ANYTHING = "backslashreplace"
-"""Logs take characters that are none, as a child's do."""
+ERRORS = "backslashreplace"
+"""How logs encode characters that UTF-8 does not have."""
 
 
 class InlineExecutor:
     """Evaluates in this process, when `wait` is called: no isolation and no limits.
 
-    For analytic objectives and tests; it writes the same files as the others. The second SIGINT or
-    SIGTERM during evaluations ends the one that runs.
+    For analytic objectives and tests. It writes the same files as the others. The second SIGINT or
+    SIGTERM during evaluations ends the running one.
     """
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
         self.warnings: tuple[str, ...] = ()
         self._queue: deque[Attempt] = deque()
-        self._heard: list[int] = []  # signals, while something was evaluated
+        self._signals: list[int] = []  # received during evaluations
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        while self._queue:
-            attempt = self._queue.popleft()
+        for attempt in self._queue:
             unstarted = Outcome(
                 attempt_id=attempt.attempt_id,
                 status=Status.CANCELLED,
@@ -53,8 +52,9 @@ class InlineExecutor:
             )
             with locked(attempt.directory):
                 write_summary(attempt.directory, unstarted)
+        self._queue.clear()
 
-    def free(self, avoid: str = "") -> int:  # noqa: ARG002 - there is no other device
+    def free(self) -> int:
         return self.slots.count - len(self._queue)
 
     def submit(self, attempt: Attempt) -> None:
@@ -72,8 +72,8 @@ class InlineExecutor:
         started = Started(attempt_id=attempt.attempt_id, device=device, **me)
         write_model(attempt.directory / STARTED, started, durable=False)
         with (
-            open(attempt.directory / "stdout.txt", "w", errors=ANYTHING, opener=_private) as out,
-            open(attempt.directory / "stderr.txt", "w", errors=ANYTHING, opener=_private) as err,
+            open(attempt.directory / "stdout.txt", "w", errors=ERRORS, opener=_private) as out,
+            open(attempt.directory / "stderr.txt", "w", errors=ERRORS, opener=_private) as err,
             redirect_stdout(out),
             redirect_stderr(err),
         ):
@@ -86,7 +86,7 @@ class InlineExecutor:
             startup_seconds=(report.called_at or began) - began,
             cpu_seconds=time.process_time() - cpu_began,
             peak_memory_bytes=processes.resident_bytes([os.getpid()]),
-            device=self.slots.device,
+            device=device,
             measurement=report.measurement,
         )
         with locked(attempt.directory):
@@ -94,8 +94,8 @@ class InlineExecutor:
 
     def _report(self, attempt: Attempt) -> Report:
         try:
-            with insisted_on(self._heard):
-                return _evaluated_here_alone(attempt, self.slots)
+            with insisted_on(self._signals):
+                return _evaluate_here(attempt, self.slots)
         except Insisted:
             return Report(
                 attempt_id=attempt.attempt_id, status=Status.CANCELLED, cause="interrupted"
@@ -106,21 +106,21 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _evaluated_here_alone(attempt: Attempt, slots: Slots) -> Report:
-    """Evaluate, and end any copy of this process that the objective forked and let return.
+def _evaluate_here(attempt: Attempt, slots: Slots) -> Report:
+    """Evaluate with this number of threads, then restore directory and environment.
 
-    Whatever the objective does to it, the working directory stays. Meanwhile the environment says
-    how many threads are the evaluation's.
+    A copy of this process that the objective forked ends here: as a second orchestrator it would
+    write to the ledger.
     """
-    here, directory, said = os.getpid(), os.getcwd(), os.environ.get(THREADS)
+    pid, directory, threads = os.getpid(), os.getcwd(), os.environ.get(THREADS)
     os.environ[THREADS] = str(slots.threads)
     try:
         report = trainer.evaluate(attempt, slots.device, slots.threads)
     finally:
         os.chdir(directory)
         os.environ.pop(THREADS, None)
-        if said is not None:
-            os.environ[THREADS] = said
-    if os.getpid() != here:
-        os._exit(0)  # a second orchestrator would write to the ledger
+        if threads is not None:
+            os.environ[THREADS] = threads
+    if os.getpid() != pid:
+        os._exit(0)
     return report

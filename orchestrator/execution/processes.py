@@ -1,4 +1,4 @@
-"""Processes as Linux's /proc tells of them: identity, descendants, memory, marks."""
+"""Processes as Linux's /proc shows them: identity, descendants, memory, marks."""
 
 import ctypes
 import os
@@ -18,9 +18,9 @@ _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 
 
 def boot_id() -> str:
-    """Names the boot and the pid namespace within which a pid means something.
+    """Return a name of the boot and the pid namespace, within which a pid is unique.
 
-    Raises EngineError on a system without them.
+    Raises EngineError on a system without /proc.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -32,7 +32,7 @@ def boot_id() -> str:
 
 
 def start_ticks(pid: int) -> int | None:
-    """When the process started, in the system's own unit; None if it is gone or a zombie."""
+    """Return the start time of a process in clock ticks; None if it is gone or a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except _GONE:
@@ -41,24 +41,24 @@ def start_ticks(pid: int) -> int | None:
 
 
 def is_alive(pid: int, ticks: int) -> bool:
-    """True if the very process with that start still runs (not another that got its pid)."""
+    """Return whether the process with that start time still runs, not another with its pid."""
     return start_ticks(pid) == ticks
 
 
 def this_owner() -> Owner:
-    """The calling process, as an attempt remembers its orchestrator."""
+    """Return the calling process as the owner of attempts."""
     return Owner(boot_id=boot_id(), pid=os.getpid(), start_ticks=start_ticks(os.getpid()) or 0)
 
 
 def owner_is_gone(owner: Owner) -> bool:
-    """True if that process is certainly dead; False also when it lived where we cannot look."""
+    """Return True if that process is certainly dead; False also if it ran on another machine."""
     return owner.boot_id == boot_id() and not is_alive(owner.pid, owner.start_ticks)
 
 
 def descendants(root: int) -> list[int]:
-    """Pids below `root`, zombies among them, parents first."""
+    """Return the pids below `root`, zombies included, parents first."""
     found = [root]
-    for pid in found:  # grows meanwhile
+    for pid in found:  # grows during the loop
         found += _children(pid)
     return found[1:]
 
@@ -72,7 +72,7 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
-    """Resident memory of these processes together; pages they share count once for each."""
+    """Return the resident memory of these processes; shared pages count once for each."""
     total = 0
     for pid in pids:
         with suppress(*_GONE):
@@ -89,7 +89,7 @@ def send(pids: Iterable[int], signum: signal.Signals) -> None:
 
 
 def marked(attempt_id: str) -> list[int]:
-    """Pids of live processes that carry the attempt's mark, wherever they have fled to."""
+    """Return the pids of live processes that carry the attempt's mark, in any session or group."""
     wanted = f"{MARK}={attempt_id}".encode()
     found = []
     for name in os.listdir("/proc"):
@@ -101,7 +101,7 @@ def marked(attempt_id: str) -> list[int]:
 
 
 def kill_marked(attempt_id: str, timeout_seconds: float = 10.0) -> bool:
-    """SIGKILL whatever carries the attempt's mark, until nothing does. False if some remained."""
+    """SIGKILL all processes with the attempt's mark until none is left; False if some remain."""
     deadline = time.monotonic() + timeout_seconds
     while pids := marked(attempt_id):
         if time.monotonic() > deadline:
@@ -112,9 +112,9 @@ def kill_marked(attempt_id: str, timeout_seconds: float = 10.0) -> bool:
 
 
 def mark_this_process(attempt_id: str) -> None:
-    """Carry the mark, visibly for `marked` although this process was forked and never exec'd.
+    """Set the mark so that `marked` sees it in a process that was forked and never exec'd.
 
-    /proc/PID/environ shows the memory the process got at exec. A fork server is therefore
+    /proc/PID/environ shows the memory that the process got at exec. A fork server is therefore
     started with a placeholder of MARK_LENGTH bytes, which is overwritten here in place.
     """
     room = len(os.environ.get(MARK, ""))
@@ -127,11 +127,11 @@ def mark_this_process(attempt_id: str) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every orphan among one's descendants."""
+    """Make this process the parent of every orphan among its descendants."""
     libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def volunteer_for_the_oom_killer() -> None:
-    """Ask the kernel to take this process first when memory runs out."""
+def prefer_for_oom_kill() -> None:
+    """Ask the kernel to kill this process first when memory runs out."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")

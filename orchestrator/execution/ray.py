@@ -1,13 +1,13 @@
-"""Executor on a Ray cluster: one agent per node, a local executor over that node's devices.
+"""The executor on a Ray cluster: one agent per node, a local executor for that node's devices.
 
-Ray places the agents, carries requests and answers, and says when an agent has died. It retries
-nothing, and it supervises nothing: that is done beside the evaluation (see `supervisor`). What Ray
-cannot say, that a node is frozen or out of reach, the nodes' leases show (see `Lease`).
+Ray places the agents, carries requests and answers, and reports when an agent has died. It retries
+nothing and supervises nothing; that happens beside the evaluation (see `supervisor`). Leases show
+what Ray does not report: that a node is frozen or out of reach (see `Lease`).
 
-A node whose agent has died, or has been silent for so long that its lease has run out there, is
-*lost*. What ran there becomes an orphan, which ends with the summary that its supervisor or the
-node's next agent writes, or is charged in full at its deadline. A lost node is asked for another
-agent, and is used again when that answers.
+A node is *lost* when its agent has died, or has been silent for so long that its lease has expired
+there. Its supervisors then end what they run. Those attempts come back with their `summary.json`,
+or are charged in full at a deadline. A lost node gets another agent and is used again when that
+answers.
 
 The only module that imports ray.
 """
@@ -26,134 +26,108 @@ from typing import Any, Literal, Self
 
 from budgets.events import Status
 from budgets.formatting import counted
-from budgets.plan import Frozen
 from objectives.api import SetupError, missing_package
-from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots, usable
-from orchestrator.execution.devices import RELEASE_SECONDS, Offer, cpu_name
+from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots
+from orchestrator.execution.devices import Offer, cpu_name
 from orchestrator.execution.files import (
     CONFIG,
     end_if_abandoned,
     read,
     read_summary,
-    signal_supervisor,
-    to_json,
     write_config,
 )
 from orchestrator.execution.local import EXIT_SECONDS, LocalExecutor
-from orchestrator.execution.ray_access import (
-    check_address,
-    prepare_to_join,
-    reach,
-    set_environment,
-)
+from orchestrator.execution.ray_access import check_address, reach, set_environment, use_own_token
 from orchestrator.execution.signals import Insisted, insisted_on
 from orchestrator.execution.trainer import MAIN
 
 START_SECONDS = 240.0  # for all agents and their fork servers
-LOOK_SECONDS = 0.25  # how often files and silent nodes are looked at
-FULL_STEP_SECONDS, IDLE_STEP_SECONDS = 0.25, 0.05
-"""How long a step waits for an outcome: with all devices in use, and while work may come."""
-PROBE_SECONDS = 5.0  # between two looks at Ray's control service
-DRAIN_SECONDS = 25.0  # without it, of the 60 s after which Ray ends its driver without a word
-MAX_DEATHS = 3  # of one node's agents in a row
-ROOT = Path(__file__).resolve().parents[2]  # where this package lies
-OBJECT_STORE_BYTES = 80 * 2**20  # hardly more than Ray's minimum: nothing large goes through it
+LOOK_SECONDS = 0.25  # longest wait for an answer before files and silent nodes are checked
+BUSY_STEP_SECONDS, FREE_STEP_SECONDS = 0.25, 0.05
+"""How long a step waits for outcomes: with all devices in use, and with a free one."""
+PROBE_SECONDS = 5.0  # between two checks of Ray's control service
+DRAIN_SECONDS = 25.0  # without control service; after 60 s Ray kills its driver without a word
+DEATHS = 3  # of a node's agents in a row; then the node is given up
+ROOT = Path(__file__).resolve().parents[2]  # the directory of this package
+OBJECT_STORE_BYTES = 80 * 2**20  # near Ray's minimum: nothing large goes through it
 
 
 @dataclass(frozen=True)
 class LeaseTerms:
-    """How soon an orchestrator and a node that hear nothing of each other give each other up."""
+    """How soon an orchestrator and a node without contact give each other up."""
 
     silent_seconds: float = 30.0  # without an answer: start nothing there
-    lease_seconds: float = 60.0  # without a step: what runs is ended
-    margin_seconds: float = 10.0  # beyond lease and grace, until a silent node is given up
+    lease_seconds: float = 60.0  # without a step: the node ends what it runs
+    margin_seconds: float = 10.0  # beyond lease and grace, until a silent node is lost
 
 
-class Orphan(Frozen):
-    """An attempt that an earlier agent of the node left."""
-
-    directory: Path
-    attempt_id: str
-    seconds: float  # that it took until then
-
-
-class AgentSettings(Frozen):
-    """How the agent of a node evaluates."""
-
-    count: int
-    device: Literal["cpu", "cuda"]
-    threads: int
-    preload: tuple[str, ...]
-    entry: str
-    lease_seconds: float
-    release_seconds: float
-    orphans: tuple[Orphan, ...] = ()
-
-
-class Answer(Frozen):
-    """What a step comes to."""
+@dataclass(frozen=True)
+class Answer:
+    """An agent's answer to a step."""
 
     host: str
-    clock: float  # of this machine: see `Lease`
-    outcomes: tuple[Outcome, ...]
-    free: tuple[str, ...]  # devices
+    clock: float  # of this machine; see `Lease`
+    outcomes: list[Outcome]
+    free: int  # devices
     warnings: tuple[str, ...]  # all so far
     is_spent: bool  # no device is left here
-    problem: str  # that no other node can make up for
+    problem: str  # that ends the run: no other node can make up for it
 
 
 class Agent:
-    """A node's agent, driven in steps: a Ray actor, in and out of which everything goes as JSON.
+    """A node's agent: a Ray actor that runs a local executor, driven in steps."""
 
-    It is there when the processes of the orphans are gone. An attempt whose start lay in the queue
-    of a frozen process, until its lease had run out, is not started: the orchestrator has given it
-    up.
-    """
-
-    def __init__(self, settings: str) -> None:
-        chosen = AgentSettings.model_validate_json(settings)
+    def __init__(  # noqa: PLR0913, PLR0917 - how to evaluate
+        self,
+        count: int,
+        device: Literal["cpu", "cuda"],
+        threads: int,
+        preload: tuple[str, ...],
+        entry: str,
+        lease_seconds: float,
+    ) -> None:
         gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
         self._host = platform.node()
-        for orphan in chosen.orphans:
-            _end(orphan)
         self._local = LocalExecutor(
-            Slots(chosen.count, chosen.device, "", chosen.threads),
-            chosen.preload,
-            entry=chosen.entry,
-            gpu_ids=gpus if chosen.device == "cuda" else None,
+            Slots(count, device, "", threads),
+            preload,
+            entry=entry,
+            gpu_ids=gpus if device == "cuda" else None,
             host=self._host,
-            lease_seconds=chosen.lease_seconds,
-            release_seconds=chosen.release_seconds,
+            lease_seconds=lease_seconds,
         )
         self._local.__enter__()
 
-    def step(self, heard_at: float, start: tuple[str, ...], cancel: bool) -> str:
-        """Renew the lease, start the attempts in these directories, wait a moment; an `Answer`."""
+    def step(self, heard_at: float, start: list[Path], cancel: bool) -> Answer:
+        """Renew the lease, start the attempts in these directories, wait a moment."""
         problem, outcomes = self._start(heard_at, start)
         if cancel:
             self._local.cancel()
-        free, in_use, _ = self._devices()
-        began, seconds = time.monotonic(), IDLE_STEP_SECONDS if free else FULL_STEP_SECONDS
+        began, (free, _) = time.monotonic(), self._free()
+        seconds = FREE_STEP_SECONDS if free else BUSY_STEP_SECONDS
         outcomes += self._local.wait(seconds)
-        if not (in_use or outcomes):
+        if not outcomes:  # `wait` returns at once when nothing is running
             time.sleep(max(0.0, began + seconds - time.monotonic()))
-        free, _, is_spent = self._devices()
-        answer = Answer(
+        free, is_spent = self._free()
+        return Answer(
             host=self._host,
             clock=time.monotonic(),
-            outcomes=tuple(outcomes),
-            free=tuple(free),
+            outcomes=outcomes,
+            free=free,
             warnings=self._local.warnings,
             is_spent=is_spent,
             problem=problem,
         )
-        return to_json(answer)
 
-    def _start(self, heard_at: float, directories: tuple[str, ...]) -> tuple[str, list[Outcome]]:
-        """The problem with these attempts' files, if there is one, and those that are too late."""
+    def _start(self, heard_at: float, directories: list[Path]) -> tuple[str, list[Outcome]]:
+        """Return the problem with these attempts' files, if any, and the attempts not started.
+
+        An attempt is not started if its request was queued in a frozen process until the lease had
+        expired: the orchestrator has given it up.
+        """
         assert self._local.lease is not None
         is_current, problem, late = self._local.lease.extend(heard_at), "", list[Outcome]()
-        for directory in map(Path, directories):
+        for directory in directories:
             if (attempt := read(Attempt, directory / CONFIG)) is None:
                 problem = (
                     f"{self._host} cannot read {directory / CONFIG}: the run's directory "
@@ -167,21 +141,12 @@ class Agent:
                 late.append(outcome)
         return problem, late
 
-    def _devices(self) -> tuple[list[str], list[str], bool]:
-        """Those that are free, those in use, and whether all have been withdrawn."""
+    def _free(self) -> tuple[int, bool]:
+        """Return how many devices are free, and whether all have been withdrawn."""
         try:
-            return *self._local.devices(), False
+            return self._local.free(), False
         except EngineError:
-            return [], [], True
-
-
-def _end(orphan: Orphan) -> None:
-    """Wait until nothing of it is alive, and its end is in its directory."""
-    directory, name, kill_at = orphan.directory, orphan.attempt_id, time.monotonic() + EXIT_SECONDS
-    while end_if_abandoned(directory, name, orphan.seconds, may_still_start=False) is None:
-        if time.monotonic() > kill_at:  # its supervisor is stopped, perhaps
-            signal_supervisor(directory, signal.SIGKILL)
-        time.sleep(FULL_STEP_SECONDS)
+            return 0, True
 
 
 @dataclass
@@ -191,46 +156,38 @@ class _Node:
     node_id: str
     count: int  # of its slots
     agent: Any = None
-    call: Any = None  # Ray's reference to the answer of the step in flight
+    call: Any = None  # Ray's reference to the answer of the current step
     host: str = "a node that has not answered"
-    free: list[str] = field(default_factory=list)  # devices
-    running: dict[str, tuple[Attempt, str, float]] = field(default_factory=dict)
-    """By id: the attempt, its device as far as is known here, and when it was submitted."""
+    free: int = 0  # devices
+    running: dict[str, Attempt] = field(default_factory=dict)  # by id
     to_start: list[Attempt] = field(default_factory=list)  # with the next step
-    orphans: tuple[Orphan, ...] = ()  # what its earlier agents left
-    started_at: float = 0.0  # its agent
-    called_at: float = 0.0
-    heard_at: float = 0.0  # when an answer came
-    fresh_at: float = -math.inf  # when that answer was asked for
+    agent_started_at: float = 0.0
+    heard_at: float = -math.inf  # time of the last answer
     heard_clock: float = -math.inf  # the agent's clock in it
-    warnings: int = 0  # of the agent, that have been passed on
-    deaths: int = 0  # of its agents, one after another
+    warnings: int = 0  # how many of the agent's warnings have been passed on
+    deaths: int = 0  # of its agents in a row
     is_lost: bool = True  # its agent has not answered yet
     is_spent: bool = False  # no device is left there
 
-    def take(self, attempt: Attempt, now: float) -> None:
-        device = next((one for one in self.free if one != attempt.avoid), self.free[0])
-        self.free.remove(device)
-        self.running[attempt.attempt_id] = attempt, device, now
+    def take(self, attempt: Attempt) -> None:
+        """Start the attempt with the next step."""
+        self.free -= 1
+        self.running[attempt.attempt_id] = attempt
         self.to_start.append(attempt)
 
-    def hear(self, answer: Answer, now: float) -> None:
-        self.host, self.is_spent, self.deaths = answer.host, answer.is_spent, 0
-        self.heard_at, self.fresh_at, self.heard_clock = now, self.called_at, answer.clock
-        self.is_lost = False
-        self.free, self.orphans = list(answer.free), ()
-        for attempt in self.to_start:  # since the step was asked for
-            device = self.running[attempt.attempt_id][1]
-            if device in self.free:
-                self.free.remove(device)
+    def hear(self, answer: Answer) -> None:
+        """Update from an answer; attempts taken since its step was sent need a device too."""
+        self.host, self.heard_at, self.heard_clock = answer.host, time.monotonic(), answer.clock
+        self.free = max(0, answer.free - len(self.to_start))
+        self.is_lost, self.is_spent, self.deaths = False, answer.is_spent, 0
 
 
 class RayExecutor:
-    """Evaluations on every node of a Ray cluster, each in its own supervised process tree.
+    """Evaluates on every node of a Ray cluster, each evaluation in its own supervised process tree.
 
-    `address` None means $RAY_ADDRESS, and without that a Ray started here and ended on exit.
-    Attempts' directories must be on storage that all nodes share. Leases are renewed by `wait`:
-    call it every few seconds.
+    `address` None means $RAY_ADDRESS, or else a Ray that is started here and ended on exit. The
+    attempts' directories must be on storage that all nodes share. `wait` renews the leases: call it
+    every few seconds.
     """
 
     def __init__(  # noqa: PLR0913 - how to evaluate, and where
@@ -242,31 +199,19 @@ class RayExecutor:
         run_name: str = "run",
         entry: str = MAIN,
         lease: LeaseTerms | None = None,
-        release_seconds: float = RELEASE_SECONDS,
     ) -> None:
         self.slots = slots
         self.warnings: tuple[str, ...] = ()
         self._terms = lease or LeaseTerms()
-        self._settings = AgentSettings(
-            count=slots.count,
-            device=slots.device,
-            threads=slots.threads,
-            preload=tuple(preload),
-            entry=entry,
-            lease_seconds=self._terms.lease_seconds,
-            release_seconds=release_seconds,
-        )
-        self._address = address
-        self._run_name = run_name
+        self._preload, self._entry = tuple(preload), entry
+        self._address, self._run_name = address, run_name
         self._nodes: list[_Node] = []
         self._orphans: dict[str, tuple[Attempt, str, float]] = {}  # attempt, host, deadline
         self._arrived: list[Outcome] = []
         self._is_cancelled = False
-        self._looked_at = self._patient_until = -math.inf
         self._connection: Any = None
         self._control = ""  # the address of Ray's control service
-        self._probed_at = -math.inf
-        self._cut_off_at: float | None = None  # since when it does not answer
+        self._control_probed_at = self._control_seen_at = 0.0
 
     def __enter__(self) -> Self:
         with insisted_on([]):
@@ -295,56 +240,49 @@ class RayExecutor:
         finally:
             self._leave()
 
-    def free(self, avoid: str = "") -> int:
-        """With nothing in flight and no device free it waits a moment for one."""
-        self._take_in_all(0.0)  # without a step: what is submitted now goes with the next one
+    def free(self) -> int:
+        self._collect(0.0)  # no new step: what is submitted now goes with the next one
         if not self._in_flight() and not self._arrived:
             self._raise_if_hopeless()
-            if not any(self._open_nodes()):
-                self._look(LOOK_SECONDS)
-        names = [name for node in self._open_nodes() for name in node.free]
-        in_use = [device for node in self._nodes for _, device, _ in node.running.values()]
-        return usable(names, in_use, avoid)
+            if not any(map(self._is_open, self._nodes)):
+                self._step_all(LOOK_SECONDS)
+        return sum(node.free for node in self._nodes if self._is_open(node))
 
     def submit(self, attempt: Attempt) -> None:
-        nodes = list(self._open_nodes()) or [node for node in self._nodes if node.free]
+        nodes = [node for node in self._nodes if node.free]
         if not nodes:
             raise EngineError(f"all {self.slots.count} slots are in use")
         write_config(attempt)
-        others = [node for node in nodes if any(name != attempt.avoid for name in node.free)]
-        max(others or nodes, key=lambda node: len(node.free)).take(attempt, time.monotonic())
+        max(nodes, key=lambda node: (self._is_open(node), node.free)).take(attempt)
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
         deadline = time.monotonic() + timeout_seconds
         while True:
             left = deadline - time.monotonic()
-            self._look(max(0.0, min(left, LOOK_SECONDS)) if self._in_flight() else 0.0)
+            self._step_all(max(0.0, min(left, LOOK_SECONDS)) if self._in_flight() else 0.0)
             if self._arrived or not self._in_flight() or left <= 0:
                 break
         arrived, self._arrived = self._arrived, []
         return arrived
 
     def _in_flight(self) -> list[Attempt]:
-        running = [attempt for node in self._nodes for attempt, _, _ in node.running.values()]
+        running = [attempt for node in self._nodes for attempt in node.running.values()]
         return running + [attempt for attempt, _, _ in self._orphans.values()]
 
-    def _open_nodes(self) -> Iterator[_Node]:
-        """Nodes with a free device, heard of lately."""
-        now = time.monotonic()
-        for node in self._nodes:
-            if node.free and now - node.fresh_at < self._terms.silent_seconds:
-                yield node
+    def _is_open(self, node: _Node) -> bool:
+        """Return whether attempts can start there: a free device, and an answer lately."""
+        return node.free > 0 and time.monotonic() - node.heard_at < self._terms.silent_seconds
 
-    def _look(self, seconds: float) -> None:
-        """Step every node that has answered, then take in what comes within the time."""
+    def _step_all(self, seconds: float) -> None:
+        """Send a step to every node that has answered, then collect answers."""
         for node in self._nodes:
             if node.call is None:
                 self._step(node)
-        self._take_in_all(seconds)
+        self._collect(seconds)
 
-    def _take_in_all(self, seconds: float) -> None:
-        """Wait so long for an answer, take in those that are there, settle what is lost."""
-        self._probe_control()
+    def _collect(self, seconds: float) -> None:
+        """Wait so long for an answer; take in all that have come, and settle what is lost."""
+        self._check_control()
         calls = {node.call: node for node in self._nodes if node.call is not None}
         if calls:
             _ray().wait(list(calls), num_returns=1, timeout=seconds)
@@ -353,99 +291,90 @@ class RayExecutor:
         else:
             time.sleep(seconds)
         now = time.monotonic()
-        if now - self._looked_at > self._terms.margin_seconds:  # who was silent: they, or we?
-            self._patient_until = now + self._terms.margin_seconds
-        self._looked_at = now
-        for node in list(self._nodes):
-            self._check_silence(node, now)
-        self._end_orphans(now)
+        for node in self._nodes:
+            is_silent = now - node.heard_at > self._patience_with(node)
+            if is_silent and not node.is_lost and not self._is_cut_off:
+                self._lose(node, "no sign of life")
+        self._settle_orphans(now)
 
-    def _probe_control(self) -> None:
-        """Raises EngineError once Ray's control service is gone for good: some clusters restart it.
+    def _check_control(self) -> None:
+        """Raise EngineError when Ray's control service is gone for good; some restart it.
 
-        What ends meanwhile is collected, but a node cannot be told from one that is lost.
+        Outcomes that come meanwhile are collected, and no node is declared lost.
         """
         now = time.monotonic()
-        if now - self._probed_at < PROBE_SECONDS:
+        if now - self._control_probed_at < PROBE_SECONDS:
             return
-        self._probed_at = now
         try:
             reach(self._control)
+            self._control_seen_at = now
         except EngineError:
-            self._cut_off_at = self._cut_off_at or now
-            if now - self._cut_off_at > DRAIN_SECONDS:
+            if now - self._control_seen_at > DRAIN_SECONDS:
                 raise
-        else:
-            self._cut_off_at = None
+        self._control_probed_at = now
+
+    @property
+    def _is_cut_off(self) -> bool:
+        return self._control_seen_at < self._control_probed_at
 
     def _step(self, node: _Node) -> None:
-        node.called_at = time.monotonic()
-        directories = tuple(str(attempt.directory) for attempt in node.to_start)
+        directories = [attempt.directory for attempt in node.to_start]
         node.to_start = []
         node.call = node.agent.step.remote(node.heard_clock, directories, self._is_cancelled)
 
     def _take_in(self, node: _Node) -> None:
-        """What the node's agent has answered."""
+        """Take in the answer of a node's agent, or its death."""
         ray, call, node.call = _ray(), node.call, None
         try:
-            answer = Answer.model_validate_json(ray.get(call))
+            answer: Answer = ray.get(call)
         except (ray.exceptions.RayActorError, ray.exceptions.ActorUnschedulableError) as error:
             node.deaths += 1
             is_down = isinstance(error, ray.exceptions.ActorUnschedulableError)
-            if not self._cut_off_at:
+            if not self._is_cut_off:
                 self._lose(node, "it is down" if is_down else "its agent has died")
-                if is_down or node.deaths > MAX_DEATHS:
-                    self._nodes.remove(node)  # for good
+                if is_down or node.deaths > DEATHS:
+                    self._nodes = [other for other in self._nodes if other is not node]
             return
         except ray.exceptions.RayError as error:
             raise EngineError(f"the agent of {node.host} failed: {error}") from error
         if answer.problem:
             raise EngineError(answer.problem)
-        node.hear(answer, time.monotonic())
-        for warning in answer.warnings[node.warnings :]:
-            self.warnings += (warning,)
+        node.hear(answer)
+        self.warnings += answer.warnings[node.warnings :]
         node.warnings = len(answer.warnings)
         for outcome in answer.outcomes:
             name = outcome.attempt_id
             if node.running.pop(name, None) or self._orphans.pop(name, None):
                 self._arrived.append(outcome)
 
-    def _check_silence(self, node: _Node, now: float) -> None:
-        is_over = now - node.heard_at > self._patience_with(node) and now > self._patient_until
-        if is_over and not (node.is_lost or self._cut_off_at):
-            self._lose(node, "no sign of life")
-
     def _patience_with(self, node: _Node) -> float:
-        """Seconds since a sign of life, until whatever runs there has ended with its lease."""
-        graces = [attempt.limits.grace_seconds for attempt, _, _ in node.running.values()]
+        """Return how long after a node's last answer its lease has ended all that ran there."""
+        graces = [attempt.limits.grace_seconds for attempt in node.running.values()]
         return self._terms.lease_seconds + max(graces, default=0.0) + self._terms.margin_seconds
 
     def _lose(self, node: _Node, why: str) -> None:
-        """Make orphans of what runs on the node, and ask for another agent there."""
+        """Wait for the ends of what ran on the node, and start another agent there."""
         if not node.is_lost:
             left = sum(one.count for one in self._nodes if not (one.is_lost or one is node))
             self.warnings += (
                 f"node {node.host} is lost ({why}), with {node.count} of {self.slots.count} slots; "
                 f"{left} go on, and it is used again if it comes back (ray status)",
             )
-        node.is_lost, node.free, node.call = True, [], None
-        deadline, now = node.heard_at + self._patience_with(node), time.monotonic()
-        for name, (attempt, _, since) in node.running.items():
+        deadline = node.heard_at + self._patience_with(node)
+        for name, attempt in node.running.items():
             self._orphans[name] = attempt, node.host, deadline
-            node.orphans += (
-                Orphan(directory=attempt.directory, attempt_id=name, seconds=now - since),
-            )
         node.running, node.to_start = {}, []
+        node.is_lost, node.free, node.call = True, 0, None
         with suppress(_ray().exceptions.RayError):
             _ray().kill(node.agent)
         self._start_agent(node)
         self._step(node)
 
-    def _end_orphans(self, now: float) -> None:
-        """Take in what orphans came to by their files, or charge what is over its deadline."""
+    def _settle_orphans(self, now: float) -> None:
+        """Return attempts of lost nodes by their summaries, or charge them at their deadline."""
         for name, (attempt, host, deadline) in list(self._orphans.items()):
             outcome = read_summary(attempt.directory, name)
-            if outcome is None and now > max(deadline, self._patient_until):
+            if outcome is None and now > deadline:
                 outcome = Outcome(
                     attempt_id=name,
                     status=Status.LOST,
@@ -459,17 +388,19 @@ class RayExecutor:
     def _start_agent(self, node: _Node) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        ray, cuda = _ray(), self.slots.device == "cuda"
+        ray, slots = _ray(), self.slots
+        is_gpu = slots.device == "cuda"
         options: dict[str, Any] = {
-            "num_cpus": 0 if cuda else node.count * self.slots.threads,
-            "num_gpus": node.count if cuda else 0,
-            "max_restarts": 0,  # the ledger retries, nobody else
+            "num_cpus": 0 if is_gpu else node.count * slots.threads,
+            "num_gpus": node.count if is_gpu else 0,
+            "max_restarts": 0,  # only the ledger retries
             "max_task_retries": 0,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node.node_id, soft=False),
         }
-        mine = self._settings.model_copy(update={"count": node.count, "orphans": node.orphans})
-        node.agent = ray.remote(Agent).options(**options).remote(to_json(mine))
-        node.heard_clock, node.warnings, node.started_at = -math.inf, 0, time.monotonic()
+        settings = (node.count, slots.device, slots.threads, self._preload, self._entry)
+        agent = ray.remote(Agent).options(**options)
+        node.agent = agent.remote(*settings, self._terms.lease_seconds)
+        node.heard_clock, node.warnings, node.agent_started_at = -math.inf, 0, time.monotonic()
 
     def _wait_until_ready(self) -> None:
         ray = _ray()
@@ -483,15 +414,18 @@ class RayExecutor:
                 f"are the cluster's devices in use? Look with: ray status"
             ) from None
         except ray.exceptions.RayError as error:
-            raise EngineError(f"the agent of a node could not be started: {error}") from error
+            raise EngineError(
+                f"the agent of a node could not be started: {error}\nIf RAY_AUTH_MODE=token is set "
+                "here but not on the cluster, unset it"
+            ) from error
         for node in self._nodes:
             self._take_in(node)
 
     def _raise_if_hopeless(self) -> None:
-        """With nothing in flight: is there a device that is, or may still become, free?"""
+        """With nothing running: raise EngineError if no device is or may become free."""
         now = time.monotonic()
         for node in self._nodes:
-            is_starting = node.is_lost and now - node.started_at < START_SECONDS
+            is_starting = node.is_lost and now - node.agent_started_at < START_SECONDS
             if not node.is_spent and (is_starting or not node.is_lost):
                 return
         raise EngineError(
@@ -509,9 +443,9 @@ class RayExecutor:
 
 
 def placed(slots: Slots) -> list[tuple[str, int]]:
-    """(node's id, how many slots) by what is free there. Raises EngineError where it is too few.
+    """Return (node's id, number of slots) by free devices. Raises EngineError if there are too few.
 
-    Ray would wait without a word for devices that do not exist.
+    Ray itself would wait silently for devices that do not exist.
     """
     each, kind = (1, "GPU") if slots.device == "cuda" else (slots.threads, "CPU")
     nodes = {node["NodeID"]: node["Resources"] for node in _ray().nodes() if node["Alive"]}
@@ -524,7 +458,7 @@ def placed(slots: Slots) -> list[tuple[str, int]]:
         )
     available = _ray()._private.state.available_resources_per_node()
     unused = {node: int(available.get(node, {}).get(kind, 0)) // each for node in room}
-    if sum(unused.values()) < slots.count:  # it waits for what others use
+    if sum(unused.values()) < slots.count:  # wait for devices that others use
         unused = room
     counts = dict.fromkeys(room, 0)
     for _ in range(slots.count):  # spread: memory and disk are shared within a node
@@ -533,7 +467,7 @@ def placed(slots: Slots) -> list[tuple[str, int]]:
 
 
 def cluster_offer(address: str | None = None) -> Offer:
-    """Devices of the cluster at `address` (see `RayExecutor`). Raises EngineError."""
+    """Return the devices of the cluster at `address` (see `RayExecutor`). Raises EngineError."""
     with connected(address, "offer"):
         ray = _ray()
         nodes = [node for node in ray.nodes() if node["Alive"]]
@@ -551,21 +485,20 @@ def cluster_offer(address: str | None = None) -> Offer:
 
 @contextmanager
 def connected(address: str | None, namespace: str) -> Iterator[None]:
-    """Joins the cluster, or starts one here; leaves or ends it afterwards. Raises EngineError.
+    """Join the cluster or start one here; leave or end it afterwards. Raises EngineError.
 
-    Does nothing when this process has joined one already.
+    Does nothing if this process has joined one already.
     """
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     check_address(address)
     if "ray" in sys.modules and _ray().is_initialized():
         yield
         return
-    set_environment()
-    prepare_to_join(address)
-    ray = _ray()
     options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
     if address == "local":
+        use_own_token()
         options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+    ray = _ray()
     try:
         # Workers look for modules in the driver's directory first. Ray leaves handlers of its own.
         with insisted_on([]), chdir(ROOT):
@@ -573,12 +506,10 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
     except SystemExit as ended:  # by Ray's own handler of SIGTERM
         raise Insisted(signal.SIGTERM) from ended
     except Exception as error:
-        is_plain = type(error) is Exception  # that is how Ray says that it took too long
-        if not is_plain and not isinstance(error, (ConnectionError, RuntimeError, ValueError)):
-            raise
         raise EngineError(
             f"cannot start or join Ray ({address}): {error}\nLook at it with ray status, repeat "
-            "the command where less else runs, or say --executor local, which does without Ray"
+            "the command where less else runs, or say --executor local, which does without Ray. "
+            "A cluster with a token needs RAY_AUTH_MODE=token and the head's ~/.ray/auth_token here"
         ) from error
     try:
         yield
@@ -587,7 +518,7 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
 
 
 def _ray() -> Any:
-    """The module, imported after what it reads from the environment is set."""
+    """Return the module; imported after the variables it reads are set."""
     set_environment()
     try:
         import ray

@@ -1,9 +1,8 @@
 """The supervisor of one attempt: it starts the evaluation, watches it, and outlives it.
 
-It is a process of its own in its own session, adopts every orphan below it, and writes
-`summary.json` when nothing below it is alive any more. It needs nobody: whether the executor or
-the orchestrator is gone it sees by itself, and it then ends the evaluation rather than leave a
-trainer on a device.
+It is a process with a session of its own, adopts every orphan below it, and writes `summary.json`
+when nothing below it is alive any more. It notices by itself when the executor or the orchestrator
+is gone, and then ends the evaluation instead of leaving a trainer on a device.
 """
 
 import math
@@ -31,21 +30,21 @@ from orchestrator.execution.files import (
     write_model,
     write_summary,
 )
-from orchestrator.execution.trainer import Launch
+from orchestrator.execution.trainer import fork_trainer
 from orchestrator.execution.watch import Watch
 
 LOCK_WAIT_SECONDS = 10.0
-_DEADLINE = struct.Struct("dd")  # monotonic time at which it ends; its length, for people
+_DEADLINE = struct.Struct("dd")  # monotonic time of the deadline; length of the lease, for people
 
 
 class Lease:
-    """A deadline that an executor shares with its supervisors through one inherited descriptor.
+    """A deadline that an executor shares with its supervisors through an inherited descriptor.
 
-    It is for an orchestrator on another machine, which may freeze, lose its network, or see this
-    machine freeze. It is renewed with a time of this machine's own clock: the orchestrator sends
-    back the time that the last answer from here carried. So a renewal that waited in the queue of
-    a frozen process extends nothing, and an orchestrator that has had no answer for the length of
-    a lease knows that the lease has run out. It has run out until it is extended the first time.
+    It is for an orchestrator on another machine, which may freeze or lose its network, or see this
+    machine freeze. It is renewed with a time of this machine's clock: the orchestrator sends back
+    the time that the last answer from here carried. So a renewal that was queued in a frozen
+    process extends nothing, and an orchestrator without an answer for the length of a lease knows
+    that the lease has expired. A new lease has expired until it is first extended.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -58,45 +57,45 @@ class Lease:
         return self._file.fileno()
 
     def extend(self, heard_at: float) -> bool:
-        """The orchestrator has heard what was said here at that time. False: that is too old."""
-        ends_at = heard_at + self.seconds
-        if ends_at > lease_ends(self.descriptor)[0]:
-            self._write(ends_at)
-        return time.monotonic() <= ends_at
+        """Extend the lease from the time of the last answer; return False if that is too old."""
+        deadline = heard_at + self.seconds
+        if deadline > lease_deadline(self.descriptor)[0]:
+            self._write(deadline)
+        return time.monotonic() <= deadline
 
     def close(self) -> None:
         self._file.close()
 
-    def _write(self, ends_at: float) -> None:
-        os.pwrite(self.descriptor, _DEADLINE.pack(ends_at, self.seconds), 0)
+    def _write(self, deadline: float) -> None:
+        os.pwrite(self.descriptor, _DEADLINE.pack(deadline, self.seconds), 0)
 
 
-def lease_ends(descriptor: int) -> tuple[float, float]:
-    """When the lease runs out, on the monotonic clock, and how long one lasts."""
-    ends_at, seconds = _DEADLINE.unpack(os.pread(descriptor, _DEADLINE.size, 0))
-    return ends_at, seconds
+def lease_deadline(descriptor: int) -> tuple[float, float]:
+    """Return when the lease expires, on the monotonic clock, and the length of a lease."""
+    deadline, seconds = _DEADLINE.unpack(os.pread(descriptor, _DEADLINE.size, 0))
+    return deadline, seconds
 
 
 @dataclass(frozen=True)
 class Supervision:
     """What all supervisors of one executor have in common."""
 
-    notify: int  # where the directory of an attempt is written when it has ended
-    lifeline: int  # the read end of a pipe whose write end only the executor's process holds
+    notify: int  # a supervisor writes the attempt's directory to it at the end
+    lifeline: int  # the read end of a pipe; only the executor's process holds the write end
     lease: int | None  # descriptor of a `Lease`
     entry: str  # see `trainer.MAIN`
     threads: int
     host: str  # part of a device's name on a cluster; empty elsewhere
 
     def why_unwanted(self, owner: Owner) -> str:
-        """Why nobody is left to use an attempt's result; empty while somebody may be."""
+        """Return why nobody can use an attempt's result any more; empty while somebody may."""
         if self.lease is not None:
-            ends_at, seconds = lease_ends(self.lease)
-            if time.monotonic() > ends_at:
+            deadline, seconds = lease_deadline(self.lease)
+            if time.monotonic() > deadline:
                 return f"the orchestrator has not renewed its lease for {seconds:g} s"
-        hung_up = select.poll()
-        hung_up.register(self.lifeline, 0)
-        if hung_up.poll(0):
+        lifeline = select.poll()
+        lifeline.register(self.lifeline, 0)
+        if lifeline.poll(0):
             return "the executor's process is gone"
         if processes.owner_is_gone(owner):
             return "the orchestrator's process is gone"
@@ -104,12 +103,13 @@ class Supervision:
 
 
 def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
-    """Run the attempt whose `config.json` is there, from the marker to the summary.
+    """Run the attempt whose `config.json` is in the directory, from the marker to the summary.
 
-    The directory goes to `notify` after `summary.json` is on disk, or if it cannot be begun.
+    Writes the directory to `notify` when `summary.json` is on disk, or if the attempt cannot be
+    started.
     """
     began = time.monotonic()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the server's setting would reap for us
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # with the server's setting nothing can be reaped
     for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP):
         signal.signal(signum, signal.SIG_IGN)
     processes.adopt_orphans()
@@ -117,45 +117,41 @@ def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
     if attempt is None:
         return _notify(common, directory)
     watch = Watch(attempt, partial(common.why_unwanted, attempt.owner), began)
-    signal.signal(signal.SIGTERM, watch.cancel)  # who reads the marker may send it at once
+    signal.signal(signal.SIGTERM, watch.cancel)  # may come as soon as the marker can be read
     device = device_name(gpu_id, common.host)
     try:
         if not _begin(attempt, device):
             return None
-    except OSError:  # a full disk: whoever waits for it need not
+    except OSError:  # a full disk; do not let the executor wait
         return _notify(common, directory)
-    _see_through(watch, Launch(attempt, common.entry, gpu_id, common.threads), device, common)
-    return None
+    # The marker is on disk before the owner is checked: if the owner is dead and there is no
+    # marker, nothing was and nothing will be launched.
+    watch.check_liveness()
+    if watch.violation is None:
+        watch.run(partial(fork_trainer, attempt, gpu_id, common.threads, common.entry))
+    is_over = watch.kill_tree(attempt.limits.grace_seconds)
+    outcome = watch.outcome(device)
+    if not is_over:  # a process waits in the kernel for something that hangs
+        watch.kill_tree(math.inf)
+    write_summary(directory, outcome)
+    return _notify(common, directory)
 
 
 def _begin(attempt: Attempt, device: str) -> bool:
-    """Take the attempt's lock, for good, and mark it; False where somebody has ended it already."""
+    """Take the attempt's lock, never to release it, and write the marker.
+
+    Returns False if the attempt has ended or has another supervisor.
+    """
     directory = attempt.directory
     if take_lock(directory, LOCK_WAIT_SECONDS) is None or (directory / SUMMARY).exists():
         return False
     me = processes.this_owner()
     started = Started(attempt_id=attempt.attempt_id, device=device, **me.model_dump())
-    # Not synced: after a power cut the boot is another one, and then the marker decides nothing.
+    # Not synced: after a power cut the boot id differs, and then the marker decides nothing.
     write_model(directory / STARTED, started, durable=False)
     return True
 
 
-def _see_through(watch: Watch, launch: Launch, device: str, common: Supervision) -> None:
-    """From the trainer's start until nothing is left of it, and that is on disk."""
-    attempt = launch.attempt
-    # The marker is on disk before the owner is looked at: whoever finds the owner dead and no
-    # marker knows that nothing was and nothing will be launched.
-    watch.check_liveness()
-    if watch.violation is None:
-        watch.run(launch)
-    is_over = watch.kill_tree(attempt.limits.grace_seconds)
-    outcome = watch.outcome(device)
-    if not is_over:  # it waits in the kernel for something that hangs
-        watch.kill_tree(math.inf)
-    write_summary(attempt.directory, outcome)
-    _notify(common, attempt.directory)
-
-
 def _notify(common: Supervision, directory: Path) -> None:
-    with suppress(BrokenPipeError):  # nobody is left to hear it
+    with suppress(BrokenPipeError):  # the executor is gone
         os.write(common.notify, f"{directory}\n".encode())

@@ -1,6 +1,6 @@
 """The process that evaluates: forked from its supervisor, it writes `measurement.json` and exits.
 
-The one broad `except` of the project is here: whatever an objective raises is a result.
+The only broad `except` of the product is here: whatever an objective raises is a result.
 """
 
 import json
@@ -12,7 +12,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
@@ -35,33 +34,17 @@ from orchestrator.execution.files import MEASUREMENT, METRICS, Report, write_mod
 from orchestrator.execution.signals import Insisted
 
 MAIN = "orchestrator.execution.trainer:main"
-"""What runs in the process: a function of the attempt, the device's kind and the threads. It
-answers with `measurement.json` in its working directory and returns 0."""
+"""The entry of an evaluation's process: a function of attempt, kind of device and threads that
+writes `measurement.json` into its working directory and returns the exit code."""
 
-MOST_CHARACTERS = 1000  # of a cause
-
-
-@dataclass(frozen=True)
-class Launch:
-    """An attempt and what it runs on."""
-
-    attempt: Attempt
-    entry: str  # see `MAIN`
-    gpu_id: str | None  # None: on the CPU
-    threads: int
-
-
-@dataclass(frozen=True)
-class Trainer:
-    """A started trainer: its pid and the read ends of its output pipes."""
-
-    pid: int
-    stdout: int
-    stderr: int
+CAUSE_CHARACTERS = 1000  # longest text of a cause
 
 
 def environment_on(gpu_id: str | None, threads: int) -> dict[str, str]:
-    """Added for an evaluation. A fork keeps the thread counts its libraries started with."""
+    """Return the variables set for an evaluation.
+
+    A fork keeps the number of threads that its libraries were started with.
+    """
     return {
         "CUDA_VISIBLE_DEVICES": gpu_id or "",
         "OMP_NUM_THREADS": str(threads),
@@ -70,29 +53,39 @@ def environment_on(gpu_id: str | None, threads: int) -> dict[str, str]:
     }
 
 
-def fork_trainer(launch: Launch) -> Trainer:
-    """Fork the process that evaluates."""
+def fork_trainer(
+    attempt: Attempt, gpu_id: str | None, threads: int, entry: str
+) -> tuple[int, int, int]:
+    """Fork the evaluation's process; return its pid and the read ends of stdout and stderr."""
     supervisor = os.getpid()
     (out, stdout), (err, stderr) = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            _prepare(supervisor, launch, stdout, stderr)
-            os._exit(_call(launch))
-        finally:  # never back into the supervisor's code
+            _prepare(supervisor, stdout, stderr)
+            os.chdir(attempt.directory)
+            os.environ.update(environment_on(gpu_id, threads))
+            processes.mark_this_process(attempt.attempt_id)
+            module, _, name = entry.partition(":")
+            device = "cpu" if gpu_id is None else "cuda"
+            code = getattr(import_module(module), name)(attempt, device, threads)
+            sys.stdout.flush()
+            os._exit(code)
+        finally:  # never return into the supervisor's code
             traceback.print_exc()
             os._exit(127)
-    with suppress(PermissionError, ProcessLookupError):  # it does the same: whoever is first
+    with suppress(PermissionError, ProcessLookupError):  # parent and child race to do this
         os.setpgid(pid, pid)
     os.close(stdout)
     os.close(stderr)
-    return Trainer(pid, out, err)
+    return pid, out, err
 
 
-def _prepare(supervisor: int, launch: Launch, stdout: int, stderr: int) -> None:
+def _prepare(supervisor: int, stdout: int, stderr: int) -> None:
+    """Leave nothing of the supervisor in this process but its output pipes."""
     os.setpgid(0, 0)
     kernel.die_with_parent(supervisor)
-    processes.volunteer_for_the_oom_killer()
+    processes.prefer_for_oom_kill()
     for signum in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         with suppress(OSError, ValueError):
             signal.signal(signum, signal.SIG_DFL)
@@ -104,38 +97,18 @@ def _prepare(supervisor: int, launch: Launch, stdout: int, stderr: int) -> None:
         if int(name) > 2:
             with suppress(OSError):
                 os.close(int(name))
-    os.chdir(launch.attempt.directory)
-    os.environ.update(environment_on(launch.gpu_id, launch.threads))
-    processes.mark_this_process(launch.attempt.attempt_id)
-
-
-def _call(launch: Launch) -> int:
-    module, _, name = launch.entry.partition(":")
-    device = "cpu" if launch.gpu_id is None else "cuda"
-    try:
-        entry = getattr(import_module(module), name)
-        return int(entry(launch.attempt, device, launch.threads) or 0)
-    except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    finally:
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
 
 
 def main(attempt: Attempt, device: str, threads: int) -> int:
-    """Evaluate the attempt and write `measurement.json` into its directory.
-
-    Returns 0 also when the evaluation failed: what counts is that it was said how.
-    """
+    """Evaluate the attempt and write `measurement.json`; return 0 even if the evaluation failed."""
     report = evaluate(attempt, device, threads)
-    # Not synced: only the supervisor beside us reads it, and what it writes is synced.
+    # Not synced: only the supervisor on this machine reads it, and what that writes is synced.
     write_model(attempt.directory / MEASUREMENT, report, durable=False)
     return 0
 
 
 def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
-    """Run the objective and name how it ended; raises nothing but Insisted."""
+    """Run the objective and report how it ended; raises nothing but Insisted."""
     called_at = None
     try:
         objective = registry.load(attempt.objective)
@@ -148,13 +121,17 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
             pinned=attempt.pinned,
         )
         called_at = time.monotonic()
-        measurement = objective.evaluate(attempt.knobs, attempt.seed, context)
-        status, cause = judge(measurement)
-        kept = measurement if status is not Status.ERROR else None
+        kept = objective.evaluate(attempt.knobs, attempt.seed, context)
+        if isinstance(kept, Measurement):
+            cause = no_score(kept.score)
+            status = Status.NAN if cause else Status.OK
+        else:
+            status, cause = Status.ERROR, f"expected a Measurement, got {type(kept).__name__}"
+            kept = None
     except Insisted:
         raise
-    except BaseException as error:  # see the module's first lines
-        if not isinstance(error, ProgramFailedError):  # its own last words are what helps
+    except BaseException as error:  # see the docstring of the module
+        if not isinstance(error, ProgramFailedError):  # the program's own output is what helps
             traceback.print_exc()
         status, cause, kept = classify(error), in_one_line(error), None
     return Report(
@@ -166,22 +143,14 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
     )
 
 
-def judge(measurement: object) -> tuple[Status, str]:
-    """Status and cause of an evaluation that returned."""
-    if not isinstance(measurement, Measurement):
-        return Status.ERROR, f"expected a Measurement, got {type(measurement).__name__}"
-    why = no_score(measurement.score)
-    return (Status.NAN, why) if why else (Status.OK, "")
-
-
 def classify(error: BaseException) -> Status:
-    """What an exception says about the evaluation. Knows torch's by name, never imports it."""
+    """Return the status for an exception. torch's are recognised by name, without importing it."""
     if isinstance(error, DivergedError):
         return Status.NAN
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, OutOfMemoryError | MemoryError) or "OutOfMemoryError" in names:
         return Status.OOM
-    text = "".join(traceback.format_exception_only(error)).lower()  # whatever its __str__ does
+    text = "".join(traceback.format_exception_only(error)).lower()  # safe if __str__ raises
     if isinstance(error, RuntimeError) and (
         "out of memory" in text or "can't allocate memory" in text or "alloc_failed" in text
     ):
@@ -190,56 +159,59 @@ def classify(error: BaseException) -> Status:
 
 
 def in_one_line(error: BaseException) -> str:
-    """`Kind: message at train.py:12`, the first line of the message alone, secrets left out.
+    """Return `Kind: message at train.py:12` without secrets.
 
-    CUDA says there what went wrong, and goes on with several lines of advice. Our own kinds go
-    without their module, every kind of SetupError by that name: the ledger knows them so.
+    Only the first line of the message is kept: CUDA says there what went wrong, followed by advice.
+    Our own exceptions are named without their module, and every kind of SetupError by that name:
+    `budgets.failures` looks for these names.
     """
     lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
     name = type(error).__name__
-    said = next((line for line in lines if name in line.partition(":")[0]), name)
+    text = next((line for line in lines if name in line.partition(":")[0]), name)
+    where = ""
     if isinstance(error, ObjectiveError):
-        known = "SetupError" if isinstance(error, SetupError) else name
-        said = known + "".join(said.partition(": ")[1:])
-    said = said.encode("utf-8", "backslashreplace").decode()  # no file holds half a character
-    where = "" if isinstance(error, ObjectiveError) else _where_raised(error)
-    return redacted(said, os.environ)[: MOST_CHARACTERS - len(where)] + where
+        name = "SetupError" if isinstance(error, SetupError) else name
+        text = name + "".join(text.partition(": ")[1:])
+    else:
+        where = _where_raised(error)
+    text = text.encode("utf-8", "backslashreplace").decode()  # no file takes half a surrogate pair
+    return redacted(text, os.environ)[: CAUSE_CHARACTERS - len(where)] + where
 
 
-def _where_raised(error: BaseException) -> str:
-    """The innermost line that is the user's: neither ours nor a library's; empty without one."""
-    frames = traceback.walk_tb(error.__traceback__)
-    lines = [(Path(frame.f_code.co_filename), number) for frame, number in frames]
-    own = [(file, number) for file, number in lines if _is_the_users(file)]
-    return f" at {own[-1][0].name}:{own[-1][1]}" if own else ""
-
-
-def _is_the_users(file: Path) -> bool:
-    if not file.is_absolute() or {"site-packages", "dist-packages"} & set(file.parts):
-        return False  # such as <frozen importlib._bootstrap>
-    return not any(map(file.is_relative_to, _NOT_THE_USERS))
-
-
-_HERE = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[2]
 _NOT_THE_USERS = (
-    *(_HERE / package for package in ("budgets", "objectives", "orchestrator")),
+    *(_ROOT / package for package in ("budgets", "objectives", "orchestrator")),
     Path(sysconfig.get_path("stdlib")),
 )
 
 
-def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:
-    """A heartbeat that appends one line of JSON per call.
+def _where_raised(error: BaseException) -> str:
+    """Return ` at FILE:LINE` of the innermost line of the user's own code; empty without one."""
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = Path(frame.f_code.co_filename)  # such as <frozen importlib._bootstrap>
+        is_library = {"site-packages", "dist-packages"} & set(file.parts)
+        if (
+            file.is_absolute()
+            and not is_library
+            and not any(map(file.is_relative_to, _NOT_THE_USERS))
+        ):
+            place = f" at {file.name}:{line}"
+    return place
 
-    On a full disk it only says that the evaluation lives: the next line may be written.
+
+def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:
+    """Return a heartbeat that appends one line of JSON per call.
+
+    On a full disk it only touches the file, so the evaluation still counts as alive.
     """
 
     def beat(metrics: Mapping[str, float]) -> None:
-        said = {"t": time.time(), **{k: float(v) for k, v in metrics.items()}}
-        line = json.dumps(said).encode() + b"\n"
+        values = {"t": time.time(), **{name: float(value) for name, value in metrics.items()}}
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
-                os.write(descriptor, line)
+                os.write(descriptor, json.dumps(values).encode() + b"\n")
             finally:
                 os.close(descriptor)
         except OSError:

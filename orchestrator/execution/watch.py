@@ -1,4 +1,4 @@
-"""One evaluation's process tree, watched: its limits, its logs, and how it ended."""
+"""Watching the process tree of one evaluation: its limits, its logs, and how it ended."""
 
 import math
 import os
@@ -17,18 +17,17 @@ from objectives.secrets import redacted
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.files import METRICS, Report, read_report
-from orchestrator.execution.trainer import Launch, fork_trainer
 
 TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
-CHECK_SECONDS = 0.25  # memory, heartbeat
-ORPHAN_GRACE_SECONDS = 1.0  # nobody waits for the result any more: be quick
+CHECK_SECONDS = 0.25  # between two looks at memory and heartbeat
+ORPHAN_GRACE_SECONDS = 1.0  # when nobody waits for the result any more
 
 
 @dataclass
 class Watch:
-    """One trainer and its tree, from fork to the last reaped process.
+    """One trainer and its tree, from the fork to the last reaped process.
 
-    `why_unwanted` says why nobody is left to use the result, or nothing while somebody may be.
+    `why_unwanted` returns why nobody can use the result any more, or an empty text.
     """
 
     attempt: Attempt
@@ -36,7 +35,7 @@ class Watch:
     began: float
     violation: tuple[Status, str] | None = None
     trainer: int = 0
-    exit_code: int | None = None  # of the trainer, negative for a signal
+    exit_code: int | None = None  # of the trainer; negative for a signal
     peak_memory_bytes: int = 0
     logs: list["CappedLog"] = field(default_factory=list)
     _checked_at: float = -math.inf
@@ -44,11 +43,23 @@ class Watch:
     _metrics_seen: tuple[int, int] = (0, 0)
     _oom_kills_before: int = 0
 
-    def run(self, launch: Launch) -> None:
-        """Start the trainer and return when it is gone, or the grace of a violation is over."""
+    def run(self, fork: Callable[[], tuple[int, int, int]]) -> None:
+        """Start the trainer; return when it has ended, or when the grace of a violation is over.
+
+        `fork` returns its pid and its output pipes.
+        """
+        directory, cap = self.attempt.directory, self.attempt.limits.log_bytes
         self._oom_kills_before = kernel.oom_kills()
-        self._start(launch)
-        poll = self._poll()
+        self.trainer, *pipes = fork()
+        self.logs = [
+            CappedLog(pipe, directory / name, cap)
+            for pipe, name in zip(pipes, ("stdout.txt", "stderr.txt"), strict=True)
+        ]
+        self._active_at = time.monotonic()
+        poll = select.poll()
+        poll.register(os.pidfd_open(self.trainer), select.POLLIN)
+        for pipe in pipes:
+            poll.register(pipe, select.POLLIN)
         self._check()
         while self.exit_code is None and self.violation is None:
             self._turn(poll)
@@ -57,45 +68,28 @@ class Watch:
             self._ask_to_leave(poll)
 
     def cancel(self, *_: object) -> None:
-        """As a signal handler: end the attempt as cancelled. Who wanted it is not known here."""
+        """End the attempt as cancelled. A signal handler; who sent the signal is not known."""
         self._violate(Status.CANCELLED, "its supervisor was told to end (SIGTERM)")
 
     def check_liveness(self) -> None:
-        """Ends the attempt if nobody is left to use its result."""
+        """End the attempt if nobody can use its result any more."""
         if why := self.why_unwanted():
             self._violate(Status.LOST, why)
 
-    def _start(self, launch: Launch) -> None:
-        directory, cap = self.attempt.directory, self.attempt.limits.log_bytes
-        trainer = fork_trainer(launch)
-        self.trainer = trainer.pid
-        self.logs = [
-            CappedLog(trainer.stdout, directory / "stdout.txt", cap),
-            CappedLog(trainer.stderr, directory / "stderr.txt", cap),
-        ]
-        self._active_at = time.monotonic()
-
-    def _poll(self) -> select.poll:
-        poll = select.poll()
-        poll.register(os.pidfd_open(self.trainer), select.POLLIN)
-        for log in self.logs:
-            if log.descriptor is not None:
-                poll.register(log.descriptor, select.POLLIN)
-        return poll
-
-    def _turn(self, poll: select.poll) -> bool:
-        """Sleep until something happens, drain the pipes, reap. False: no child is left."""
+    def _turn(self, poll: select.poll) -> None:
+        """Sleep until something happens, drain the pipes, reap."""
         poll.poll(TICK_SECONDS * 1000)
-        self.check_liveness()  # first: we may have slept much longer than we asked for
+        self.check_liveness()  # first: this process may have slept much longer than asked
         for log in self.logs:
             descriptor = log.descriptor
             if log.drain():
                 self._active_at = time.monotonic()
             if descriptor is not None and log.descriptor is None:
                 poll.unregister(descriptor)
-        return self._reap()
+        self._reap()
 
     def _reap(self) -> bool:
+        """Reap every child that has ended; return False when no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -107,10 +101,10 @@ class Watch:
                 self.exit_code = os.waitstatus_to_exitcode(status)
 
     def _check(self) -> None:
-        """Every limit, in the order in which a simultaneous breach is named."""
+        """Check every limit, in the order in which simultaneous violations are reported."""
         now = time.monotonic()
         if now - self.began > self.attempt.limits.wall_seconds:
-            self._took_too_long(f"ran over {self.attempt.limits.wall_seconds:g} s")
+            self._time_out(f"ran over {self.attempt.limits.wall_seconds:g} s")
         if now - self._checked_at < CHECK_SECONDS:
             return
         self._checked_at = now
@@ -125,15 +119,19 @@ class Watch:
             self._violate(Status.OOM, f"used {in_bytes(used)} of {in_bytes(limit)}")
 
     def _check_progress(self, now: float) -> None:
-        seen = _size_and_mtime(self.attempt.directory / METRICS)
-        if seen != self._metrics_seen:
-            self._metrics_seen, self._active_at = seen, now
+        try:
+            found = (self.attempt.directory / METRICS).stat()
+            metrics = (found.st_size, found.st_mtime_ns)
+        except OSError:
+            metrics = (0, 0)
+        if metrics != self._metrics_seen:
+            self._metrics_seen, self._active_at = metrics, now
         limit = self.attempt.limits.stall_seconds
         if limit is not None and now - self._active_at > limit:
-            self._took_too_long(f"stalled: no output or heartbeat for {limit:g} s")
+            self._time_out(f"stalled: no output or heartbeat for {limit:g} s")
 
-    def _took_too_long(self, cause: str) -> None:
-        self.check_liveness()  # again: we may have been stopped since, and then that is no timeout
+    def _time_out(self, cause: str) -> None:
+        self.check_liveness()  # again: if this process was stopped meanwhile, it is no timeout
         self._violate(Status.TIMEOUT, cause)
 
     def _violate(self, status: Status, cause: str) -> None:
@@ -141,7 +139,7 @@ class Watch:
             self.violation = (status, cause)
 
     def _ask_to_leave(self, poll: select.poll) -> None:
-        """SIGTERM to the tree, then wait for the trainer as long as the grace lasts."""
+        """Send SIGTERM to the tree, then wait for the trainer until the grace is over."""
         assert self.violation is not None
         grace = self.attempt.limits.grace_seconds
         if self.violation[0] is Status.LOST:
@@ -152,9 +150,9 @@ class Watch:
             self._turn(poll)
 
     def kill_tree(self, timeout_seconds: float) -> bool:
-        """SIGKILL every descendant until none is left: orphans come back here to be reaped.
+        """SIGKILL every descendant until none is left; orphans become children and are reaped.
 
-        False if some live on after the timeout: they wait in the kernel for something that hangs.
+        Returns False if some survive the timeout: they wait in the kernel for something that hangs.
         """
         deadline, pause = time.monotonic() + timeout_seconds, 0.002
         while self._reap():
@@ -171,7 +169,7 @@ class Watch:
         return True
 
     def outcome(self, device: str) -> Outcome:
-        """How it ended, or has ended as far as it can be: call it after `kill_tree`."""
+        """Return how the attempt ended. Call it after `kill_tree`."""
         status, cause, report = self._verdict()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = time.monotonic() - self.began
@@ -185,17 +183,16 @@ class Watch:
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             peak_memory_bytes=self.peak_memory_bytes,
             device=device,
-            log_bytes_dropped=sum(log.dropped_bytes for log in self.logs),
             measurement=report.measurement if report else None,
         )
 
     def _verdict(self) -> tuple[Status, str, Report | None]:
-        finished = self.exit_code == 0
+        has_finished = self.exit_code == 0
         if self.violation is not None:
             # A result that was complete when its reader vanished is paid for: keep it.
-            finished = self.violation[0] in (Status.LOST, Status.CANCELLED)
+            has_finished = self.violation[0] in (Status.LOST, Status.CANCELLED)
         problem = ""
-        if finished and self.trainer:
+        if has_finished and self.trainer:
             try:
                 report = read_report(self.attempt.directory, self.attempt.attempt_id)
             except ValueError as error:
@@ -204,15 +201,16 @@ class Watch:
                 return report.status, report.cause, report
         if self.violation is not None:
             return *self.violation, None
-        if finished:
+        if has_finished:
             return Status.ERROR, f"exited with 0, but {problem}", None
         return *self._crash(), None
 
     def _crash(self) -> tuple[Status, str]:
         assert self.exit_code is not None
         if self.exit_code > 0:
-            said = self.logs[-1].last_line()
-            return Status.ERROR, f"exited with status {self.exit_code}" + (said and f": {said}")
+            last_line = self.logs[-1].last_line()
+            cause = f"exited with status {self.exit_code}"
+            return Status.ERROR, f"{cause}: {last_line}" if last_line else cause
         name = signal.Signals(-self.exit_code).name
         cause = f"killed by signal {-self.exit_code} {name}"
         if name == "SIGKILL" and kernel.oom_kills() > self._oom_kills_before:
@@ -220,24 +218,16 @@ class Watch:
         return Status.ERROR, cause
 
 
-def _size_and_mtime(path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return (0, 0)
-    return (found.st_size, found.st_mtime_ns)
-
-
 class CappedLog:
-    """Drains one pipe into one file of about `cap_bytes`: the middle is dropped and counted.
+    """Copies a pipe into a file of about `cap_bytes`, dropping the middle of a longer output.
 
     The first half is written as it comes; the last half is kept in memory until `close`.
     """
 
     def __init__(self, descriptor: int, path: Path, cap_bytes: int) -> None:
         os.set_blocking(descriptor, False)
-        self.descriptor: int | None = descriptor
-        self.dropped_bytes = 0
+        self.descriptor: int | None = descriptor  # None at the end of the output
+        self._dropped_bytes = 0
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._head_room = cap_bytes - cap_bytes // 2
         self._tail_cap = cap_bytes // 2
@@ -245,7 +235,7 @@ class CappedLog:
         self._end = b""
 
     def drain(self, at_most_bytes: int = 1 << 20) -> int:
-        """Read what is there without waiting; returns the number of bytes, closes at EOF."""
+        """Read what is there without waiting; return the number of bytes, close at the end."""
         taken = 0
         while self.descriptor is not None and taken < at_most_bytes:
             try:
@@ -261,10 +251,10 @@ class CappedLog:
         return taken
 
     def last_line(self, limit: int = 200) -> str:
-        """The last line with something on it, for a person, secrets left out."""
+        """Return the last line that is not blank, without secrets."""
         lines = self._end.decode(errors="replace").splitlines()
-        said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        return redacted(said, os.environ)[:limit]
+        line = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return redacted(line, os.environ)[:limit]
 
     def _keep(self, chunk: bytes) -> None:
         head, rest = chunk[: self._head_room], chunk[self._head_room :]
@@ -273,12 +263,12 @@ class CappedLog:
         self._tail += rest
         if (excess := len(self._tail) - self._tail_cap) > 0:
             del self._tail[:excess]
-            self.dropped_bytes += excess
+            self._dropped_bytes += excess
 
     def close(self) -> None:
-        """Append the kept end and close the file; whatever is still in the pipe is lost."""
-        if self.dropped_bytes:
-            self._write(f"\n[... {self.dropped_bytes} bytes dropped ...]\n".encode())
+        """Write the kept end and close the file; what is still in the pipe is lost."""
+        if self._dropped_bytes:
+            self._write(f"\n[... {self._dropped_bytes} bytes dropped ...]\n".encode())
         self._write(bytes(self._tail))
         os.close(self._file)
         if self.descriptor is not None:
@@ -290,4 +280,4 @@ class CappedLog:
             while data:
                 data = data[os.write(self._file, data) :]
         except OSError:  # a full disk costs the log, not the evaluation
-            self.dropped_bytes += len(data)
+            self._dropped_bytes += len(data)

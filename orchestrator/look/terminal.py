@@ -192,7 +192,7 @@ def _evaluation(run: Run, event: events.Settled) -> str:
     parts.append(f"in {precise_duration(event.seconds)}")
     parts += ["recovered"] if event.recovered and event.final else []
     parts += [f"({event.cause})"] if event.cause else []
-    parts += ["to be retried elsewhere"] if event.retry else []
+    parts += ["to be retried"] if event.retry else []
     parts += [] if remaining is None else [f"{duration(3600 * remaining)} left"]
     return "  ".join(parts)
 

@@ -30,7 +30,7 @@ from orchestrator.execution.files import (
     read,
     recover,
 )
-from orchestrator.execution.trainer import MOST_CHARACTERS
+from orchestrator.execution.trainer import CAUSE_CHARACTERS
 from orchestrator.records.objective import knobs_of
 from orchestrator.records.runs import attempt_place
 
@@ -144,7 +144,6 @@ class Run:
             limits=plan.limits.stretched(batch.configurations[reserved.candidate].cost_factor),
             owner=self.owner,
             pinned=plan.provenance,
-            avoid=avoided(before(batch, reserved)),
         )
 
 
@@ -238,7 +237,7 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
         cpu_seconds=outcome.cpu_seconds,
         peak_memory_bytes=outcome.peak_memory_bytes,
         device=outcome.device,
-        cause=one_line(outcome.cause, MOST_CHARACTERS),
+        cause=one_line(outcome.cause, CAUSE_CHARACTERS),
         recovered=recovered,
         **measured,
     )
@@ -254,17 +253,12 @@ def before(batch: Batch, place: Reserved | Settled) -> tuple[Settled, ...]:
     return ends(batch.attempts.get((place.candidate, place.seed), ())[: place.attempt - 1])
 
 
-def avoided(earlier: tuple[Settled, ...]) -> str:
-    """The device that the next attempt keeps away from, if it can; empty where any will do."""
-    return next((end.device for end in earlier if end.retry), "")
-
-
 def judged(state: RunState, end: Settled) -> Settled:
     """`end` as it goes on record: as what it is, or pending again for a reason.
 
     What the infrastructure did is `lost`, and so is what found that nothing can be evaluated. An
     evaluation that is lost again and again is its configuration's own failure in the end. What may
-    have been a machine's doing is tried once more elsewhere.
+    have been a machine's doing is retried once.
     """
     cause = cause_of(end.status, end.cause)
     if cause is None or end.status is Status.CANCELLED:

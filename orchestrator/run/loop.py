@@ -22,7 +22,7 @@ from budgets.verdict import decide
 from orchestrator.capacity import Pace
 from orchestrator.execution.api import Executor
 from orchestrator.plan.comparisons import due, evaluation_seeds
-from orchestrator.run.attempts import Run, avoided, ends, has_begun, settle_one_abandoned
+from orchestrator.run.attempts import Run, has_begun, settle_one_abandoned
 
 Pending = tuple[Batch, tuple[int, int]]
 """An evaluation of a batch: candidate and seed."""
@@ -170,8 +170,8 @@ class Loop:
     def _dispatch(self) -> Reading | None:
         """Start pending evaluations while a slot is free; say what holds up those waited for."""
         run, waited_for = self.run, blocking_batches(self.run.state)
-        while self.executor.free() and (next_one := self._startable()) is not None:
-            batch, key = next_one
+        while self.executor.free() and (pending := next(_pending(run.state), None)):
+            batch, key = pending
             if (free_bytes := run.ledger.free_bytes()) < LEAST_FREE_BYTES:
                 return disk_full(place_of(run.state, batch), free_bytes)
             may_start = self.pace.admits(run.state)
@@ -185,14 +185,6 @@ class Loop:
                 settle_one_abandoned(run, batch.attempts[key][-1])
             else:
                 self.executor.submit(attempt)
-        return None
-
-    def _startable(self) -> Pending | None:
-        """The first that finds a slot: a retry waits for one on another device."""
-        for batch, key in _pending(self.run.state):
-            avoid = avoided(ends(batch.attempts.get(key, ())))
-            if not avoid or self.executor.free(avoid):
-                return batch, key
         return None
 
 

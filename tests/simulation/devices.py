@@ -260,17 +260,12 @@ class SimulatedExecutor:
                 self._finish(one, ended(one.outcome, Status.CANCELLED, "cancelled", seconds))
         self.running = []
 
-    def free(self, avoid: str = "") -> int:
+    def free(self) -> int:
         self._machines.touch()
         self._notice_lost_devices()
         if not self.running and len(self._lost) == len(self._devices):
             raise EngineError("no slot is left")
-        usable = self._usable()
-        others = [device for device in usable if device.name != avoid]
-        busy = (one for one in self.running if not one.is_released)
-        if others or any(one.device.name != avoid for one in busy):
-            return len(others)
-        return len(usable)
+        return len(self._usable())
 
     def _notice_lost_devices(self) -> None:
         now = self._machines.clock.seconds
@@ -285,10 +280,9 @@ class SimulatedExecutor:
     def submit(self, attempt: Attempt) -> None:
         if not (usable := self._usable()):
             raise EngineError("no slot is free")
-        others = [device for device in usable if device.name != attempt.avoid]
         write_model(attempt.directory / CONFIG, attempt, durable=False)
         self._machines.touch()
-        self.running.append(self._launch(attempt, (others or usable)[0]))
+        self.running.append(self._launch(attempt, usable[0]))
         self._machines.touch()
 
     def _launch(self, attempt: Attempt, device: Device) -> Running:

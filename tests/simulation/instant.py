@@ -67,17 +67,12 @@ class InstantExecutor:
         busy = {one.device for one in self._running}
         return [name for n in range(self.slots.count) if (name := f"sim-{n}") not in busy]
 
-    def free(self, avoid: str = "") -> int:
-        idle = self._idle()
-        others = [device for device in idle if device != avoid]
-        is_other_busy = any(one.device != avoid for one in self._running)
-        return len(others) if others or is_other_busy else len(idle)
+    def free(self) -> int:
+        return len(self._idle())
 
     def submit(self, attempt: Attempt) -> None:
-        idle = self._idle()
-        others = [device for device in idle if device != attempt.avoid]
         self._begun += 1
-        outcome = self._outcome(attempt, (others or idle)[0])
+        outcome = self._outcome(attempt, self._idle()[0])
         ends = self._clock.seconds + outcome.seconds
         self._running.append(_Running(ends, outcome.device, outcome))
 

@@ -173,7 +173,7 @@ class Judge:
     heads: dict[int, str] = field(default_factory=dict)  # acknowledged: number of records -> digest
     books: Books = field(default_factory=Books)
     lost: set[Place] = field(default_factory=set)
-    avoided: dict[Evaluation, str] = field(default_factory=dict)  # the device it failed on
+    retried: set[Evaluation] = field(default_factory=set)  # that failed, perhaps by a machine
     final: dict[Evaluation, Settled] = field(default_factory=dict)
     began_at: float = 0.0
     is_unready: bool = False  # since then an evaluation found that nothing can be evaluated
@@ -293,8 +293,8 @@ class Judge:
         if is_blamed or not event.status.final:
             self.lost.add(place)
         if event.retry:
-            must(evaluation not in self.avoided, f"{evaluation} is tried elsewhere again")
-            self.avoided[evaluation] = event.device
+            must(evaluation not in self.retried, f"{evaluation} is retried again")
+            self.retried.add(evaluation)
         if not event.final:
             return
         must(evaluation not in self.final, f"{evaluation} has two results")
@@ -322,9 +322,6 @@ class Judge:
         must(use.evaluation not in self.final, f"{use.evaluation} is paid for twice")
         must(len(self.machines.uses_of(*place)) == 1, f"{place} is started twice")
         must(place in self.books.open, f"{use} is not reserved")
-        if use.device == self.avoided.get(use.evaluation):
-            others = {u.device for other in self.books.open for u in self.machines.uses_of(*other)}
-            must(others <= {use.device}, f"{use} is tried where it failed, others run elsewhere")
 
     def reopens(self) -> None:
         """To be called when the run is found again after a death. Raises InvariantError."""

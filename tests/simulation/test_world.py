@@ -87,16 +87,6 @@ class Crowded(SimulatedExecutor):
         return self._devices
 
 
-class Stubborn(SimulatedExecutor):
-    """Tries again on whatever device it finds."""
-
-    def free(self, avoid: str = "") -> int:
-        return super().free()
-
-    def submit(self, attempt: Attempt) -> None:
-        super().submit(attempt.model_copy(update={"avoid": ""}))
-
-
 class Unsynced(FaultyDisk):
     """Says that it has synced, and has not."""
 
@@ -181,10 +171,9 @@ def disk(kind: type[FaultyDisk]) -> Bug:
     ("plant", "seen"),
     [
         (executor(Crowded), "begins on a device that"),
-        (executor(Stubborn), "is tried where it failed"),
         (disk(Unsynced), "acknowledged record|RecordCorruptError"),
         (disk(Nameless), "acknowledged record"),
-        (never_blamed, "is tried elsewhere again"),
+        (never_blamed, "is retried again"),
         (blamed_on_resume, "undisturbed|retry False instead of True"),
         (goes_on_unready, "although nothing can be evaluated"),
         (loses_charges, "charged_ms 0 instead of|0 ms are charged"),

@@ -182,15 +182,14 @@ def answer_as_driver(folder: Path, patch: pytest.MonkeyPatch) -> None:
 class Driver:
     """An orchestrator in a process of its own: `ray_driver.py` with a draft of one attempt."""
 
-    def __init__(self, attempt: Attempt, address: str, **variables: str) -> None:
+    def __init__(self, attempt: Attempt, address: str) -> None:
         draft = attempt.directory.with_suffix(".draft")
         draft.write_text(attempt.model_dump_json())
         command = [sys.executable, str(HERE / "ray_driver.py"), str(draft), address]
-        left_out = ("RAY_ADDRESS", *(("RAY_AUTH_MODE",) if variables else ()))
-        environment = {k: v for k, v in os.environ.items() if k not in left_out}
+        environment = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
         self.process = subprocess.Popen(
             command,
-            env=environment | variables,
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

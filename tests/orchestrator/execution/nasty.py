@@ -17,7 +17,10 @@ from typing import Any
 
 def main(attempt: Any, _device: str, _threads: int) -> int:
     config = json.loads((attempt.directory / "config.json").read_text())
-    globals()[config["objective"]["settings"]["do"]](config)
+    try:
+        globals()[config["objective"]["settings"]["do"]](config)
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
     return 0
 
 

@@ -13,7 +13,7 @@ from budgets.events import Status
 from objectives import registry
 from objectives.api import SetupError
 from orchestrator.execution import files
-from orchestrator.execution.api import Attempt, Executor, Outcome, Slots, usable
+from orchestrator.execution.api import Attempt, Executor, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.ray import RayExecutor
@@ -73,23 +73,6 @@ def test_every_attempt_comes_back_once(executor: Executor, make_attempt: Make) -
     assert "Traceback" in (wanted[-1].directory / "stderr.txt").read_text()
     assert executor.wait(0.0) == []
     assert executor.warnings == ()
-
-
-@pytest.mark.parametrize(
-    ("free", "in_use", "avoid", "count"),
-    [
-        (["a", "b"], [], "", 2),
-        (["a", "b"], [], "a", 1),
-        (["a"], ["b"], "a", 0),
-        (["a"], [], "a", 1),
-        (["cpu", "cpu"], ["cpu"], "cpu", 2),
-        ([], ["a"], "", 0),
-    ],
-)
-def test_a_device_to_avoid_is_used_where_there_is_no_other(
-    free: list[str], in_use: list[str], avoid: str, count: int
-) -> None:
-    assert usable(free, in_use, avoid) == count
 
 
 # The fork server

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from budgets.events import Status
+from orchestrator.execution import devices
 from orchestrator.execution.api import Attempt, EngineError, Slots
 from orchestrator.execution.devices import (
     DevicePool,
@@ -91,8 +92,14 @@ def test_more_gpus_than_exist_is_an_error() -> None:
 # What is free of it
 
 
+@pytest.fixture
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that is in use is not waited for."""
+    monkeypatch.setattr(devices, "RELEASE_SECONDS", 0.0)
+
+
 @pytest.mark.parametrize(
-    ("used", "apps", "free", "said"),
+    ("used", "apps", "free", "warning"),
     [
         ((4, 4), "", GPUS, ""),
         ((600, 1024), "", GPUS, ""),  # which a driver keeps for itself
@@ -101,41 +108,32 @@ def test_more_gpus_than_exist_is_an_error() -> None:
         ((4, 1500), "", ["GPU-a"], f"GPU-b {GONE}: 1500 MiB are in use, although no process"),
     ],
 )
-def test_a_gpu_that_somebody_uses_is_named_and_the_others_are_used(
-    used: tuple[object, object], apps: str, free: list[str], said: str, driver: Driver
+@pytest.mark.usefixtures("_at_once")
+def test_a_gpu_in_use_is_named_and_the_others_are_handed_out(
+    used: tuple[object, object], apps: str, free: list[str], warning: str, driver: Driver
 ) -> None:
     driver.says(*used, apps=apps)
     for names in (GPUS, ["0", "1"]):  # as CUDA_VISIBLE_DEVICES has them
-        pool = DevicePool(names, release_seconds=0.0)
-        assert pool.free() == [names[GPUS.index(one)] for one in free]
-        assert [w.startswith(said) for w in pool.warnings] == [names is GPUS] * bool(said)
+        pool = DevicePool(names)
+        assert pool.free() == len(free)
+        assert [pool.take() for _ in free] == [names[GPUS.index(one)] for one in free]
+        assert [w.startswith(warning) for w in pool.warnings] == [names is GPUS] * bool(warning)
 
 
+@pytest.mark.usefixtures("_at_once")
 def test_with_no_device_left_all_are_listed(driver: Driver) -> None:
     driver.says(9000, 8000, "GPU-a, 1, 8990\n")
     with pytest.raises(EngineError, match=r"GPU-a is.* process 1.*GPU-b is.* 8000 MiB"):
-        DevicePool(GPUS, release_seconds=0.0).free()
+        DevicePool(GPUS).free()
 
 
-def test_memory_that_is_given_back_in_time_is_waited_for() -> None:
+def test_a_gpu_whose_memory_is_freed_in_time_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([9000, 9000, 9000, 4])
-    pool = DevicePool(
-        ["GPU-a"], "", 60.0, lambda: [Gpu("0", "GPU-a", "NVIDIA H200", next(answers))]
+    monkeypatch.setattr(
+        devices, "look_at_gpus", lambda: [Gpu("0", "GPU-a", "NVIDIA H200", next(answers))]
     )
-    assert pool.free() == []
-    assert pool.free() == ["GPU-a"]
-    assert pool.warnings == ()
-
-
-def test_a_device_is_looked_at_again_only_after_what_ended_badly(driver: Driver) -> None:
-    pool = DevicePool(GPUS, release_seconds=0.0)
-    pool.free()
-    assert [pool.take(avoid="GPU-a"), pool.take(avoid="GPU-b")] == ["GPU-b", "GPU-a"]
-    driver.says(9000, 9000)
-    pool.give_back("GPU-a", ended_well=True)
-    pool.give_back("GPU-b", ended_well=False)
-    assert pool.free() == ["GPU-a"]
-    assert [one.split()[0] for one in pool.warnings] == ["GPU-b"]
+    pool = DevicePool(["GPU-a"])
+    assert [pool.free(), pool.free(), pool.warnings] == [0, 1, ()]
 
 
 BROKEN = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"
@@ -149,6 +147,7 @@ BROKEN = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountere
         ("error", BROKEN, 4, f"the device failed: {BROKEN}"),
     ],
 )
+@pytest.mark.usefixtures("_at_once")
 def test_an_executor_withdraws_a_device_that_fails_or_was_left_in_use(
     status: str,
     cause: str,
@@ -160,7 +159,7 @@ def test_an_executor_withdraws_a_device_that_fails_or_was_left_in_use(
 ) -> None:
     said = f'{{"attempt_id": "ID", "status": "{status}", "cause": "{cause}"}}'
     slots = Slots(2, "cuda", "a GPU", 1)
-    with LocalExecutor(slots, entry=nasty, gpu_ids=GPUS, release_seconds=0.0) as executor:
+    with LocalExecutor(slots, entry=nasty, gpu_ids=GPUS) as executor:
         executor.submit(make_attempt("write", content=said))
         outcome = the_one(executor.wait(20.0))
         assert (outcome.status, outcome.device) == (Status(status), "GPU-a")

@@ -1,11 +1,8 @@
 """What dies or freezes on a real Ray cluster of two nodes, on this machine's loopback."""
 
-import json
-import os
-import re
 import signal
 import socket
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,11 +14,7 @@ import pytest
 from budgets.events import Status
 from orchestrator.execution.api import Attempt, EngineError, Slots
 from orchestrator.execution.ray import LeaseTerms, RayExecutor
-from orchestrator.execution.ray_access import (
-    ASK_SECONDS,
-    prepare_to_join,
-    set_environment,
-)
+from orchestrator.execution.ray_access import reach, set_environment, use_own_token
 from tests.orchestrator.execution.conftest import Driver, Family, answer_as_driver, the_one
 
 pytestmark = pytest.mark.xdist_group("ray")
@@ -43,7 +36,7 @@ def driver_says(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def cluster(_importable: None, driver_says: Path) -> Iterator[Any]:
     """Two nodes with a CPU each, and what looks like two GPUs; joined with the user's token."""
     set_environment()
-    prepare_to_join("local")
+    use_own_token()
     from ray.cluster_utils import Cluster
 
     head = {"num_cpus": 1, "num_gpus": 2, "include_dashboard": False}
@@ -146,9 +139,8 @@ def test_a_gpu_that_is_not_free_is_named_and_the_others_of_the_cluster_are_used(
     (driver_says / "memory").write_text("0, GPU-a, H100, 9000\n1, GPU-b, H100, 4\n")
     (driver_says / "apps").write_text("GPU-a, 1, 8990\n")
     slots = Slots(2, "cuda", "", 1)
-    cluster = {"address": two_nodes.address, "release_seconds": 0.5}
     try:
-        with RayExecutor(slots, entry=nasty, **cluster) as executor:
+        with RayExecutor(slots, entry=nasty, address=two_nodes.address) as executor:
             eventually(lambda: executor.wait(0.1) or executor.warnings)
             (gone,) = executor.warnings
             assert gone.startswith("0 on ")
@@ -167,62 +159,15 @@ def test_a_gpu_that_is_not_free_is_named_and_the_others_of_the_cluster_are_used(
         (driver_says / "memory").unlink()
 
 
-@pytest.mark.parametrize(
-    ("token", "mode", "said"),
-    [
-        (None, None, "it wants a token, and there is none here\nCopy {path} from"),
-        ("b" * 64, None, "it does not let us in\nCopy {path} from"),
-        (None, "disabled", "it does not let us in\nCopy {path} from"),
-    ],
-)
-def test_a_token_that_does_not_open_the_cluster_is_said_at_once(
-    token: str | None,
-    mode: str | None,
-    said: str,
-    cluster: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("RAY_AUTH_MODE")
-    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(path := tmp_path / "token"))
-    if mode:
-        monkeypatch.setenv("RAY_AUTH_MODE", mode)
-    if token:
-        path.write_text(token)
-    began = time.monotonic()
-    with pytest.raises(EngineError, match=re.escape(said.format(path=path))):
-        prepare_to_join(cluster.address)
-    assert time.monotonic() - began < 2 * ASK_SECONDS
+def test_a_service_that_is_not_ray_is_refused_at_once() -> None:
+    def answer(server: socket.socket) -> None:
+        with server.accept()[0] as connection:
+            connection.send(b"HTTP/1.1 400 ")
 
-
-def test_another_version_of_ray_is_said_and_the_right_token_is_used_whatever_the_mode(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ray import _raylet
-
-    service = _raylet.GcsClient(  # type: ignore[attr-defined]
-        address=cluster.address
-    )
-    entry = {"key": b"CLUSTER_METADATA", "namespace": b"cluster"}
-    true = service.internal_kv_get(**entry)
-    other = json.loads(true) | {"ray_version": "2.1.0"}
-    service.internal_kv_put(value=json.dumps(other).encode(), overwrite=True, **entry)
-    monkeypatch.delenv("RAY_AUTH_MODE")
-    try:
-        with pytest.raises(EngineError, match=r"(?s)Ray: 2\.1\.0.*Install the same Ray"):
-            prepare_to_join(cluster.address)
-    finally:
-        service.internal_kv_put(value=true, overwrite=True, **entry)
-    prepare_to_join(cluster.address)
-    assert os.environ["RAY_AUTH_MODE"] == "token"
-
-
-def test_what_is_no_control_service_is_said() -> None:
-    with (
-        socket.create_server(("127.0.0.1", 0)) as mute,
-        pytest.raises(EngineError, match="did not answer like a Ray control service"),
-    ):
-        prepare_to_join(f"127.0.0.1:{mute.getsockname()[1]}", ask_seconds=2.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer, args=(server,)).start()
+        with pytest.raises(EngineError, match=r"another protocol .*ray start --head"):
+            reach(f"127.0.0.1:{server.getsockname()[1]}")
 
 
 def test_a_killed_run_leaves_nothing_on_the_cluster_and_the_other_one_alone(
@@ -252,16 +197,6 @@ def test_a_dead_control_service_ends_the_run_with_its_results_collected(
     assert said["collected"] == [[attempt.attempt_id, "ok"]]
     assert said["error"].startswith("no Ray control service answers at")
     assert said["seconds"] < 60.0
-
-
-@pytest.mark.slow
-def test_a_cluster_without_a_token_can_be_joined_although_there_is_one_here(
-    make_attempt: Make, tmp_path: Path
-) -> None:
-    token = tmp_path / "token"
-    token.write_text("a" * 64)
-    said = Driver(make_attempt("finish"), "open", RAY_AUTH_TOKEN_PATH=str(token)).said()
-    assert [status for _, status in said["collected"]] == ["ok"]
 
 
 def test_a_killed_node_loses_its_attempt_and_nobody_elses(

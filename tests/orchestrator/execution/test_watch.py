@@ -11,7 +11,7 @@ from objectives.api import Measurement
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.files import MEASUREMENT, Report, write_model
-from orchestrator.execution.supervisor import Lease, Supervision, lease_ends
+from orchestrator.execution.supervisor import Lease, Supervision, lease_deadline
 from orchestrator.execution.watch import Watch
 
 Make = Callable[..., Attempt]
@@ -25,10 +25,10 @@ def lease() -> Iterator[Lease]:
 
 
 def test_a_lease_has_run_out_until_it_is_extended(lease: Lease) -> None:
-    assert lease_ends(lease.descriptor) == (0.0, 5.0)
+    assert lease_deadline(lease.descriptor) == (0.0, 5.0)
     now = time.monotonic()
     assert lease.extend(now)
-    assert lease_ends(lease.descriptor) == (now + 5.0, 5.0)
+    assert lease_deadline(lease.descriptor) == (now + 5.0, 5.0)
 
 
 def test_an_answer_heard_long_ago_extends_nothing(lease: Lease) -> None:
@@ -36,7 +36,7 @@ def test_an_answer_heard_long_ago_extends_nothing(lease: Lease) -> None:
     assert not lease.extend(now - 6.0)
     assert lease.extend(now)
     assert lease.extend(now - 1.0)  # a renewal that was overtaken
-    assert lease_ends(lease.descriptor)[0] == now + 5.0
+    assert lease_deadline(lease.descriptor)[0] == now + 5.0
 
 
 def test_a_result_is_unwanted_without_the_lease_the_lifeline_or_the_owner(lease: Lease) -> None:

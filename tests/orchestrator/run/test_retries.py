@@ -1,4 +1,4 @@
-"""What is tried again elsewhere, and whom a failure is blamed on in the end."""
+"""Which failures are retried, and what they count as in the end."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,17 +9,13 @@ import pytest
 from budgets.events import Status
 from budgets.state import Attempt as Recorded
 from budgets.state import RunState
-from orchestrator.execution.api import Attempt, Slots
+from orchestrator.execution.api import Attempt
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.local import LocalExecutor
 from orchestrator.records.runs import Result
 from orchestrator.verify import verify
 from tests.executors import ending
-from tests.simulation.session import SimulatedEngine
 
 RunSearch = Callable[..., Result]
-Found = Callable[[Path], dict[str, Any]]
-Rude = Callable[[str], Engine]
 Ends = Sequence[tuple[Status, str]]
 
 KILLED = (Status.ERROR, "killed by signal 9 SIGKILL")
@@ -85,37 +81,4 @@ def test_a_failure_is_tried_again_once_if_it_may_have_been_the_machines(
 
     assert told(result.state) == expected
     assert result.state.accounts.evaluations == 16
-    assert verify(result.directory).divergence is None
-
-
-# Cut anywhere
-
-EVENTFUL: Ends = [BROKEN, KILLED]
-NOISY: dict[str, Any] = {**QUICK, "settings": {"noise": 0.01}}
-
-
-# Devices
-
-
-class Gpus(SimulatedEngine):
-    """As if this machine had two."""
-
-    def slots(self) -> Slots:
-        return Slots(2, "cuda", "a device", 1)
-
-
-@pytest.mark.usefixtures("rude")
-def test_the_second_try_is_made_on_another_device(tmp_path: Path, run_search: RunSearch) -> None:
-    def make(slots: Slots) -> LocalExecutor:
-        entry = "rude:killed_once"
-        return LocalExecutor(slots, entry=entry, gpu_ids=("GPU-a", "GPU-b"))
-
-    result = run_search(
-        tmp_path, settings={"seconds": 0.25}, engine=Gpus("local", make=make), **QUICK
-    )
-
-    first, second = (attempt.settled for attempt in tries_of(result.state))
-    assert first is not None
-    assert second is not None
-    assert {first.device, second.device} == {"GPU-a", "GPU-b"}
     assert verify(result.directory).divergence is None
