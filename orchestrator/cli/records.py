@@ -74,7 +74,7 @@ def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
         return
     print_line(
         f"Kept {saved.records} records in {saved.out}.\n"
-        f"Lost: {saved.lost_records} known records, {saved.lost_bytes} bytes. Why: {saved.why}.\n"
+        f"Lost: {saved.lost_bytes} bytes. Why: {saved.why}.\n"
         "Its next session settles what is open, from the results in eval/ where they are.\n"
         "To go on, put it in the old one's place and repeat the run's command:\n"
         f"  {move_command(source, damaged(source))} && {move_command(saved.out, source)}"

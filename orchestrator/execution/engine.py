@@ -44,8 +44,8 @@ class Engine:
             )
 
     @property
-    def patience(self) -> str:
-        """What its start asks of whoever waits; empty where that is nothing."""
+    def start_hint(self) -> str:
+        """How long its start takes; empty where that is no time."""
         place = self.address or os.environ.get("RAY_ADDRESS") or "local"
         is_own = self.kind == "ray" and place == "local"
         return ", some 10 s; --executor local starts at once" if is_own else ""

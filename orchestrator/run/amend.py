@@ -1,8 +1,7 @@
-"""What a person changes of a run, for the record: its caps, and a rule that holds it up."""
+"""Changes of a run by a person, on record: other caps, and the override of a rule."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from budgets.events import Amended, Overridden
 from budgets.ledger import Clock, Ledger
@@ -16,7 +15,7 @@ from orchestrator.run.attempts import Run
 
 @dataclass(frozen=True)
 class Amendment:
-    """Caps to put in the place of a run's own; `None` leaves one as it is."""
+    """New caps of a run; `None` leaves a cap as it is."""
 
     reason: str
     evaluations: int | None = None
@@ -26,10 +25,8 @@ class Amendment:
     window: Window | None = None
 
     def caps(self, before: Caps) -> Caps:
-        """Raises ValueError when nothing would change."""
-        names = ("evaluations", "device_hours", "hours", "cost", "window")
-        asked: dict[str, Any] = {name: getattr(self, name) for name in names}
-        changed = {name: value for name, value in asked.items() if value is not None}
+        """Return the caps after the amendment. Raises ValueError if they are the same."""
+        changed = {k: v for k, v in vars(self).items() if k != "reason" and v is not None}
         after = Caps.model_validate({**dict(before), **changed})
         if after == before:
             raise ValueError("amend: expected a cap other than the run's own, e.g. --max-evals 480")
@@ -37,34 +34,29 @@ class Amendment:
 
 
 def amend(directory: Path, amendment: Amendment, clock: Clock) -> RunState:
-    """Record the amendment in the ledger in `directory`; returns the state it leads to.
+    """Record the amendment in the ledger in `directory`; return the state afterwards.
 
-    Raises ValueError when it cannot be: more is spent already, or the tier allows no more.
+    Raises ValueError if it is not possible: more is spent already, or the tier allows no more.
     """
     if not amendment.reason.strip():
         raise ValueError("amend needs --reason: why may the run spend that?")
-    load_state(directory)  # nothing is touched where there is nothing to amend
+    load_state(directory)  # raises, before anything is touched, if there is no run
     with Ledger(directory, clock) as ledger:
         state = fold(ledger.replay())
         try:
-            record = ledger.seal(_amended(state.plan, amendment))
+            caps = amendment.caps(state.plan.caps)
+            generations = affordable_generations(state.plan, caps)
+            amended = Amended(caps=caps, generations=generations, reason=amendment.reason)
+            record = ledger.seal(amended)
             apply(state, record)
-        except (ValueError, ImpossibleEventError) as error:
-            if isinstance(error, ValueError):
-                raise
+        except ImpossibleEventError as error:
             raise ValueError(f"amend: {error.why}") from error
         ledger.append(record)
         return state
 
 
-def _amended(plan: Plan, amendment: Amendment) -> Amended:
-    caps = amendment.caps(plan.caps)
-    generations = affordable_generations(plan, caps)
-    return Amended(caps=caps, generations=generations, reason=amendment.reason)
-
-
 def affordable_generations(plan: Plan, caps: Caps) -> int:
-    """G under other caps. Raises ValueError beyond the tier's own number of evaluations."""
+    """Return G under other caps. Raises ValueError beyond the tier's number of evaluations."""
     most = plan.nominal.evaluations
     if caps.evaluations > most:
         where = plan.phase if plan.tier is None else f"tier {plan.tier}"
@@ -78,7 +70,7 @@ def affordable_generations(plan: Plan, caps: Caps) -> int:
 
 
 def override(run: Run, rule: str, reason: str) -> None:
-    """Let the run go on although `rule` fired; where it fires no longer, repeating is harmless.
+    """Record that the run goes on although `rule` fired; repeating it has no effect.
 
     Raises ValueError as `refuse_override` does.
     """
@@ -88,10 +80,9 @@ def override(run: Run, rule: str, reason: str) -> None:
 
 
 def refuse_override(state: RunState, rule: str, reason: str) -> None:
-    """Raises ValueError unless that rule is what holds the run up.
+    """Raise ValueError unless that rule holds the run up and can be overridden.
 
-    Also where the reason was given for an earlier generation: it lets through only what somebody
-    had looked at.
+    A reason is valid for one generation: if the rule fires again, somebody has to look again.
     """
     passed = [o for o in state.overridden if (o.rule, o.reason) == (rule, reason)]
     triggers = held_up_by(state, rule)
@@ -113,7 +104,7 @@ def refuse_override(state: RunState, rule: str, reason: str) -> None:
 
 
 def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
-    """Raises ValueError on one that is not on record: nothing holds up a run that is over."""
+    """Raise ValueError on an override that is not on record: the run is over."""
     known = {(overridden.rule, overridden.reason) for overridden in state.overridden}
     for rule, reason in overrides:
         if (rule, reason) not in known:

@@ -1,19 +1,18 @@
-"""The attempts of a run: how each is reserved, made, settled, tried again and recovered.
+"""The attempts of a run: how each is reserved, settled, retried and recovered.
 
-All of it follows from the ledger and from an attempt's own files, so an outcome that comes and one
-that is found later are settled alike.
+All of it follows from the ledger and the attempt's own files, so an outcome is settled the same way
+whether it arrives or is found later.
 """
 
 import hashlib
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from budgets.accounts import Accounts, Refusal
 from budgets.events import Event, Owner, Reserved, Settled, Status
-from budgets.failures import cause_of, is_lost, is_unexplained, was_given_up
+from budgets.failures import cause_of, is_unexplained, was_given_up
 from budgets.formatting import one_line
 from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
 from budgets.rules import refusal_of
@@ -22,14 +21,7 @@ from budgets.state import Batch, Observer, RunState, apply, ticked
 from budgets.storage import unused
 from objectives.registry import varied
 from orchestrator.execution.api import Attempt, Outcome
-from orchestrator.execution.files import (
-    CONFIG,
-    STARTED,
-    SUMMARY,
-    Started,
-    read,
-    recover,
-)
+from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, Started, read, recover
 from orchestrator.execution.trainer import CAUSE_CHARACTERS
 from orchestrator.records.objective import knobs_of
 from orchestrator.records.runs import attempt_place
@@ -37,43 +29,37 @@ from orchestrator.records.runs import attempt_place
 
 @dataclass
 class Run:
-    """A ledger, and the state it amounts to."""
+    """An open run: its ledger, and the state that the ledger amounts to.
+
+    Every record is passed to the observers.
+    """
 
     ledger: Ledger
     state: RunState
     owner: Owner
-    observe: Observer
+    observers: list[Observer]
 
     @property
     def directory(self) -> Path:
         return self.ledger.path.parent.absolute()
 
-    def watch(self, also: Observer) -> None:
-        """Tell one more of every record from now on."""
-        first = self.observe
-
-        def both(state: RunState, event: Event) -> None:
-            first(state, event)
-            also(state, event)
-
-        self.observe = both
-
     def record(self, event: Event) -> None:
-        """An event that cannot follow is refused before it is written, and then nothing changed.
+        """Append an event. One that cannot follow is refused and changes nothing.
 
-        When writing fails, the state is ahead of the disk: the run must be opened anew.
+        If writing fails, the state is ahead of the disk: the run must be opened again.
         """
         self._commit(self.ledger.seal(event))
 
     def _commit(self, record: Record) -> None:
         apply(self.state, record)
         self.ledger.append(record)
-        self.observe(self.state, record.event)
+        for observe in self.observers:
+            observe(self.state, record.event)
 
     def take(self, outcome: Outcome, *, may_be_cancelled: bool = False) -> None:
-        """Settle the attempt that ended so; the outcome of one that is settled changes nothing.
+        """Settle the attempt of this outcome; do nothing if it is settled already.
 
-        An attempt that nobody here has cancelled was lost, whoever told its supervisor to end.
+        A cancelled attempt counts as lost unless this orchestrator may have cancelled it.
         """
         for attempt in self.state.running_attempts():
             if attempt_id(self.state, attempt.reserved) == outcome.attempt_id:
@@ -83,33 +69,18 @@ class Run:
                 return self.record(self._excused(judged(self.state, end)))
         return None
 
-    def _excused(self, own: Settled) -> Settled:
-        """A failure on a disk that is full says nothing of its candidate: it is pending again."""
-        if own.status is not Status.ERROR or self.ledger.free_bytes() >= LEAST_FREE_BYTES:
-            return own
-        cause = one_line(f"the run's disk is full: {own.cause}")
-        return replace(own, status=Status.LOST, retry=False, cause=cause)
+    def _excused(self, end: Settled) -> Settled:
+        """Turn an error on a full disk into a loss: it says nothing about its candidate."""
+        if end.status is not Status.ERROR or self.ledger.free_bytes() >= LEAST_FREE_BYTES:
+            return end
+        cause = one_line(f"the run's disk is full: {end.cause}")
+        return replace(end, status=Status.LOST, retry=False, cause=cause)
 
     def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
-        """Set an attempt's worst case aside and make its directory; or say why not.
+        """Reserve the cost of an attempt and make its directory, or return why it may not start.
 
-        The directory is empty, unless this very attempt has begun already (see `has_begun`).
+        The directory is empty unless this attempt was started before (see `has_begun`).
         """
-        reserved, attempt = self._next(batch, candidate, seed)
-        record = self.ledger.seal(reserved)
-        if refusal := self._refusal(ticked(self.state.accounts, record), reserved):
-            return refusal
-        if not has_begun(attempt):
-            _make_empty(attempt.directory)
-        self._commit(record)
-        return attempt
-
-    def refusal(self, batch: Batch, candidate: int, seed: int) -> Refusal | None:
-        """Why that attempt may not start now; None when it may. Changes nothing."""
-        reserved, _ = self._next(batch, candidate, seed)
-        return self._refusal(ticked(self.state.accounts, self.ledger.seal(reserved)), reserved)
-
-    def _next(self, batch: Batch, candidate: int, seed: int) -> tuple[Reserved, Attempt]:
         reserved = Reserved(
             comparison=batch.comparison,
             generation=batch.number,
@@ -120,46 +91,53 @@ class Run:
             slot=self.state.accounts.free_slot,
         )
         attempt = self.attempt(reserved)
-        return replace(reserved, reserve_ms=attempt.limits.reserve_ms), attempt
+        reserved = replace(reserved, reserve_ms=attempt.limits.reserve_ms)
+        record = self.ledger.seal(reserved)
+        if refusal := self._refusal(ticked(self.state.accounts, record), reserved):
+            return refusal
+        if not has_begun(attempt):
+            _make_empty(attempt.directory)
+        self._commit(record)
+        return attempt
 
     def _refusal(self, accounts: Accounts, reserved: Reserved) -> Refusal | None:
-        """Why it may not start now: a longer variant may take more than what is left."""
+        """Return why an attempt may not start now, by the rules or a cap."""
         batch = self.state.batch(reserved)
         refusal = refusal_of(self.state, batch, reserved.candidate, accounts)
         compares = batch.comparison is not None
         return refusal or accounts.refusal(reserved.reserve_ms, compares=compares)
 
     def attempt(self, reserved: Reserved) -> Attempt:
-        """The attempt a reservation is for: the same one whenever it is asked for."""
+        """Return the attempt of a reservation, always the same one."""
         plan, batch = self.state.plan, self.state.batch(reserved)
+        configuration = batch.configurations[reserved.candidate]
         spec = plan.objective
-        if changed := batch.configurations[reserved.candidate].settings:
-            spec = varied(spec, changed)
+        if configuration.settings:
+            spec = varied(spec, configuration.settings)
         return Attempt(
             attempt_id=attempt_id(self.state, reserved),
             directory=self.directory / "eval" / attempt_place(reserved),
             objective=spec,
             knobs=knobs_of(batch, reserved.candidate, plan.space),
             seed=reserved.seed,
-            limits=plan.limits.stretched(batch.configurations[reserved.candidate].cost_factor),
+            limits=plan.limits.stretched(configuration.cost_factor),
             owner=self.owner,
             pinned=plan.provenance,
         )
 
 
 def has_begun(attempt: Attempt) -> bool:
-    """Whether this attempt was asked for before: its reservation was in a part of the ledger that
-    is lost."""
+    """Return whether this attempt was started before, by a reservation that the ledger has lost."""
     known = (
         read(Attempt, attempt.directory / CONFIG),
         read(Started, attempt.directory / STARTED),
         read(Outcome, attempt.directory / SUMMARY),
     )
-    return any(own is not None and own.attempt_id == attempt.attempt_id for own in known)
+    return any(file is not None and file.attempt_id == attempt.attempt_id for file in known)
 
 
 def _make_empty(directory: Path) -> None:
-    """An empty directory there; what was in its place is moved beside it, never deleted."""
+    """Make the directory; anything in its place is renamed, never deleted."""
     for part in (directory.parent, directory.parent.parent):
         if part.is_symlink():
             raise ValueError(f"{part} is a symbolic link: expected a directory of the run's own")
@@ -169,48 +147,48 @@ def _make_empty(directory: Path) -> None:
 
 
 def settle_abandoned(run: Run) -> None:
-    """Settle every attempt that nobody settled: adopted if it finished, else charged.
+    """Settle every running attempt by its files: with its result, or as lost.
 
-    None of this process's may be in flight.
+    None of them may be running under this process.
     """
     for abandoned in run.state.running_attempts():
         settle_one_abandoned(run, abandoned)
 
 
 def settle_one_abandoned(run: Run, abandoned: Recorded) -> None:
-    """Settle an attempt that another process began, once nothing of it is alive here."""
+    """Settle an attempt that another process started, once none of its processes lives here."""
     attempt = run.attempt(abandoned.reserved)
     wait_seconds = 2 * attempt.limits.grace_seconds + 5
-    found = recover(attempt, wait_seconds)
-    run.record(judged(run.state, settled(abandoned.reserved, found, recovered=True)))
+    outcome = recover(attempt, wait_seconds)
+    run.record(judged(run.state, settled(abandoned.reserved, outcome, recovered=True)))
 
 
 def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
-    """Differs between runs, by the hash of the run's first record, between attempts and points.
+    """Return an id that is unique to the run (by its first record), the attempt and its point.
 
-    So nobody takes a result for that of another point, whatever became of the ledger in between.
+    So no result is taken for that of another point, even if the ledger has lost records.
     """
-    own = state.batch(reserved).configurations[reserved.candidate]
-    identity = f"{state.genesis}/{attempt_place(reserved)}/{own.point}"
-    if own.settings:
-        identity += f"/{sorted(own.settings.items())}"
+    configuration = state.batch(reserved).configurations[reserved.candidate]
+    identity = f"{state.genesis}/{attempt_place(reserved)}/{configuration.point}"
+    if configuration.settings:
+        identity += f"/{sorted(configuration.settings.items())}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
 def settles(outcome: Outcome, recorded: Settled) -> bool:
-    """Whether this outcome, not silence, is what the attempt was settled with.
+    """Return whether the attempt was settled with this outcome, not without any.
 
-    An error of the machine's, of the setup or on a full disk was settled as lost, and so was what
-    somebody else cancelled.
+    Some outcomes are settled as lost: an error of the machine, the setup or a full disk, and an
+    attempt that another process cancelled.
     """
-    same = {recorded.status}
+    statuses = {recorded.status}
     if was_given_up(recorded.status, recorded.cause):
-        same = {Status.LOST, Status.ERROR, Status.CANCELLED}
-    return outcome.status in same and outcome.seconds == recorded.seconds
+        statuses = {Status.LOST, Status.ERROR, Status.CANCELLED}
+    return outcome.status in statuses and outcome.seconds == recorded.seconds
 
 
 def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool = False) -> Settled:
-    """The ledger's word for how an attempt ended. Only finite numbers enter it."""
+    """Return the ledger's event for an outcome. Only finite numbers enter it."""
     measurement = outcome.measurement
     status, score = outcome.status, None
     if status is Status.OK:
@@ -231,7 +209,7 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
         attempt=reserved.attempt,
         status=status,
         score=score,
-        charged_ms=math.ceil(1000 * outcome.seconds - 1e-6),  # of n / 1000 s: n, not one more
+        charged_ms=math.ceil(1000 * outcome.seconds - 1e-6),  # n / 1000 s cost n, not n + 1
         seconds=outcome.seconds,
         startup_seconds=outcome.startup_seconds,
         cpu_seconds=outcome.cpu_seconds,
@@ -243,58 +221,41 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
     )
 
 
-def ends(attempts: Iterable[Recorded]) -> tuple[Settled, ...]:
-    """How those ended that have."""
-    return tuple(attempt.settled for attempt in attempts if attempt.settled is not None)
-
-
-def before(batch: Batch, place: Reserved | Settled) -> tuple[Settled, ...]:
-    """How earlier attempts at the same evaluation ended."""
-    return ends(batch.attempts.get((place.candidate, place.seed), ())[: place.attempt - 1])
-
-
 def judged(state: RunState, end: Settled) -> Settled:
-    """`end` as it goes on record: as what it is, or pending again for a reason.
+    """Return the end as it is recorded: as it is, as lost, or to be retried.
 
-    What the infrastructure did is `lost`, and so is what found that nothing can be evaluated. An
-    evaluation that is lost again and again is its configuration's own failure in the end. What may
-    have been a machine's doing is retried once.
+    A failure of the infrastructure or of the setup is `lost`. An evaluation that is lost again and
+    again becomes its configuration's failure. A failure that may be the machine's is retried once.
     """
     cause = cause_of(end.status, end.cause)
     if cause is None or end.status is Status.CANCELLED:
         return end
+    earlier = _ends(state.batch(end).attempts[end.candidate, end.seed][: end.attempt - 1])
     if cause.whose in ("infrastructure", "setup"):
-        return _given_up(state, replace(end, status=Status.LOST))
-    earlier = before(state.batch(end), end)
-    if cause.whose == "ambiguous" and all(not one.retry for one in earlier):
+        return _blamed(state, earlier, replace(end, status=Status.LOST))
+    if cause.whose == "ambiguous" and not any(one.retry for one in earlier):
         return replace(end, retry=True)
     return end
 
 
-def _given_up(state: RunState, lost: Settled) -> Settled:
-    """`lost`, or an error where the evaluation is lost too often.
+def _blamed(state: RunState, earlier: tuple[Settled, ...], lost: Settled) -> Settled:
+    """Return the loss, or an error if the evaluation was lost `attempts_per_session` times.
 
-    That is `attempts_per_session` times in all, once such losses have paused the run and somebody
-    has resumed it. Attempts that ended with their orchestrator do not count.
+    Only after such losses have paused the run and somebody has resumed it. Attempts that ended
+    with their orchestrator do not count.
     """
-    batch, limit = state.batch(lost), state.plan.thresholds.attempts_per_session
-    ended = (*before(batch, lost), lost)
-    counted = [e for e in ended if is_unexplained(e.status, e.cause) and not e.recovered]
-    if lost not in counted or len(counted) < limit:
-        return lost
-    session = batch.attempts[lost.candidate, lost.seed][lost.attempt - 1].session
-    if not any(_most_losses(own, before=session) >= limit for own in _all_attempts(state)):
+    limit = state.plan.thresholds.attempts_per_session
+    counted = [
+        end
+        for end in (*earlier, lost)
+        if is_unexplained(end.status, end.cause) and not end.recovered
+    ]
+    has_paused = any(fired.rule == "infrastructure" for fired in state.fired)
+    if lost not in counted or len(counted) < limit or not has_paused:
         return lost
     cause = one_line(f"lost {len(counted)} times: {lost.cause}")
     return replace(lost, status=Status.ERROR, cause=cause)
 
 
-def _all_attempts(state: RunState) -> Iterator[tuple[Recorded, ...]]:
-    """Of every evaluation."""
-    return (own for batch in state.batches() for own in batch.attempts.values())
-
-
-def _most_losses(attempts: tuple[Recorded, ...], before: int) -> int:
-    """How many of them one session lost, of those before that one."""
-    lost = (t for t in attempts if t.settled and is_lost(t.settled.status, t.settled.cause))
-    return max(Counter(t.session for t in lost if t.session < before).values(), default=0)
+def _ends(attempts: Iterable[Recorded]) -> tuple[Settled, ...]:
+    return tuple(attempt.settled for attempt in attempts if attempt.settled is not None)

@@ -6,12 +6,7 @@ from pathlib import Path
 
 from budgets.events import Owner, Planned
 from budgets.formatting import PROGRAM
-from budgets.ledger import (
-    Ledger,
-    LedgerCorruptError,
-    LedgerStorageError,
-    set_aside_command,
-)
+from budgets.ledger import Ledger, LedgerCorruptError, LedgerStorageError, set_aside_command
 from budgets.plan import Plan
 from budgets.state import Observer, RunState, begin, fold
 from objectives.registry import CALLABLE
@@ -25,13 +20,16 @@ NETWORK = frozenset(
         *("fuse.gcsfuse", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"),
     )
 )
-"""File systems, as the kernel names them, whose locks and fsync are not the local kernel's."""
+"""File systems, by their names in the kernel, whose locks and fsync are not local."""
+
+OF_THE_CODE = ("objective.settings.code", "objective_fingerprint:")
+"""Fields of a plan that change when the sources are edited."""
 
 _RAY_SESSION = re.compile(r"/ray/session_\d{4}-\d\d-\d\d_[^/]+/")
 
 
 def check_place(directory: Path, *, allow_network: bool = False) -> None:
-    """Raises ValueError, saying what to do, where a ledger would not be safe."""
+    """Raise ValueError with the remedy if a ledger would not be safe there."""
     where = directory.absolute().resolve()
     if _RAY_SESSION.search(f"{where}/"):
         raise ValueError(
@@ -48,7 +46,7 @@ def check_place(directory: Path, *, allow_network: bool = False) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """Raises LedgerStorageError when it cannot be there."""
+    """Make a directory for this user alone. Raises LedgerStorageError if that fails."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -58,11 +56,11 @@ def make_directory(directory: Path) -> None:
 
 
 def file_system(path: Path) -> str:
-    """The kernel's name of the file system that `path` is, or will be, on; empty if unknown."""
+    """Return the kernel's name of the file system at `path`; empty if unknown."""
     import psutil
 
     mounts = [m for m in psutil.disk_partitions(all=True) if path.is_relative_to(m.mountpoint)]
-    by_length = {len(mount.mountpoint): mount.fstype for mount in mounts}  # the later of two
+    by_length = {len(mount.mountpoint): mount.fstype for mount in mounts}  # the last one is on top
     return by_length[max(by_length)] if by_length else ""
 
 
@@ -70,8 +68,8 @@ class PlanChangedError(ValueError):
     """The run directory belongs to another plan."""
 
 
-def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run:
-    """The run of `plan`: a new one, or the one in the ledger if it has the same plan.
+def open_run(ledger: Ledger, plan: Plan, owner: Owner, observers: list[Observer]) -> Run:
+    """Return the run of `plan`: the one in the ledger, or a new one if the ledger is empty.
 
     Raises PlanChangedError if the ledger belongs to another plan.
     """
@@ -81,14 +79,14 @@ def open_run(ledger: Ledger, plan: Plan, owner: Owner, observe: Observer) -> Run
         _refuse_orphans(ledger.path.parent)
         first = ledger.seal(Planned(plan=plan))
         ledger.append(first)
-        return Run(ledger, begin(first), owner, observe)
+        return Run(ledger, begin(first), owner, observers)
     state = fold(chain([first], records))
     check_same_plan(ledger.path.parent, state, plan)
-    return Run(ledger, state, owner, observe)
+    return Run(ledger, state, owner, observers)
 
 
 def _refuse_orphans(directory: Path) -> None:
-    """Raises LedgerCorruptError where evaluations lie whose ledger is gone: they were paid for."""
+    """Raise LedgerCorruptError if there are evaluations although the ledger is gone."""
     evaluations = directory / "eval"
     if evaluations.is_dir() and any(evaluations.iterdir()):
         raise LedgerCorruptError(
@@ -98,15 +96,10 @@ def _refuse_orphans(directory: Path) -> None:
         )
 
 
-OF_THE_CODE = ("objective.settings.code", "objective_fingerprint:")
-"""What an edit of the sources changes of a plan."""
-
-
 def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
-    """Raises PlanChangedError, saying what differs, unless they describe the same run.
+    """Raise PlanChangedError with the differences if the plans do not describe the same run.
 
-    The run may have been amended since: asked for as it was at first, or as it is now, it is the
-    same one.
+    The asked plan may be the run's first one or the one that amendments have made of it.
     """
     changed = differences(recorded.planned, asked)
     if not changed or not differences(recorded.plan, asked):

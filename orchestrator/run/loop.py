@@ -1,6 +1,6 @@
-"""The loop of a run, readable aloud: ask, reserve, evaluate, settle, tell, judge."""
+"""The loop of a run: ask, reserve, evaluate, settle, tell, judge."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,32 +24,29 @@ from orchestrator.execution.api import Executor
 from orchestrator.plan.comparisons import due, evaluation_seeds
 from orchestrator.run.attempts import Run, has_begun, settle_one_abandoned
 
-Pending = tuple[Batch, tuple[int, int]]
-"""An evaluation of a batch: candidate and seed."""
-
 WAIT_SECONDS = 0.5
-"""How long one look at the executor takes before signals and budgets are looked at again."""
+"""Longest wait for outcomes before signals and budgets are checked again."""
 
 INTERRUPTED = Ruling("continue")
-"""A person stopped the run, which may go on."""
+"""A person stopped the run, which can be resumed."""
 
 
 class Stop(Protocol):
-    """Whether a person, by a signal, wants the run to end."""
+    """A person's request to stop the run."""
 
-    requested: bool  # no new evaluations; those running may finish
+    requested: bool  # start no new evaluation; running ones may finish
     signum: int
 
     @property
     def now(self) -> bool:
-        """Kill those too."""
+        """Whether running evaluations are to be killed too."""
 
     def install(self) -> None:
-        """Begin to listen."""
+        """Start to listen for requests."""
 
 
 class Proposer(Protocol):
-    """Where the points of a generation come from, and who learns from them."""
+    """Proposes the points of a generation and learns from their scores."""
 
     def ask(self) -> tuple[tuple[float, ...], ...]: ...
 
@@ -58,7 +55,7 @@ class Proposer(Protocol):
 
 @dataclass(frozen=True)
 class Given:
-    """Proposes points that were known before, and learns nothing: a calibration, a check."""
+    """Proposes fixed points and learns nothing: a calibration, a check, a campaign."""
 
     points: tuple[tuple[float, ...], ...]
 
@@ -66,15 +63,15 @@ class Given:
         return self.points
 
     def tell(self, generation: Batch) -> None:
-        """There is nobody to learn."""
+        """Learn nothing."""
 
 
 @dataclass
 class Loop:
-    """Brings a run to its end: who proposes, who evaluates, who may stop it or slow it down.
+    """Carries out a run until something ends it.
 
-    `closed` is called after each generation that was told and, with None, after comparisons;
-    `look` whenever the run waits for what is in flight.
+    `closed` is called with each generation after it is told, and with None after comparisons;
+    `look` each time the run waits for outcomes.
     """
 
     run: Run
@@ -83,13 +80,14 @@ class Loop:
     stop: Stop
     closed: Callable[[Run, Batch | None], None]
     pace: Pace = field(default_factory=Pace)
-    look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - nobody looks
+    look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - no effect by default
 
     def to_its_end(self) -> Ruling:
-        """Propose, evaluate and learn until a rule, a budget, a signal or the plan ends it."""
+        """Ask, evaluate and tell until a rule, a cap, a signal or the plan ends the run."""
         while True:
             if judge(self.run.state).decision != "continue":
-                if not self._drained():  # what fills slots holds more in reserve than it takes
+                # First let everything running end: a reservation is more than what it will cost.
+                if not self._drained():
                     return INTERRUPTED
                 ruling = judge_on_record(self.run)
                 if ruling.decision != "continue":
@@ -103,21 +101,26 @@ class Loop:
                 self._decide()
                 continue
             if can_ask(self.run.state):
-                self.run.record(_asked(self.run.state, self.proposer))
+                self._ask()
                 continue
             if interruption := self.evaluate():
                 return interruption
             self._learn()
 
+    def _ask(self) -> None:
+        state, points = self.run.state, self.proposer.ask()
+        seeds = evaluation_seeds(state.plan, state.begun)
+        self.run.record(GenerationAsked(generation=state.begun, points=points, seeds=seeds))
+
     def _decide(self) -> None:
         fired, decided = decide(self.run.state)
         for event in fired:
-            if event not in self.run.state.fired:  # by a process that died before it decided
+            if event not in self.run.state.fired:  # an earlier session may have recorded it
                 self.run.record(event)
         self.run.record(decided)
 
     def _learn(self) -> None:
-        """Tell the search its generation, if that is what was waited for."""
+        """Tell the search its generation if that is complete."""
         run, generation = self.run, self.run.state.current
         if generation is None or search_is_over(run.state):
             self.closed(run, None)
@@ -127,23 +130,22 @@ class Loop:
             self.closed(run, generation)
 
     def evaluate(self) -> Ruling | None:
-        """Bring every evaluation that the run waits for to its final result.
+        """Complete every evaluation that blocks the run; use idle slots for other planned ones.
 
-        Slots that it leaves idle do what else is planned. Returns None when that is done, or else
-        what ended it early: a rule that already fires, a cap that nothing more fits under, a
-        signal. What is in flight then comes to its end first, unless `stop.now`.
+        Returns None when that is done, or what ended it early: a rule that fires, a cap under which
+        nothing more fits, a signal. Running evaluations are then waited for, unless `stop.now`.
         """
         run, stop = self.run, self.stop
         while True:
             ruling = judge(run.state)
-            halted = stop.requested or ruling.decision in ("pause", "stop")
-            held_up = None if halted else self._dispatch()
-            goes_on = not halted and held_up is None
-            if stop.now or not (self._is_awaited() if goes_on else run.state.accounts.holds):
+            is_halted = stop.requested or ruling.decision in ("pause", "stop")
+            obstacle = None if is_halted else self._dispatch()
+            goes_on = not is_halted and obstacle is None
+            if stop.now or not (self._is_blocked() if goes_on else run.state.accounts.holds):
                 break
-            self._hear()
-        if held_up is not None and not run.state.accounts.holds:
-            ruling = Ruling(held_up.decision, (held_up,))
+            self._settle_outcomes()
+        if obstacle is not None and not run.state.accounts.holds:
+            ruling = Ruling(obstacle.decision, (obstacle,))
         if only_ends_the_search(run.state, ruling):
             put_on_record(run, ruling)
             return None
@@ -151,36 +153,35 @@ class Loop:
             return ruling
         return INTERRUPTED if stop.requested else None
 
-    def _is_awaited(self) -> bool:
+    def _is_blocked(self) -> bool:
         return any(not batch.closed for batch in blocking_batches(self.run.state))
 
-    def _hear(self) -> None:
-        """Settle what has ended within one look."""
+    def _settle_outcomes(self) -> None:
+        """Settle what ends within WAIT_SECONDS."""
         self.look(self.run)
         for outcome in self.executor.wait(WAIT_SECONDS):
             self.run.take(outcome, may_be_cancelled=self.stop.requested)
         self.pace.look(self.run.state)
 
     def _drained(self) -> bool:
-        """Wait for what fills slots; False if a person does not want to."""
+        """Wait until nothing is running; return False if a person stops that."""
         while self.run.state.accounts.holds and not self.stop.now:
-            self._hear()
+            self._settle_outcomes()
         return not self.run.state.accounts.holds
 
     def _dispatch(self) -> Reading | None:
-        """Start pending evaluations while a slot is free; say what holds up those waited for."""
-        run, waited_for = self.run, blocking_batches(self.run.state)
-        while self.executor.free() and (pending := next(_pending(run.state), None)):
+        """Start pending evaluations on free slots; return what prevents a blocking one."""
+        run, blocking = self.run, blocking_batches(self.run.state)
+        while self.executor.free() and (pending := _first_pending(run.state)):
             batch, key = pending
             if (free_bytes := run.ledger.free_bytes()) < LEAST_FREE_BYTES:
                 return disk_full(place_of(run.state, batch), free_bytes)
-            may_start = self.pace.admits(run.state)
-            attempt = run.reserve(batch, *key) if may_start else run.refusal(batch, *key)
-            if attempt is None:
+            if not self.pace.admits(run.state):
                 return None
+            attempt = run.reserve(batch, *key)
             if isinstance(attempt, Refusal):
-                is_awaited = any(batch is other for other in waited_for)
-                return refused(run.state, batch, attempt) if is_awaited else None
+                is_blocking = any(batch is other for other in blocking)
+                return refused(run.state, batch, attempt) if is_blocking else None
             if has_begun(attempt):
                 settle_one_abandoned(run, batch.attempts[key][-1])
             else:
@@ -188,22 +189,13 @@ class Loop:
         return None
 
 
-def _pending(state: RunState) -> Iterator[Pending]:
-    """What is to be done, in the order of its urgency."""
-    return ((batch, key) for batch in open_batches(state) for key in batch.pending)
-
-
-def _asked(state: RunState, proposer: Proposer) -> GenerationAsked:
-    number, points = state.begun, proposer.ask()
-    return GenerationAsked(
-        generation=number,
-        points=points,
-        seeds=evaluation_seeds(state.plan, number),
-    )
+def _first_pending(state: RunState) -> tuple[Batch, tuple[int, int]] | None:
+    """Return the most urgent pending evaluation: its batch, its candidate and seed."""
+    return next(((batch, key) for batch in open_batches(state) for key in batch.pending), None)
 
 
 def judge_on_record(run: Run) -> Ruling:
-    """The ruling; what only ends a search goes on record, and what it found is still compared."""
+    """Return the ruling. A rule that only ends the search is recorded, and comparisons go on."""
     ruling = judge(run.state)
     if not only_ends_the_search(run.state, ruling):
         return ruling
@@ -212,7 +204,7 @@ def judge_on_record(run: Run) -> Ruling:
 
 
 def put_on_record(run: Run, ruling: Ruling) -> None:
-    """Put the rules that fired on record, each once a generation; a stop again after new caps."""
+    """Record the rules that fired, each once per generation; a stop again after new caps."""
     known = {(fired.rule, fired.generation) for fired in run.state.fired}
     for trigger in ruling.triggers:
         is_known = (trigger.rule, trigger.generation) in known
@@ -221,7 +213,7 @@ def put_on_record(run: Run, ruling: Ruling) -> None:
 
 
 def conclude(run: Run, ruling: Ruling) -> None:
-    """Put the ruling on record: the rules that fired, or that the run is done."""
+    """Record the ruling: the rules that fired, or that the run is done."""
     put_on_record(run, ruling)
     if ruling.decision == "done":
         run.record(Concluded())

@@ -1,49 +1,38 @@
-"""Keep what a damaged or rolled back ledger still proves, in a directory of its own."""
+"""Copy what a damaged or rolled-back ledger still proves into a new directory."""
 
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from budgets.ledger import (
-    LEDGER,
-    LedgerCorruptError,
-    Reader,
-    Record,
-    read_mark,
-    records_lost,
-    rolled_back,
-    set_aside_command,
-    take_lock,
-)
+from budgets.ledger import LEDGER, LedgerCorruptError, marked, set_aside_command, take_lock
 from budgets.state import ImpossibleEventError, RunState, apply, begin
 from budgets.storage import DISK, read_plain, write_aside
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What was kept, and what was lost."""
+    """What was kept, and why not all."""
 
     out: Path
     records: int
-    lost_records: int  # that are known of
     lost_bytes: int
     why: str
 
 
 def salvage(source: Path, out: Path) -> Saved:
-    """Copy the valid prefix of the ledger in `source`, and its evaluations' files, to `out`.
+    """Copy the valid records at the start of the ledger, and the evaluations' files, to `out`.
 
-    The next session of the run settles what is open there. `source` is left as it is. Raises
-    ValueError when there is nothing to save, or `out` exists; LedgerLockedError while `source` is
-    in use.
+    The run's next session settles what is still running by those files. `source` is not changed.
+    Raises ValueError when there is nothing to save or `out` exists; LedgerLockedError while
+    `source` is in use.
     """
     if out.exists() or out.resolve().is_relative_to(source.resolve()):
         raise ValueError(f"--salvage: expected a new directory outside of {source}, got {out}")
-    part = out.with_name(f"{out.name}.part")  # of an earlier salvage too that died half-way
+    part = out.with_name(f"{out.name}.part")  # an earlier salvage may have left one
     lock = take_lock(source)
     try:
-        saved, data = _prefix(source, out)
+        saved, data = _valid_start(source, out)
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(mode=0o700, parents=True)
         if (source / "eval").is_dir():
@@ -56,38 +45,26 @@ def salvage(source: Path, out: Path) -> Saved:
     return saved
 
 
-def _prefix(source: Path, out: Path) -> tuple[Saved, bytes]:
-    """The bytes of the whole records up to the first that cannot be believed, and what is lost."""
+def _valid_start(source: Path, out: Path) -> tuple[Saved, bytes]:
+    """Return the bytes of all records before the first one that is damaged or cannot follow."""
     path = source / LEDGER
-    data, state, digests, end, why = read_plain(path), None, [], 0, ""
-    reader = Reader(path, data)
+    data, reader, why = read_plain(path), marked(path), ""
+    state: RunState | None = None
+    records = end = 0
     try:
         for record in reader:
-            state = _after(state, record)
-            digests.append(record.digest)
-            end = record.end
+            if state is None:
+                state = begin(record)
+            else:
+                apply(state, record)
+            records, end = records + 1, record.end
     except (LedgerCorruptError, ImpossibleEventError) as error:
-        why = str(error).removeprefix(f"{path}: ").partition(". Expected")[0]
-    count, mark = len(digests), read_mark(path)
+        why = str(error).removeprefix(f"{path}: ").partition(". ")[0]
     if state is None:
         raise ValueError(
             f"{path} holds no whole record: nothing can be saved. Begin anew with: "
             f"{set_aside_command(source)}"
         )
-    marked = digests[mark.seq] if mark is not None and 0 <= mark.seq < count else ""
-    by_mark = records_lost(mark, count, marked)
-    if by_mark and not why:
-        why = rolled_back(path, by_mark, count).removeprefix(f"{path} ").partition(". Nothing")[0]
     if not why and not reader.torn:
         raise ValueError(f"{path} is whole: there is nothing to salvage. Repeat the run's command")
-    rest = data[end:]
-    lines = rest.count(b"\n") + (not rest.endswith(b"\n") and bool(rest))
-    why = why or "its last line is unfinished"
-    return Saved(out, count, max(lines, by_mark), len(rest), why), data[:end]
-
-
-def _after(state: RunState | None, record: Record) -> RunState:
-    if state is None:
-        return begin(record)
-    apply(state, record)
-    return state
+    return Saved(out, records, len(data) - end, why or "its last line is unfinished"), data[:end]

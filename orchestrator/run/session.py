@@ -1,4 +1,4 @@
-"""One process's work on runs: devices and executor on one side, ledger and reports on the other."""
+"""Carry out runs in one process: with an executor, ledgers, and reports for people."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -33,24 +33,24 @@ from orchestrator.run.files import check_place, check_same_plan, make_directory,
 from orchestrator.run.loop import Loop, Proposer, Stop, conclude, judge_on_record
 from orchestrator.scalability import Controller
 
-MEASURES = ("calibration",)
-"""Phases whose evaluations are timed: back-pressure would change what they measure."""
+TIMED = ("calibration",)
+"""Phases that measure times: back-pressure and trackers would change them."""
 
 
 class Reports:
-    """Who writes the files that people read beside a ledger. This one writes none."""
+    """Writes the files that people read beside a ledger. This base class writes none."""
 
     def taken_up(self, directory: Path, state: RunState) -> None:
-        """A session begins: what an earlier one died before writing."""
+        """A session begins: write what an earlier one may have died before writing."""
 
     def closed(self, directory: Path, state: RunState, *, is_generation: bool) -> None:
-        """A generation was closed, or a comparison."""
+        """A generation or comparison is complete."""
 
     def ended(self, directory: Path, state: RunState) -> None:
         """The session leaves the run."""
 
     def finished(self, directory: Path, state: RunState) -> None:
-        """The run was over already."""
+        """The run was over before this session."""
 
 
 def system_clock() -> Clock:
@@ -59,10 +59,9 @@ def system_clock() -> Clock:
 
 @dataclass
 class Session:
-    """One command's work: where runs live, how evaluations are run, and whom to tell.
+    """One command's work on runs below `root`: how evaluations are run, and what is told to whom.
 
-    A context manager: the executor is started when first needed and serves every run of the
-    session.
+    A context manager. The executor is started when first needed and serves every run.
     """
 
     root: Path
@@ -75,15 +74,18 @@ class Session:
     owner: Callable[[], Owner] = this_owner
     allow_network_fs: bool = False
     pacing: Pacing = field(default_factory=Pacing)
-    look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - whenever a run waits
-    track: Callable[[Path], None] = lambda run: None  # noqa: ARG005 - once a run is open
+    look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - called when a run waits
+    track: Callable[[Path], None] = lambda run: None  # noqa: ARG005 - called with an open run
     reports: Reports = field(default_factory=Reports)
-    command: tuple[str, ...] = ()  # the words that began it, without secrets
+    command: tuple[str, ...] = ()  # the command line, without secrets
     _executor: Executor | None = None
     _warnings_said: int = 0
-    _shared: HostSlots | None = None  # with other orchestrators; held until the session ends
+    _shared: HostSlots | None = None  # slots shared with other runs of this host
 
     def __enter__(self) -> Self:
+        """Raises ValueError where slots cannot be shared."""
+        if self.pacing.max_concurrent is not None:
+            self._shared = HostSlots(self.pacing.max_concurrent, self.say, self.pacing.slots_dir)
         self.stop.install()
         return self
 
@@ -91,7 +93,6 @@ class Session:
         self._end_executor()
         if self._shared is not None:
             self._shared.close()
-            self._shared = None
 
     def carry_out(  # noqa: PLR0913 - what is run, on what, and how
         self,
@@ -104,10 +105,10 @@ class Session:
         pace: Pace | None = None,
         why: str = "",
     ) -> Result:
-        """Begin or take up the run of `plan` in `directory`, as far as it goes now.
+        """Begin or resume the run of `plan` in `directory`; return where it stands at the end.
 
-        `proposer` brings what proposes its points to where the recorded run stands. `pace` is its
-        own, beside the session's; `why` is said once all that it needs is here.
+        `proposer` makes what proposes points, at the recorded state. `pace` limits this run beside
+        the session's pacing. `why` is said when all that the run needs has been checked.
         """
         recorded = recorded_state(directory)
         if recorded is not None and recorded.concluded is not None:
@@ -116,30 +117,32 @@ class Session:
             self._finish_off(directory, recorded)
             return Result(directory, recorded, ruling_of(recorded))
         _refuse_other_devices(directory, plan, slots)
-        slots = self.engine.with_threads(slots, plan.devices.threads)  # for the same bits
+        slots = self.engine.with_threads(slots, plan.devices.threads)  # scores depend on it
         objective = objective_of(plan)
         self._prepare(directory, objective, plan, why)
         with Ledger(directory, self.clock, self.storage) as ledger:
-            run = self._opened(directory, ledger, plan)
+            observers = [tables.recording(directory, self.observe)]
+            run = open_run(ledger, plan, self.owner(), observers)
+            self._say_repairs(ledger)
             if run.state.concluded is None:
                 proposes = proposer(run.state)  # a search that diverges is refused before it writes
-                self._take_up(directory, run, slots, overrides)
+                self._take_up(run, slots, overrides)
                 start = partial(self._started, slots, objective, plan.run_id)
                 paced = self._paced(run, slots, pace)
                 ruling = self._carried_out(run, start, proposes, paced)
                 return Result(directory, run.state, ruling)
-        # another process has concluded it since
+        # another process has concluded the run since
         return self.carry_out(directory, plan, slots, proposer, overrides, pace=pace)
 
     def _carried_out(
         self, run: Run, start: Callable[[], Executor], proposes: Proposer, pace: Pace
     ) -> Ruling:
-        """What came of the run, as far as it goes now."""
+        """Run the loop and record how it ended."""
         ruling = judge_on_record(run)
         if ruling.decision == "continue":
-            loop = Loop(run, proposes, start(), self.stop, self._closed, pace, self._looked)
+            loop = Loop(run, proposes, start(), self.stop, self._closed, pace, self._look)
             ruling = loop.to_its_end()
-        if self.stop.now:  # what was in flight is killed here, so it can be settled
+        if self.stop.now:  # this kills what is running, so it can be settled
             self._end_executor()
             settle_abandoned(run)
         pace.look(run.state)
@@ -148,41 +151,34 @@ class Session:
         return ruling
 
     def _finish_off(self, directory: Path, state: RunState) -> None:
-        """Do what the process that concluded the run may have died before."""
+        """Complete what the process that concluded the run may have died before."""
         if not read_plain(directory / LEDGER).endswith(b"\n"):
             with Ledger(directory, self.clock, self.storage) as ledger:
                 for _ in ledger.replay():
                     pass
                 self._say_repairs(ledger)
-        with suppress(OSError):  # of a run that may only be read
+        with suppress(OSError):  # the run may be read-only
             self.reports.finished(directory, state)
         self._track(directory, state)
 
     def _prepare(self, directory: Path, objective: Objective, plan: Plan, why: str) -> None:
-        """A directory in a place that a run can have, once all that it needs is here."""
-        for warning in preflight(objective, plan):  # before there is anything to clean up
+        """Check all that the run needs, then make its directory."""
+        for warning in preflight(objective, plan):
             self.say(f"Warning: {warning}.")
         if why:
             self.say(why)
         check_place(directory, allow_network=self.allow_network_fs)
-        self._share_slots()
         make_directory(directory)
 
-    def _opened(self, directory: Path, ledger: Ledger, plan: Plan) -> Run:
-        observe = tables.recording(directory, self.observe)
-        run = open_run(ledger, plan, self.owner(), observe)
-        self._say_repairs(ledger)
-        return run
-
-    def _take_up(self, directory: Path, run: Run, slots: Slots, overrides: Overrides) -> None:
-        """Put this session on record, and make good what earlier ones have left undone."""
-        if not run.state.running_attempts():  # whose ends may yet make a rule fire
+    def _take_up(self, run: Run, slots: Slots, overrides: Overrides) -> None:
+        """Record this session, settle what earlier ones left running, apply overrides."""
+        if not run.state.running_attempts():  # otherwise their ends may make a rule fire
             for rule, reason in overrides[:1]:
                 refuse_override(run.state, rule, reason)  # before anything is written
         run.record(opened(run.owner, slots, self.command))
-        self._track(directory, run.state)
+        self._track(run.directory, run.state)
         settle_abandoned(run)
-        self.reports.taken_up(directory, run.state)
+        self.reports.taken_up(run.directory, run.state)
         for rule, reason in overrides:
             override(run, rule, reason)
 
@@ -191,11 +187,11 @@ class Session:
             self.say(f"{ledger.path}: {repair}.")
 
     def _track(self, directory: Path, state: RunState) -> None:
-        """Let trackers follow the run; none whose evaluations are there to be timed."""
-        if state.plan.phase not in MEASURES:
+        """Let trackers follow the run, unless its evaluations are timed."""
+        if state.plan.phase not in TIMED:
             self.track(directory)
 
-    def _looked(self, run: Run) -> None:
+    def _look(self, run: Run) -> None:
         self._say_new_warnings()
         self.look(run)
 
@@ -205,13 +201,14 @@ class Session:
         self.reports.closed(run.directory, run.state, is_generation=is_generation)
 
     def _started(self, slots: Slots, objective: Objective, name: str) -> Executor:
+        """Return the session's executor, started with these slots."""
         if self._executor is not None and self._executor.slots != slots:
             self._end_executor()
         if self._executor is None:
             workers = f"{counted(slots.count, 'worker')} ({self.engine.kind})"
-            self.say(f"Starting {workers}{self.engine.patience} ...")
+            self.say(f"Starting {workers}{self.engine.start_hint} ...")
             self._executor = self.engine.executor(slots, objective, name).__enter__()
-            self.stop.install()  # again: Ray has installed its own
+            self.stop.install()  # again: Ray installs its own handlers
             self._say_new_warnings()
         return self._executor
 
@@ -221,22 +218,15 @@ class Session:
             self.say(f"Warning: {warning}.")
         self._warnings_said = len(warnings)
 
-    def _share_slots(self) -> None:
-        """If that was asked for. Raises ValueError where none can be shared."""
-        limit = self.pacing.max_concurrent
-        if self._shared is None and limit is not None:
-            self._shared = HostSlots(limit, self.say, self.pacing.slots_dir)
-
     def _paced(self, run: Run, slots: Slots, own: Pace | None) -> Pace:
-        """The pace of an open run on these devices: its `own`, beside what was asked for."""
+        """Return the run's own pace together with the session's pacing."""
         paces = [] if own is None else [own]
-        if self.pacing.backpressure and run.state.plan.phase not in MEASURES:
+        if self.pacing.backpressure and run.state.plan.phase not in TIMED:
             controlled = Controlled(Controller(slots.count), run.directory, self.say)
-            run.watch(controlled.follow)
+            run.observers.append(controlled.follow)
             paces.append(controlled)
-        self._share_slots()
         if self._shared is not None:
-            paces.append(self._shared)  # asked last: it takes a slot
+            paces.append(self._shared)  # last: asking it takes a slot
         return Together(paces)
 
     def _end_executor(self) -> None:
@@ -247,7 +237,7 @@ class Session:
 
 
 def _refuse_other_devices(directory: Path, plan: Plan, slots: Slots) -> None:
-    """Raises ValueError on another kind of device: scores of both cannot be compared."""
+    """Raise ValueError on another kind of device, whose scores could not be compared."""
     kind = plan.devices.kind
     if slots.device != kind:
         raise ValueError(
@@ -257,13 +247,13 @@ def _refuse_other_devices(directory: Path, plan: Plan, slots: Slots) -> None:
 
 
 def preflight(objective: Objective, plan: Plan) -> Iterator[str]:
-    """Warnings of the objective, and of what else is evaluated: those name it.
+    """Yield warnings of the objective and of the plan's conditions, which are named.
 
-    Raises SetupError, likewise, where something cannot be evaluated at all.
+    Raises SetupError, likewise, if one of them cannot be evaluated at all.
     """
     yield from objective.preflight()
     conditions = () if plan.campaign is None else plan.campaign.conditions
-    others = [(one.name, one.settings) for one in conditions]
+    others = [(condition.name, condition.settings) for condition in conditions]
     if plan.proxy is not None:
         others.append((plan.proxy.variant.label, plan.proxy.variant.settings))
     for name, settings in others:

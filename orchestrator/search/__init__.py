@@ -1,6 +1,6 @@
-"""How candidates are proposed: CMA-ES by pycma, guided by a model of everything evaluated so far.
+"""The search: CMA-ES by pycma, guided by a model of all scores so far.
 
-`Search` is the whole of it for the rest of the program. `strategy` alone imports cma.
+The rest of the program uses `Search`. Only `strategy` imports cma.
 """
 
 from orchestrator.search.landscape import Point

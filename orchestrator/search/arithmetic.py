@@ -1,9 +1,9 @@
 """Linear algebra and functions whose last bits are the same on every x86-64 processor.
 
 BLAS and LAPACK choose their kernels by the processor, and so do numpy's exp and log: their last
-bits differ between machines, and in a few generations a search is another one. What is here uses
-additions, multiplications, divisions and square roots only, which IEEE 754 defines to the bit.
-Searches have at most some forty knobs and a few hundred points, for which this is fast enough.
+bits differ between machines, and within a few generations the search differs too. This module uses
+only additions, multiplications, divisions and square roots, which IEEE 754 defines to the bit. That
+is fast enough for searches of some forty knobs and a few hundred points.
 """
 
 import math
@@ -19,21 +19,21 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 """Natural logarithm of 2; the first part has 20 zero bits at its end. (fdlibm, e_exp.c)"""
 
 NEGLIGIBLE = 2.0**-52
-"""What is left beside the diagonal of a matrix, by its largest element."""
+"""Off-diagonal elements below this share of the largest element count as zero."""
 
 SWEEPS = 30
-"""Of Jacobi's method at most; some 6 to 10 are enough."""
+"""Most sweeps of Jacobi's method; some 6 to 10 are enough."""
 
 
 def dot(left: Any, right: Any) -> Any:
-    """The matrix product of vectors and matrices, as numpy.dot has it."""
+    """Return the matrix product of vectors and matrices, like numpy.dot."""
     left, right = np.asarray(left), np.asarray(right)
     rows, columns = "ij"[2 - left.ndim :], "jk"[: right.ndim]
     return np.einsum(f"{rows},{columns}->{rows[:-1]}{columns[1:]}", left, right)
 
 
 def exp(values: Any) -> Any:
-    """e to the power of each value, within two units in the last place; 0 below -745."""
+    """Return e to the power of each value, within two units in the last place; 0 below -745."""
     values = np.clip(values, -800.0, 800.0)
     powers = np.rint(values / math.log(2))
     rest = values - powers * LN2_HIGH - powers * LN2_LOW
@@ -44,7 +44,7 @@ def exp(values: Any) -> Any:
 
 
 def log(values: Any) -> Any:
-    """The natural logarithm of each positive value, within a few units in the last place."""
+    """Return the natural logarithm of positive values, within a few units in the last place."""
     parts, powers = np.frexp(values)
     is_small = parts < math.sqrt(0.5)
     parts, powers = np.where(is_small, 2 * parts, parts), powers - is_small
@@ -56,8 +56,10 @@ def log(values: Any) -> Any:
 
 
 def orthogonal(rows: Array) -> Array:
-    """The rows (at most as many as columns) made orthogonal one after the other, each of its own
-    length: Gram and Schmidt's method, twice, as the first time leaves rounding errors."""
+    """Return the rows (at most as many as columns) made orthogonal, each with its own length.
+
+    Gram and Schmidt's method, applied twice because the first time leaves rounding errors.
+    """
     found = np.empty_like(rows)
     for i, row in enumerate(rows):
         rest = row
@@ -70,13 +72,13 @@ def orthogonal(rows: Array) -> Array:
 
 
 def eigh(matrix: Array) -> tuple[Array, Array]:
-    """Eigenvalues, the smallest first, and eigenvectors (columns) of a symmetric matrix.
+    """Return eigenvalues, smallest first, and eigenvectors (columns) of a symmetric matrix.
 
-    Jacobi's method: every pair of coordinates is turned until nothing is left beside the diagonal,
-    half of them disjoint at once. (Golub and Van Loan, "Matrix Computations", 4th ed., 8.5.)
+    Jacobi's method: pairs of coordinates are rotated, disjoint pairs at once, until the matrix is
+    diagonal. (Golub and Van Loan, "Matrix Computations", 4th ed., 8.5.)
     """
     count = len(matrix)
-    size = count + count % 2  # a coordinate that nothing turns makes the number even
+    size = count + count % 2  # pairs need an even number; an added coordinate is not rotated
     turned, vectors = np.zeros((size, size)), np.eye(size)
     turned[:count, :count] = matrix
     order = np.arange(size)
@@ -94,10 +96,10 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
 
 
 def _turn(turned: Array, vectors: Array, p: Any, q: Any) -> None:
-    """Turn each pair of coordinates p and q so that nothing couples the two any more."""
+    """Rotate each pair of coordinates p and q so that their coupling is zero."""
     coupling = turned[p, q]
     is_coupled = coupling != 0
-    with np.errstate(over="ignore"):  # of hardly any coupling
+    with np.errstate(over="ignore"):  # with a tiny coupling
         ratio = (turned[q, q] - turned[p, p]) / np.where(is_coupled, 2 * coupling, 1.0)
     ratio = np.clip(ratio, -1e150, 1e150)
     tangent = np.where(ratio < 0, -1.0, 1.0) / (np.abs(ratio) + np.sqrt(1 + ratio * ratio))
@@ -141,17 +143,18 @@ class Tridiagonal(NamedTuple):
         return cls(np.array(diagonal), np.array(beside), reflections)
 
     def inward(self, columns: Array) -> Array:
-        """Q' times the columns (n, k)."""
+        """Return Q' times the columns (n, k)."""
         return _reflected(self.reflections, columns)
 
     def outward(self, columns: Array) -> Array:
-        """Q times the columns (n, k)."""
+        """Return Q times the columns (n, k)."""
         return _reflected(self.reflections[::-1], columns)
 
     def pivots(self, added: Array) -> Array:
-        """D (n, m) of T + a I = L D L', for each `added` a > 0. None is below a but for rounding.
+        """Return D (n, m) of T + a I = L D L' for each `added` a > 0.
 
-        The sum of their logarithms is that of the determinant.
+        Without rounding errors no pivot is below a. The sum of their logarithms is the logarithm of
+        the determinant.
         """
         pivots = np.empty((len(self.diagonal), len(added)))
         pivots[0] = np.maximum(self.diagonal[0] + added, added)
@@ -162,7 +165,7 @@ class Tridiagonal(NamedTuple):
         return pivots
 
     def forward(self, pivots: Array, right: Array) -> Array:
-        """L^-1 right (n, m, k) for the m columns of `pivots` and the k columns of `right`."""
+        """Return L^-1 right (n, m, k) for m columns of `pivots` and k columns of `right`."""
         found = np.empty((*pivots.shape, right.shape[1]))
         found[0] = right[0]
         for i, factor in enumerate(self.beside[:, None, None] / pivots[:-1, :, None]):
@@ -170,7 +173,7 @@ class Tridiagonal(NamedTuple):
         return found
 
     def backward(self, pivots: Array, found: Array) -> Array:
-        """(T + a I)^-1 right (n,), of its pivots and its L^-1 right."""
+        """Return (T + a I)^-1 right (n,) from the pivots and L^-1 right."""
         solution = found / pivots
         for i, factor in reversed(list(enumerate(self.beside / pivots[:-1]))):
             solution[i] -= factor * solution[i + 1]
@@ -186,4 +189,4 @@ def _reflected(units: list[Array], columns: Array) -> Array:
 
 
 NUMPY = SimpleNamespace(**{**vars(np), "dot": dot, "exp": exp})
-"""numpy for pycma, which calls no other function of it whose bits depend on the processor."""
+"""numpy for pycma: it calls no other function whose bits depend on the processor."""

@@ -1,4 +1,4 @@
-"""Where the candidates of a generation lie around its mean: standard normal directions.
+"""Standard normal directions: where the candidates of a generation lie around its mean.
 
 Called by pycma in place of `numpy.random.randn(rows, dimension)`. Every random number comes from a
 generator keyed by (seed, generation or block): asking again gives the same directions.
@@ -15,17 +15,17 @@ class Directions(Protocol):
     """Standard normal rows, generation by generation."""
 
     leaves_mirrors: ClassVar[bool]
-    """Whether pycma may take some rows less, and mirror its worst candidates instead: with a
-    population below 6 it does."""
+    """Whether pycma may ask for fewer rows and mirror its worst candidates instead, which it does
+    with a population below 6."""
 
     def begin(self, generation: int) -> None:
-        """Draw for this generation from now on."""
+        """Draw for this generation in the next calls."""
 
     def __call__(self, rows: int, dimension: int) -> Array: ...
 
 
 class Independent:
-    """Every row by itself, every generation from a generator of its own: as pycma comes."""
+    """Independent rows, as in pycma; each generation has a generator of its own."""
 
     leaves_mirrors: ClassVar[bool] = True
 
@@ -41,15 +41,14 @@ class Independent:
 
 
 class Chained:
-    """Mirrored pairs, orthogonal to each other while they can be, across generations.
+    """Mirrored pairs, orthogonal to each other as long as possible, also across generations.
 
     Rows 2i and 2i+1 are z and -z; within a block of `dimension` pairs the z are orthogonal, each
     with the length of its own normal draw, so every row alone is still standard normal. (Brockhoff
     et al. 2010, "Mirrored Sampling"; Wang, Emmerich and Bäck 2014, "Mirrored Orthogonal Sampling".)
-    A generation of fewer than `dimension` pairs looks along some directions only; the next one
-    begins with those that are left. Of 4 pairs in 10 dimensions every direction has been looked
-    along in the third generation, whatever was drawn. Where a generation has fewer rows than the
-    others, because known settings take their place, some directions are left out or come twice.
+    A generation of fewer than `dimension` pairs uses some directions of a block, and the next one
+    begins with the rest: with 4 pairs in 10 dimensions, three generations cover every direction. If
+    known settings take the place of some rows, some directions are left out or used twice.
     """
 
     leaves_mirrors: ClassVar[bool] = False

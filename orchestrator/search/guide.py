@@ -1,9 +1,9 @@
-"""Where a model of all the scores would put the search's mean, and whether it should step shorter.
+"""Advice of a model of all scores: where to move the search's mean, whether to hold its step size.
 
 CMA-ES learns from the ranks within each generation and forgets the scores. A Gaussian process over
-all of them says where the function is lowest with much less of their noise: after a generation is
-told, the mean of the distribution goes there. And where noise makes up most of what a generation's
-scores differ by, its step does not shrink: from nearer by, the same noise would hide more.
+all scores estimates where the function is lowest with much less noise: after a generation is told,
+the mean of the distribution moves there. If the scores of a generation differ mostly by noise, the
+step size does not shrink: at a smaller step the same noise would hide more.
 """
 
 import sys
@@ -19,29 +19,28 @@ from orchestrator.search.strategy import Strategy
 from orchestrator.search.surrogate import Whole, fit, minimum
 
 MOST_POINTS = 250
-"""That a model is made of, the nearest to the mean: its cost grows with their third power."""
+"""Most points in a model, nearest to the mean first: its cost grows with their third power."""
 
 REACH = 0.5
-"""How far the mean is moved at most, in standard deviations times the root of the dimension."""
+"""Largest move of the mean, in standard deviations times the root of the dimension."""
 
 FIRST_STEP = 0.3
-"""In standard deviations: the first one down the model."""
+"""First step of the descent on the model, in standard deviations."""
 
 TRUSTED = 6
-"""Evaluations a knob that a model is followed all the way from; with fewer in proportion."""
+"""Evaluations per knob from which the mean moves all the way; with fewer in proportion."""
 
 LEAST_SIGNAL = 2.0
-"""Spread of a generation's scores by their noise: with less the step is held."""
+"""Ratio of the spread of a generation's scores to their noise; below it the step is held."""
 
 LARGEST_HELD = 0.2
-"""Of a knob's range: a longer step may shrink to this, whatever the noise."""
+"""As a share of a knob's range: a longer step may always shrink to this."""
 
 
 def guided(seen: Sequence[Batch], latest: int, strategy: Strategy, before: float) -> Guided | None:
-    """What a model of the generations `seen` advises after the `latest` so many candidates.
+    """Return the advice of a model of the generations `seen`; None with too few scores.
 
-    `before` is the step that they were drawn with. None where the scores are too few to say
-    anything.
+    The last generation has `latest` candidates, drawn with the step size `before`.
     """
     data = _data(seen)
     return None if data is None else _advice(data, latest, strategy, before)
@@ -49,12 +48,12 @@ def guided(seen: Sequence[Batch], latest: int, strategy: Strategy, before: float
 
 class _Data(NamedTuple):
     points: Array  # (n, d)
-    scores: Array  # (n,), the failed known to be no better than any
+    scores: Array  # (n,); a failed candidate has the worst score
     generations: Whole  # (n,), their numbers
 
 
 def _data(generations: Sequence[Batch]) -> _Data | None:
-    """None where a model would follow the noise."""
+    """Return the data of a model; None if it would fit the noise."""
     scores = [score for generation in generations for score in generation.scores()]
     healthy = [score for score in scores if score is not None]
     points = np.array([point for generation in generations for point in generation.points])
@@ -81,7 +80,7 @@ def _advice(data: _Data, latest: int, strategy: Strategy, before: float) -> Guid
         return points
 
     def within(where: Array) -> Array:
-        """In the cube, and in reach: a side of the cube may lie farther off than what it cuts."""
+        """Clip to the reach, then to the cube, then again: clipping to the cube can lengthen."""
         return _near(whitened(np.clip(unwhitened(_near(where)), 0.0, 1.0)))
 
     white = whitened(data.points)
@@ -104,7 +103,7 @@ def _advice(data: _Data, latest: int, strategy: Strategy, before: float) -> Guid
 
 
 def _near(where: Array) -> Array:
-    """Each on the way from the mean, as far as it is in reach."""
+    """Shorten each point's distance from the mean to the reach."""
     lengths = np.linalg.norm(where, axis=1, keepdims=True)
     near: Array = where * np.minimum(
         1.0, REACH * np.sqrt(where.shape[1]) / np.maximum(lengths, 1e-300)

@@ -1,4 +1,4 @@
-"""What a search's distribution looks like: how far each knob spreads, and which go together."""
+"""A search's distribution: the spread of each knob, and the correlations between knobs."""
 
 from dataclasses import dataclass
 
@@ -14,19 +14,19 @@ Matrix = tuple[tuple[float, ...], ...]
 class Landscape:
     """A search's normal distribution, in units of the knobs' ranges.
 
-    Within 0.05 of an end of a range the box bends the coordinates, and a knob spreads less than is
-    said here; everywhere else the distribution is that of the points.
+    Within 0.05 of an end of a range the boundary handler changes the coordinates, and a knob
+    spreads less than these figures say; elsewhere it is the distribution of the points.
     """
 
     mean: Point  # its mean, as a point of the unit cube
     sigma: float  # the search's step size
     deviations: tuple[float, ...]  # standard deviation of each knob
     correlations: Matrix
-    condition: float  # of the covariance matrix: its longest axis by its shortest, squared
+    condition: float  # of the covariance matrix: the squared ratio of its longest and shortest axis
 
     @property
     def scale(self) -> float:
-        """Root mean square of the deviations: the sigma0 that goes with `shape`."""
+        """The root mean square of the deviations: the sigma0 that goes with `shape`."""
         return float(np.sqrt(np.mean(np.square(self.deviations))))
 
     @property
@@ -37,7 +37,7 @@ class Landscape:
 
 
 def landscape(mean: Point, sigma: float, covariance: Array) -> Landscape:
-    """The landscape of N(mean, covariance), which a search got at step size `sigma`."""
+    """Return the landscape of N(mean, covariance) of a search with step size `sigma`."""
     deviations = np.sqrt(np.diag(covariance))
     correlations = covariance / np.outer(deviations, deviations)
     np.fill_diagonal(correlations, 1.0)
@@ -52,5 +52,5 @@ def landscape(mean: Point, sigma: float, covariance: Array) -> Landscape:
 
 
 def rows(matrix: Array) -> Matrix:
-    """The matrix as a ledger and a report hold it."""
+    """Return the matrix as plain tuples, for a ledger or a report."""
     return tuple(tuple(float(value) for value in row) for row in matrix)

@@ -1,7 +1,7 @@
 """A search behind ask, tell and replay.
 
-It is a function of its terms and the scores it was told: replaying those gives the same search, bit
-for bit, and no pickle is needed.
+It is a function of its terms and the scores that it was told: replaying those gives the same search
+bit for bit, and nothing is pickled.
 """
 
 from collections.abc import Iterable
@@ -26,36 +26,37 @@ class Search:
     """A search in [0, 1]^d: `ask`, then `tell` once, generation by generation."""
 
     def __init__(self, terms: SearchTerms, population: int) -> None:
-        """Raises ValueError unless the terms' shape, if they have one, is positive definite."""
+        """Raises ValueError if the terms have a shape that is not positive definite."""
         self._terms = terms
         self._population = population
         self._generation = 0
-        self._seen: list[Batch] = []  # told
+        self._seen: list[Batch] = []  # generations that were told
         self._strategy = _strategy(terms, population)
 
     @property
     def generation(self) -> int:
-        """Number of the generation that is, or will be, asked."""
+        """The number of the generation that `ask` returns."""
         return self._generation
 
     def ask(self) -> tuple[Point, ...]:
-        """The generation's points of the unit cube. Asking twice gives the same points."""
+        """Return the generation's points of the unit cube; asking twice gives the same points."""
         return tuple(tuple(float(u) for u in x) for x in self._strategy.ask())
 
     def landscape(self) -> Landscape:
-        """The search's distribution as it stands: what it has learned, and draws from."""
+        """Return the search's current distribution."""
         return self._strategy.landscape()
 
     def tell(self, generation: Batch) -> GenerationTold:
-        """Learn from a closed generation, once; says where the search stands afterwards."""
+        """Learn from a closed generation, once; return where the search stands afterwards."""
         self._check_points(generation)
         return self._follow(generation, self._modelled(self._learn(generation)))
 
     def replay(self, generations: Iterable[Batch], *, with_models: bool = False) -> None:
         """Bring the search to where the recorded `generations` left it, checking every step.
 
-        What is told is what was re-asked; what a model advised is taken from the record, or made
-        again too `with_models`. Raises ReplayError at the first difference, however small.
+        Points and state are computed again and compared with the record. The advice of models is
+        taken from the record, or computed and compared too with `with_models`. Raises ReplayError
+        at the first difference, however small.
         """
         for generation in generations:
             self._check_points(generation)
@@ -70,7 +71,7 @@ class Search:
                 raise ReplayError(told.generation, why)
 
     def _learn(self, generation: Batch) -> float:
-        """Tell the strategy; returns the step that the generation was drawn with."""
+        """Tell the strategy; return the step size that the generation was drawn with."""
         step = self._strategy.sigma
         self._strategy.tell(fitness(generation.scores()))
         self._generation += 1
@@ -78,12 +79,13 @@ class Search:
         return step
 
     def _modelled(self, step: float) -> Guided | None:
-        """The advice of a model of all that was told, where the last step was so long."""
+        """Return the advice of a model of all scores; `step` is that of the last generation."""
         if self._terms.method != "guided":
             return None
         return guided(self._seen, self._population, self._strategy, step)
 
     def _follow(self, generation: Batch, advice: Guided | None) -> GenerationTold:
+        """Apply the advice; return where the search stands."""
         strategy = self._strategy
         if advice is not None:
             strategy.move(advice.centre)
@@ -98,25 +100,12 @@ class Search:
         )
 
     def _check_points(self, generation: Batch) -> None:
-        """Raises ReplayError unless these are the points that the generation was asked at."""
+        """Raise ReplayError unless the generation has the points that this search asks for."""
         pairs = enumerate(zip_longest(generation.points, self.ask()))
         other = next((place for place, (recorded, asked) in pairs if recorded != asked), None)
         if other is not None:
             why = f"candidate {other} is asked at another point than the recorded one"
             raise ReplayError(generation.number, why)
-
-
-def landscape_of_noise(terms: SearchTerms, population: int, generations: int) -> Landscape:
-    """The shape that such a search would have after so many generations if no knob did anything.
-
-    The fitness is drawn from a stream of the terms' seed that no direction comes from. No model is
-    made of it: it would move the mean and hold the step, and leave the shape as it is.
-    """
-    strategy = _strategy(terms, population)
-    rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([terms.seed, 0, 1])))
-    for _ in range(generations):
-        strategy.tell(fitness([float(s) for s in rng.standard_normal(len(strategy.ask()))]))
-    return strategy.landscape()
 
 
 def _strategy(terms: SearchTerms, population: int) -> Strategy:
@@ -131,9 +120,10 @@ def _strategy(terms: SearchTerms, population: int) -> Strategy:
 def landscape_by_chance(
     terms: SearchTerms, population: int, generations: int
 ) -> tuple[float, float]:
-    """Return the most that `NOISE_SEARCHES` of that size reach where no knob does anything.
+    """Return the largest values that searches of that size reach where no knob does anything.
 
-    That is the strongest correlation, whatever its sign, and the covariance's condition number.
+    They are the absolute correlation of two knobs and the condition number of the covariance, in
+    `NOISE_SEARCHES` searches.
     """
     seen = [
         landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
@@ -142,3 +132,16 @@ def landscape_by_chance(
     rest = (np.array(one.correlations) - np.eye(len(terms.start)) for one in seen)
     strongest = max(float(np.abs(matrix).max()) for matrix in rest)
     return strongest, max(one.condition for one in seen)
+
+
+def landscape_of_noise(terms: SearchTerms, population: int, generations: int) -> Landscape:
+    """Return the distribution after so many generations whose scores are noise.
+
+    The noise comes from a stream of the seed that no direction uses. No model is fitted: it would
+    move the mean and hold the step, but leave the shape as it is.
+    """
+    strategy = _strategy(terms, population)
+    rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([terms.seed, 0, 1])))
+    for _ in range(generations):
+        strategy.tell(fitness([float(s) for s in rng.standard_normal(len(strategy.ask()))]))
+    return strategy.landscape()

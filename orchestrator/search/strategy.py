@@ -1,4 +1,4 @@
-"""One descent of CMA-ES by pycma, in [0, 1]^d. The only module that imports cma.
+"""CMA-ES by pycma, in [0, 1]^d. The only module that imports cma.
 
 (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772.)
 """
@@ -15,7 +15,7 @@ from orchestrator.search.directions import Directions
 from orchestrator.search.landscape import Landscape, Point, landscape
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it misses matplotlib, which nobody asked for
+    warnings.simplefilter("ignore")  # it warns that matplotlib is missing
     import cma
     import cma.sampler
     import cma.sigma_adaptation
@@ -24,17 +24,17 @@ for _module in (cma.evolution_strategy, cma.sampler, cma.sigma_adaptation):
     _module.np = NUMPY  # pycma's own products would not be the same on every processor
 
 LARGEST_CONDITION = 1e10
-"""Of a covariance matrix to begin with: beyond it, rounding decides its shortest axes."""
+"""Limit for a first covariance matrix: beyond it, rounding decides its shortest axes."""
 
 LARGEST_STEP = 1 / 3
-"""Of a knob's range: pycma's own limit."""
+"""As a share of a knob's range; pycma's own limit."""
 
 INSIDE = 1e-9
-"""How far from an end of a range a mean stays that is put there."""
+"""Least distance of a moved mean from the ends of a range."""
 
 
 class Strategy:
-    """pycma's evolution strategy: `ask`, then `tell` once, generation by generation."""
+    """pycma's evolution strategy: `ask`, then `tell` once, in each generation."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class Strategy:
         directions: Directions,
         shape: Sequence[Sequence[float]] | None = None,
     ) -> None:
-        """Raises ValueError unless the shape, if there is one, is positive definite."""
+        """Raises ValueError if there is a shape that is not positive definite."""
         self._directions = directions
         mirrors = {"CMA_mirrors": "popsize < 6" if directions.leaves_mirrors else 0}
-        limits = {"maxstd": np.inf} if len(start) == 1 else {}  # which it would fail at
+        limits = {"maxstd": np.inf} if len(start) == 1 else {}  # pycma fails at a limit in 1-d
         self._es: Any = cma.CMAEvolutionStrategy(
             list(start),
             sigma0,
@@ -73,7 +73,7 @@ class Strategy:
             self._begin_with(np.array(shape))
 
     def _begin_with(self, shape: Array) -> None:
-        """Draw the first generation from this covariance matrix instead of the identity."""
+        """Use this covariance matrix instead of the identity for the first generation."""
         eigenvalues, _ = eigh(shape)
         if not eigenvalues[0] * LARGEST_CONDITION > eigenvalues[-1]:
             raise ValueError(
@@ -81,23 +81,23 @@ class Strategy:
                 f"{eigenvalues[0]:.3g} to {eigenvalues[-1]:.3g}"
             )
         model = self._es.sm
-        apart = np.sqrt(np.diag(model.C))  # within 1e-4 of 1: equal eigenvalues have no one axis
+        apart = np.sqrt(np.diag(model.C))  # within 1e-4 of 1, so that no two eigenvalues are equal
         model.C = shape * np.outer(apart, apart)
-        model.update_now(-1)  # decompose it, though nothing was told
+        model.update_now(-1)  # decompose it before anything is told
 
     def propose(self, points: Sequence[Point]) -> None:
-        """Let these be the first candidates of the next generation, in place of drawn ones."""
+        """Make these the first candidates of the next generation, in place of drawn ones."""
         self._es.inject([self._unbent(point) for point in points], force=True)
 
     def ask(self) -> list[Array]:
-        """The generation's points of the unit cube. Asking twice gives the same points."""
+        """Return the generation's points of the unit cube; asking twice gives the same points."""
         if not self._asked:
             self._directions.begin(self._generation)
             self._asked = self._es.ask()
         return self._asked
 
     def tell(self, fitness: Sequence[float]) -> None:
-        """Learn from the generation that was asked, once."""
+        """Learn from the generation that was asked for; once per generation."""
         es = self._es
         es.tell(self._asked, fitness)
         if es.N == 1:
@@ -106,12 +106,12 @@ class Strategy:
         self._generation += 1
 
     def move(self, point: Sequence[float]) -> None:
-        """Put the mean of the distribution there, between two generations."""
+        """Move the mean of the distribution to the point, between two generations."""
         inside = np.clip(np.array(point), INSIDE, 1 - INSIDE)
         self._es.mean = self._unbent(inside)
 
     def _unbent(self, point: Sequence[float] | Array) -> Array:
-        """What the bounds bend into this point of the unit cube."""
+        """Return the coordinates that pycma's boundary handler maps to this point."""
         unbend = self._es.boundary_handler.inverse
         return np.array(self._es.gp.geno(np.array(point), from_bounds=unbend))
 
@@ -125,7 +125,7 @@ class Strategy:
 
     @property
     def axis_ratio(self) -> float:
-        """The longest axis of the distribution by its shortest."""
+        """The ratio of the distribution's longest axis to its shortest."""
         return float(max(self._es.sm.D) / min(self._es.sm.D))
 
     @property
@@ -135,18 +135,18 @@ class Strategy:
 
     @property
     def covariance(self) -> Array:
-        """Of the distribution, in units of the ranges, but for how the bounds bend it."""
+        """The covariance in units of the ranges, without the effect of the bounds."""
         es = self._es
         spread = es.sigma * es.sigma_vec.scaling * np.ones(es.N)
-        symmetric: Array = (es.sm.C + es.sm.C.T) / 2  # as sampling makes it
+        symmetric: Array = (es.sm.C + es.sm.C.T) / 2  # as pycma samples it
         return symmetric * np.outer(spread, spread)
 
     def landscape(self) -> Landscape:
-        """What the distribution has learned, and is drawn from."""
+        """Return the distribution's spread and correlations."""
         return landscape(self.mean, self.sigma, self.covariance)
 
     def digest(self) -> str:
-        """Of the whole state: equal when, and hardly ever but when, all that follows is."""
+        """Return a hash of the whole state, which decides all that follows."""
         es = self._es
         parts = (
             es.mean,

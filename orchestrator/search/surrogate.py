@@ -1,10 +1,10 @@
-"""A Gaussian process over everything that was evaluated: what the scores say without their noise.
+"""A Gaussian process over all evaluations: an estimate of the function without its noise.
 
-Its kernel is the squared exponential of one length in the coordinates it is given, which are those
-in which the search's distribution is round, so the search has learned the scales and directions.
-Its few hyperparameters are taken from a grid by the likelihood, with no random start and no
-iteration: length, noise, how much of the noise the evaluations of a generation share (they are
-made on the same seeds), and how far the worse half of the scores is squashed.
+Its kernel is a squared exponential with one length, in coordinates in which the search's
+distribution is round: the search has learned the scales and directions. Its hyperparameters are
+chosen from a grid by the likelihood: the length, the noise, the share of noise that the evaluations
+of a generation have in common (they use the same seeds), and how far the worse half of the scores
+is squashed.
 (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, chapters 2 and 5.)
 """
 
@@ -21,43 +21,43 @@ from orchestrator.search.arithmetic import Array, Tridiagonal, dot, exp, log
 Whole = npt.NDArray[np.int64]
 
 LENGTHS = (1.0, 2.0, 4.0, 8.0)
-"""In standard deviations of the search's distribution, times the root of the dimension."""
+"""Lengths, in standard deviations of the search's distribution times the root of the dimension."""
 
 NOISES = np.cumprod(np.array([1e-10, *[math.sqrt(10)] * 26]))
-"""Variance of an evaluation's own noise by that of the function."""
+"""Ratios of the variance of an evaluation's own noise to that of the function."""
 
 SHARED = (0.0, 3.0)
-"""Variance of the noise that a generation's evaluations share by that of an evaluation's own."""
+"""Ratios of the variance of the noise that a generation shares to that of an evaluation's own."""
 
 SQUASHED = (None, 1.0, 3.0)
-"""Scores worse than the median grow as a logarithm, of so many times what lies below it."""
+"""Scores above the median grow as a logarithm, in units of so many times the range below it."""
 
 OUTLYING = 20.0
-"""A score further above the median than so many times what lies below it says nothing but that it
-is bad, as a failure does. (One of 1e6 among 80 of a quadratic, and the model's lowest point had a
-regret of 1.3 in the median instead of 0.04.)"""
+"""Scores further above the median than so many times the range below it are cut, like failures.
+(With one of 1e6 among 80 scores of a quadratic, the model's lowest point had a median regret of 1.3
+instead of 0.04.)"""
 
 LEVEL = 10.0
-"""Variance of the function's level, which nothing is known of: large beside its own of 1."""
+"""Variance of the function's unknown level: large compared to the function's own of 1."""
 
 DESCENT_STEPS = 60
 
 
 @dataclass(frozen=True)
 class Surrogate:
-    """The posterior mean of a function, in squashed scores; lower is better as in theirs.
+    """The posterior mean of a function, in squashed scores; lower is better.
 
-    In units of their standard deviation: neither huge nor tiny scores overflow.
+    Scores are in units of their standard deviation, so neither huge nor tiny ones overflow.
     """
 
     points: Array  # (n, d)
     weights: Array  # (n,)
     length: float  # in units of the coordinates
     noise: float  # standard deviation of an evaluation's own noise
-    scale: float  # one unit, in scores
+    scale: float  # of one unit, in scores
 
     def __call__(self, points: Array) -> tuple[Array, Array]:
-        """Mean (m,) and its gradient (m, d) at `points` (m, d), but for a constant."""
+        """Return the mean (m,), up to a constant, and its gradient (m, d) at `points` (m, d)."""
         steps = points[:, None] - self.points[None]
         pulls = exp(-np.square(steps).sum(axis=2) / (2 * self.length**2)) * self.weights
         slopes = (pulls[:, :, None] * steps).sum(axis=1) / self.length**2
@@ -72,7 +72,7 @@ class _Likeliest(NamedTuple):
 
 
 class _SharedNoise(NamedTuple):
-    """Of covariance I + shared * (same generation)."""
+    """Noise with the covariance I + shared * (same generation)."""
 
     whiten: Callable[[Array], Array]
     log_determinant: float
@@ -81,11 +81,11 @@ class _SharedNoise(NamedTuple):
 class _Squashed(NamedTuple):
     values: Array  # standardised
     scale: float
-    log_slope: float  # sum over the values: likelihoods of different squashings compare
+    log_slope: float  # sum over the values; makes likelihoods of squashings comparable
 
 
 def fit(points: Array, scores: Array, generations: Whole) -> Surrogate:
-    """The likeliest surrogate of `scores` (n,) at `points` (n, d), made in `generations` (n,)."""
+    """Return the likeliest surrogate of `scores` (n,) at `points` (n, d) of `generations` (n,)."""
     dimension = points.shape[1]
     distances = np.square(points[:, None] - points[None]).sum(axis=2)
     tamed, exponent = _tamed(scores)
@@ -102,7 +102,7 @@ def fit(points: Array, scores: Array, generations: Whole) -> Surrogate:
 
 
 def _tamed(scores: Array) -> tuple[Array, int]:
-    """The scores above their median, without outliers, and which power of two is their unit."""
+    """Return scores minus their median, outliers cut, and the power of two that is their unit."""
     sized, exponent = _sized(scores)
     median = np.median(sized)
     good = median - sized.min()
@@ -112,7 +112,7 @@ def _tamed(scores: Array) -> tuple[Array, int]:
 
 
 def _sized(values: Array) -> tuple[Array, int]:
-    """The values in units of a power of two, none of them beyond 1: no bit of theirs is lost."""
+    """Return the values, scaled by a power of two to at most 1, and the exponent: exact."""
     exponent = int(np.frexp(np.abs(values).max())[1])
     return np.ldexp(values, -exponent), exponent
 
@@ -152,7 +152,7 @@ def _shared_noise(generations: Whole, shared: float) -> _SharedNoise:
 
 
 def _likeliest(kernel: Array, noise: _SharedNoise, squashed: list[_Squashed]) -> _Likeliest:
-    """Of all noises and squashings: one decomposition serves them all."""
+    """Return the likeliest of all noises and squashings, by one decomposition for all."""
     count = len(kernel)
     covariance = Tridiagonal.of(noise.whiten(noise.whiten(kernel).T))
     pivots = covariance.pivots(NOISES)
@@ -178,10 +178,10 @@ def minimum(
     allowed: Callable[[Array], Array],
     first_step: float,
 ) -> Array:
-    """The lowest point (d,) that descending from the `starts` (m, d) finds.
+    """Return the lowest point (d,) found by gradient descent from the `starts` (m, d).
 
-    Each goes down its own gradient, projected by `allowed`, with a step that grows when it helped
-    and shrinks when it did not. Of equally low points the one from the earlier start.
+    Each start has its own step, which grows after an improvement and shrinks otherwise; points are
+    projected by `allowed`. Of equally low points the one of the earlier start is returned.
     """
     points = allowed(starts)
     values, slopes = function(points)

@@ -57,7 +57,7 @@ def test_an_event_that_cannot_follow_is_not_written(finished: Path, tmp_path: Pa
     directory = copy_run(finished, tmp_path)
     before, plan = (directory / LEDGER).read_bytes(), state_of(directory).plan
     with Ledger(directory, system_clock()) as ledger:
-        run = open_run(ledger, plan, this_owner(), lambda state, event: None)
+        run = open_run(ledger, plan, this_owner(), [])
         with pytest.raises(ImpossibleEventError):
             run.record(Concluded())
     assert (directory / LEDGER).read_bytes() == before
