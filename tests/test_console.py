@@ -51,13 +51,6 @@ def test_a_document_is_its_files_and_its_commands_in_order() -> None:
     ]
 
 
-def test_what_is_skipped_has_a_reason() -> None:
-    block = "<!-- {} -->\n```console\n$ true\n```\n"
-    assert list(read(block.format("skip: it installs"))) == []
-    with pytest.raises(ValueError, match="expected skip: WHY"):
-        list(read(block.format("skip")))
-
-
 def test_a_document_that_says_what_happens_is_followed_to_its_end(tmp_path: Path) -> None:
     follow(shell_of(DOCUMENT), tmp_path)
 
@@ -134,14 +127,3 @@ def test_numbers_times_and_bars_may_differ(shown: str, seen: str) -> None:
 )
 def test_words_may_not(shown: str, seen: str, unseen: str) -> None:
     assert unlike((shown,), [seen]) == unseen
-
-
-def test_what_nothing_stands_for_is_found() -> None:
-    assert unlike((), ["a"]) == "nothing more, but there is: a"
-    assert unlike(("a",), ["a", "b"], so_far=True) is None
-    assert unlike(("a", "..."), ["a", "b"]) is None
-    assert unlike(("a", "...", "b"), ["a", "b"]) is None
-
-
-def test_lines_may_be_folded_elsewhere() -> None:
-    assert unlike(("a b", "c ... d", "e"), ["a", "", "  b c", "f", "d e"]) is None

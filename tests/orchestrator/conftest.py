@@ -1,6 +1,5 @@
 """Runs to do harm to."""
 
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -122,12 +121,6 @@ def tamper() -> Callable[[Path, Callable[[Lines], Lines | None]], None]:
 
 
 # Evaluations and objectives that misbehave somewhere
-
-
-@pytest.fixture
-def rude(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Supervisors find the module `rude`, which has entries of evaluations that misbehave."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
 
 
 @dataclass

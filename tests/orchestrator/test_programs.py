@@ -158,16 +158,6 @@ def test_more_knobs_follow_once_a_check_has_shown_that_they_matter(
     assert "wd" in again.out
 
 
-def test_the_same_knobs_follow_the_same_code_alone(followed: Followed, function: Path) -> None:
-    assert followed("robust", KNOBS, "--run-id", "one").code in {0, 4}
-    function.write_text(f"{FUNCTION}# edited")
-
-    answer = followed("robust", KNOBS, "--run-id", "two")
-
-    assert answer.code == 2
-    assert ": code" in answer.err
-
-
 CAMPAIGN = """
 [factors]
 directory = [".", "other"]

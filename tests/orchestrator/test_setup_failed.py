@@ -1,14 +1,11 @@
-"""An evaluation that finds nothing can be evaluated holds the run up until it is mended."""
+"""An evaluation that finds that nothing can be evaluated pauses the run until that is mended."""
 
 from collections.abc import Callable
 from typing import Any
 
-SAID = "SetupError: the text is gone: put it back"
-Lack = Callable[..., list[str]]
 
-
-def test_the_command_says_what_to_mend_and_lets_nobody_override_it(
-    command: Callable[..., Any], lack: Lack
+def test_the_command_says_what_to_mend_and_the_rule_cannot_be_overridden(
+    command: Callable[..., Any], lack: Callable[..., list[str]]
 ) -> None:
     inline = ("--executor", "inline", "--workers", "1", "--assume-eval-seconds", "1")
     search = ("phase1", "--tier", "min", "--objective", "sphere", *inline)
@@ -16,7 +13,7 @@ def test_the_command_says_what_to_mend_and_lets_nobody_override_it(
 
     answer = command(*search)
     assert answer.code == 3
-    assert SAID in " ".join(answer.out.split())
+    assert "SetupError: the text is gone: put it back" in " ".join(answer.out.split())
     assert "--override" not in answer.out
     refused = command(*search, "--override", "setup_failed", "--reason", "never mind")
     assert refused.code == 2

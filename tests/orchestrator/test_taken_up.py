@@ -1,4 +1,4 @@
-"""Runs taken up after their ledger lost records that evaluations in eval/ still know of."""
+"""Runs resumed after their ledger lost records whose evaluations are in eval/."""
 
 import shutil
 from collections.abc import Callable
@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Reserved, Settled, Status
+from budgets.events import Reserved
 from budgets.ledger import LEDGER, read
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, read_summary
-from orchestrator.records.runs import Result, attempt_place, load_state
-from orchestrator.run.attempts import attempt_id
-from orchestrator.verify import verify
-from tests.ledgers import every
+from orchestrator.records.runs import Result, attempt_place
+from tests.ledgers import state_of
 from tests.orchestrator.conftest import NOISY
 
 RunSearch = Callable[..., Result]
@@ -25,45 +23,6 @@ Cut = Callable[..., None]
 def first_place(run: Path) -> Path:
     reserved = next(r.event for r in read(run / LEDGER).records if isinstance(r.event, Reserved))
     return run / "eval" / attempt_place(reserved)
-
-
-def test_attempts_that_a_lost_record_reserved_are_charged_or_adopted_and_never_deleted(
-    run: Path, run_search: RunSearch, found: Found, cut: Cut
-) -> None:
-    """Of the first evaluation attempt 1 began and has no end, attempt 2 has the result."""
-    whole, place = found(run), first_place(run)
-    state = load_state(run)
-    reserved = next(
-        t.reserved for t in state.generations[0].attempts[0, state.generations[0].seeds[0][0]]
-    )
-    second = place.with_name(f"{place.name}.2")
-    shutil.copytree(place, second)
-    (place / SUMMARY).unlink()
-    again = reserved_again(reserved)
-    for name in (CONFIG, STARTED, SUMMARY):
-        text = (second / name).read_text()
-        own = attempt_id(state, again)
-        (second / name).write_text(text.replace(attempt_id(state, reserved), own))
-    cut(run, 3)
-
-    result = run_search(run.parent.parent, **NOISY)
-
-    assert found(run) == whole
-    first, adopted = [e for e in every(Settled, run) if e.candidate == 0 and e.generation == 0]
-    assert (first.status, first.charged_ms) == (Status.LOST, reserved.reserve_ms)
-    assert (adopted.attempt, adopted.recovered) == (2, True)
-    assert result.state.accounts.device_ms >= reserved.reserve_ms
-    assert verify(run).divergence is None
-
-
-def reserved_again(reserved: Reserved) -> Reserved:
-    return Reserved(
-        generation=reserved.generation,
-        candidate=reserved.candidate,
-        seed=reserved.seed,
-        attempt=2,
-        reserve_ms=reserved.reserve_ms,
-    )
 
 
 def test_files_of_another_attempt_are_moved_beside_and_kept(
@@ -94,3 +53,16 @@ def test_no_attempt_is_made_through_a_link(
     with pytest.raises(ValueError, match=f"{part} is a symbolic link"):
         run_search(run.parent.parent, **NOISY)
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_what_a_process_died_before_writing_is_written_when_the_command_is_repeated(
+    run: Path, run_search: RunSearch
+) -> None:
+    state = state_of(run)
+    shutil.rmtree(run / "reports")
+    (run / "summary.md").write_text("of an older record")
+
+    run_search(run.parent.parent, **NOISY)
+
+    assert state.head in (run / "summary.md").read_text()
+    assert len(list((run / "reports").iterdir())) == 4

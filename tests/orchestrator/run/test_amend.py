@@ -91,25 +91,6 @@ def test_caps_nobody_agreed_on_are_refused_and_name_amend(
     assert (run / LEDGER).read_bytes() == before
 
 
-def test_a_run_cut_short_and_given_back_ends_like_one_that_never_was(
-    run: Path,
-    finished_run: Path,
-    command: "Command",
-    resume: Resume,
-    cut: Callable[..., None],
-    found: Found,
-) -> None:
-    cut(run, 19)
-    command("amend", run.name, "--max-evals", "8", *WHY)
-    assert resume().code == 0
-    assert state_of(run).accounts.evaluations == 8
-    command("amend", run.name, "--max-evals", "16", "--reason", "more after all")
-    assert resume().code == 0
-    assert found(run)["generations"] == found(finished_run)["generations"]
-    assert "more after all" in (run / "summary.md").read_text()
-    assert command("verify", run.name).code == 0
-
-
 # A search whose finds are compared
 
 

@@ -122,9 +122,6 @@ def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Pa
     assert generation.told is None
 
 
-# While it waits
-
-
 # Stops
 
 

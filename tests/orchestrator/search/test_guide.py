@@ -126,43 +126,6 @@ def test_a_failure_is_known_to_be_no_better_than_any(
     assert centre[0] < min(0.47, heedless[0] - 0.05)
 
 
-# How far it steps
-
-
-def test_without_noise_the_step_is_left_alone(draw: Drawing, strategy: Strategy) -> None:
-    strategy.sigma = 0.5 * SIGMA
-    advice = advised(draw(6), strategy)
-    assert advice.sigma is None
-    assert advice.signal > 2 * advice.noise
-
-
-def test_of_nothing_but_noise_the_step_does_not_shrink(draw: Drawing, strategy: Strategy) -> None:
-    rng = np.random.default_rng(2)
-    generations = draw(6, lambda _: float(rng.standard_normal()))
-    strategy.sigma = 0.9 * SIGMA
-    advice = advised(generations, strategy)
-    assert advice.sigma == SIGMA
-    assert advice.noise == pytest.approx(1.0, rel=0.4)
-    assert advice.signal < advice.noise
-
-
-# Scores of any size
-
-
-@pytest.mark.parametrize("unit", [2.0**-900, 2.0**-60, 2.0**70, 2.0**300])
-def test_the_unit_of_the_scores_changes_nothing_but_what_is_said_of_them(
-    draw: Drawing, strategy: Strategy, scored: "Scored", unit: float
-) -> None:
-    generations = draw(6)
-    strategy.sigma = 0.5 * SIGMA
-    other = [
-        scored(g.number, g.points, [unit * (s or 0.0) for s in g.scores()]) for g in generations
-    ]
-    advice, expected = advised(other, strategy), advised(generations, strategy)
-    assert (advice.centre, advice.sigma) == (expected.centre, expected.sigma)
-    assert (advice.signal, advice.noise) == (unit * expected.signal, unit * expected.noise)
-
-
 # Followed
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orchestrator.search.landscape import landscape, rows
+from orchestrator.search.landscape import landscape
 
 COVARIANCE = np.array([[0.04, 0.01], [0.01, 0.01]])
 
@@ -22,8 +22,3 @@ def test_a_shape_has_a_mean_diagonal_of_1_and_is_symmetric_to_the_last_bit() -> 
     shape = np.array(landscape((0.5,) * 7, 1.0, root @ root.T).shape)
     assert np.mean(np.diag(shape)) == pytest.approx(1.0)
     assert np.array_equal(shape, shape.T)
-
-
-def test_rows_are_plain_numbers() -> None:
-    assert rows(np.eye(2)) == ((1.0, 0.0), (0.0, 1.0))
-    assert type(rows(np.eye(2))[0][0]) is float

@@ -1,6 +1,6 @@
 """The search is a function of its terms and of what it was told."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from math import nextafter
 from pathlib import Path
@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from budgets.events import Settled, Status
 from budgets.plan import SearchTerms
 from budgets.state import Batch
 from orchestrator.records.runs import ReplayError
 from orchestrator.search import Search, landscape_of_noise
 from orchestrator.search.landscape import rows
-from tests.ledgers import closed_batch
 
 if TYPE_CHECKING:
     from tests.orchestrator.search.conftest import Evaluated, Scored
@@ -70,14 +68,6 @@ def test_a_replay_arrives_where_the_search_was(run: Run, evaluated: "Evaluated")
     assert replayed.tell(evaluated(replayed)) == original.tell(evaluated(original))
 
 
-def test_a_replay_keeps_a_generation_that_was_asked_but_not_told(evaluated: "Evaluated") -> None:
-    search = Search(TERMS, 8)
-    asked = evaluated(search)
-    search.replay([asked])
-    assert search.generation == 0
-    assert search.ask() == asked.points
-
-
 def test_a_replay_names_the_generation_whose_points_differ(run: Run) -> None:
     done = run(4)
     moved = tuple(
@@ -109,13 +99,6 @@ def test_nothing_is_written_to_the_working_directory_or_the_terminal(
 
 
 # Warm starts
-
-
-def test_a_search_with_a_shape_replays(run: Run) -> None:
-    done = run(6, terms=SHAPED)
-    replayed = Search(SHAPED, 8)
-    replayed.replay(done)
-    assert replayed.generation == 6
 
 
 def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Scored") -> None:
@@ -163,22 +146,3 @@ def test_small_spaces_and_populations_are_searched_too(
         done.append(replace(generation, told=search.tell(generation)))
     assert min(min(each.fitness()) for each in done) < 1e-3
     Search(terms, population).replay(done, with_models=True)
-
-
-def test_ties_are_told_in_the_order_of_candidates_whichever_ended_first() -> None:
-    terms = SearchTerms(seed=7, sigma0=0.2, start=(0.4,) * 10)
-
-    def told(order: Iterator[int]) -> Any:
-        search = Search(terms, 8)
-        points = search.ask()
-        ends = []
-        for candidate in order:
-            place: dict[str, Any] = {"generation": 0, "candidate": candidate}
-            place |= {"seed": 5, "attempt": 1}
-            end = Settled(
-                **place, status=Status.OK, score=float(candidate // 4), charged_ms=1, seconds=0.001
-            )
-            ends.append(end)
-        return search.tell(closed_batch(0, points, ends))
-
-    assert told(iter(range(8))) == told(iter(reversed(range(8))))
