@@ -12,7 +12,7 @@ from pathlib import Path
 
 from budgets.accounts import Accounts, Refusal
 from budgets.events import Event, Owner, Reserved, Settled, Status
-from budgets.failures import cause_of, is_unexplained, was_given_up
+from budgets.failures import cause_of, is_unexplained
 from budgets.formatting import one_line
 from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
 from budgets.rules import refusal_of
@@ -76,11 +76,8 @@ class Run:
         cause = one_line(f"the run's disk is full: {end.cause}")
         return replace(end, status=Status.LOST, retry=False, cause=cause)
 
-    def reserve(self, batch: Batch, candidate: int, seed: int) -> Attempt | Refusal:
-        """Reserve the cost of an attempt and make its directory, or return why it may not start.
-
-        The directory is empty unless this attempt was started before (see `has_begun`).
-        """
+    def prepare(self, batch: Batch, candidate: int, seed: int) -> tuple[Record, Attempt] | Refusal:
+        """Return the reservation and the attempt for `reserve`, or why it may not start now."""
         reserved = Reserved(
             comparison=batch.comparison,
             generation=batch.number,
@@ -93,12 +90,17 @@ class Run:
         attempt = self.attempt(reserved)
         reserved = replace(reserved, reserve_ms=attempt.limits.reserve_ms)
         record = self.ledger.seal(reserved)
-        if refusal := self._refusal(ticked(self.state.accounts, record), reserved):
-            return refusal
+        refusal = self._refusal(ticked(self.state.accounts, record), reserved)
+        return refusal or (record, attempt)
+
+    def reserve(self, record: Record, attempt: Attempt) -> None:
+        """Record a reservation and make the attempt's directory.
+
+        The directory is empty unless this attempt was started before (see `has_begun`).
+        """
         if not has_begun(attempt):
             _make_empty(attempt.directory)
         self._commit(record)
-        return attempt
 
     def _refusal(self, accounts: Accounts, reserved: Reserved) -> Refusal | None:
         """Return why an attempt may not start now, by the rules or a cap."""
@@ -173,18 +175,6 @@ def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
     if configuration.settings:
         identity += f"/{sorted(configuration.settings.items())}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
-
-
-def settles(outcome: Outcome, recorded: Settled) -> bool:
-    """Return whether the attempt was settled with this outcome, not without any.
-
-    Some outcomes are settled as lost: an error of the machine, the setup or a full disk, and an
-    attempt that another process cancelled.
-    """
-    statuses = {recorded.status}
-    if was_given_up(recorded.status, recorded.cause):
-        statuses = {Status.LOST, Status.ERROR, Status.CANCELLED}
-    return outcome.status in statuses and outcome.seconds == recorded.seconds
 
 
 def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool = False) -> Settled:

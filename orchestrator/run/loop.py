@@ -176,12 +176,14 @@ class Loop:
             batch, key = pending
             if (free_bytes := run.ledger.free_bytes()) < LEAST_FREE_BYTES:
                 return disk_full(place_of(run.state, batch), free_bytes)
+            prepared = run.prepare(batch, *key)
+            if isinstance(prepared, Refusal):
+                is_blocking = any(batch is other for other in blocking)
+                return refused(run.state, batch, prepared) if is_blocking else None
             if not self.pace.admits(run.state):
                 return None
-            attempt = run.reserve(batch, *key)
-            if isinstance(attempt, Refusal):
-                is_blocking = any(batch is other for other in blocking)
-                return refused(run.state, batch, attempt) if is_blocking else None
+            run.reserve(*prepared)
+            _, attempt = prepared
             if has_begun(attempt):
                 settle_one_abandoned(run, batch.attempts[key][-1])
             else:
