@@ -151,9 +151,6 @@ class CallersEngine(Engine):
     def slots(self) -> Slots:
         return self.own.slots
 
-    def with_threads(self, slots: Slots, threads: int) -> Slots:
-        return replace(slots, threads=threads)
-
     def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:  # noqa: ARG002
         return self.own
 

@@ -1,14 +1,13 @@
-"""A document's commands and what they show, read from its blocks, and carried out in a shell.
+"""Runs the commands of a document in a shell and compares their output with the document.
 
-A block of `console` is what a person sees: lines that begin with `$ ` are commands, the others are
-what the command above them shows. There a line `...` stands for any lines and `...` within a line
-for anything; numbers and lengths of time may differ, words may not. A comment right above a block,
-`<!-- ... -->`, may say
+In a `console` block, lines that begin with `$ ` are commands; the other lines are the output of the
+command above them. A line `...` stands for any lines and `...` within a line for any text; numbers
+and durations may differ, words may not. A comment right above a block, `<!-- ... -->`, may say
 
-    skip: WHY       it is not carried out
-    exit CODE       how its last command ends; otherwise all end with 0
-    runs on         its last command goes on when that much is seen, what comes next is typed into
-                    a second terminal, and a block without a command is how it ends
+    skip: WHY       the block is not run
+    exit CODE       the exit code of its last command; 0 without it
+    runs on         its last command keeps running once this output is seen; the next commands are
+                    typed into a second terminal, and a block without a command shows how it ends
 
 A block of `python` or `toml` that begins with `# NAME` is a file of that name.
 """
@@ -35,7 +34,7 @@ BLOCK = re.compile(
 )
 COLUMNS, LINES = 100, 40
 PROMPT = "\x1e"
-"""Stands on both sides of the last exit code, where a shell of ours waits for a command."""
+"""Surrounds the last exit code in the prompt."""
 
 BASH = """
 import os, sys
@@ -45,7 +44,7 @@ for stream in range(3):
 os.execvp("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"])
 """
 UNSEEN = re.compile(r"\x1b\[[0-?]*[ -/]*[@B-IL-ln-~]|\x1b[^\[]|\x07|\x1b(?:\[[0-?]*)?$")
-"""The cursor's looks, and what has not come to its end."""
+"""Sequences that `Terminal` ignores, and an unfinished one at the end."""
 
 TIME = r"\d[\d.]*(?: d| h| min| s)\b(?: \d\d? (?:h|min|s)\b)*"
 SIZE = r"\d[\d.,]* [KMG]iB\b"
@@ -57,7 +56,7 @@ TOKENS = {
     r"─+": r"─+",
     r" +": r" +",
 }
-"""What may differ in a line that is shown, and what takes its place."""
+"""What may differ in a line of output, and the pattern for it."""
 
 TOKEN = re.compile("|".join(f"({token})" for token in TOKENS))
 PID = re.compile(r"\bpid (\d+)")
@@ -65,7 +64,7 @@ PID = re.compile(r"\bpid (\d+)")
 
 @dataclass(frozen=True)
 class Step:
-    """A command, or None for the end of the one that runs on, and the lines shown."""
+    """A command and its output; without a command, the end of the one that runs on."""
 
     command: str | None
     shown: tuple[str, ...]
@@ -80,7 +79,7 @@ class File:
 
 
 def read(document: str) -> Iterator[Step | File]:
-    """Everything that is to be done, in order. Raises ValueError for a mark that says nothing."""
+    """Yield commands and files in order. Raises ValueError on an unknown comment."""
     for block in BLOCK.finditer(document):
         mark, kind, text = block["mark"] or "", block["kind"], block["text"]
         if kind == "console":
@@ -90,7 +89,7 @@ def read(document: str) -> Iterator[Step | File]:
 
 
 def files_of(document: Path) -> dict[str, str]:
-    """What each file is that the document prints, by name."""
+    """Return the files that the document prints, by name."""
     return {one.name: one.text for one in read(document.read_text()) if isinstance(one, File)}
 
 
@@ -113,10 +112,10 @@ def _steps(text: str, mark: str) -> Iterator[Step]:
 
 
 def unlike(shown: tuple[str, ...], seen: list[str], *, so_far: bool = False) -> str | None:
-    """The first part shown that is not seen where it should be; None if all are.
+    """Return the first part of `shown` that is not in `seen` at its place; None if all are.
 
-    Parts are what stands between two `...`. Where lines end does not matter: a terminal folds them.
-    `so_far`: more may follow.
+    Parts are separated by `...`. Line ends do not matter: a terminal folds lines. With `so_far`
+    more output may follow.
     """
     there, place = _words(seen), 0
     parts = _words(shown).split("...")
@@ -146,10 +145,7 @@ def _pattern(line: str) -> str:
 
 
 class Terminal(io.StringIO):
-    """What a person sees of what is written to it: a screen that wraps, scrolls and is resized.
-
-    It knows what the picture says to terminals, and no more.
-    """
+    """A screen that wraps and scrolls; it knows the control sequences of the live view only."""
 
     def __init__(self, columns: int = 80, lines: int = 24) -> None:
         super().__init__()
@@ -201,27 +197,16 @@ class Terminal(io.StringIO):
 
     @property
     def _top(self) -> int:
-        """The first row that is on the screen: nobody gets to those that have scrolled away."""
+        """The first row on the screen; the cursor cannot reach rows above it."""
         return max(0, len(self.rows) - self.lines)
 
     def seen(self) -> list[str]:
-        """All that was ever written and not overwritten, with what has scrolled away."""
+        """Return all rows that were not overwritten, also those that have scrolled away."""
         return [row.rstrip() for row in self.rows]
-
-    def resize(self, columns: int) -> None:
-        """As terminals do that fold long rows anew."""
-        cursor = (self.row, self.column)
-        self.columns, self.row = columns, 0
-        folded: list[str] = []
-        for number, row in enumerate(self.rows):
-            if number == cursor[0]:
-                self.row = len(folded) + cursor[1] // columns
-            folded += [row[at : at + columns] for at in range(0, max(1, len(row)), columns)]
-        self.rows, self.column = folded, cursor[1] % columns
 
 
 class Shell:
-    """A bash on a terminal of its own, until it is closed."""
+    """A bash on a terminal of its own."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
         self._ours, theirs = pty.openpty()
@@ -245,12 +230,12 @@ class Shell:
         os.close(self._ours)
 
     def run(self, command: str, seconds: float) -> tuple[int, list[str]]:
-        """Its exit code and what is on the terminal when it has ended."""
+        """Return the command's exit code and the terminal when it has ended."""
         self._type(command)
         return self.ended(seconds)
 
     def start(self, command: str, shown: tuple[str, ...], seconds: float) -> list[str]:
-        """What is on the terminal when these lines are, or when it has ended, or time is up."""
+        """Return the terminal when these lines are seen, the command has ended or time is up."""
         self._type(command)
         self._until(
             lambda: self._code() is not None or unlike(shown, self.seen(), so_far=True) is None,
@@ -259,15 +244,15 @@ class Shell:
         return self.seen()
 
     def ended(self, seconds: float) -> tuple[int, list[str]]:
-        """The exit code of what runs, and what is on the terminal when it has ended."""
+        """Return the exit code of the running command and the terminal when it has ended."""
         self._until(lambda: self._code() is not None, seconds)
         code, seen = self._code(), self.seen()
         assert code is not None, f"no end within {seconds:.0f} s:\n" + "\n".join(seen)
         return code, seen
 
     def seen(self) -> list[str]:
-        """What is on the terminal since the last command, with what has scrolled away."""
-        terminal = Terminal(10_000, LINES)  # folds no lines
+        """Return the terminal since the last command, also what has scrolled away."""
+        terminal = Terminal(10_000, LINES)  # wide: it folds no lines
         text = self._raw.decode(errors="replace").split(PROMPT)[0]
         terminal.write(UNSEEN.sub("", text))
         return terminal.seen()
@@ -277,7 +262,7 @@ class Shell:
         os.write(self._ours, f"{command}\n".encode())
 
     def _code(self) -> int | None:
-        """Of the last command, once it has ended."""
+        """The exit code of the last command, once it has ended."""
         found = re.search(f"{PROMPT}(\\d+){PROMPT}".encode(), self._raw)
         return int(found[1]) if found else None
 
@@ -286,7 +271,7 @@ class Shell:
             self._more.wait_for(holds, seconds)
 
     def _read(self) -> None:
-        """All the time, as a terminal does: who writes to it never waits."""
+        """Read all the time, as a terminal does, so that no writer waits."""
         with suppress(OSError):  # nobody is there any more
             while some := os.read(self._ours, 1 << 16):
                 with self._more:
@@ -296,17 +281,17 @@ class Shell:
 
 @dataclass
 class Follower:
-    """Somebody who does what a document says, and looks whether it shows what it says."""
+    """Follows a document: runs its commands and compares their output."""
 
     directory: Path
     environment: Mapping[str, str]
     seconds: float
     _shells: list[Shell] = field(default_factory=list)
-    _pids: dict[str, str] = field(default_factory=dict)  # as the document has them, and as they are
+    _pids: dict[str, str] = field(default_factory=dict)  # the document's, and the real ones
     _running: str | None = None
 
     def follow(self, document: str) -> None:
-        """Raises AssertionError where something differs from what the document says."""
+        """Raise AssertionError where something differs from the document."""
         try:
             for step in read(document):
                 if isinstance(step, File):
@@ -343,7 +328,7 @@ class Follower:
         command, self._running = f"the end of {self._running}", None
         code, seen = self._shell(0).ended(self.seconds)
         assert code == step.code, _otherwise(command, f"exit code {code}, not {step.code}", seen)
-        # Below it may still be the picture of a killed process, whose viewer is about to erase it.
+        # The live view of a killed process may still be there, until its viewer erases it.
         _compare(replace(step, shown=("...", *step.shown)), command, seen, so_far=True)
         return seen
 

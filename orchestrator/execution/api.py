@@ -6,7 +6,7 @@ meantime.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, Protocol, Self
 
@@ -59,6 +59,13 @@ class Slots:
     device: Literal["cpu", "cuda"]
     device_name: str  # for people, and to match calibrations
     threads: int  # CPU threads per evaluation
+
+    def with_threads(self, threads: int) -> Self:
+        """Return slots with that many threads each: on CPUs fewer slots if they need more CPUs."""
+        count = self.count
+        if self.device == "cpu" and threads > self.threads:
+            count = max(1, count * self.threads // threads)
+        return replace(self, count=count, threads=threads)
 
 
 class Executor(Protocol):

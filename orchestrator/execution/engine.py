@@ -1,9 +1,9 @@
-"""How evaluations are run: which executor, on which devices, by which versions."""
+"""The engine of a run: which executor on which devices, and the versions of what computes."""
 
 import os
 import platform
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from typing import Literal
@@ -17,17 +17,15 @@ from orchestrator.version import version
 
 ExecutorKind = Literal["ray", "local", "inline"]
 PACKAGES = ("cma", "numpy", "ray", "torch")
-"""Of which the ledger keeps the releases; torch and ray need not be there."""
+"""Packages whose versions the ledger records, if they are installed."""
 
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
-
-
 _ADDRESS = re.compile(r"|local|auto|.+:[0-9]+")
 
 
 @dataclass(frozen=True)
 class Engine:
-    """How evaluations are run: which executor, on which devices."""
+    """Which executor runs the evaluations, and on which devices."""
 
     kind: ExecutorKind = "ray"
     address: str | None = None
@@ -45,26 +43,19 @@ class Engine:
 
     @property
     def start_hint(self) -> str:
-        """How long its start takes; empty where that is no time."""
+        """A remark on how long the executor takes to start; empty if it starts at once."""
         place = self.address or os.environ.get("RAY_ADDRESS") or "local"
         is_own = self.kind == "ray" and place == "local"
         return ", some 10 s; --executor local starts at once" if is_own else ""
 
     def slots(self) -> Slots:
-        """What may run at once here. Raises ValueError when more is asked for than there is."""
+        """Return the slots to use. Raises ValueError if there are fewer devices than asked for."""
         return self.offer().slots(self.device, self.workers, self.threads)
 
-    def with_threads(self, slots: Slots, threads: int) -> Slots:
-        """These slots with so many threads each; fewer where there are not as many CPUs."""
-        count = slots.count
-        if slots.device == "cpu" and threads > slots.threads:
-            count = max(1, min(count, self.offer().cpus // threads))
-        return replace(slots, count=count, threads=threads)
-
     def offer(self) -> Offer:
-        """The devices to choose from: this machine's, or those of the cluster at `address`.
+        """Return the devices of this machine, or of the cluster at `address`.
 
-        Raises EngineError when the cluster cannot be joined.
+        Raises EngineError if the cluster cannot be joined.
         """
         if self.kind != "ray" or self.address is None:
             return local_offer()
@@ -73,7 +64,7 @@ class Engine:
         return cluster_offer(self.address)
 
     def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:
-        """Not started yet: enter it."""
+        """Return the executor; enter it to start it."""
         if self.kind == "inline":
             from orchestrator.execution.inline import InlineExecutor
 
@@ -88,7 +79,7 @@ class Engine:
 
 
 def devices_of(slots: Slots) -> Devices:
-    """Slots as a plan records them."""
+    """Return slots as a plan records them."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Devices(
         count=slots.count,
@@ -100,7 +91,7 @@ def devices_of(slots: Slots) -> Devices:
 
 
 def opened(owner: Owner, slots: Slots, command: tuple[str, ...] = ()) -> Opened:
-    """This process, what it works with and the words that began it, for the ledger."""
+    """Return the ledger's event for a session: this process, its devices, versions and command."""
     return Opened(
         host=platform.node(),
         owner=owner,
@@ -112,7 +103,7 @@ def opened(owner: Owner, slots: Slots, command: tuple[str, ...] = ()) -> Opened:
 
 @cache
 def versions() -> dict[str, str]:
-    """Which release wrote a ledger, and what decides the last bits of points and scores."""
+    """Return the versions of this program and of what decides the last bits of scores."""
     import numpy as np
 
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]

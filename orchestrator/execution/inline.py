@@ -3,7 +3,7 @@
 import os
 import time
 from collections import deque
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from typing import Self
 
 from budgets.events import Status
@@ -112,12 +112,12 @@ def _evaluate_here(attempt: Attempt, slots: Slots) -> Report:
     A copy of this process that the objective forked ends here: as a second orchestrator it would
     write to the ledger.
     """
-    pid, directory, threads = os.getpid(), os.getcwd(), os.environ.get(THREADS)
+    pid, threads = os.getpid(), os.environ.get(THREADS)
     os.environ[THREADS] = str(slots.threads)
     try:
-        report = trainer.evaluate(attempt, slots.device, slots.threads)
+        with chdir(os.getcwd()):  # restores it afterwards
+            report = trainer.evaluate(attempt, slots.device, slots.threads)
     finally:
-        os.chdir(directory)
         os.environ.pop(THREADS, None)
         if threads is not None:
             os.environ[THREADS] = threads

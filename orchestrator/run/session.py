@@ -117,7 +117,7 @@ class Session:
             self._finish_off(directory, recorded)
             return Result(directory, recorded, ruling_of(recorded))
         _refuse_other_devices(directory, plan, slots)
-        slots = self.engine.with_threads(slots, plan.devices.threads)  # scores depend on it
+        slots = slots.with_threads(plan.devices.threads)  # scores depend on it
         objective = objective_of(plan)
         self._prepare(directory, objective, plan, why)
         with Ledger(directory, self.clock, self.storage) as ledger:

@@ -4,7 +4,7 @@ Called by pycma in place of `numpy.random.randn(rows, dimension)`. Every random 
 generator keyed by (seed, generation or block): asking again gives the same directions.
 """
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -14,10 +14,6 @@ from orchestrator.search.arithmetic import Array, orthogonal
 class Directions(Protocol):
     """Standard normal rows, generation by generation."""
 
-    leaves_mirrors: ClassVar[bool]
-    """Whether pycma may ask for fewer rows and mirror its worst candidates instead, which it does
-    with a population below 6."""
-
     def begin(self, generation: int) -> None:
         """Draw for this generation in the next calls."""
 
@@ -26,8 +22,6 @@ class Directions(Protocol):
 
 class Independent:
     """Independent rows, as in pycma; each generation has a generator of its own."""
-
-    leaves_mirrors: ClassVar[bool] = True
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -50,8 +44,6 @@ class Chained:
     begins with the rest: with 4 pairs in 10 dimensions, three generations cover every direction. If
     known settings take the place of some rows, some directions are left out or used twice.
     """
-
-    leaves_mirrors: ClassVar[bool] = False
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

@@ -46,14 +46,13 @@ class Strategy:
     ) -> None:
         """Raises ValueError if there is a shape that is not positive definite."""
         self._directions = directions
-        mirrors = {"CMA_mirrors": "popsize < 6" if directions.leaves_mirrors else 0}
         limits = {"maxstd": np.inf} if len(start) == 1 else {}  # pycma fails at a limit in 1-d
         self._es: Any = cma.CMAEvolutionStrategy(
             list(start),
             sigma0,
             {
-                **mirrors,
                 **limits,
+                "CMA_mirrors": 0,  # `directions` decides that, in small populations too
                 "popsize": population,
                 "bounds": [0.0, 1.0],
                 "randn": self._directions,

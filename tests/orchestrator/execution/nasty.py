@@ -7,7 +7,6 @@
 
 import json
 import os
-import random
 import signal
 import sys
 import time
@@ -145,18 +144,6 @@ def link(config: dict[str, Any]) -> None:
 
 def pipe(config: dict[str, Any]) -> None:
     os.mkfifo("measurement.json")
-
-
-def meddle(config: dict[str, Any]) -> None:
-    """Everything an objective might do to the process it believes to be its own."""
-    finish(config)
-    random.seed(0)
-    os.chdir("/")
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    if os.fork() == 0:
-        return  # as a second evaluation
-    sys.exit(0)
 
 
 def kill_itself(config: dict[str, Any]) -> None:

@@ -134,19 +134,6 @@ def test_each_slot_sees_its_own_gpu_only(make_attempt: Make, nasty: str) -> None
         assert '"OMP_NUM_THREADS": "3"' in seen[name]
 
 
-def test_what_an_evaluation_does_to_its_own_process_stays_there(
-    make_attempt: Make, slots: Slots, nasty: str
-) -> None:
-    before = (os.getcwd(), signal.getsignal(signal.SIGTERM))
-    with LocalExecutor(slots, entry=nasty) as executor:
-        executor.submit(make_attempt("meddle"))
-        (outcome,) = executor.wait(20.0)
-        assert outcome.status is Status.OK
-        executor.submit(make_attempt("finish"))
-        assert [one.status for one in executor.wait(20.0)] == [Status.OK]
-    assert (os.getcwd(), signal.getsignal(signal.SIGTERM)) == before
-
-
 # In this process
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +77,17 @@ def test_gpus_are_preferred_and_share_the_cpus(
     offer = local_offer({})
     assert offer.slots() == Slots(cpus, "cpu", offer.cpu_name, 1)
     assert Offer(cpus=7, cpu_name="x").slots(threads=2) == Slots(3, "cpu", "x", 2)
+
+
+@pytest.mark.parametrize(
+    ("device", "count", "threads", "expected"),
+    [("cpu", 4, 2, 2), ("cpu", 3, 8, 1), ("cpu", 2, 1, 2), ("cuda", 2, 8, 2)],
+)
+def test_slots_with_more_threads_need_no_more_cpus(
+    device: Any, count: int, threads: int, expected: int
+) -> None:
+    slots = Slots(count, device, "", 1).with_threads(threads)
+    assert (slots.count, slots.threads) == (expected, threads)
 
 
 @pytest.mark.parametrize(("device", "count"), [("cuda", 3), ("cpu", 9), ("cuda", 0)])

@@ -68,21 +68,20 @@ def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(make_attempt: Make, ru
 
 
 @pytest.mark.parametrize(
-    ("do", "content", "cause"),
+    ("do", "cause"),
     [
-        ("write", '{"attempt_id": "cut', "measurement.json is not valid"),
-        ("write", '{"attempt_id": "another", "status": "nan"}', "measurement.json is of attempt"),
-        ("nothing", "", "no measurement.json was written"),
-        ("link", "", "/"),
-        ("pipe", "", "/"),
+        ("nothing", "no measurement.json was written"),
+        ("link", "measurement.json is a symbolic link"),
+        ("pipe", "measurement.json is no plain file"),
     ],
 )
 def test_a_measurement_that_cannot_be_believed_is_an_error(
-    do: str, content: str, cause: str, make_attempt: Make, run: Run
+    do: str, cause: str, make_attempt: Make, run: Run
 ) -> None:
-    outcome = run(make_attempt(do, content=content))
+    outcome = run(make_attempt(do))
     assert outcome.status is Status.ERROR
-    assert outcome.cause.startswith(f"exited with 0, but {cause}")
+    assert outcome.cause.startswith("exited with 0, but ")
+    assert cause in outcome.cause
 
 
 def test_the_evaluation_inherits_nothing_but_what_it_needs(make_attempt: Make, run: Run) -> None:

@@ -139,19 +139,13 @@ def test_an_exception_says_the_innermost_line_that_is_the_users(
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        (Measurement(score=math.nan), Status.NAN),
-        (Measurement(score=-math.inf), Status.NAN),
         (Measurement(score=sys.float_info.max), Status.NAN),
         (Measurement(score=-1.01e100), Status.NAN),
         (None, Status.ERROR),
         (0.1, Status.ERROR),
-        *(
-            ({"score": value}, Status.ERROR)
-            for value in ("0.1", True, 1 + 2j, None, [0.1], 10**400)
-        ),
+        *(({"score": value}, Status.ERROR) for value in ("0.1", True, 1 + 2j, None, 10**400)),
         ({"score": 1, "steps": 10**30}, Status.ERROR),
         ({"score": 1, "tokens": -1}, Status.ERROR),
-        ({"score": 1, "train_seconds": math.nan}, Status.ERROR),
         ({"score": 1, "train_flops": math.inf}, Status.ERROR),
     ],
     ids=repr,

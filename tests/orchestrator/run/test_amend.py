@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from budgets.events import ComparisonAsked
-from budgets.ledger import LEDGER, read
+from budgets.ledger import LEDGER
 from budgets.plan import Caps, Window
 from orchestrator.run.amend import Amendment, affordable_generations
 from tests.ledgers import state_of
@@ -92,52 +91,3 @@ def test_caps_nobody_agreed_on_are_refused_and_name_amend(
 
 
 # A search whose finds are compared
-
-
-CONFIRMED = (
-    *("phase1", "--tier", "target", "--set", "search.population=4", "--max-evals", "8"),
-    *("--objective", "sphere", "--set", "dimension=2", "--set", "noise=0.01"),
-    *(
-        "--set",
-        "verdict.confirm_seeds=5",
-        "--set",
-        "verdict.long_run_seeds=1",
-        "--run-id",
-        "confirmed",
-    ),
-    *("--executor", "inline", "--workers", "2", "--assume-eval-seconds", "1"),
-)
-
-
-@pytest.fixture
-def confirmed(command: "Command", tmp_path: Path) -> Path:
-    """A run that is decided."""
-    answer = command(*CONFIRMED)
-    assert answer.code == 0, answer.err
-    return tmp_path / "artifacts/cmaes/phase1/confirmed"
-
-
-def after(run: Path, panel: str) -> int:
-    """The number of records up to the one that asks for that panel."""
-    asked = (r for r in read(run / LEDGER).records if isinstance(r.event, ComparisonAsked))
-    return next(record.seq for record in asked if record.event.comparison == panel) + 1  # type: ignore[union-attr]
-
-
-def test_a_search_that_is_being_compared_gets_no_more_generations(
-    confirmed: Path, command: "Command", cut: Callable[..., None]
-) -> None:
-    whole = state_of(confirmed)
-    cut(confirmed, after(confirmed, "finalists"))
-    before = (confirmed / LEDGER).read_bytes()
-
-    answer = command("amend", "confirmed", "--max-evals", "12", *WHY)
-
-    assert answer.code == 2
-    assert "the search is over, what it found is being compared with the baseline" in answer.err
-    assert "its 2 generations stay, the other caps can change" in answer.err
-    assert (confirmed / LEDGER).read_bytes() == before
-
-    assert command("amend", "confirmed", "--max-hours", "9", *WHY).code == 0
-    assert command(*CONFIRMED).code == 0
-    assert state_of(confirmed).decided == whole.decided
-    assert command("verify", "confirmed").code == 0

@@ -1,7 +1,5 @@
 """Sessions that resume a run: its plan, its owner, its kind of device."""
 
-import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from budgets.ledger import HEAD, LEDGER, LOCK
+from budgets.ledger import LEDGER
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.records.runs import Result
@@ -41,16 +39,6 @@ def test_a_run_goes_on_with_the_verdict_that_it_was_begun_with(
 
 
 # Full disks
-
-
-def test_a_run_is_its_owners_alone(tmp_path: Path, run_search: RunSearch) -> None:
-    umask = os.umask(0o022)
-    try:
-        run = run_search(tmp_path, assumed_seconds=1.0).directory
-    finally:
-        os.umask(umask)
-    modes = {name: stat.S_IMODE((run / name).stat().st_mode) for name in (".", LEDGER, HEAD, LOCK)}
-    assert modes == {".": 0o700, LEDGER: 0o600, HEAD: 0o600, LOCK: 0o600}
 
 
 # What a session says and keeps to
