@@ -16,16 +16,13 @@ from budgets.events import Status
 from budgets.formatting import one_line
 from objectives.api import Measurement, Objective
 from orchestrator.api import NoSignals, Options, Progress, Space, conducting, requested
-from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, Executor, Outcome, Slots, no_score
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.files import (
-    STARTED,
-    Started,
     locked,
     read_summary,
     write_config,
-    write_model,
+    write_started,
     write_summary,
 )
 from orchestrator.look.notebook import Result, load
@@ -80,9 +77,7 @@ class CallersExecutor:
 
     def submit(self, attempt: Attempt) -> None:
         write_config(attempt)
-        me = processes.this_owner().model_dump()
-        started = Started(attempt_id=attempt.attempt_id, device=DEVICE, **me)
-        write_model(attempt.directory / STARTED, started, durable=False)
+        write_started(attempt, DEVICE)
         with self._changed:
             trial = Trial(dict(attempt.knobs), attempt.seed, attempt, time.monotonic())
             self._open[attempt.attempt_id] = trial

@@ -69,6 +69,16 @@ def write_config(attempt: Attempt) -> None:
     write_model(attempt.directory / CONFIG, attempt)
 
 
+def write_started(attempt: Attempt, device: str) -> None:
+    """Write `started.json`: this process supervises the attempt from now on.
+
+    Not synced: after a power cut the boot id differs, and then the file decides nothing.
+    """
+    owner = processes.this_owner().model_dump()
+    started = Started(attempt_id=attempt.attempt_id, device=device, **owner)
+    write_model(attempt.directory / STARTED, started, durable=False)
+
+
 def write_summary(directory: Path, outcome: Outcome) -> Outcome:
     """Write the result. The caller holds the lock and has seen that there is no result yet.
 

@@ -11,12 +11,10 @@ from orchestrator.execution import processes, trainer
 from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots
 from orchestrator.execution.files import (
     NEVER_STARTED,
-    STARTED,
     Report,
-    Started,
     locked,
     write_config,
-    write_model,
+    write_started,
     write_summary,
 )
 from orchestrator.execution.signals import Insisted, insisted_on
@@ -68,9 +66,7 @@ class InlineExecutor:
 
     def _evaluate(self, attempt: Attempt) -> Outcome:
         began, cpu_began = time.monotonic(), time.process_time()
-        me, device = processes.this_owner().model_dump(), self.slots.device
-        started = Started(attempt_id=attempt.attempt_id, device=device, **me)
-        write_model(attempt.directory / STARTED, started, durable=False)
+        write_started(attempt, self.slots.device)
         with (
             open(attempt.directory / "stdout.txt", "w", errors=ERRORS, opener=_private) as out,
             open(attempt.directory / "stderr.txt", "w", errors=ERRORS, opener=_private) as err,
@@ -86,7 +82,7 @@ class InlineExecutor:
             startup_seconds=(report.called_at or began) - began,
             cpu_seconds=time.process_time() - cpu_began,
             peak_memory_bytes=processes.resident_bytes([os.getpid()]),
-            device=device,
+            device=self.slots.device,
             measurement=report.measurement,
         )
         with locked(attempt.directory):

@@ -22,12 +22,10 @@ from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, device_name
 from orchestrator.execution.files import (
     CONFIG,
-    STARTED,
     SUMMARY,
-    Started,
     read,
     take_lock,
-    write_model,
+    write_started,
     write_summary,
 )
 from orchestrator.execution.trainer import fork_trainer
@@ -145,10 +143,7 @@ def _begin(attempt: Attempt, device: str) -> bool:
     directory = attempt.directory
     if take_lock(directory, LOCK_WAIT_SECONDS) is None or (directory / SUMMARY).exists():
         return False
-    me = processes.this_owner()
-    started = Started(attempt_id=attempt.attempt_id, device=device, **me.model_dump())
-    # Not synced: after a power cut the boot id differs, and then the marker decides nothing.
-    write_model(directory / STARTED, started, durable=False)
+    write_started(attempt, device)
     return True
 
 
