@@ -83,17 +83,17 @@ def _chain(directory: Path) -> Sequence[Record]:
 
 def _replay(directory: Path, records: Sequence[Record]) -> Iterator[str]:
     """Yield a line for each check that holds. Raises at the first that does not."""
-    retold = Retold(directory, begin(records[0]))
+    replay = Replay(directory, begin(records[0]))
     for record in records[1:]:
         try:
-            retold.check(record.event)
+            replay.check(record.event)
         except LookupError:  # of an unknown batch, which `apply` refuses
-            apply(retold.state, record)
+            apply(replay.state, record)
             raise
         except DivergedError as error:
             raise DivergedError(f"record {record.seq} at byte {record.offset} {error}") from None
-        apply(retold.state, record)
-    state = retold.state
+        apply(replay.state, record)
+    state = replay.state
     yield "story: every record can follow the ones before it, none reserves beyond a cap"
     yield _accounts(records, state)
     yield f"evaluation seeds: {len(state.generations)} generations use the plan's"
@@ -112,10 +112,10 @@ def _replay(directory: Path, records: Sequence[Record]) -> Iterator[str]:
         if own is not None:
             verdict = f", and so is the verdict: {title(own.grade, own.no_go)}"
         yield (
-            f"decision: {retold.compared} comparisons are what the plan and the records "
+            f"decision: {replay.compared} comparisons are what the plan and the records "
             f"before give{verdict}"
         )
-    files = retold.files
+    files = replay.files
     gone = f", {files[False]} have none (any more)" if files[False] else ""
     yield f"settlements: {files[True]} attempts' own files agree{gone}"
     yield from _elsewhere(directory, state)
@@ -123,7 +123,7 @@ def _replay(directory: Path, records: Sequence[Record]) -> Iterator[str]:
 
 
 @dataclass
-class Retold:
+class Replay:
     """The run as its records tell it so far, each compared with what the loop would do."""
 
     directory: Path
