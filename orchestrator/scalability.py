@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 Regime = Literal["linear", "contended", "optimal", "retrograde"]
 NEAR_MOST, NEAR_LINEAR = 0.95, 0.90
 LEAST_GAIN = 0.02  # relative; a smaller difference in throughput counts as noise
+TOLERANCE = 0.05  # relative; back-pressure ignores a smaller difference
 
 
 class Law(NamedTuple):
@@ -56,7 +57,7 @@ class Level(NamedTuple):
     throughput: float  # evaluations an hour
     noise: float = 0.0  # its relative standard error
 
-    def exceeds(self, other: "Level", tolerance: float) -> bool:
+    def exceeds(self, other: "Level", tolerance: float = TOLERANCE) -> bool:
         """Whether it is higher by more than the tolerance and more than two standard errors."""
         margin = max(tolerance, 2 * sqrt(self.noise**2 + other.noise**2))
         return self.throughput > other.throughput * (1 + margin)
@@ -120,7 +121,6 @@ def fit(levels: Iterable[Level]) -> Fit:
 
 FIRST_WORKERS = 2
 LEAST_WINDOW = 4  # evaluations before each decision, and at least one a worker
-TOLERANCE = 0.05  # of the throughput: a smaller difference is none
 MOST_WINDOWS = 8  # of the present number of workers, that its throughput is measured on
 MEMORY = 32  # decisions after which a level is forgotten: the machine may have changed
 
@@ -208,14 +208,14 @@ class Controller:
         halfway to a larger one that was tried. One less if nothing larger is left to try."""
         here, fewer = levels[allowed], [n for n in levels if n < allowed]
         best = max(levels.values(), key=lambda level: level.throughput)
-        if best.exceeds(here, TOLERANCE):
+        if best.exceeds(here):
             return best.workers
         larger = min(self._devices, 2 * allowed)
         if fitted.optimum is not None:
             larger = min(larger, max(allowed + 1, floor(min(fitted.optimum, larger))))
         if tried := [n for n in levels if n > allowed]:
             larger = min(larger, (allowed + min(tried)) // 2)
-        has_paid = not fewer or here.exceeds(levels[max(fewer)], TOLERANCE)
+        has_paid = not fewer or here.exceeds(levels[max(fewer)])
         if larger > allowed and has_paid and self._is_stable(allowed):
             return larger
         is_highest = allowed == self._devices or len(levels) > 1

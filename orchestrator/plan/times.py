@@ -150,6 +150,7 @@ class Prior:
     calibration: Calibration
     factor: float  # FLOPs of an evaluation here over those there
     is_assumed: bool  # other FLOPs, or another number of devices
+    distance: tuple[float, ...] = ()  # smaller is nearer
 
     @property
     def eval_seconds(self) -> float:
@@ -179,46 +180,36 @@ def nearest(root: Path, objective: Objective, devices: Devices) -> Prior | None:
 
     The same objective comes first, then as many devices, then the nearest FLOPs, then the newest.
     """
-    found = []
+    found: list[Prior] = []
     for path in ledgers(root, "calibration", f"{short_name(objective.spec)}-*"):
         with suppress(LedgerCorruptError, ImpossibleEventError, ValueError, OSError):
             state = recorded_state(path.parent)
-            prior = None if state is None else _prior(state, objective, devices)
-            if state is not None and prior is not None:
-                is_same = state.plan.objective_fingerprint == objective.fingerprint
-                found.append((not is_same, prior))
-    return min(
-        found,
-        key=lambda one: (
-            one[0],
-            one[1].devices.count != devices.count,
-            abs(log(one[1].factor)),
-            -one[1].measured_at.timestamp(),
-        ),
-        default=(True, None),
-    )[1]
+            if state is not None and state.concluded is not None:
+                found += _priors(state, objective, devices)
+    return min(found, key=lambda prior: prior.distance, default=None)
 
 
-def _prior(state: RunState, objective: Objective, devices: Devices) -> Prior | None:
-    """Return the calibration as a prior; None if it is unfinished or cannot be scaled.
+def _priors(state: RunState, objective: Objective, devices: Devices) -> Iterator[Prior]:
+    """Yield the calibration as a prior, if times here can be scaled from it.
 
     Raises ValueError if none of its evaluations was healthy.
     """
     plan, there = state.plan, state.plan.devices
     facts = [(one.kind, one.name, one.threads) for one in (there, devices)]
-    is_comparable = facts[0] == facts[1] and kind(plan.objective) == kind(objective.spec)
-    if state.concluded is None or not is_comparable:
-        return None
-    calibration, factor = measure(state), 1.0
-    if plan.objective_fingerprint != objective.fingerprint:
+    if facts[0] != facts[1] or kind(plan.objective) != kind(objective.spec):
+        return
+    calibration, factor, seen = measure(state), 1.0, last_seen(state)
+    is_same = plan.objective_fingerprint == objective.fingerprint
+    if not is_same:
         here, work = objective.flops(), _flops(calibration)
         if here is None or not here.total or not work:
-            return None
+            return
         factor = here.total / work
     # on fewer seeds than devices they were not all busy
     is_like = factor == 1 and there.count == devices.count <= len(calibration.samples)
-    seen = last_seen(state)
-    return Prior(plan.run_id, seen, there, calibration, factor, is_assumed=not is_like)
+    other_count = there.count != devices.count
+    distance = (not is_same, other_count, abs(log(factor)), -seen.timestamp())
+    yield Prior(plan.run_id, seen, there, calibration, factor, not is_like, distance)
 
 
 # Checks of knobs

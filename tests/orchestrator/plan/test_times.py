@@ -1,6 +1,7 @@
 """The times, overheads and sizes that a plan is made with."""
 
 import json
+import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -146,6 +147,15 @@ def test_the_newest_calibration_is_planned_with_and_old_runs_keep_theirs(
     assert new.state.plan.calibration.ledger == newest.head
     calibrate("--again", "--reason", " reason 1 ")
     assert len(made(tmp_path)) == 4
+
+
+def test_the_plan_that_it_suggests_is_for_its_devices(
+    calibrate: Callable[..., "Answer"], command: "Command"
+) -> None:
+    (suggested, *_) = json.loads(calibrate("--json").out)["answer"]["commands"]
+    words = shlex.split(suggested)
+    found = json.loads(command(*words[words.index("plan") :], "--json").out)
+    assert found["times"]["origin"] == "measured"
 
 
 def test_a_paused_one_goes_on_when_overridden_for_its_own_reason(
