@@ -174,28 +174,27 @@ class Accounts(NamedTuple):
     ) -> Refusal | None:
         """Why an attempt with this worst case may not start now; None when it may.
 
-        `keep`: device-hours and hours that it must leave free for others.
+        `keep`: device-hours and hours that must stay free for other evaluations.
         """
-        device_ms = reserve_ms + keep[0] * MS_PER_HOUR
-        wall_ms = reserve_ms
+        device_ms, wall_ms = reserve_ms + keep[0] * MS_PER_HOUR, reserve_ms
         if self.sessions_ms:
             new = Hold(reserve_ms, len(self.sessions_ms) - 1, self.sessions_ms[-1])
             wall_ms = self._committed_ms([*self.holds.values(), new]) - self.committed_wall_ms
         needs = {
-            "comparison evaluations" if compares else "evaluations": (1.0, 1),
-            "device time": (device_ms, reserve_ms),
-            "money": (device_ms, reserve_ms),
-            "wall clock": (wall_ms + keep[1] * MS_PER_HOUR, reserve_ms),
+            "comparison evaluations" if compares else "evaluations": 1.0,
+            "device time": device_ms,
+            "money": device_ms,
+            "wall clock": wall_ms + keep[1] * MS_PER_HOUR,
         }
         table = self.table
-        for name, (needed, own) in needs.items():
+        for name, needed in needs.items():
             account = table[name]
-            if (over := account.overrun(needed)) > 0:
-                free = (own - over) / account.per_unit
-                return Refusal(name, own / account.per_unit, free, account.unit, account.flag)
-        hours, until = reserve_ms / MS_PER_HOUR, self.window_hours_free
-        if until is not None and hours > (until := until - keep[1]):
-            return Refusal("deadline", hours, until, "hours", "--window")
+            if account.overrun(needed) > 0:
+                free = account.free or 0.0
+                return Refusal(name, needed / account.per_unit, free, account.unit, account.flag)
+        hours, free_hours = reserve_ms / MS_PER_HOUR + keep[1], self.window_hours_free
+        if free_hours is not None and hours > free_hours:
+            return Refusal("deadline", hours, free_hours, "hours", "--window")
         return None
 
     def reserve(

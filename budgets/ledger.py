@@ -22,14 +22,14 @@ from typing import NamedTuple, Self
 import orjson
 from pydantic import ValidationError
 
-from budgets.events import SCHEMA, Event, Opened, Planned, fields, parse
+from budgets.events import SCHEMA, Event, Planned, fields, parse
 from budgets.formatting import command, move_command
 from budgets.storage import DISK, Storage, read_plain, unused, write_all, write_aside
 
 LEDGER, HEAD, LOCK = "ledger.jsonl", "head.json", "ledger.lock"
 
 LEAST_FREE_BYTES = 8 << 20
-"""Without so much free space no evaluation is started: its result might be lost."""
+"""With less free space no evaluation is started: its result might be lost."""
 
 _SEAL = re.compile(rb',"h":"[0-9a-f]{32}"}')
 _SEAL_BYTES = 40
@@ -42,7 +42,7 @@ _BODY = re.compile(
 
 
 class LedgerCorruptError(Exception):
-    """A ledger is not what was written: says what is wrong, where, and how to go on."""
+    """A ledger is not what was written: says what is wrong, where, and how to recover."""
 
 
 class RecordCorruptError(LedgerCorruptError):
@@ -77,7 +77,7 @@ class LedgerLockedError(Exception):
 
 
 def way_to_keep(path: Path, records: int) -> str:
-    """What to do with a ledger of which so many records are whole."""
+    """The advice for a damaged ledger whose first so many records are whole."""
     run = path.parent
     if records == 0:
         return f"begin anew, since nothing of it can be kept, with: {set_aside_command(run)}"
@@ -87,7 +87,7 @@ def way_to_keep(path: Path, records: int) -> str:
 
 
 def set_aside_command(run: Path) -> str:
-    """What moves a run's directory away, before its own command is repeated."""
+    """The command that moves a run's directory away, before its own command is repeated."""
     return f"{move_command(run, damaged(run))}, then the same command again"
 
 
@@ -130,11 +130,11 @@ def make_record(  # noqa: PLR0913 - a record's fields
     }
     body = orjson.dumps(record)[:-1]
     line = body + _seal(digest_of(previous, body))
-    return Reader(Path(LEDGER), b"").check(line, seq, offset, previous)
+    return parse_record(Path(LEDGER), line, seq, offset, previous)
 
 
 def digest_of(previous: str, body: bytes) -> str:
-    """What seals a line with this `body` after the record with digest `previous`."""
+    """The digest of a line with this `body` after the record with digest `previous`."""
     return hashlib.sha256(previous.encode() + body).hexdigest()[:32]
 
 
@@ -142,119 +142,59 @@ def _seal(digest: str) -> bytes:
     return b',"h":"' + digest.encode() + b'"}'
 
 
+def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) -> Record:
+    """The record in `line`, which follows the one with digest `previous`.
+
+    Raises RecordCorruptError, LedgerSchemaError; `path` is for their messages.
+    """
+    body, seal = line[:-_SEAL_BYTES], line[-_SEAL_BYTES:]
+    digest, found = digest_of(previous, body), _BODY.fullmatch(body)
+    why = ""
+    if not _SEAL.fullmatch(seal):
+        why = "not a sealed record"
+    elif seal != _seal(digest):
+        why = "its hash does not follow from the records before it"
+    elif found is None:
+        why = f"sealed, but no event of schema {SCHEMA}: not the fields of a record"
+    elif int(found[1]) != seq:
+        why = f"it says it is number {int(found[1])}"
+    if why or found is None:
+        raise RecordCorruptError(path, seq, offset, why)
+    event = _event(path, found[4], seq, offset)
+    return Record(seq, found[2].decode(), int(found[3]), event, digest, offset, line)
+
+
+def _event(path: Path, data: bytes, seq: int, offset: int) -> Event:
+    version = orjson.loads(data).get("schema_version", SCHEMA)
+    if version != SCHEMA:
+        raise LedgerSchemaError(path, f"was written with ledger schema {version}")
+    try:
+        event = parse(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "union_tag_invalid":
+            kind = first["ctx"]["tag"]
+            what = f"has a record of kind {kind!r} (record {seq} at byte {offset})"
+            raise LedgerSchemaError(path, what) from error
+        place = ".".join(map(str, first["loc"]))
+        why = f"sealed, but no event of schema {SCHEMA}: {place} {first['msg']}"
+        raise RecordCorruptError(path, seq, offset, why) from error
+    if seq == 0 and not isinstance(event, Planned):
+        raise RecordCorruptError(path, seq, offset, "the first record is no plan")
+    return event
+
+
 def lacks_a_sector(line: bytes, offset: int) -> bool:
     """Whether a sector under this line, at byte `offset`, never reached the disk: all zeros.
 
-    Sectors arrive in any order, so of a record that was not synced when the power went the end may
-    be there without the middle (etcd-io/etcd `server/storage/wal/decoder.go`, isTornEntry).
+    Sectors arrive in any order, so after a power cut the end of an unsynced record may be there
+    without its middle (etcd-io/etcd `server/storage/wal/decoder.go`, isTornEntry).
     """
     edges = [0, *range(_SECTOR - offset % _SECTOR, len(line), _SECTOR), len(line)]
     return bool(line) and any(not line[a:b].strip(b"\0") for a, b in pairwise(edges))
 
 
-class Reader:
-    """Iterates once over the records in `data`, verifying each; then knows where they end.
-
-    A last line without its newline counts as a record if it is whole; one with a sector missing
-    was never finished. `path` is for messages.
-    Iterating raises LedgerCorruptError with the exact place, LedgerSchemaError on another schema.
-    """
-
-    def __init__(self, path: Path, data: bytes, mark: "Mark | None" = None) -> None:
-        self.count = 0
-        self.head = ""  # digest of the last record
-        self.end = 0  # byte after it, and after its newline, be that there or not
-        self.torn = b""  # what follows: a record that was never finished
-        self._path = path
-        self._data = data
-        self._mark = mark
-
-    def __iter__(self) -> Iterator[Record]:
-        marked = ""
-        for record in self._records():
-            if self._mark is not None and record.seq == self._mark.seq:
-                marked = record.digest
-            yield record
-        check_mark(self._path, self._mark, self.count, marked)
-
-    def _records(self) -> Iterator[Record]:
-        data = self._data
-        while (newline := data.find(b"\n", self.end)) >= 0:
-            line = data[self.end : newline]
-            if newline == len(data) - 1 and lacks_a_sector(line, self.end):
-                break
-            record = self.check(line, self.count, self.end, self.head)
-            self.count, self.head, self.end = self.count + 1, record.digest, newline + 1
-            yield record
-        self.torn = data[self.end :]
-        if seal := _SEAL.search(self.torn):  # only the newline is missing or damaged
-            line, rest = self.torn[: seal.end()], self.torn[seal.end() :]
-            with suppress(LedgerCorruptError):
-                record = self.check(line, self.count, self.end, self.head)
-                self.torn = rest
-                self.count, self.head, self.end = self.count + 1, record.digest, record.end
-                yield record
-
-    def check(self, line: bytes, seq: int, offset: int, previous: str) -> Record:
-        """The record in `line`, which is to follow the one with digest `previous`."""
-        body, seal = line[:-_SEAL_BYTES], line[-_SEAL_BYTES:]
-        digest = digest_of(previous, body)
-        if not _SEAL.fullmatch(seal):
-            raise RecordCorruptError(self._path, seq, offset, "not a sealed record")
-        if seal != _seal(digest):
-            why = "its hash does not follow from the records before it"
-            raise RecordCorruptError(self._path, seq, offset, why)
-        found = _BODY.fullmatch(body)
-        if found is None:
-            why = f"sealed, but no event of schema {SCHEMA}: not the fields of a record"
-            raise RecordCorruptError(self._path, seq, offset, why)
-        number, at, elapsed_ms, data = found.groups()
-        if int(number) != seq:
-            raise RecordCorruptError(self._path, seq, offset, f"it says it is number {int(number)}")
-        event = self._event(data, seq, offset)
-        return Record(seq, at.decode(), int(elapsed_ms), event, digest, offset, line)
-
-    def _event(self, data: bytes, seq: int, offset: int) -> Event:
-        try:
-            event = parse(data)
-        except ValidationError as error:
-            first = error.errors()[0]
-            self._check_schema(orjson.loads(data).get("schema_version", SCHEMA))
-            if first["type"] == "union_tag_invalid":
-                kind = first["ctx"]["tag"]
-                what = f"has a record of kind {kind!r} (record {seq} at byte {offset})"
-                raise LedgerSchemaError(self._path, what) from error
-            place = ".".join(map(str, first["loc"]))
-            why = f"sealed, but no event of schema {SCHEMA}: {place} {first['msg']}"
-            raise RecordCorruptError(self._path, seq, offset, why) from error
-        if seq == 0 and not isinstance(event, Planned):
-            raise RecordCorruptError(self._path, seq, offset, "the first record is no plan")
-        if isinstance(event, Planned | Opened):
-            self._check_schema(event.schema_version)
-        return event
-
-    def _check_schema(self, version: object) -> None:
-        if version != SCHEMA:
-            raise LedgerSchemaError(self._path, f"was written with ledger schema {version}")
-
-
-class Reading(NamedTuple):
-    """A ledger's whole records, and the bytes of an unfinished one after them."""
-
-    records: tuple[Record, ...]
-    torn: bytes
-
-
-def read(path: Path) -> Reading:
-    """Every record of the file at `path`, verified. Changes nothing.
-
-    Raises as `Reader` does; FileNotFoundError.
-    """
-    reader = Reader(path, read_plain(path))
-    return Reading(tuple(reader), reader.torn)
-
-
-# The head beside the ledger, by which lost records are missed
+# Reading, and the head beside the ledger by which lost records are missed
 
 
 class Mark(NamedTuple):
@@ -265,33 +205,27 @@ class Mark(NamedTuple):
 
 
 def read_mark(path: Path) -> Mark | None:
-    """What `head.json` says of the ledger at `path`; None if it is not there or damaged."""
+    """What `head.json` says of the ledger at `path`; None if it is missing or damaged."""
     try:
         mark = orjson.loads(read_plain(path.with_name(HEAD)))
         return Mark(int(mark["seq"]), str(mark["h"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # it only ever repeats what the ledger said
-
-
-def check_mark(path: Path, mark: Mark | None, count: int, digest: str) -> None:
-    """Raises LedgerCorruptError where a ledger of `count` records lacks any that are marked.
-
-    `digest` is that of its record with the mark's number; a ledger that has another one there
-    lacks them all.
-    """
-    if missing := records_lost(mark, count, digest):
-        raise LedgerCorruptError(rolled_back(path, missing, count))
+        return None  # it only repeats what the ledger said
 
 
 def records_lost(mark: Mark | None, count: int, digest: str) -> int:
-    """How many of the marked records a ledger of `count` records lacks."""
+    """How many of the marked records a ledger of `count` records lacks.
+
+    `digest` is that of its record with the mark's number. A ledger that has another one there
+    lacks them all.
+    """
     if mark is None or mark.seq < 0 or (mark.seq < count and digest == mark.digest):
         return 0
     return mark.seq + 1 - (count if mark.seq >= count else 0)
 
 
 def rolled_back(path: Path, missing: int, kept: int) -> str:
-    """What is wrong with a ledger of `kept` records that lacks `missing`, and how to go on."""
+    """The message for a ledger of `kept` records that lacks `missing`."""
     return (
         f"{path} is rolled back by {missing} records: {HEAD} has seen them, the ledger has not. "
         "Its end was cut off, or it is an older copy. Nothing was changed. Put the newer copy "
@@ -299,19 +233,79 @@ def rolled_back(path: Path, missing: int, kept: int) -> str:
     )
 
 
+class Reader:
+    """Verifies a ledger's records in order, also of one that grows: `read` takes its next bytes.
+
+    A last line without its newline counts as a record if it is whole; one with a sector missing
+    was never finished. Raises LedgerCorruptError with the exact place, also where records of the
+    `mark` are missing, and LedgerSchemaError on another schema. `path` is for messages.
+    """
+
+    def __init__(self, path: Path, data: bytes, mark: Mark | None = None) -> None:
+        self.count = 0
+        self.head = ""  # digest of the last record
+        self.end = 0  # byte after it and its newline, whether that is there or not
+        self.torn = b""  # what follows: a record that was never finished
+        self._path = path
+        self._data = data
+        self._mark = mark
+        self._marked = ""  # digest of the record with the mark's number
+
+    def __iter__(self) -> Iterator[Record]:
+        return self.read(self._data)
+
+    def read(self, data: bytes) -> Iterator[Record]:
+        """The records in `data`, which is the file from byte `end` on."""
+        begin = 0
+        while (newline := data.find(b"\n", begin)) >= 0:
+            line = data[begin:newline]
+            if newline == len(data) - 1 and lacks_a_sector(line, self.end):
+                break
+            yield self._take(line)
+            begin = newline + 1
+        self.torn = data[begin:]
+        if seal := _SEAL.search(self.torn):  # only the newline is missing or damaged
+            with suppress(LedgerCorruptError):
+                record = self._take(self.torn[: seal.end()])
+                self.torn = self.torn[seal.end() :]
+                yield record
+        if missing := records_lost(self._mark, self.count, self._marked):
+            raise LedgerCorruptError(rolled_back(self._path, missing, self.count))
+
+    def _take(self, line: bytes) -> Record:
+        record = parse_record(self._path, line, self.count, self.end, self.head)
+        self.count, self.head, self.end = self.count + 1, record.digest, record.end
+        if self._mark is not None and record.seq == self._mark.seq:
+            self._marked = record.digest
+        return record
+
+
+class Reading(NamedTuple):
+    """A ledger's whole records, and the bytes of an unfinished one after them."""
+
+    records: tuple[Record, ...]
+    torn: bytes
+
+
+def read(path: Path) -> Reading:
+    """Every record of the file at `path`, verified. Raises as `Reader` does; FileNotFoundError."""
+    reader = Reader(path, read_plain(path))
+    return Reading(tuple(reader), reader.torn)
+
+
 def marked(path: Path) -> Reader:
     """Iterates over a ledger's records; raises where it lacks any that `head.json` has seen."""
-    mark = read_mark(path)  # before the ledger: somebody may be writing to both
+    mark = read_mark(path)  # before the ledger: its writer may change both
     return Reader(path, read_plain(path), mark)
 
 
-# The lock: by `flock` on a file that is never removed, so that the kernel gives it back
+# The lock: `flock` on a file that is never removed; the kernel releases it
 
 
 def take_lock(directory: Path) -> int:
     """A descriptor that holds the directory's lock until it is closed.
 
-    Raises LedgerLockedError, naming who has it; OSError when the directory cannot be written to.
+    Raises LedgerLockedError with its holder; OSError when the directory cannot be written to.
     """
     path = directory / LOCK
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -344,15 +338,15 @@ class Clock:
 
 
 class Ledger:
-    """The single writer of a run's ledger. Use as a context manager; `replay` before `append`.
+    """The single writer of a run's ledger: a context manager; `replay` before `append`.
 
     Raises LedgerLockedError when another process has it, LedgerStorageError when the disk fails
-    (fatal: what reached it is known only after reading again), and what `replay` raises.
+    (fatal: what reached it is known only after reading it again).
     """
 
     def __init__(self, directory: Path, clock: Clock, storage: Storage = DISK) -> None:
         self.path = directory.absolute() / LEDGER
-        self.repairs: tuple[str, ...] = ()  # for people: what opening had to mend
+        self.repairs: tuple[str, ...] = ()  # what opening repaired, in words
         self.head = ""  # digest of the last record: it seals everything before it
         self.count = 0
         self._end: int | None = None  # bytes; None until replayed, and after a failure
@@ -375,20 +369,20 @@ class Ledger:
             raise
 
     def replay(self) -> Iterator[Record]:
-        """Verify and yield every record, then mend the end and make ready to append.
+        """Verify and yield every record, then repair the end and make ready to append.
 
         Raises LedgerCorruptError or LedgerSchemaError before anything is changed,
         LedgerStorageError.
         """
         yield from (reader := marked(self.path))
         try:
-            self._mend(reader)
+            self._repair(reader)
         except OSError as error:
             where = error.filename or self.path
             raise LedgerStorageError(f"cannot mend {where}: {error.strerror}") from error
         self.head, self.count, self._end = reader.head, reader.count, reader.end
 
-    def _mend(self, reader: Reader) -> None:
+    def _repair(self, reader: Reader) -> None:
         """Make the file end after its last whole record, keeping every byte."""
         storage, repairs = self._storage, []
         if reader.torn:
@@ -406,7 +400,7 @@ class Ledger:
         self.repairs = tuple(repairs)
 
     def free_bytes(self) -> int:
-        """Room on the run's disk; below LEAST_FREE_BYTES no evaluation may start."""
+        """Free space on the run's disk; below LEAST_FREE_BYTES no evaluation may start."""
         return self._storage.free_bytes(self.path.parent)
 
     def seal(self, event: Event) -> Record:
@@ -423,8 +417,7 @@ class Ledger:
     def append(self, record: Record) -> None:
         """Put the sealed `record` on disk; it counts from the moment this returns.
 
-        What was written of a record that could not be synced is taken back: the system would show
-        it, and no later sync brings it to the disk.
+        A record that could not be synced is truncated: no later sync would bring it to the disk.
         """
         end = self._require_end()
         if record.seq != self.count or record.offset != end:
@@ -461,7 +454,7 @@ class Ledger:
         return self._end
 
     def close(self) -> None:
-        """Note the head, and give the file and the lock back; closing twice is harmless."""
+        """Write `head.json` and release the file and the lock; closing twice is harmless."""
         try:
             if self._end is not None and self.count:
                 mark = orjson.dumps({"seq": self.count - 1, "h": self.head}) + b"\n"

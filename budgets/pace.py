@@ -1,7 +1,7 @@
-"""How a run keeps to its plan: hours expected, hours taken, when it will be over, on track or not.
+"""How a run keeps to its plan: hours estimated and taken, when it will be over, on track or not.
 
 Everything is as of the run's last record, by the clocks that its records carry. Evaluations to come
-are counted in rounds, as the rules count them (see `budgets.schedule`).
+are counted in rounds of all devices, as the rules count them (see `budgets.schedule`).
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from budgets.schedule import cost_of_the_verdict, search_is_over
 from budgets.state import RunState
 
 MOST_RECENT = 256
-"""Evaluations of one batch that are looked at to tell how long one takes now."""
+"""Evaluations of one batch that tell how long one takes now."""
 
 GOOD_ACCURACY = (85.0, 115.0)
-"""Per cent: an estimate within these is good; beyond them the calibration is out of date."""
+"""Percent: beyond these the calibration is out of date."""
 
 
 class Timing(Frozen):
-    """What the plan said for what is done so far, and what that took."""
+    """The plan's estimate for what is done so far, and what it took."""
 
     estimated_hours: float  # wall clock of the evaluations done, with their barriers
     actual_hours: float  # that the run was open, without `startup_hours`
@@ -36,7 +36,7 @@ class Timing(Frozen):
 
     @property
     def is_telling(self) -> bool:
-        """Whether it took long enough for what lies beside evaluations not to decide it."""
+        """Whether it took a minute or more, so that evaluations decide the accuracy."""
         return max(self.estimated_hours, self.actual_hours) >= 1 / 60
 
 
@@ -45,14 +45,14 @@ class Pace(Frozen):
 
     elapsed_hours: float  # that it was open
     remaining_hours: float | None  # None: no evaluation's time is known yet
-    progress: float  # share of what is planned that is done, 0 to 1, in evaluations' lengths
+    progress: float  # share of the planned evaluations that is done, weighted by their cost
     evals_per_hour: float | None  # since its evaluations began, all devices together
-    eta: datetime | None  # when it will be over if it goes on like this
+    eta: datetime | None
     on_track: bool | None  # within its forecast, its window and its cap on hours
 
 
 def timing(state: RunState) -> Timing | None:
-    """Estimated and actual hours of what is done; None without an estimate or a settled attempt."""
+    """Estimated and actual hours of what is done; None without a calibration or a result."""
     calibration = state.plan.calibration
     open_ms, startup_ms = _own_ms(state)
     actual_hours = (open_ms - startup_ms) / MS_PER_HOUR
@@ -68,26 +68,26 @@ def timing(state: RunState) -> Timing | None:
 
 
 def pace(state: RunState, now: datetime | None = None) -> Pace:
-    """Where the run stands as of its last record; what is still to come begins `now`, or then."""
+    """Where the run stands; what is still to come begins `now`, or at its last record."""
     now_ms = _now_ms(state) if now is None else max(_now_ms(state), 1000 * now.timestamp())
     open_ms, startup_ms = _own_ms(state)
-    at_work_hours = (open_ms - startup_ms) / MS_PER_HOUR
-    done, to_do, expected = _done_cost(state), _left_cost(state), expected_seconds(state)
-    remaining = None if expected is None else _rounds_left(state) * expected / 3600
+    working_hours = (open_ms - startup_ms) / MS_PER_HOUR
+    done, to_do, seconds = _done_cost(state), _cost_left(state), expected_seconds(state)
+    remaining = None if seconds is None else _rounds_left(state) * seconds / 3600
     count = sum(batch.settled for batch in state.batches())
     slacks = [] if remaining is None else list(_slacks(state, now_ms, remaining))
     return Pace(
         elapsed_hours=open_ms / MS_PER_HOUR,
         remaining_hours=remaining,
         progress=done / (done + to_do) if done + to_do else 1.0,
-        evals_per_hour=count / at_work_hours if count and at_work_hours > 0 else None,
+        evals_per_hour=count / working_hours if count and working_hours > 0 else None,
         eta=None if remaining is None else _moment(now_ms + remaining * MS_PER_HOUR),
         on_track=min(slacks) >= 0 if slacks else None,
     )
 
 
 def expected_seconds(state: RunState) -> float | None:
-    """Of a full evaluation: the median seen of late, else as calibrated; None: nothing says."""
+    """Seconds of a full evaluation: the recent median, else as calibrated; None without either."""
     recent = (*state.completed[-3:], *filter(None, (state.current,)))
     seconds = [
         end.seconds / batch.configurations[candidate].cost_factor
@@ -104,21 +104,17 @@ def expected_seconds(state: RunState) -> float | None:
 def _slacks(state: RunState, now_ms: float, remaining: float) -> Iterator[float]:
     """Hours that the forecast, the window and the cap on hours leave beyond what is needed.
 
-    The last attempt of a generation must find its whole reservation free, and so must the last one
-    of the comparison that follows the search, or a rule ends the run (see `budgets.rules`).
+    The last attempt needs its whole reservation free, or a rule ends the run.
     """
     plan, accounts, (open_ms, startup_ms) = state.plan, state.accounts, _own_ms(state)
-    typical = 0.0
+    typical, needed = 0.0, remaining
     if plan.calibration is not None:
         typical = plan.calibration.median_seconds / 3600
         rounds = _rounds_done(state) + _rounds_left(state)
         planned = rounds * typical + startup_ms / MS_PER_HOUR
         yield 100 * planned / GOOD_ACCURACY[0] - open_ms / MS_PER_HOUR - remaining
-    needed = remaining
     if remaining:
-        whole = plan.limits.reserve_ms / MS_PER_HOUR
-        is_compared = bool(cost_of_the_verdict(state)) and not search_is_over(state)
-        needed += max(0.0, whole - typical) + whole * is_compared
+        needed += max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - typical)
     if accounts.calendar is not None:
         from_ms = max(now_ms, accounts.calendar.now_ms)
         yield (accounts.calendar.deadline_ms - from_ms) / MS_PER_HOUR - needed
@@ -127,37 +123,30 @@ def _slacks(state: RunState, now_ms: float, remaining: float) -> Iterator[float]
 
 
 def _rounds_left(state: RunState) -> float:
-    """Evaluations one after the other that the run still needs, on the devices of its session."""
+    """Evaluations one after another that the run still needs, on its session's workers."""
     plan, current = state.plan, state.current
     workers = state.opened[-1].workers if state.opened else plan.devices.count
-    generations = 0 if search_is_over(state) else plan.resolved.generations - state.begun
-    later = generations * ceil(plan.resolved.per_generation / workers)
-    now = 0.0
+    rounds: float = _generations_left(state) * ceil(plan.resolved.per_generation / workers)
     if current is not None:
-        now = _in_a_row(current.unfinished, current.cost - current.done_cost, workers)
-    return now + later + cost_of_the_verdict(state) / workers
+        rounds += _rounds(current.unfinished, current.cost - current.done_cost, workers)
+    return rounds + cost_of_the_verdict(state) / workers
 
 
 def _rounds_done(state: RunState) -> float:
-    """Evaluations one after the other that what is done should have taken on the plan's devices.
+    """Evaluations one after another that what is done should have taken on the plan's devices.
 
-    A generation waits for its last evaluation; what is compared beside it fills slots that it
-    leaves idle.
+    A generation waits for its last evaluation; the reference fills the slots that it leaves idle.
     """
-    workers, rounds, idle = state.plan.devices.count, 0.0, 0.0
-    for generation in state.generations:
-        in_a_row = _in_a_row(generation.settled, generation.done_cost, workers)
-        rounds += in_a_row
-        idle += workers * in_a_row - generation.done_cost
-    for name, batch in state.comparisons.items():
-        filling = min(idle, batch.done_cost) if name in ("reference", "proxy") else 0.0
-        idle -= filling
-        rounds += (batch.done_cost - filling) / workers
-    return rounds
+    workers, comparisons = state.plan.devices.count, state.comparisons.items()
+    rounds = sum(_rounds(g.settled, g.done_cost, workers) for g in state.generations)
+    beside = sum(b.done_cost for name, b in comparisons if name in ("reference", "proxy"))
+    after = sum(b.done_cost for name, b in comparisons if name not in ("reference", "proxy"))
+    searched = sum(generation.done_cost for generation in state.generations)
+    return max(rounds, (searched + beside) / workers) + after / workers
 
 
-def _in_a_row(count: int, cost: float, workers: int) -> float:
-    """So many evaluations of that cost together, as evaluations of the search one after another."""
+def _rounds(count: int, cost: float, workers: int) -> float:
+    """The rounds of so many evaluations, in evaluations of the search; `cost` is of all."""
     return ceil(count / workers) * cost / count if count else 0.0
 
 
@@ -165,11 +154,16 @@ def _done_cost(state: RunState) -> float:
     return sum(batch.done_cost for batch in state.batches())
 
 
-def _left_cost(state: RunState) -> float:
-    plan, current = state.plan, state.current
+def _cost_left(state: RunState) -> float:
+    current = state.current
     now = 0.0 if current is None else current.cost - current.done_cost
-    generations = 0 if search_is_over(state) else plan.resolved.generations - state.begun
-    return now + generations * plan.resolved.per_generation + cost_of_the_verdict(state)
+    later = _generations_left(state) * state.plan.resolved.per_generation
+    return now + later + cost_of_the_verdict(state)
+
+
+def _generations_left(state: RunState) -> int:
+    """Generations that are not asked yet."""
+    return 0 if search_is_over(state) else state.plan.resolved.generations - state.begun
 
 
 def _own_ms(state: RunState) -> tuple[int, int]:
@@ -183,7 +177,6 @@ def last_seen(state: RunState) -> datetime:
 
 
 def _now_ms(state: RunState) -> float:
-    """By the wall's clock, at the last record."""
     if not state.opened:
         return state.began_ms
     return state.wall_offset_ms + state.accounts.sessions_ms[-1]

@@ -10,7 +10,7 @@ from itertools import takewhile
 from statistics import fmean, median
 from typing import Literal
 
-from budgets.accounts import MS_PER_HOUR, Accounts, Refusal
+from budgets.accounts import Accounts, Refusal
 from budgets.events import Facts, Fired, Settled, Status
 from budgets.ledger import LEAST_FREE_BYTES
 from budgets.plan import Source
@@ -31,7 +31,6 @@ DECISIONS: dict[str, Literal["pause", "stop"]] = {
     "unproven_knobs": "pause",
     "crash_rate": "pause",
     "sustained_nan": "pause",
-    "too_few_healthy": "pause",
     "runaway_time": "pause",
     "baseline_failed": "pause",
     "setup_failed": "pause",
@@ -42,10 +41,7 @@ DECISIONS: dict[str, Literal["pause", "stop"]] = {
 }
 """What each rule leads to, as the ledger and `--override` know it."""
 
-OVERRIDABLE = (
-    *("go", "unproven_knobs", "crash_rate", "sustained_nan"),
-    *("too_few_healthy", "runaway_time", "patience"),
-)
+OVERRIDABLE = ("go", "unproven_knobs", "crash_rate", "sustained_nan", "runaway_time", "patience")
 """Rules that a person may override. The others name something to repair, or a cap to amend."""
 
 BEFORE_THE_RUN = ("go", "unproven_knobs")
@@ -166,16 +162,6 @@ def unexplained(state: RunState, generation: Batch) -> list[Settled]:
 def _end(unit: float, edge: float) -> int:
     """-1 within `edge` of the lower end of a knob's range, 1 of the upper, else 0."""
     return (unit >= 1 - edge) - (unit <= edge)
-
-
-def too_few_healthy(generation: Batch) -> Reading:
-    """Fewer healthy candidates than CMA-ES recombines (mu = P // 2), so it learns little.
-
-    An override tells the generation all the same, failed candidates ranked last.
-    """
-    healthy, needed = len(generation.healthy), len(generation.points) // 2
-    fires = generation.closed and healthy < needed
-    return Reading("too_few_healthy", generation.number, healthy, needed, fires)
 
 
 def baseline_failed(generation: Batch) -> Reading:
@@ -341,7 +327,7 @@ def readings(state: RunState) -> list[Reading]:
     if plan.phase == "check":  # an end of a range that fails or takes long is a finding
         return read if plan.proxy is not None else [*read, baseline_failed(latest)]
     read += [crash_rate(state, latest), sustained_nan(state, latest)]
-    read += [too_few_healthy(latest), runaway_time(state, latest)]
+    read.append(runaway_time(state, latest))
     return read if plan.search is None else [*read, patience(state)]
 
 
@@ -367,28 +353,20 @@ def unaffordable(state: RunState) -> Reading | None:
     Half a generation teaches the search nothing, so it is not begun. Its last attempt needs its
     whole reservation free, beside what the verdict is expected to take.
     """
-    plan, accounts, calibration = state.plan, state.accounts, state.plan.calibration
+    plan, calibration = state.plan, state.plan.calibration
     if state.current is not None or calibration is None or search_is_over(state):
         return None
-    verdict = left_for_the_verdict(state)
-    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - calibration.median_seconds / 3600)
-    device_hours, hours = verdict.device_hours + last, verdict.hours + last
-    count = plan.resolved.per_generation
+    count, parts = plan.resolved.per_generation, [left_for_the_verdict(state)]
     for cost in (1.0,) if plan.proxy is None else (1.0, plan.proxy.variant.cost_factor):
-        own = expected(count, count * cost, calibration, plan.devices.count)
-        device_hours, hours = device_hours + own.device_hours, hours + own.hours
-    table = accounts.table
-    checks = (
-        ("device-hours", device_hours, table["device time"].free, "--max-device-hours"),
-        ("hours", hours, table["wall clock"].free, "--max-hours"),
-        ("of money", device_hours * plan.price_per_device_hour, table["money"].free, "--max-cost"),
-        ("hours", hours, accounts.window_hours_free, "--window"),
-    )
-    for unit, needed, free, flag in checks:
-        if free is not None and needed > free:
-            facts: Facts = {"flag": flag, "unit": unit}
-            return Reading("budget", state.begun, needed, free, fires=True, facts=facts)
-    return None
+        parts.append(expected(count, count * cost, calibration, plan.devices.count))
+    last = calibration.median_seconds / 3600
+    device_hours, hours = (sum(p.device_hours for p in parts), sum(p.hours for p in parts))
+    keep = device_hours - last, hours - last
+    refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
+    if refusal is None:
+        return None
+    facts: Facts = {"flag": refusal.flag, "unit": refusal.unit}
+    return Reading("budget", state.begun, refusal.needed, refusal.free, fires=True, facts=facts)
 
 
 def _out_of_budget(state: RunState) -> Reading | None:

@@ -1,10 +1,9 @@
-"""What a run is, as its ledger tells it: `state = fold(records)`, and nothing derived is stored.
+"""A run's state: `state = fold(records)`, and nothing derived is stored.
 
-`apply` refuses events that cannot follow what came before, so folding a ledger also proves that it
-tells one consistent story: every reservation settled once, no cap passed, no generation told twice.
-It alone changes a state, in place, and checks everything before it changes anything. A batch keeps
-which of its evaluations are pending and running, so that a settlement costs the same in a campaign
-of two thousand cells as in a generation of eight.
+`apply` refuses events that cannot follow what came before, so folding a ledger also proves it
+consistent: every reservation settled once, no cap exceeded, no generation told twice. It alone
+changes a state, in place, and checks everything before it changes anything. A batch keeps its
+pending and running evaluations, so a settlement costs the same whatever the batch's size.
 """
 
 from bisect import bisect_left, insort
@@ -40,14 +39,14 @@ from budgets.plan import ComparisonName, Configuration, Plan, ProxyTerms, Window
 from budgets.stats import total
 
 Evaluation = tuple[int, int]
-"""Of a batch: candidate and seed."""
+"""Names an evaluation of a batch: candidate and seed."""
 
 
 class Moment(NamedTuple):
-    """When a record was made."""
+    """When a record was made: milliseconds since its session opened."""
 
     session: int
-    ms: int  # since that session opened
+    ms: int
 
 
 class Attempt(NamedTuple):
@@ -62,10 +61,10 @@ class Attempt(NamedTuple):
 
 @dataclass(slots=True)
 class Batch:
-    """Configurations on seeds, and what has come of them.
+    """Configurations on seeds, with their attempts and results.
 
-    A generation of the search (of a calibration, a check, a campaign: all there is), or one of the
-    comparisons beside the search. An evaluation is either pending, running, or has its result.
+    A generation of a search, the only one of another run, or one of the comparisons beside a
+    search. An evaluation is either pending, running, or has its result.
     """
 
     comparison: ComparisonName | None  # None: a generation
@@ -78,10 +77,10 @@ class Batch:
     attempts: dict[Evaluation, tuple[Attempt, ...]] = field(default_factory=dict)
     pending: list[Evaluation] = field(init=False)  # in order
     planned: int = field(init=False)  # evaluations
-    cost: float = field(init=False)  # of them all together, in evaluations of the search
-    done_cost: float = 0.0  # of those that have their result
+    cost: float = field(init=False)  # of all, in evaluations of the search
+    done_cost: float = 0.0  # of those with a result
     running: set[Evaluation] = field(default_factory=set)
-    losses: Counter[Evaluation] = field(default_factory=Counter)  # of this session, not finished
+    losses: Counter[Evaluation] = field(default_factory=Counter)  # in this session, by unfinished
 
     def __post_init__(self) -> None:
         self.pending = sorted(self.evaluations())
@@ -90,7 +89,7 @@ class Batch:
 
     @property
     def points(self) -> tuple[tuple[float, ...], ...]:
-        """Of the configurations, in the unit cube."""
+        """The configurations' points of the unit cube."""
         return tuple(one.point for one in self.configurations)
 
     def evaluations(self) -> Iterator[Evaluation]:
@@ -99,18 +98,18 @@ class Batch:
 
     @property
     def unfinished(self) -> int:
-        """How many have no result yet."""
+        """The number of evaluations without a result yet."""
         return len(self.pending) + len(self.running)
 
     @property
     def settled(self) -> int:
-        """How many have their result."""
+        """The number of evaluations with a result."""
         return self.planned - self.unfinished
 
     @property
     def closed(self) -> bool:
         """Whether every evaluation has its result."""
-        return not self.pending and not self.running
+        return not self.unfinished
 
     def result(self, candidate: int, seed: int) -> Settled | None:
         """How the evaluation ended for good; None while it is pending or running."""
@@ -119,7 +118,7 @@ class Batch:
         return last if last is not None and last.final else None
 
     def running_attempts(self) -> list[Attempt]:
-        """After a crash, those that nobody settled; in candidate order."""
+        """Attempts not settled yet, in candidate order."""
         return [self.attempts[key][-1] for key in sorted(self.running)]
 
     def results(self) -> list[Settled]:
@@ -127,7 +126,7 @@ class Batch:
         return [r for key in self.evaluations() if (r := self.result(*key)) is not None]
 
     def ends(self) -> Iterator[Settled]:
-        """Every attempt that is over, final or not, in candidate order."""
+        """Every settled attempt, final or not, in candidate order."""
         ends = (a.settled for key in self.evaluations() for a in self.attempts.get(key, ()))
         return (end for end in ends if end is not None)
 
@@ -180,51 +179,50 @@ class Batch:
 def fitness(scores: Sequence[float | None]) -> list[float]:
     """Scores, with the failed finite and worse than every healthy one.
 
-    The failed follow the worst healthy score in candidate order, each by the least step there is:
-    only ranks matter to the search. Where none is healthy, theirs is the candidate order.
+    The failed follow the worst healthy score in candidate order, each by the smallest step: only
+    ranks matter to the search.
     """
     worst = max((s for s in scores if s is not None), default=0.0)
-    found = []
+    ranked = []
     for score in scores:
         if score is None:
             worst = nextafter(worst, inf)
-        found.append(worst if score is None else score)
-    return found
+        ranked.append(worst if score is None else score)
+    return ranked
 
 
 @dataclass(slots=True)
 class RunState:
     """A run as its ledger tells it."""
 
-    planned: Plan  # as it was agreed
-    plan: Plan  # as it is now: its caps may have been amended
+    planned: Plan  # the first
+    plan: Plan  # with amended caps
     genesis: str  # digest of the first record: names the run
-    began_ms: int  # milliseconds since 1970: a window of hours begins then
+    began_ms: int  # since 1970: a window of hours begins then
     head: str
     records: int
     accounts: Accounts
     opened: list[Opened] = field(default_factory=list)
-    opened_ms: list[int] = field(default_factory=list)  # of each session: when, since 1970
-    completed: list[Batch] = field(default_factory=list)  # generations that the search has learned
-    current: Batch | None = None  # the generation that was asked and is not told yet
+    completed: list[Batch] = field(default_factory=list)  # generations told to the search
+    current: Batch | None = None  # the generation that is asked and not told yet
     comparisons: dict[ComparisonName, Batch] = field(default_factory=dict)
     ended: Fired | None = None  # the rule that stopped the search, unless caps changed since
     decided: Decided | None = None
     fired: list[Fired] = field(default_factory=list)
     overridden: list[Overridden] = field(default_factory=list)
     amended: list[Amended] = field(default_factory=list)
-    wall_offset_ms: int = 0  # of the wall's clock against the session's own, at the last record
-    starts_ms: dict[int, int] = field(default_factory=dict)  # by session: to its first attempt
-    setup_failed: Settled | None = None  # the session's first to say nothing can be evaluated
+    wall_offset_ms: int = 0  # of the wall clock against the session's, at the last record
+    starts_ms: dict[int, int] = field(default_factory=dict)  # by session: until its first attempt
+    setup_failed: Settled | None = None  # the session's first for which nothing can be evaluated
     concluded: Concluded | None = None
 
     @property
     def generations(self) -> tuple[Batch, ...]:
-        """Every one that was asked, in order."""
+        """Every generation that was asked, in order."""
         return tuple(self.completed) if self.current is None else (*self.completed, self.current)
 
     def generation(self, number: int) -> Batch:
-        """The one with that number, which was asked."""
+        """The generation with that number, which was asked."""
         if number < len(self.completed):
             return self.completed[number]
         assert self.current is not None, f"generation {number} was never asked"
@@ -245,18 +243,18 @@ class RunState:
         return chain(self.generations, self.comparisons.values())
 
     def ends(self) -> Iterator[Settled]:
-        """Every attempt that is over, batch by batch."""
+        """Every settled attempt, batch by batch."""
         return chain.from_iterable(batch.ends() for batch in self.batches())
 
     @property
     def own_sessions_ms(self) -> tuple[int, ...]:
-        """How long each session was open: the run's own, not those that led to it."""
+        """How long each session was open, without those of its calibration."""
         sessions = self.accounts.sessions_ms
         return sessions[len(sessions) - len(self.opened) :]
 
     @property
     def begun(self) -> int:
-        """How many generations were asked."""
+        """The number of generations that were asked."""
         return len(self.completed) + (self.current is not None)
 
     @property
@@ -265,20 +263,20 @@ class RunState:
         return self.current or (self.completed[-1] if self.completed else None)
 
     def running_attempts(self) -> list[Attempt]:
-        """After a crash, those that nobody settled."""
+        """Attempts not settled yet."""
         batches = [*self.comparisons.values(), *filter(None, (self.current,))]
         return [attempt for batch in batches for attempt in batch.running_attempts()]
 
     @property
     def finished(self) -> int:
-        """Generations that are over: told to the search, or evaluated when there is none."""
+        """The number of generations told to the search, or evaluated where there is none."""
         if self.plan.search is not None or self.current is None:
             return len(self.completed)
         return len(self.completed) + self.current.closed
 
 
 Observer = Callable[[RunState, Event], None]
-"""Told of each record and of the state that it led to."""
+"""Called with each event and the state after it."""
 
 
 class ImpossibleEventError(Exception):
@@ -292,10 +290,7 @@ class ImpossibleEventError(Exception):
 
 
 def fold(records: Iterable[Record]) -> RunState:
-    """The state after all of `records`. Raises ImpossibleEventError, naming the first bad one.
-
-    Raises ValueError when there is none.
-    """
+    """The state after all of `records`. Raises ImpossibleEventError; ValueError without any."""
     iterator = iter(records)
     first = next(iterator, None)
     if first is None:
@@ -313,7 +308,7 @@ def begin(record: Record) -> RunState:
     plan = record.event.plan
     calibrating_ms = 0 if plan.calibration is None else plan.calibration.open_ms
     try:
-        began_ms = _ms(record.at) - calibrating_ms  # made for this very run, it is the run's
+        began_ms = _ms(record.at) - calibrating_ms
     except ValueError as error:
         raise ImpossibleEventError(record, str(error)) from error
     accounts = Accounts(
@@ -332,7 +327,7 @@ def _ms(at: str) -> int:
 
 
 def _calendar(window: Window | None, began_ms: int, now_ms: int) -> Calendar | None:
-    """The deadline that a window of a run planned at `began_ms` means."""
+    """The deadline of a window of a run planned at `began_ms`."""
     if window is None:
         return None
     if window.until is not None:
@@ -354,7 +349,7 @@ def apply(state: RunState, record: Record) -> None:
 
 
 def ticked(accounts: Accounts, record: Record) -> Accounts:
-    """The accounts at the moment of the record, by both clocks, before what it says."""
+    """The accounts at the moment of the record, by both clocks, before its event."""
     if isinstance(record.event, Opened):
         accounts = accounts.open_session()
     if (calendar := accounts.calendar) is not None:
@@ -385,7 +380,6 @@ def _apply(  # noqa: PLR0912 - a case for each kind of event
             _told(state, event, moment)
         case Opened():
             state.opened.append(event)
-            state.opened_ms.append(at_ms)
             state.setup_failed = None
             for batch in state.batches():
                 batch.losses.clear()
@@ -430,10 +424,11 @@ def _generation_asked(state: RunState, event: GenerationAsked, moment: Moment) -
     plan, shape = state.plan, (len(event.points), len(event.seeds))
     if state.current is not None:
         raise ValueError(f"generation {state.current.number} is not told yet")
-    if event.generation != state.begun:
-        raise ValueError(f"expected generation {state.begun}, got {event.generation}")
-    if event.generation >= plan.resolved.generations:
-        raise ValueError(f"the plan has {plan.resolved.generations} generations")
+    if event.generation != state.begun or state.begun >= plan.resolved.generations:
+        raise ValueError(
+            f"expected generation {state.begun} of {plan.resolved.generations}, got "
+            f"{event.generation}"
+        )
     if shape != (plan.resolved.population, plan.resolved.seeds_per_candidate):
         raise ValueError(
             f"{shape[0]} points on {shape[1]} seeds, the plan has {plan.resolved.population} on "
@@ -442,20 +437,24 @@ def _generation_asked(state: RunState, event: GenerationAsked, moment: Moment) -
     _require_search(state)
     if plan.campaign is not None and event.seeds != plan.campaign.seeds:
         raise ValueError(f"seeds {event.seeds}, the campaign has {plan.campaign.seeds}")
-    configurations = [Configuration(name="", point=point) for point in event.points]
-    if plan.campaign is not None:
-        configurations = [
-            Configuration(
-                name=own.name,
-                point=point,
-                settings=own.settings,
-                cost_factor=own.cost_factor,
-                knobs=own.knobs,
-            )
-            for own, point in zip(plan.campaign.conditions, event.points, strict=True)
-        ]
+    configurations = _configurations(plan, event.points)
     seeds = (event.seeds,) * len(configurations)
-    state.current = Batch(None, event.generation, tuple(configurations), seeds, moment)
+    state.current = Batch(None, event.generation, configurations, seeds, moment)
+
+
+def _configurations(plan: Plan, points: Iterable[tuple[float, ...]]) -> tuple[Configuration, ...]:
+    if plan.campaign is None:
+        return tuple(Configuration(name="", point=point) for point in points)
+    return tuple(
+        Configuration(
+            name=own.name,
+            point=point,
+            settings=own.settings,
+            cost_factor=own.cost_factor,
+            knobs=own.knobs,
+        )
+        for own, point in zip(plan.campaign.conditions, points, strict=True)
+    )
 
 
 def _comparison_asked(state: RunState, event: ComparisonAsked, moment: Moment) -> None:
@@ -495,7 +494,7 @@ def short_evaluations(generation: Batch, terms: ProxyTerms) -> ComparisonAsked:
 
 
 def _open_batch(state: RunState, event: Reserved | Settled) -> Batch:
-    """Where evaluations may be reserved and settled now."""
+    """The batch of the event, whose evaluations may be reserved and settled now."""
     if event.comparison is not None:
         if event.comparison not in state.comparisons or event.generation != 0:
             raise ValueError(f"the comparison {event.comparison} was never asked")

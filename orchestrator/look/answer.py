@@ -220,13 +220,11 @@ def _checked(run: Run) -> Answer:
         sentence = "The baseline is not measured, so nothing can be compared with it."
         return _answer(run, "Not checked", "trouble", step, sentence)
     alive, dead = own.names("alive"), own.names("dead")
-    needed = [one.seeds_needed for one in own.knobs if one.seeds_needed is not None]
     if dead:
         step = step._replace(said=f"Search without the dead knobs: {listed(dead, 5)}.")
-    elif needed and not alive:
-        said = f"Check again: {min(needed)} seeds would show the first effect, if it is real."
-        seeds = ("--seeds", str(min(needed)))
-        step = NextStep(said, (of_objective(run, "check", "knobs", *seeds),))
+    elif own.names("unproven") and not alive:
+        again = of_objective(run, "check", "knobs", "--seeds", str(2 * own.seeds))
+        step = NextStep("Check again on more seeds.", (again,))
     kinds = {"dead": dead, "unproven": own.names("unproven"), "unstable": own.unstable_ends}
     others = "".join(f"; {kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
     return _answer(

@@ -297,8 +297,6 @@ def rule(state: RunState, one: Reading | Fired) -> str:  # noqa: PLR0912, PLR091
                 f"point (limit {limits.nan_rate_pause:.0%}), for {facts['running']} generations "
             )
             said += f"in a row (limit {limits.nan_generations_pause})"
-        case "too_few_healthy":
-            said = f"{observed:.0f} candidates of {where} are healthy, the search needs {limit:.0f}"
         case "runaway_time":
             unit = "CPU seconds" if facts["of"] == "CPU" else "seconds"
             said = f"the median evaluation of {where} took {facts['seconds']:.1f} {unit}, "

@@ -105,14 +105,6 @@ def test_an_end_with_fewer_than_two_healthy_seeds_is_unstable() -> None:
     assert finding.unstable_ends == ("a high",)
 
 
-def test_an_unproven_knob_is_told_how_many_seeds_its_larger_effect_needs() -> None:
-    """p = 0.0305 at t = 3.873 on 4 seeds; on 5 t would be 4.330, above the limit 3.495."""
-    assert only(WORSE, NOISE).seeds_needed == 5
-    assert only(NOISE, WORSE).seeds_needed == 5
-    assert only(NOISE, off_by(-1.0, -2.0, -3.0, -4.0)).seeds_needed == 5
-    assert only(WORSE, off_by(9.0, 9.0, 9.1, 9.2)).seeds_needed is None
-
-
 UP, DOWN = [2.0, 2.1, 1.9, 2.0], [0.5, 0.6, 0.4, 0.5]
 
 

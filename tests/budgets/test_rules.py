@@ -199,30 +199,6 @@ def test_an_override_starts_the_count_of_generations_anew() -> None:
         close(story)
 
 
-# too_few_healthy
-
-
-@pytest.mark.parametrize(
-    ("population", "healthy", "fires"),
-    [(8, 4, False), (8, 3, True), (8, 0, True), (5, 2, False), (5, 1, True)],
-)
-def test_fewer_healthy_candidates_than_the_search_recombines(
-    population: int, healthy: int, fires: bool
-) -> None:
-    story = make_story(**plan(population))
-    ask(story, *healthy * [1.0], *(population - 1 - healthy) * [ERROR])
-    assert not observed(story, "too_few_healthy").fires  # not closed yet
-    story.evaluate(population - 1, ERROR)
-    reading = observed(story, "too_few_healthy")
-    assert (reading.fires, reading.observed, reading.limit) == (fires, healthy, population // 2)
-    waive(story, "crash_rate")
-    waive(story, "too_few_healthy")
-    assert firing(story) == []
-    failed = story.current.fitness()[healthy:]
-    assert failed == sorted(set(failed))  # in candidate order, behind the healthy ones
-    assert not healthy or failed[0] > 1.0
-
-
 # runaway_time
 
 
@@ -433,9 +409,8 @@ def test_the_second_generation_must_fit_into_what_the_first_left(
 def test_an_override_waives_its_rule_in_its_generation_alone(story: Story) -> None:
     story.score(1.0, *3 * [Status.OOM], cpu_seconds=99.0)
     assert judge(story.state).decision == "pause"
-    assert firing(story) == ["crash_rate", "too_few_healthy", "runaway_time"]
+    assert firing(story) == ["crash_rate", "runaway_time"]
     waive(story, "crash_rate")
-    waive(story, "too_few_healthy")
     waive(story, "runaway_time", generation=1)
     assert firing(story) == ["runaway_time"]
     waive(story, "runaway_time")
@@ -460,7 +435,7 @@ def test_every_rule_that_applies_says_what_it_observes() -> None:
         "check": {"phase": "check", "tier": None, "search": None},
     }
     always, failures = {"budget", "setup_failed", "infrastructure"}, {"crash_rate", "runaway_time"}
-    failures |= {"sustained_nan", "too_few_healthy"}
+    failures |= {"sustained_nan"}
     expected = {
         "search": always | failures | {"patience"},
         "calibration": always | failures,

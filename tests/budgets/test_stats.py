@@ -11,7 +11,6 @@ from budgets.stats import (
     better,
     chance,
     chance_of,
-    count_needed,
     detectable,
     discoveries,
     gain,
@@ -82,13 +81,6 @@ def test_findings_hold_together_as_benjamini_and_hochberg_say(
 ) -> None:
     assert discoveries(chances, 0.05) == count
     assert sum(believed((None, *chances), 0.05)) == count
-
-
-def test_the_count_needed_is_the_first_whose_t_passes_its_limit() -> None:
-    assert count_needed(2.0, 4, 0.05, 1000) == 7  # 2 sqrt(6/4) < 2.571; 2 sqrt(7/4) > 2.447
-    assert count_needed(-1.0, 4, 0.05, 18) == 18
-    assert count_needed(1.0, 4, 0.05, 17) is None
-    assert count_needed(0.0, 4, 0.05, 1000) is None
 
 
 # Gains

@@ -25,7 +25,7 @@ from budgets.events import (
     Status,
 )
 from budgets.failures import cause_of
-from budgets.ledger import LEDGER, Reader, Record, read
+from budgets.ledger import LEDGER, Record, parse_record, read
 from budgets.plan import ComparisonName, Plan
 from budgets.schedule import left_for_the_verdict
 from budgets.state import Batch, RunState, apply, begin, fold
@@ -208,7 +208,7 @@ class Judge:
             must(line.endswith(b"\n"), "the file ends in the middle of a record")
             shadow = self.shadow
             count, head = (0, "") if shadow is None else (shadow.records, shadow.head)
-            record = Reader(path, b"").check(line[:-1], count, self.end, head)
+            record = parse_record(path, line[:-1], count, self.end, head)
             if shadow is None:
                 self.shadow = begin(record)
                 at_ms = 1000 * datetime.fromisoformat(record.at).timestamp()

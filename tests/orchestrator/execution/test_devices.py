@@ -156,7 +156,7 @@ BROKEN = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountere
     [
         ("oom", "CUDA out of memory", 4, ""),
         ("error", "ValueError", 9000, "9000 MiB are in use, although no process is on it"),
-        ("error", BROKEN, 4, f"the device failed: {BROKEN}"),
+        ("error", BROKEN, 4, f"the device or its driver failed: {BROKEN}"),
     ],
 )
 @pytest.mark.usefixtures("_at_once")

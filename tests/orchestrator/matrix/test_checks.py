@@ -189,7 +189,7 @@ def test_a_check_that_is_not_finished_or_of_another_objective_or_device_counts_f
 
 def shown(**verdicts: KnobVerdict) -> Any:
     knobs = tuple(
-        KnobFinding(knob=name, verdict=verdict, better=None, ends=(), seeds_needed=None)
+        KnobFinding(knob=name, verdict=verdict, better=None, ends=())
         for name, verdict in verdicts.items()
     )
     found = Liveness(seeds=8, baseline=1, noise=0.1, t_limit=4, knobs=knobs, pending=())
