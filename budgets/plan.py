@@ -286,7 +286,7 @@ class Confirmation(Terms):
     picking_seeds: int = Field(ge=1)
     best_candidates: int = Field(ge=0)  # best candidates of the search that are finalists too
     control_seeds: int = Field(ge=0)  # of `seeds`, for each control
-    controls: tuple[Variant, ...] = ()  # each at equal FLOPs, and at equal seconds
+    controls: tuple[Variant, ...] = ()
     incumbent: tuple[float, ...] | None = None  # an earlier winner, compared on `seeds`
     long_run: LongRun | None = None
 
@@ -305,7 +305,7 @@ class Confirmation(Terms):
         sizes: dict[ComparisonName, tuple[int, float]] = {
             "reference": (both + count, both + controls),
             "finalists": (finalists, finalists),
-            "winner": (self.seeds + count, self.seeds + count),
+            "winner": (self.seeds, self.seeds),
         }
         if self.long_run is not None:
             pairs = 2 * self.long_run.seeds

@@ -218,17 +218,19 @@ class Control(Frozen):
 
 def control_gains(state: RunState) -> tuple[Control, ...]:
     """Each control's gain over the baseline, and the winner's over the control."""
-    best, baseline = winner_scores(state), baseline_scores(state)
-    batches = [b for name in ("reference", "winner") if (b := state.comparisons.get(name))]
+    batch, best, baseline = (
+        state.comparison("reference"),
+        winner_scores(state),
+        baseline_scores(state),
+    )
     return tuple(
         Control(
             name=one.name,
             gain=_gain(state, own := batch.scores_by_seed(place), baseline),
             winner_gain=_gain(state, best, own),
         )
-        for batch in batches
-        for place, one in enumerate(batch.configurations)
-        if one.settings
+        for place, one in enumerate(batch.configurations if batch else ())
+        if one.settings and batch
     )
 
 

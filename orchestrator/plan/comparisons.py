@@ -3,17 +3,13 @@
 import hashlib
 from collections.abc import Iterator
 from itertools import count, islice
-from statistics import median
 from typing import NamedTuple
 
-from budgets.events import ComparisonAsked, Status
+from budgets.events import ComparisonAsked
 from budgets.plan import ComparisonName, Configuration, Confirmation, Plan
 from budgets.schedule import next_action
-from budgets.state import Batch, RunState, short_evaluations
+from budgets.state import RunState, short_evaluations
 from budgets.verdict import BASELINE, INCUMBENT, finalists, winner
-from objectives import registry
-
-AT_EQUAL_SECONDS = " at equal seconds"
 
 Seeds = tuple[int, ...]
 
@@ -114,7 +110,9 @@ def comparison(state: RunState, name: ComparisonName) -> ComparisonAsked:
         case "finalists":
             pairs = [(finalist, seeds.picking) for finalist in finalists(state)]
         case "winner":
-            pairs = _winner(state, confirmation, seeds)
+            best = winner(state)
+            assert best is not None, "some finalist has a score"
+            pairs = [(best, seeds.verdict)]
         case _:
             pairs = [(one, seeds.long_run) for one in _long_run(state, confirmation)]
     configurations, each = zip(*pairs, strict=True)
@@ -133,52 +131,6 @@ def _reference(plan: Plan, confirmation: Confirmation, seeds: ConfirmationSeeds)
         control = Configuration(name=one.label, point=point, **changed)
         pairs.append((control, seeds.verdict[: confirmation.control_seeds]))
     return pairs
-
-
-def _winner(state: RunState, confirmation: Confirmation, seeds: ConfirmationSeeds) -> list[Pair]:
-    """The winning finalist, and each control trained for as many seconds as the baseline."""
-    best, reference = winner(state), state.comparison("reference")
-    assert best is not None, "some finalist has a score"
-    assert reference is not None, "it is asked for before the search begins"
-    pairs = [(best, seeds.verdict)]
-    for place, one in enumerate(reference.configurations):
-        if one.settings and (control := _at_equal_seconds(state.plan, reference, place)):
-            pairs.append((control, seeds.verdict[: confirmation.control_seeds]))
-    return pairs
-
-
-def _at_equal_seconds(plan: Plan, reference: Batch, place: int) -> Configuration | None:
-    """The control trained for as long as the baseline, by the medians measured here, to 2 digits.
-
-    None without times, or if the objective cannot be scaled.
-    """
-    on_cpu = plan.devices.kind == "cpu"
-    own, baseline = (_seconds(reference, candidate, on_cpu=on_cpu) for candidate in (place, 0))
-    if not own or not baseline:
-        return None
-    control = reference.configurations[place]
-    factor = float(f"{baseline / own:.2g}")
-    scaled = registry.load(registry.varied(plan.objective, control.settings)).scaled(factor)
-    if scaled is None:
-        return None
-    return Configuration(
-        name=f"{control.name}{AT_EQUAL_SECONDS} ({scaled.label})",
-        point=control.point,
-        settings={**control.settings, **scaled.settings},
-    )
-
-
-def _seconds(reference: Batch, candidate: int, *, on_cpu: bool) -> float | None:
-    """The median time of a training; processor time on a CPU, where neighbours slow it down.
-
-    Of the whole evaluation if the objective does not time its training.
-    """
-    results = [r for r in reference.results() if r.candidate == candidate and r.status is Status.OK]
-    seconds = [
-        r.metrics.get("train_cpu_seconds", r.cpu_seconds) if on_cpu else r.train_seconds
-        for r in results
-    ]
-    return median(seconds) if seconds and min(seconds) > 0 else None
 
 
 def _long_run(state: RunState, confirmation: Confirmation) -> tuple[Configuration, ...]:
