@@ -1,15 +1,13 @@
 """Five currencies and a deadline: what is spent, reserved and left of each.
 
 The currencies are evaluations of the search, comparison evaluations, device time, wall clock and
-money; the deadline is on the calendar.
+money. `reserve` sets an attempt's worst case aside before it starts, `settle` replaces it by what
+was measured, and `refusal` says what may still start. Time is whole milliseconds, so sums are
+exact; money is device time times a price, so its account is device time with a cap of its own.
 
-`reserve` sets an attempt's worst case aside before it starts, `settle` replaces it by what was
-measured, and `refusal` says what may still start. Time is whole milliseconds, so sums are exact;
-money is device time times a price, so its account is one of device time with a cap of its own.
-
-Wall clock runs by itself. Each session (one process that had the ledger) is committed to the later
-of the last moment it was seen and the latest moment one of its attempts may end. The calendar is
-read from the clock on the wall, and never runs backwards here, whatever that clock does.
+Each session (one process that had the ledger) is committed to the later of its last record and the
+latest moment at which one of its attempts may end. The calendar follows the wall clock, but never
+runs backwards.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,11 +20,11 @@ from budgets.plan import Caps
 MS_PER_HOUR = 3_600_000
 
 Key = tuple[str | int | None, ...]
-"""Comparison or None, generation, candidate, seed."""
+"""Names an evaluation: comparison or None, generation, candidate, seed."""
 
 
 class Hold(NamedTuple):
-    """What a running attempt has set aside, and since when in which session."""
+    """A running attempt's reservation, and when it was made."""
 
     reserve_ms: int
     session: int
@@ -46,11 +44,11 @@ class Refusal(NamedTuple):
 
 
 class Account(NamedTuple):
-    """One currency: counts, or milliseconds that are shown in `unit`s of so many."""
+    """One currency, in counts or milliseconds; `per_unit` of them make a `unit`."""
 
     name: str
     unit: str
-    flag: str  # that sets its cap; empty: the plan does
+    flag: str  # of its cap; empty: the plan sets it
     spent: int
     reserved: int
     cap: float | None
@@ -62,7 +60,7 @@ class Account(NamedTuple):
 
     @property
     def free(self) -> float | None:
-        """Neither spent nor reserved, in units; None without a cap."""
+        """What is neither spent nor reserved, in units; None without a cap."""
         return None if self.cap is None else max(0, self.cap - self.used) / self.per_unit
 
     def overrun(self, needed: float) -> float:
@@ -91,17 +89,17 @@ class Accounts(NamedTuple):
 
     caps: Caps
     price_per_device_hour: float = 0.0
-    comparison_cap: int = 0  # evaluations that are planned beside the search
-    evaluations: int = 0  # of the search, settled for good
+    comparison_cap: int = 0  # evaluations planned beside the search
+    evaluations: int = 0  # of the search, with a result
     comparisons: int = 0  # evaluations beside the search, likewise
-    device_ms: int = 0  # spent, on whatever came of it
+    device_ms: int = 0  # spent, with or without a result
     holds: Mapping[Key, Hold] = {}
     sessions_ms: tuple[int, ...] = ()
     calendar: Calendar | None = None  # when there is a deadline
 
     @property
     def table(self) -> dict[str, Account]:
-        """Every currency with a cap that an amendment can change, and the comparisons'."""
+        """Every currency by name."""
         caps, price, wall_ms = self.caps, self.price_per_device_hour, self.wall_ms
         comparing = sum(hold.compares for hold in self.holds.values())
         searching, reserved_ms = len(self.holds) - comparing, self.reserved_ms
@@ -128,12 +126,12 @@ class Accounts(NamedTuple):
 
     @property
     def wall_ms(self) -> int:
-        """Time the run has been open, over all its sessions."""
+        """Time the run has been open, over all sessions."""
         return sum(self.sessions_ms)
 
     @property
     def committed_wall_ms(self) -> int:
-        """... and may still be open for the attempts that run."""
+        """The same once all running attempts have taken their reservations."""
         return self._committed_ms(self.holds.values())
 
     def _committed_ms(self, holds: Iterable[Hold]) -> int:
@@ -149,14 +147,14 @@ class Accounts(NamedTuple):
 
     @property
     def window_hours_free(self) -> float | None:
-        """Until the deadline."""
+        """Hours until the deadline; None without one."""
         if self.calendar is None:
             return None
         return max(0.0, (self.calendar.deadline_ms - self.calendar.now_ms) / MS_PER_HOUR)
 
     @property
     def free_slot(self) -> int:
-        """The lowest that no running attempt is in."""
+        """The lowest slot without a running attempt."""
         taken = {hold.slot for hold in self.holds.values()}
         return next(slot for slot in count() if slot not in taken)
 
@@ -211,10 +209,10 @@ class Accounts(NamedTuple):
         return self._replace(holds={**self.holds, key: hold})
 
     def settle(self, key: Key, charged_ms: int, *, final: bool) -> "Accounts":
-        """Replace a reservation by what was measured. Raises ValueError if there is none.
+        """Replace a reservation by what was measured. Raises ValueError without one.
 
-        An attempt that was lost costs its device time but does not use up an evaluation. One of
-        an earlier session also proves how long that session was open at least.
+        A lost attempt costs its device time but no evaluation. One of an earlier session also
+        proves how long that session was open at least.
         """
         holds = dict(self.holds)
         hold = holds.pop(key, None)
@@ -233,14 +231,13 @@ class Accounts(NamedTuple):
         )
 
     def amend(self, caps: Caps, calendar: Calendar | None, comparison_cap: int) -> "Accounts":
-        """The same books under other caps. Raises ValueError if a new one is exceeded."""
+        """The same accounts under other caps. Raises ValueError if a new one is exceeded."""
         amended = self._replace(caps=caps, calendar=calendar, comparison_cap=comparison_cap)
+        before = self.table
         exceeded = [
             name
-            for (name, before), after in zip(
-                self.table.items(), amended.table.values(), strict=True
-            )
-            if after.cap != before.cap and after.overrun(0) > 0
+            for name, account in amended.table.items()
+            if account.cap != before[name].cap and account.overrun(0) > 0
         ]
         if exceeded:
             raise ValueError(

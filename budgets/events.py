@@ -1,4 +1,4 @@
-"""What a ledger records: one frozen dataclass per fact, checked by pydantic. Nothing computes here.
+"""The events of a ledger: one frozen dataclass each, checked by pydantic.
 
 Every record also carries its sequence number, the wall clock (`at`, for people only) and
 `elapsed_ms`, milliseconds on the monotonic clock since its session opened.
@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from budgets.plan import Caps, ComparisonName, Configuration, Plan, Terms
 
 SCHEMA = 1
-"""Version of these events, in every ledger's first record and in every session's."""
+"""Version of these events, in a ledger's first record and in every session's."""
 
 
 class Status(StrEnum):
@@ -24,22 +24,22 @@ class Status(StrEnum):
     OOM = "oom"
     TIMEOUT = "timeout"  # over its wall or stall limit
     ERROR = "error"
-    LOST = "lost"  # its worker, node or orchestrator died: nobody's candidate is to blame
+    LOST = "lost"  # its worker, node or orchestrator died
     CANCELLED = "cancelled"
 
     @property
     def final(self) -> bool:
-        """Whether it says something of the candidate."""
+        """Whether it is a result of the candidate."""
         return self not in (Status.LOST, Status.CANCELLED)
 
 
 Grade = Literal["go_persists", "go", "no_go"]
-"""What a search amounts to: a Go that persists on more FLOPs, a Go not shown to, a No-Go."""
+"""A Go that persists on more FLOPs, a Go not shown to persist, a No-Go."""
 
 NoGo = Literal["below_noise", "too_small", "does_not_persist", "pathological", "unstable"]
 
 Facts = dict[str, int | float | str]
-"""What a rule saw beside its observation and its limit, by name: numbers and names, no prose."""
+"""Further numbers and names that a rule saw."""
 
 Key = tuple[ComparisonName | None, int, int, int]
 """Names an evaluation: comparison or None, generation, candidate, seed."""
@@ -51,22 +51,22 @@ _COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 MOST_SCORE = 1e100
-"""In size: nobody can compute with the squares of far larger ones, as every comparison does."""
+"""The largest size of a score: comparisons compute with its square."""
 
 Score = Annotated[float, Field(ge=-MOST_SCORE, le=MOST_SCORE)]
 
 
 class Owner(Terms):
-    """A process, told apart from every other one that had or will have its pid."""
+    """A process, distinguished from others with the same pid."""
 
-    boot_id: str  # pids mean something on this boot of this machine only
+    boot_id: str  # the machine's boot, in which the pid is valid
     pid: int
     start_ticks: int  # field 22 of /proc/PID/stat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Planned:
-    """The run exists, on these terms."""
+    """The run exists, with this plan."""
 
     kind: Literal["planned"] = "planned"
     schema_version: int = SCHEMA
@@ -75,15 +75,15 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Opened:
-    """A process took the ledger to append to it: a session begins, `elapsed_ms` restarts."""
+    """A process opened the ledger to append: a session begins, `elapsed_ms` restarts."""
 
     kind: Literal["opened"] = "opened"
     schema_version: int = SCHEMA
     host: str
     owner: Owner
-    workers: int = Field(ge=1)  # evaluations it runs at once
+    workers: int = Field(ge=1)  # evaluations at once
     versions: dict[str, str]
-    command: tuple[str, ...] = ()  # the words that began it, without secrets
+    command: tuple[str, ...] = ()  # its command line, without secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
@@ -108,7 +108,7 @@ class ComparisonAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class _OfAnAttempt:
-    """What names the attempt that an event is about."""
+    """Names the attempt that an event is about."""
 
     comparison: ComparisonName | None = None  # None: of a generation
     generation: int  # 0 in a comparison
@@ -128,11 +128,11 @@ class _OfAnAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Reserved(_OfAnAttempt):
-    """An attempt is about to start; its worst case is set aside."""
+    """An attempt is about to start; its worst case is reserved."""
 
     kind: Literal["reserved"] = "reserved"
     reserve_ms: int = Field(ge=0)
-    slot: int | None = Field(default=None, ge=0)  # of its session: the lowest that was free
+    slot: int | None = Field(default=None, ge=0)  # the session's lowest that was free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
@@ -155,8 +155,8 @@ class Settled(_OfAnAttempt):
     eval_flops: float = 0.0
     metrics: dict[str, float] = Field(default_factory=dict)
     cause: str = ""
-    recovered: bool = False  # settled from the attempt's own files, nobody having waited for it
-    retry: bool = False  # its failure may be the machine's: it is retried once
+    recovered: bool = False  # settled from the attempt's files by a later session
+    retry: bool = False  # the machine may have caused its failure: retried once
 
     @property
     def final(self) -> bool:
@@ -165,17 +165,17 @@ class Settled(_OfAnAttempt):
 
 
 class Guided(Terms):
-    """What a model of the scores advised the search after a generation, and it did."""
+    """The advice of a model of the scores, which the search followed after a generation."""
 
-    centre: tuple[float, ...]  # point of the unit cube that the mean was put at
-    sigma: float | None  # the step, if it was kept from shrinking
+    centre: tuple[float, ...]  # point of the unit cube: the distribution's new mean
+    sigma: float | None  # the step size, if it was kept from shrinking
     signal: float = Field(ge=0)  # spread of the generation's scores without noise, by the model
     noise: float = Field(ge=0)  # standard deviation of an evaluation's own noise, by the model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class GenerationTold:
-    """The search learned the generation's fitness; where it stood afterwards."""
+    """The search learned the generation's fitness; its distribution afterwards."""
 
     kind: Literal["generation_told"] = "generation_told"
     generation: int
@@ -183,12 +183,12 @@ class GenerationTold:
     mean: tuple[float, ...]  # of the search distribution, in the unit cube
     sigma: float
     axis_ratio: float
-    guided: Guided | None = None  # None: by no model
+    guided: Guided | None = None  # None: without a model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Fired:
-    """A rule spoke, with its numbers."""
+    """A rule fired, with its numbers."""
 
     kind: Literal["fired"] = "fired"
     rule: str
@@ -201,20 +201,20 @@ class Fired:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Decided:
-    """What the search amounts to, once it was compared with the baseline."""
+    """The verdict, after the comparisons with the baseline."""
 
     kind: Literal["decided"] = "decided"
     grade: Grade
-    no_go: NoGo | None = None  # which, of a No-Go
-    configuration: str = ""  # the recommendation's name; empty when nothing was found
-    point: tuple[float, ...] | None = None  # ... and its place in the unit cube
-    gain: float | None = None  # relative to the baseline's score, on fresh seeds
-    lower: float | None = None  # bound of it
+    no_go: NoGo | None = None
+    configuration: str = ""  # the recommendation's name; empty of a No-Go
+    point: tuple[float, ...] | None = None  # ... and its point of the unit cube
+    gain: float | None = None  # the winner's over the baseline, on fresh seeds
+    lower: float | None = None  # its lower bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Overridden:
-    """A person lets the run go on although a rule fired."""
+    """A person lets the run continue although a rule fired."""
 
     kind: Literal["overridden"] = "overridden"
     rule: str
@@ -224,10 +224,10 @@ class Overridden:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Amended:
-    """A person changed what the run may spend, for a reason. The only way a cap can rise."""
+    """A person changed the caps, for a reason. The only way a cap can rise."""
 
     kind: Literal["amended"] = "amended"
-    caps: Caps  # in force from here on
+    caps: Caps
     generations: int = Field(ge=1)  # that the run may have under them
     reason: str = Field(min_length=1)
 
@@ -258,11 +258,11 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="k
 
 
 def parse(data: bytes) -> Event:
-    """The event that a JSON object describes. Raises pydantic.ValidationError."""
+    """The event of a JSON object. Raises pydantic.ValidationError."""
     return _EVENT.validate_json(data)
 
 
 def fields(event: Event) -> dict[str, Any]:
-    """What `parse` would need as JSON."""
+    """The event as plain values, which `parse` reads as JSON."""
     dumped: dict[str, Any] = _EVENT.dump_python(event)
     return dumped

@@ -1,22 +1,22 @@
-"""Which run a run follows, and what speaks against it, in words."""
+"""Which run a phase 2 follows, and what a rule objects to, in words."""
 
 from budgets.formatting import counted
 from budgets.plan import Plan, Source
 
 
 def verdict(grade: str) -> str:
-    """A grade as what the run said; it is empty for a run that has none."""
+    """What a run said, by its grade; the grade is empty without a verdict."""
     words = {
         "": "has come to no verdict",
         "go_persists": "said Go that persists",
         "go": "said Go",
         "no_go": "said No-Go",
     }
-    return words.get(grade, f"said {grade}")
+    return words[grade]
 
 
 def beginning(plan: Plan) -> str | None:
-    """Where a search begins that knows something beforehand: of which run, which settings."""
+    """What a search begins with: the run that it follows, and known settings; None without."""
     said = []
     if plan.source is not None:
         said.append(in_words(plan.source))
@@ -37,7 +37,7 @@ def in_words(source: Source) -> str:
 
 
 def objection(source: Source, rule: str) -> str:
-    """What a rule has against following that run: `go`, or `unproven_knobs`."""
+    """What the rule `go` or `unproven_knobs` objects to in following that run."""
     if rule == "go":
         return f"phase 2 follows a Go, and {source.run_id} {verdict(source.grade)}"
     names = ", ".join(source.unproven)

@@ -1,4 +1,4 @@
-"""Numbers, names, commands and tables as people read them, and text from anywhere made safe."""
+"""Numbers, names, commands and tables as text, and untrusted text made safe to show."""
 
 import os
 import re
@@ -10,11 +10,11 @@ from math import ceil, floor, log10
 from pathlib import Path
 
 NAME = "CMAES_PROGRAM"
-"""The variable in which a script that starts this program says how it was called itself."""
+"""The environment variable with the command of a script that starts this program."""
 
 
 def _program() -> str:
-    """How this program was called, so that a shell in the same directory finds it again."""
+    """The command that calls this program again from the same directory."""
     if said := os.environ.get(NAME):
         return said
     called = Path(sys.argv[0])
@@ -43,37 +43,37 @@ _ESCAPES = {"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def printable(text: str) -> str:
-    """`text` as it can be shown: without characters that steer a terminal or turn text around."""
+    """`text` without characters that control a terminal or reverse text."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def one_line(text: str, most: int = 300) -> str:
-    """What any ledger, table and terminal can hold of a cause."""
+    """`text` in one printable line of at most so many characters."""
     clean = text.encode("utf-8", "replace").decode()
     line = " ".join("".join(c if c.isprintable() else " " for c in clean).split())
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 def plain(text: str) -> str:
-    """One line that says `text` in Markdown, and is no HTML, link, image or code in it."""
+    """`text` as one line of Markdown, without HTML, links, images or code."""
     line = " ".join(printable(text).split())
     return _STEERS.sub(r"\\\g<0>", line)
 
 
 def shell_word(text: str) -> str:
-    """`text` as bash and zsh read it back, in one line that steers no terminal."""
+    """`text` quoted for bash and zsh, in one printable line."""
     if text.isprintable():
         return shlex.quote(text)
     return f"$'{''.join(map(_escaped, text))}'"
 
 
 def command(*words: str) -> str:
-    """A command of this program in one line to copy. Words are quoted where a shell wants it."""
+    """A command of this program in one line to copy, its words quoted where needed."""
     return " ".join([PROGRAM, *map(shell_word, words)])
 
 
 def move_command(there: Path, to: Path) -> str:
-    """What moves a file or a directory, in one line to copy."""
+    """The command that moves a file or a directory, in one line to copy."""
     return f"mv {shell_word(str(there))} {shell_word(str(to))}"
 
 
@@ -89,19 +89,19 @@ def _escaped(character: str) -> str:
 
 
 PROGRAM = _program()
-"""How every command begins that a person is told to type."""
+"""How every printed command begins."""
 
 
 # Numbers, times, sizes and lists
 
 
 def number(value: float | None, digits: int = 5, none: str = "-") -> str:
-    """`3.1385`: a score's five digits unless others are asked for."""
+    """`3.1385`: five digits, as of scores, unless others are given."""
     return none if value is None else f"{value:.{digits}g}"
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
-    """`0.0485` of 0.04841: never less than it is."""
+    """`0.0485` for 0.04841: never less than the value."""
     step = 10.0 ** (floor(log10(value)) + 1 - digits)
     return f"{ceil(value / step - 1e-9) * step:.{max(digits, 1 + floor(log10(value)))}g}"
 
@@ -127,15 +127,10 @@ def duration(seconds: float) -> str:
 
 
 def precise_duration(seconds: float) -> str:
-    """`0.031 s`, `6.4 s`, `41 s`: a tenth, or two digits, where that is something."""
+    """`0.031 s`, `6.4 s`, `41 s`: short times with a tenth or two digits."""
     if 0 < seconds < 0.1:
         return f"{seconds:.2g} s"
     return f"{seconds:.1f} s" if 0 < seconds < 9.95 else duration(seconds)
-
-
-def about(seconds: float) -> str:
-    """`under a second`, `2 s`, `8 min 16 s`: for who wants to know what it costs."""
-    return "under a second" if 0 < seconds < 1 else duration(seconds)
 
 
 def in_bytes(count: float) -> str:
@@ -148,17 +143,17 @@ def in_bytes(count: float) -> str:
 
 
 def sentence_case(text: str) -> str:
-    """With a capital at the beginning, and the rest as it is."""
+    """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def uncapitalized(text: str) -> str:
-    """To stand behind other words."""
+    """The text with a small first letter."""
     return text[:1].lower() + text[1:]
 
 
 def quoted(text: str) -> str:
-    """As somebody else's words."""
+    """The text in quotation marks."""
     return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"
 
 
@@ -171,24 +166,18 @@ def counted(count: int, what: str) -> str:
 
 
 def listed(words: Iterable[object], most: int | None = None) -> str:
-    """`a, b and c`; `a, b and 5 more`, where there are more than `most`."""
+    """`a, b and c`; `a, b and 5 more` for more than `most`."""
     every = [str(word) for word in words]
     if most is not None and len(every) > most:
         every = [*every[: most - 1], f"{len(every) - most + 1} more"]
     return " and ".join(filter(None, (", ".join(every[:-1]), *every[-1:])))
 
 
-def first_few(clauses: Sequence[str], most: int) -> str:
-    """`a; b; and 4 more`."""
-    more = [f"and {len(clauses) - most} more"] * (len(clauses) > most)
-    return "; ".join([*clauses[:most], *more])
-
-
 # Names and tables
 
 
 def shortened(names: Sequence[str], width: int) -> list[str]:
-    """The names as they are, or with their middles left out where they are longer than `width`.
+    """The names, each longer than `width` without its middle.
 
     Two that would look alike begin with their numbers instead, counted from 1.
     """
@@ -211,7 +200,7 @@ def _cut_behind(number: str, name: str, width: int) -> str:
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
-    """Its lines. A column is called `>cost` where its cells are numbers, `<mean` where bars."""
+    """The lines of a Markdown table. `>cost` aligns a column right, `<mean` left."""
     names = list(columns)
     sides = ({">": "--:", "<": ":--"}.get(name[:1], "---") for name in names)
     return [

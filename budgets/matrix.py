@@ -1,4 +1,4 @@
-"""A campaign as a matrix, condition by seed: what is settled, in flight and to come."""
+"""A campaign as a matrix, condition by seed: what is settled, running and pending."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from budgets.plan import CampaignTerms, Frozen
 from budgets.state import Batch, RunState
 
 PENDING, RUNNING = "pending", "running"
-"""Of a cell that has not ended; others have the `Status` that they ended with."""
+"""The status of a cell without a result; others have the `Status` of their result."""
 
 
 class Cell(Frozen):
@@ -48,7 +48,7 @@ class Matrix(Frozen):
 
 
 def matrix_of(state: RunState) -> Matrix:
-    """That of a campaign in one ledger. Raises ValueError on any other run."""
+    """The matrix of a campaign in one ledger. Raises ValueError on any other run."""
     terms = state.plan.campaign
     if terms is None:
         raise ValueError(f"{state.plan.run_id} is no campaign: it is a {state.plan.phase}")

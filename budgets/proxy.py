@@ -1,7 +1,7 @@
 """Whether a shorter evaluation ranks candidates as the full one does.
 
-A check measures it: its candidates are evaluated in full and, on the same seeds, short, in the
-comparison "proxy". No ranking ever holds scores of both lengths.
+A check evaluates its candidates in full and, on the same seeds, short, in the comparison "proxy".
+No ranking mixes scores of both lengths.
 """
 
 from collections.abc import Sequence
@@ -15,28 +15,27 @@ from budgets.state import Batch, RunState
 from budgets.stats import tau_b, tau_b_interval
 
 LEAST_CANDIDATES = 8
-"""Fewer hardly ever show agreement, and where they do their interval is much too narrow."""
+"""With fewer, agreement is rarely shown, and its interval is much too narrow."""
 
 
 class Certificate(Frozen):
-    """How far short and full evaluations of the same candidates agree; it may be too little."""
+    """How far short and full evaluations of the same candidates agree."""
 
     candidates: int
-    compared: int  # of these: all but those that failed at both lengths
-    healthy: int  # of these, at both lengths
-    tau: float | None  # Kendall's tau-b; None where one length tells no two candidates apart
+    compared: int  # without those that failed at both lengths
+    healthy: int  # at both lengths
+    tau: float | None  # Kendall's tau-b; None where all scores of one length are equal
     lower: float | None  # its interval
     upper: float | None
-    level: float  # how often the interval misses it
-    asked: float  # of the lower bound
-    holds: bool  # short evaluations may stand in for full ones
+    level: float  # how often the interval misses the truth
+    asked: float  # the lower bound needed
+    holds: bool  # whether short evaluations may replace full ones
 
 
 def certificate(state: RunState) -> Certificate | None:
-    """What a check has shown; None unless its candidates were evaluated at both lengths.
+    """The result of a check of a proxy; None until its candidates are evaluated at both lengths.
 
-    One that failed comes after every healthy one. Those that failed at both lengths say nothing of
-    ranks.
+    A failed candidate ranks after every healthy one. One that failed at both lengths is left out.
     """
     plan, other = state.plan, state.comparison("proxy")
     if other is None or plan.proxy is None or not other.closed or not state.generation(0).closed:
@@ -61,7 +60,7 @@ def certificate(state: RunState) -> Certificate | None:
     )
 
 
-@lru_cache(maxsize=256)  # it takes a tenth of a second, and is asked for after every record
+@lru_cache(maxsize=256)  # it takes a second
 def _interval(
     full: Sequence[float], short: Sequence[float], key: str, level: float
 ) -> tuple[float, float] | None:
@@ -69,6 +68,6 @@ def _interval(
 
 
 def seconds(batch: Batch, *, cpu: bool = False) -> list[float]:
-    """What its healthy evaluations took, by the clock or of the processor."""
+    """Wall or CPU seconds of its healthy evaluations."""
     healthy = [r for r in batch.results() if r.status is Status.OK]
     return [r.cpu_seconds if cpu else r.seconds for r in healthy]

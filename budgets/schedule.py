@@ -1,15 +1,15 @@
 """What a run does next: search, compare on fresh seeds, decide; and what that still needs.
 
 The search's own evaluations come first. The reference comparison (the baseline and the controls on
-the confirmation's seeds) is known before the search begins, so its evaluations fill the slots that
-a generation leaves idle; the other comparisons follow from what was found.
+the confirmation's seeds) is known before the search begins, so it fills the slots that a generation
+leaves idle; the other comparisons follow from what was found.
 """
 
 from math import ceil
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.plan import Calibration, Confirmation, LongRun
+from budgets.plan import Calibration, ComparisonName, Confirmation, LongRun
 from budgets.state import Batch, RunState
 from budgets.verdict import has_winner, is_promising
 
@@ -19,11 +19,11 @@ Action = Literal[
 """A comparison to ask and evaluate, the next generation, the decision, or nothing more."""
 
 ENDS_THE_SEARCH = ("budget", "patience")
-"""Rules that stop the search, and leave what it found to be confirmed."""
+"""Rules that stop the search and leave what it found to be confirmed."""
 
 
 class Needs(NamedTuple):
-    """What the evaluations beside the search are still expected to take."""
+    """What evaluations are expected to take."""
 
     evaluations: int
     device_hours: float
@@ -41,8 +41,8 @@ def next_action(state: RunState) -> Action:
     if plan.proxy is not None and state.current is not None and not state.comparisons:
         return "proxy"
     if plan.search is None:
-        is_left = state.finished < plan.resolved.generations or _unfinished(state, "proxy")
-        return "generation" if is_left else "over"
+        is_done = state.finished >= plan.resolved.generations and not _is_open(state, "proxy")
+        return "over" if is_done else "generation"
     if plan.confirmation is not None and not state.comparisons and not state.completed:
         return "reference"
     if not search_is_over(state):
@@ -51,10 +51,7 @@ def next_action(state: RunState) -> Action:
 
 
 def _after_the_search(state: RunState, confirmation: Confirmation) -> Action:
-    """The first comparison that is not closed; the long run only for a winner that deserves it.
-
-    Finalists are compared, and controls given the reference's seconds, when both are closed.
-    """
+    """The first comparison that is not closed; the long run only for a winner that deserves it."""
     if not _is_closed(state, "finalists"):
         return "finalists"
     if not _is_closed(state, "reference"):
@@ -66,22 +63,20 @@ def _after_the_search(state: RunState, confirmation: Confirmation) -> Action:
     return "long_run" if _fits(state, confirmation.long_run) and is_promising(state) else "decide"
 
 
-def _is_closed(
-    state: RunState, name: Literal["reference", "finalists", "winner", "long_run"]
-) -> bool:
+def _is_closed(state: RunState, name: ComparisonName) -> bool:
     batch = state.comparison(name)
     return batch is not None and batch.closed
 
 
-def _unfinished(state: RunState, name: Literal["proxy"]) -> Batch | None:
+def _is_open(state: RunState, name: ComparisonName) -> bool:
     batch = state.comparison(name)
-    return None if batch is None or batch.closed else batch
+    return batch is not None and not batch.closed
 
 
 def _fits(state: RunState, long_run: LongRun | None) -> bool:
-    """Whether there is a long run, and all of it fits under every cap: it is no part of a Go.
+    """Whether a long run is planned and fits under every cap: a Go does not need it.
 
-    The last attempt at it must find its whole reservation free.
+    Its last attempt needs its whole reservation free.
     """
     if long_run is None:
         return False
@@ -117,23 +112,23 @@ def open_batches(state: RunState) -> list[Batch]:
 
 
 def blocking_batches(state: RunState) -> list[Batch]:
-    """What must be closed before the run can go on: the generation, or after the search all.
+    """Batches to close before the run can continue: the generation, or after the search all.
 
-    In a check of a proxy, once its full evaluations are settled, the short ones.
+    In a check of a proxy the short evaluations, once the full ones are settled.
     """
     if search_is_over(state):
         return open_batches(state)
-    current, short = state.current, _unfinished(state, "proxy")
+    current = state.current
     if current is not None and (state.plan.search is not None or not current.closed):
         return [current]
-    return [] if short is None else [short]
+    return [state.comparisons["proxy"]] if _is_open(state, "proxy") else []
 
 
 def left_for_the_verdict(state: RunState) -> Needs:
-    """What the comparisons still need, as far as they are planned and not settled.
+    """What the planned comparisons still need; nothing where no evaluation's time is known.
 
-    Nothing where no time of an evaluation is known. The last attempt must find its whole
-    reservation free; one of the long run, which is longer, may not: the long run is left out then.
+    Their last attempt needs its whole reservation free. One of the long run, which is longer, is
+    not considered: without room for it the long run is left out.
     """
     plan, comparisons = state.plan, _left_to_compare(state)
     if plan.calibration is None or not comparisons:
@@ -143,35 +138,31 @@ def left_for_the_verdict(state: RunState) -> Needs:
     return Needs(
         sum(part.evaluations for part in parts),
         sum(part.device_hours for part in parts) + last,
-        sum(part.hours for part in parts) + last,  # each begins when the one before it is closed
+        sum(part.hours for part in parts) + last,  # one comparison after another
     )
 
 
 def cost_of_the_verdict(state: RunState) -> float:
-    """The verdict's evaluations that are not settled yet, in evaluations of the search."""
+    """The verdict's unsettled evaluations, in evaluations of the search."""
     return sum(cost for _, cost in _left_to_compare(state))
 
 
 def _left_to_compare(state: RunState) -> list[tuple[int, float]]:
-    """Of each comparison how many evaluations are not settled, and their cost together."""
+    """The number and the cost of each comparison's unsettled evaluations."""
     confirmation = state.plan.confirmation
     if confirmation is None or state.decided is not None:
         return []
-    sizes = confirmation.sizes().items()
-    parts = [
-        whole if (own := state.comparison(name)) is None else left(own) for name, whole in sizes
-    ]
-    return [part for part in parts if part[0]]
+    parts = []
+    for name, planned in confirmation.sizes().items():
+        batch = state.comparison(name)
+        left = planned if batch is None else (batch.unfinished, batch.cost - batch.done_cost)
+        if left[0]:
+            parts.append(left)
+    return parts
 
 
 def expected(count: int, cost: float, calibration: Calibration, devices: int) -> Needs:
-    """What so many evaluations, that cost as much as `cost` whole ones, are expected to take."""
+    """What so many evaluations are expected to take; `cost` is of all, in whole evaluations."""
     device_hours = cost * calibration.median_seconds / 3600
     rounds = ceil(count / devices) * (cost / count)
     return Needs(count, device_hours, rounds * calibration.median_seconds / 3600)
-
-
-def left(batch: Batch) -> tuple[int, float]:
-    """How many of its evaluations are not settled, and their cost together, in whole ones."""
-    unfinished = [*batch.pending, *batch.running]
-    return len(unfinished), sum(batch.configurations[c].cost_factor for c, _ in unfinished)

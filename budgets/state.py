@@ -363,8 +363,8 @@ def ticked(accounts: Accounts, record: Record) -> Accounts:
 def _apply(  # noqa: PLR0912 - a case for each kind of event
     state: RunState, event: Event, record: Record
 ) -> None:
-    if state.concluded is not None and not isinstance(event, Amended):
-        raise ValueError("the run is concluded")
+    is_over = state.concluded is not None
+    _require(not is_over or isinstance(event, Amended), "the run is concluded")
     at_ms, moment = _ms(record.at), Moment(max(0, len(state.opened) - 1), record.elapsed_ms)
     state.accounts = ticked(state.accounts, record)
     match event:
@@ -388,15 +388,15 @@ def _apply(  # noqa: PLR0912 - a case for each kind of event
             if event.decision == "stop":
                 state.ended = event
         case Decided():
-            _require_undecided(state)
-            _require_nothing_runs(state)
+            _require(state.decided is None, "the search is decided")
+            _require(not state.accounts.holds, "attempts are still running")
             state.decided = event
         case Overridden():
             state.overridden.append(event)
         case Amended():
             _amended(state, event, at_ms)
         case Concluded():
-            _require_nothing_runs(state)
+            _require(not state.accounts.holds, "attempts are still running")
             state.concluded = event
         case Planned():
             raise ValueError("a run has one plan")
@@ -405,41 +405,35 @@ def _apply(  # noqa: PLR0912 - a case for each kind of event
     state.wall_offset_ms = at_ms - record.elapsed_ms
 
 
+def _require(is_so: bool, otherwise: str) -> None:
+    if not is_so:
+        raise ValueError(otherwise)
+
+
 def _require_search(state: RunState) -> None:
-    if state.decided is not None or "finalists" in state.comparisons:
-        raise ValueError("the search is over")
-
-
-def _require_undecided(state: RunState) -> None:
-    if state.decided is not None:
-        raise ValueError("the search is decided")
-
-
-def _require_nothing_runs(state: RunState) -> None:
-    if state.accounts.holds:
-        raise ValueError("attempts are still running")
+    is_over = state.decided is not None or "finalists" in state.comparisons
+    _require(not is_over, "the search is over")
 
 
 def _generation_asked(state: RunState, event: GenerationAsked, moment: Moment) -> None:
-    plan, shape = state.plan, (len(event.points), len(event.seeds))
-    if state.current is not None:
-        raise ValueError(f"generation {state.current.number} is not told yet")
-    if event.generation != state.begun or state.begun >= plan.resolved.generations:
-        raise ValueError(
-            f"expected generation {state.begun} of {plan.resolved.generations}, got "
-            f"{event.generation}"
-        )
-    if shape != (plan.resolved.population, plan.resolved.seeds_per_candidate):
-        raise ValueError(
-            f"{shape[0]} points on {shape[1]} seeds, the plan has {plan.resolved.population} on "
-            f"{plan.resolved.seeds_per_candidate}"
-        )
+    plan, begun, planned = state.plan, state.begun, state.plan.resolved
+    points, seeds = len(event.points), len(event.seeds)
+    _require(state.current is None, f"generation {begun - 1} is not told yet")
+    _require(
+        event.generation == begun < planned.generations,
+        f"expected generation {begun} of {planned.generations}, got {event.generation}",
+    )
+    _require(
+        (points, seeds) == (planned.population, planned.seeds_per_candidate),
+        f"{points} points on {seeds} seeds, the plan has {planned.population} on "
+        f"{planned.seeds_per_candidate}",
+    )
     _require_search(state)
-    if plan.campaign is not None and event.seeds != plan.campaign.seeds:
-        raise ValueError(f"seeds {event.seeds}, the campaign has {plan.campaign.seeds}")
+    if plan.campaign is not None:
+        own = plan.campaign.seeds
+        _require(event.seeds == own, f"seeds {event.seeds}, the campaign has {own}")
     configurations = _configurations(plan, event.points)
-    seeds = (event.seeds,) * len(configurations)
-    state.current = Batch(None, event.generation, configurations, seeds, moment)
+    state.current = Batch(None, begun, configurations, (event.seeds,) * points, moment)
 
 
 def _configurations(plan: Plan, points: Iterable[tuple[float, ...]]) -> tuple[Configuration, ...]:
@@ -458,22 +452,23 @@ def _configurations(plan: Plan, points: Iterable[tuple[float, ...]]) -> tuple[Co
 
 
 def _comparison_asked(state: RunState, event: ComparisonAsked, moment: Moment) -> None:
-    _require_undecided(state)
-    if event.comparison in state.comparisons:
-        raise ValueError(f"the comparison {event.comparison} was asked before")
-    if event.comparison == "proxy":
+    name, seeds = event.comparison, event.seeds
+    _require(state.decided is None, "the search is decided")
+    _require(name not in state.comparisons, f"the comparison {name} was asked before")
+    if name == "proxy":
         if state.plan.proxy is None or state.current is None:
             raise ValueError("there is no generation to be evaluated short too")
-        if event != short_evaluations(state.current, state.plan.proxy):
-            raise ValueError(f"it is not generation {state.current.number} evaluated short")
-    if len(event.configurations) != len(event.seeds):
-        raise ValueError(
-            f"{len(event.configurations)} configurations, and seeds for {len(event.seeds)}"
-        )
-    if any(not own or len(set(own)) < len(own) for own in event.seeds):
-        raise ValueError(f"every configuration needs seeds, each once, got {event.seeds}")
-    batch = Batch(event.comparison, 0, event.configurations, event.seeds, moment)
-    state.comparisons[event.comparison] = batch
+        is_short = event == short_evaluations(state.current, state.plan.proxy)
+        _require(is_short, f"it is not generation {state.current.number} evaluated short")
+    _require(
+        len(event.configurations) == len(seeds),
+        f"{len(event.configurations)} configurations, and seeds for {len(seeds)}",
+    )
+    _require(
+        all(own and len(set(own)) == len(own) for own in seeds),
+        f"every configuration needs seeds, each once, got {seeds}",
+    )
+    state.comparisons[name] = Batch(name, 0, event.configurations, seeds, moment)
 
 
 def short_evaluations(generation: Batch, terms: ProxyTerms) -> ComparisonAsked:
@@ -495,30 +490,28 @@ def short_evaluations(generation: Batch, terms: ProxyTerms) -> ComparisonAsked:
 
 def _open_batch(state: RunState, event: Reserved | Settled) -> Batch:
     """The batch of the event, whose evaluations may be reserved and settled now."""
-    if event.comparison is not None:
-        if event.comparison not in state.comparisons or event.generation != 0:
-            raise ValueError(f"the comparison {event.comparison} was never asked")
-        return state.comparisons[event.comparison]
-    if state.current is None or state.current.number != event.generation:
-        raise ValueError(f"generation {event.generation} is not the one in progress")
+    name, number = event.comparison, event.generation
+    if name is not None:
+        is_asked = name in state.comparisons and number == 0
+        _require(is_asked, f"the comparison {name} was never asked")
+        return state.comparisons[name]
+    if state.current is None or state.current.number != number:
+        raise ValueError(f"generation {number} is not the one in progress")
     return state.current
 
 
 def _reserved(state: RunState, event: Reserved, moment: Moment) -> None:
-    if not state.opened:
-        raise ValueError("no session is open to start an attempt")
+    _require(bool(state.opened), "no session is open to start an attempt")
     if event.comparison is not None:
-        _require_undecided(state)
-    elif state.comparisons:  # without any a search ends with its generations
+        _require(state.decided is None, "the search is decided")
+    elif state.comparisons:  # a search without comparisons ends with its generations
         _require_search(state)
     batch, key = _open_batch(state, event), (event.candidate, event.seed)
-    if not 0 <= event.candidate < len(batch.seeds) or event.seed not in batch.seeds[key[0]]:
-        raise ValueError(f"candidate {event.candidate}, seed {event.seed} was never asked for")
-    if batch.result(*key) is not None:
-        raise ValueError(f"candidate {event.candidate}, seed {event.seed} is already paid for")
-    number = len(batch.attempts.get(key, ())) + 1
-    if event.attempt != number:
-        raise ValueError(f"expected attempt {number}, got {event.attempt}")
+    said, number = f"candidate {key[0]}, seed {key[1]}", len(batch.attempts.get(key, ())) + 1
+    is_asked = 0 <= key[0] < len(batch.seeds) and key[1] in batch.seeds[key[0]]
+    _require(is_asked, f"{said} was never asked for")
+    _require(batch.result(*key) is None, f"{said} is already paid for")
+    _require(event.attempt == number, f"expected attempt {number}, got {event.attempt}")
     compares = event.comparison is not None
     state.accounts = state.accounts.reserve(
         event.key, event.reserve_ms, compares=compares, slot=event.slot
@@ -528,16 +521,15 @@ def _reserved(state: RunState, event: Reserved, moment: Moment) -> None:
 
 
 def _settled(state: RunState, event: Settled, moment: Moment) -> None:
-    batch, key = _open_batch(state, event), (event.candidate, event.seed)
-    if key not in batch.running or len(batch.attempts[key]) != event.attempt:
-        raise ValueError(f"attempt {event.attempt} of {key} is not running")
-    if (event.score is None) == (event.status is Status.OK):
-        raise ValueError(f"status {event.status} with score {event.score}")
-    if event.retry and (event.status is Status.OK or not event.status.final):
-        raise ValueError(f"status {event.status} is not a failure to try again")
+    batch, key, status = _open_batch(state, event), (event.candidate, event.seed), event.status
+    is_running = key in batch.running and len(batch.attempts[key]) == event.attempt
+    _require(is_running, f"attempt {event.attempt} of {key} is not running")
+    is_scored, is_failure = event.score is not None, status.final and status is not Status.OK
+    _require(is_scored == (status is Status.OK), f"status {status} with score {event.score}")
+    _require(is_failure or not event.retry, f"status {status} is not a failure to try again")
     state.accounts = state.accounts.settle(event.key, event.charged_ms, final=event.final)
     batch._settle(key, event, moment)
-    if state.setup_failed is None and not event.recovered and is_setup(event.status, event.cause):
+    if state.setup_failed is None and not event.recovered and is_setup(status, event.cause):
         state.setup_failed = event
 
 
@@ -545,39 +537,45 @@ def _told(state: RunState, event: GenerationTold, moment: Moment) -> None:
     generation = state.current
     if generation is None or generation.number != event.generation:
         raise ValueError(f"generation {event.generation} is not the one in progress")
-    if not generation.closed:
-        raise ValueError("it is told before every evaluation is settled")
+    _require(generation.closed, "it is told before every evaluation is settled")
     generation.told, generation.told_at = event, moment
     state.completed.append(generation)
     state.current = None
 
 
 def _amended(state: RunState, event: Amended, at_ms: int) -> None:
-    if event.generations < state.begun:
-        begun = counted(state.begun, "generation")
-        raise ValueError(f"{begun} are begun, and these caps pay for {event.generations} alone")
-    compared, is_over = "finalists" in state.comparisons, state.concluded or state.decided
-    if is_over and (compared or event.generations <= state.finished):
-        raise ValueError("the run is concluded, and this gives it nothing more to do")
-    resolved = state.plan.resolved
-    if compared and event.generations != resolved.generations:
-        raise ValueError(
-            "the search is over, what it found is being compared with the baseline: its "
-            f"{resolved.generations} generations stay, the other caps can change"
-        )
-    resolved = resolved.model_copy(update={"generations": event.generations})
-    if resolved.evaluations > event.caps.evaluations:
-        raise ValueError(
-            f"{counted(event.caps.evaluations, 'evaluation')} cannot pay for "
-            f"{counted(event.generations, 'generation')}"
-        )
-    if event.caps.cost is not None and state.plan.price_per_device_hour == 0:
-        raise ValueError("the run began without a price, so no cap on cost can hold it")
-    calendar, before = _calendar(event.caps.window, state.began_ms, at_ms), state.accounts.calendar
+    begun, caps, generations = counted(state.begun, "generation"), event.caps, event.generations
+    _require(
+        generations >= state.begun,
+        f"{begun} are begun, and these caps pay for {generations} alone",
+    )
+    is_compared, is_over = "finalists" in state.comparisons, state.concluded or state.decided
+    has_more_to_do = not is_compared and generations > state.finished
+    _require(
+        not is_over or has_more_to_do,
+        "the run is concluded, and this gives it nothing more to do",
+    )
+    planned = state.plan.resolved
+    _require(
+        not is_compared or generations == planned.generations,
+        "the search is over, what it found is being compared with the baseline: its "
+        f"{planned.generations} generations stay, the other caps can change",
+    )
+    resolved = planned.model_copy(update={"generations": generations})
+    _require(
+        resolved.evaluations <= caps.evaluations,
+        f"{counted(caps.evaluations, 'evaluation')} cannot pay for "
+        f"{counted(generations, 'generation')}",
+    )
+    _require(
+        caps.cost is None or state.plan.price_per_device_hour > 0,
+        "the run began without a price, so no cap on cost can hold it",
+    )
+    calendar, before = _calendar(caps.window, state.began_ms, at_ms), state.accounts.calendar
     if calendar is not None and before is not None:  # a clock set back gains no time here either
         calendar = before._replace(deadline_ms=calendar.deadline_ms)
-    plan = state.plan.model_copy(update={"caps": event.caps, "resolved": resolved})
-    state.accounts = state.accounts.amend(event.caps, calendar, plan.comparison_evaluations)
+    plan = state.plan.model_copy(update={"caps": caps, "resolved": resolved})
+    state.accounts = state.accounts.amend(caps, calendar, plan.comparison_evaluations)
     state.plan = plan
     state.amended.append(event)
     state.concluded = state.decided = state.ended = None

@@ -1,6 +1,6 @@
-"""Inference from few scores: intervals, chances, power, agreement of ranks. scipy loads on use.
+"""Inference from few scores: intervals, chances, power, rank correlation. scipy loads on use.
 
-A gain is relative: (reference - score) / |mean of the reference|, lower scores being better.
+A gain is relative: (reference - score) / |mean of the reference|; lower scores are better.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +12,11 @@ from random import Random
 from statistics import fmean, stdev
 
 RESAMPLES = 2000
-"""Of a bootstrap."""
+"""Draws of a bootstrap."""
 
 
 def total(values: Iterable[float]) -> float:
-    """Add left to right: from Python 3.12 on `sum` rounds otherwise, and a ledger must replay."""
+    """The sum from left to right: `sum` rounds otherwise from Python 3.12 on. Replay needs it."""
     return reduce(add, values, 0.0)
 
 
@@ -37,7 +37,7 @@ def two_sided_limit(level: float, freedom: int) -> float:
 
 
 def chance_of(t: float, freedom: int) -> float:
-    """With what probability |T| is at least |t|."""
+    """The probability that |T| is at least |t|."""
     from scipy.special import stdtr
 
     return 2 * float(stdtr(freedom, -abs(t)))
@@ -66,7 +66,7 @@ def interval(values: Sequence[float], level: float) -> tuple[float, float] | Non
 
 
 def paired(differences: Sequence[float]) -> tuple[float | None, float | None, float | None]:
-    """Mean, standard error and t of differences; None where undefined (t: where none differ)."""
+    """Mean, standard error and t of differences; None where undefined."""
     if len(differences) < 2:
         return None, None, None
     mean, error = fmean(differences), stdev(differences) / sqrt(len(differences))
@@ -74,9 +74,9 @@ def paired(differences: Sequence[float]) -> tuple[float | None, float | None, fl
 
 
 def chance(differences: Sequence[float]) -> float:
-    """With what probability no effect at all gives so large a |t|.
+    """The probability of so large a |t| without an effect.
 
-    Differences without spread are sure unless they are 0; fewer than two say nothing.
+    Equal differences have probability 0, unless they are 0; fewer than two have 1.
     """
     mean, _, t = paired(differences)
     if t is None:
@@ -85,7 +85,7 @@ def chance(differences: Sequence[float]) -> float:
 
 
 def discoveries(chances: Sequence[float], rate: float) -> int:
-    """How many findings, the least by chance first, hold at this false discovery rate.
+    """How many findings, the least likely by chance first, hold at this false discovery rate.
 
     Y. Benjamini and Y. Hochberg, J. Royal Statistical Society B 57 (1995) 289-300.
     """
@@ -102,14 +102,14 @@ def believed(chances: Sequence[float | None], rate: float) -> list[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """How much better one configuration is than another on the seeds that both have scores on."""
+    """How much better one configuration is than another, on the seeds with scores of both."""
 
     pairs: int
     mean: float | None  # None without a pair, or where the reference scores 0
     sd: float | None  # of one pair's gain; None below two pairs
     lower: float | None  # one-sided confidence bounds of the mean
     upper: float | None
-    level: float  # with which probability each bound misses it
+    level: float  # the probability that a bound misses the truth
     detectable: float | None  # smallest true gain that so many pairs show at 80 % power
 
     @property
@@ -142,7 +142,7 @@ def gain(scores: Mapping[int, float], reference: Mapping[int, float], level: flo
 
 
 def better(share: float) -> str:
-    """`1.3% better`, `0.204% worse`, `no better`: three digits, so no limit is met by rounding."""
+    """`1.3% better`, `0.204% worse`, `no better`: three digits, so rounding meets no limit."""
     size = 100 * abs(share)
     if round(size, 3) == 0:
         return "no better"
@@ -154,7 +154,7 @@ def better(share: float) -> str:
 
 
 def power_of(gain: float, sd: float, n: int, level: float) -> float:
-    """With what probability n pairs show a true mean gain; `sd` is of one pair, in its unit."""
+    """The probability that n pairs show a true mean gain; `sd` is of one pair, in its unit."""
     if sd == 0:
         return float(gain > 0)
     from scipy.special import nctdtr

@@ -1,7 +1,7 @@
-"""The few things a ledger does to a file system, as a seam: what they mean, and the real ones.
+"""The calls that change a ledger's files, as a seam, and files that are replaced whole.
 
-Everything that changes a ledger's files goes through a `Storage`, so that tests can put one in its
-place that fails or loses power at any of these calls. Reading goes past it.
+Everything that changes a ledger's files goes through a `Storage`, so that tests can replace it by
+one that fails or loses power at any of these calls. Reading does not.
 """
 
 import errno
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""The errors of a disk that is full: what was written before them is as it was."""
+"""The errors of a full disk."""
 
 
 class Storage(Protocol):
@@ -42,7 +42,7 @@ class Storage(Protocol):
         """Returns when the names in it (made, renamed, removed) are durable."""
 
     def free_bytes(self, directory: Path) -> int:
-        """Room for this user on the file system."""
+        """Free space for this user on the file system."""
 
 
 class Disk:
@@ -111,12 +111,12 @@ def write_aside(path: Path, data: bytes, *, durable: bool = True, storage: Stora
 
 
 def document(content: Any) -> bytes:
-    """`content` as a JSON file that people read too."""
+    """`content` as indented JSON."""
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def write_all(handle: int, data: bytes, storage: Storage = DISK) -> None:
-    """Append all of `data`. Raises OSError; ENOSPC also when the file system takes no more."""
+    """Append all of `data`. Raises OSError, ENOSPC when no more is taken."""
     while data:
         taken = storage.write(handle, data)
         if taken == 0:
@@ -126,9 +126,9 @@ def write_all(handle: int, data: bytes, storage: Storage = DISK) -> None:
 
 @contextmanager
 def plain_file(path: Path) -> Iterator[int]:
-    """A plain file to be read. Raises OSError; ValueError on a link, a pipe, a device.
+    """A handle to read a plain file. Raises OSError; ValueError on a link, a pipe, a device.
 
-    Reading those could hang for ever, or believe somebody else's file.
+    Reading those could hang, or follow a link to another file.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -151,6 +151,6 @@ def read_plain(path: Path) -> bytes:
 
 
 def unused(path: Path) -> Path:
-    """`path`, or `path` with the first number that nothing there has yet."""
+    """`path`, or `path` with the first number that makes it new."""
     later = (path.with_name(f"{path.name}.{number}") for number in count(2))
     return next(p for p in chain([path], later) if not p.exists())

@@ -41,57 +41,48 @@ def smallest_population(dimension: int) -> int:
     return floor_ + floor_ % 2
 
 
-def size(
+def size(  # noqa: PLR0913 - what sizes depend on
     phase: Phase,
     tier: Tier,
     dimension: int,
     devices: int | None = None,
     population: int | None = None,
+    *,
+    expanded: bool = False,
 ) -> Sizing:
-    """P = 2 x devices within the tier's E, which is a cap and never exceeded.
+    """The tier's sizes with P = 2 x devices, or with that population; its E is never exceeded.
 
-    Raises ValueError for a population that is odd, too small or beyond the tier's E.
+    `expanded`: a phase 2 of more knobs, with S = 1, so a third of the tier's E. More knobs need
+    more candidates, not more seeds each. Raises ValueError for a population that is odd, too small
+    or beyond the tier's E.
     """
-    return _sized(TIERS[phase, tier], phase, dimension, devices, population)
-
-
-def size_expanded(
-    tier: Tier, dimension: int, devices: int | None = None, population: int | None = None
-) -> Sizing:
-    """The same for a phase 2 of more knobs: the tier's P and G with S = 1, so a third of its E.
-
-    More knobs want more candidates, not more seeds each: a generation's mean averages over them.
-    """
-    full = TIERS["phase2", tier]
-    nominal = full.model_copy(update={"seeds_per_candidate": 1})
-    sizing = _sized(nominal, "phase2", dimension, devices, population)
-    reason = (
-        f"more knobs, each candidate on 1 seed instead of {full.seeds_per_candidate}: "
-        f"{nominal.evaluations} of the tier's {full.evaluations} evaluations"
-    )
-    return Sizing(nominal, sizing.resolved, (reason, *sizing.reasons))
-
-
-def _sized(
-    nominal: Envelope, phase: Phase, dimension: int, devices: int | None, population: int | None
-) -> Sizing:
+    nominal, reasons = TIERS[phase, tier], list[str]()
+    if expanded:
+        full, nominal = nominal, nominal.model_copy(update={"seeds_per_candidate": 1})
+        reasons.append(
+            f"more knobs, each candidate on 1 seed instead of {full.seeds_per_candidate}: "
+            f"{nominal.evaluations} of the tier's {full.evaluations} evaluations"
+        )
     if population is not None:
-        return _size_asked(nominal, population)
+        _check_population(nominal, population)
+        reasons.append(f"P = {population} was asked for")
+        return Sizing(nominal, _with_population(nominal, population), tuple(reasons))
     if devices is None:
-        return Sizing(nominal, nominal, ())
+        return Sizing(nominal, nominal, tuple(reasons))
     least, most = smallest_population(dimension), _LARGEST_POPULATION[phase]
     chosen = _population_for(devices, least, most)
-    reasons = [
-        f"P = {chosen}: twice the {devices} devices, from {least} for {dimension} knobs to {most} "
-        f"for {phase}, in whole rounds where that fits"
-    ]
-    resolved = _fit(nominal, chosen)
+    resolved = _with_population(nominal, chosen)
     if resolved.generations < 2:
-        reasons = [
+        reasons.append(
             f"P = {chosen} would leave {resolved.generations} generation of the tier's "
             f"{nominal.evaluations} evaluations: the tier's own P = {nominal.population} is used"
-        ]
+        )
         resolved = nominal
+    else:
+        reasons.append(
+            f"P = {chosen}: twice the {devices} devices, from {least} for {dimension} knobs to "
+            f"{most} for {phase}, in whole rounds where that fits"
+        )
     per_round = resolved.per_generation
     if idle := -per_round % devices:
         reasons.append(
@@ -112,17 +103,16 @@ def _population_for(devices: int, least: int, most: int) -> int:
     return fitting if fitting >= least else most
 
 
-def _fit(nominal: Envelope, population: int) -> Envelope:
+def _with_population(nominal: Envelope, population: int) -> Envelope:
     """As many whole generations of `population` as the tier's E pays for."""
     generations = nominal.evaluations // (population * nominal.seeds_per_candidate)
     return nominal.model_copy(update={"population": population, "generations": generations})
 
 
-def _size_asked(nominal: Envelope, population: int) -> Sizing:
+def _check_population(nominal: Envelope, population: int) -> None:
     most = nominal.evaluations // nominal.seeds_per_candidate
     if population < 4 or population % 2 or population > most:
         raise ValueError(
             f"search.population must be even, at least 4 and at most {most} (the tier's "
             f"{nominal.evaluations} evaluations), got {population}"
         )
-    return Sizing(nominal, _fit(nominal, population), (f"P = {population} was asked for",))

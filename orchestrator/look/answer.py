@@ -11,12 +11,12 @@ from budgets.calibration import measure
 from budgets.effects import CampaignReport
 from budgets.events import Decided
 from budgets.formatting import (
-    about,
     command,
     counted,
     listed,
     one_line,
     percent,
+    precise_duration,
     sentence_case,
     uncapitalized,
 )
@@ -208,7 +208,7 @@ def _calibrated(run: Run) -> Answer:
         noise, low, high = (percent(sd / abs(own.mean), 3) for sd in (own.sd, *bounds))
         found = f"The baseline's score, and its noise from seed to seed: {noise} (sd {own.sd:.3g})."
         sure = f"95% sure that the noise is {low} to {high}."
-    found = f"{found} One evaluation takes {about(run.eval_seconds or 0.0)}."
+    found = f"{found} One evaluation takes {precise_duration(run.eval_seconds or 0.0)}."
     mean, seeds = f"{fmean(run.scores):.5g}", counted(len(run.scores), "seed")
     sentence = f"{sentence_case(measured_in(run.state))} of the baseline: {mean}, mean of {seeds}."
     return _answer(run, "Baseline measured", "good", step, sentence, found=found, sure=sure)

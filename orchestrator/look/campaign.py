@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from budgets.effects import CampaignReport, Difference, Effect, campaign_report
-from budgets.formatting import first_few, number, plain, shortened
+from budgets.formatting import listed, number, plain, shortened
 from budgets.matrix import RUNNING, Cell, Matrix
 from budgets.plan import Thresholds
 from budgets.storage import document, write_aside
@@ -57,7 +57,7 @@ def campaign_sentence(found: CampaignReport, cells: str = "evaluations") -> str:
     if not found.is_over:
         return f"{settled} of {found.evaluations} {cells} settled."
     failed = settled - found.statuses.get("ok", 0)
-    said = first_few(list(_clauses(found)), MOST_CLAUSES)
+    said = listed(_clauses(found), MOST_CLAUSES + 1)
     said = f"Beyond chance: {said}." if said else _nothing(found)
     return f"{settled} of {found.evaluations} {cells} settled, {failed} failed. {said}"
 

@@ -27,7 +27,7 @@ from budgets.plan import (
     Variant,
     Window,
 )
-from budgets.tiers import Sizing, size, size_expanded
+from budgets.tiers import Sizing, size
 from objectives.api import Objective
 from objectives.api import Variant as ObjectiveVariant
 from objectives.registry import short_name
@@ -208,11 +208,8 @@ def sizing_of(config: Config, devices: int) -> Sizing:
     Raises ValueError if they do not pay for one generation.
     """
     search, dimension = config.search, config.tuned.space.dimension
-    tier = search.tier or "target"
-    if search.variant == "expanded":
-        sizing = size_expanded(tier, dimension, devices, search.population)
-    else:
-        sizing = size(search.phase, tier, dimension, devices, search.population)
+    tier, expanded = search.tier or "target", search.variant == "expanded"
+    sizing = size(search.phase, tier, dimension, devices, search.population, expanded=expanded)
     shape, reasons = sizing.resolved, list(sizing.reasons)
     seeds, generations = search.seeds_per_candidate or shape.seeds_per_candidate, shape.generations
     if seeds != shape.seeds_per_candidate:

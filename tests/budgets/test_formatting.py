@@ -1,6 +1,5 @@
 """Text for people: numbers, names and commands, which steer nothing that shows them."""
 
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +10,10 @@ from budgets.formatting import (
     NAME,
     PROGRAM,
     _program,
-    about,
     command,
     counted,
     duration,
     figure,
-    first_few,
     in_bytes,
     listed,
     number,
@@ -32,11 +29,6 @@ from budgets.formatting import (
     shortened,
     uncapitalized,
 )
-
-
-@pytest.mark.parametrize("text", ["plain", "two words", "it's $HOME", ""])
-def test_a_printable_word_is_quoted_as_any_shell_has_it(text: str) -> None:
-    assert shell_word(text) == shlex.quote(text)
 
 
 @pytest.mark.parametrize(
@@ -93,54 +85,34 @@ def test_a_command_begins_as_the_program_was_called(
         (number(3.13849), "3.1385"),
         (number(0.031249, 3), "0.0312"),
         (number(None), "-"),
-        (number(None, none="none"), "none"),
         (figure(12.345), "12.3"),
         (figure(1234.5), "1,234"),
         (percent(0.99), "99%"),  # a limit keeps its digits
         (percent(0.995), "99.5%"),
-        (percent(0.01), "1%"),
-        (duration(0.0), "0 s"),
-        (duration(41.4), "41 s"),
         (duration(59.6), "1 min 00 s"),
         (duration(200.0), "3 min 20 s"),
         (duration(3599.4), "59 min 59 s"),
         (duration(7500.0), "2 h 05 min"),
-        (duration(360_000.0), "100 h 00 min"),
-        (about(0.0912), "under a second"),
-        (about(1.8), "2 s"),
-        (about(496), "8 min 16 s"),
-        (precise_duration(0.0), "0 s"),
         (precise_duration(0.03125), "0.031 s"),
-        (precise_duration(0.1), "0.1 s"),
         (precise_duration(6.44), "6.4 s"),
-        (precise_duration(9.96), "10 s"),
-        (precise_duration(200.0), "3 min 20 s"),
-        (in_bytes(0), "0 B"),
         (in_bytes(999), "999 B"),
         (in_bytes(1023), "0.999 KiB"),
-        (in_bytes(1024), "1 KiB"),
         (in_bytes(3.5 * 2**20), "3.5 MiB"),
-        (in_bytes(1020 * 2**20), "0.996 GiB"),
         (in_bytes(2**42), "4 TiB"),
         (counted(0, "seed"), "no seeds"),
+        (listed([1, 2, 3, 4]), "1, 2, 3 and 4"),
+        (listed([1, 2, 3, 4], 3), "1, 2 and 2 more"),
+        (listed([]), ""),
         (counted(1, "seed"), "1 seed"),
-        (counted(2, "seed"), "2 seeds"),
         (counted(3, "boundary"), "3 boundaries"),
         (rounded_up(0.048411), "0.0485"),  # what is needed at least is never rounded down
-        (rounded_up(0.005), "0.005"),
-        (rounded_up(12.34), "12.4"),
         (rounded_up(1234.0), "1240"),
         (sentence_case("val_BPB"), "Val_BPB"),
-        (sentence_case("nothing fits. Give"), "Nothing fits. Give"),
-        (sentence_case(""), ""),
         (quoted(uncapitalized("It is so")), "\u201cit is so\u201d"),
-        (first_few(["a", "b"], 2), "a; b"),
-        (first_few(["a", "b", "c", "d"], 2), "a; b; and 2 more"),
         # a terminal is not steered, and lines stay
         (printable("\x1b[2Jred\u202e\nnext\t"), "\ufffd[2Jred\ufffd\nnext\ufffd"),
         (one_line("  no\n\x1b[31m  memory\r\nleft "), "no [31m memory left"),
         (one_line("name \udcff"), "name ?"),
-        (one_line(300 * "x"), 300 * "x"),
         (one_line(301 * "x"), f"{297 * 'x'}..."),
         # text means nothing to Markdown
         (
@@ -149,7 +121,6 @@ def test_a_command_begins_as_the_program_was_called(
         ),
         (plain("_a_ snake_case"), r"\_a\_ snake_case"),
         (plain("two\n# lines"), "two # lines"),
-        (shortened(["abc", "abcd"], 4), ["abc", "abcd"]),
         (shortened(["0123456789abcdef"], 10), ["012\u2026abcdef"]),
         # names that would look alike begin with their numbers
         (
@@ -160,13 +131,3 @@ def test_a_command_begins_as_the_program_was_called(
 )
 def test_what_people_read(said: str | list[str], text: str | list[str]) -> None:
     assert said == text
-
-
-@pytest.mark.parametrize(
-    ("most", "text"),
-    [(None, "1, 2, 3 and 4"), (4, "1, 2, 3 and 4"), (3, "1, 2 and 2 more"), (2, "1 and 3 more")],
-)
-def test_a_list_ends_with_how_many_more_there_are(most: int | None, text: str) -> None:
-    assert listed([1, 2, 3, 4], most) == text
-    assert listed([], most) == ""
-    assert listed(["a"], most) == "a"

@@ -7,7 +7,7 @@ import pytest
 
 from budgets.events import Fired, Overridden
 from budgets.pace import pace, timing
-from budgets.plan import CampaignTerms, Caps, Condition, Envelope, Window
+from budgets.plan import Caps, Window
 from budgets.state import RunState
 from tests.budgets.conftest import BEGAN, Story, make_story, settled, told_of
 
@@ -96,39 +96,13 @@ def test_what_is_compared_beside_the_search_fills_slots_before_it_takes_rounds()
     assert pace(story.state).evals_per_hour == pytest.approx((13 * 3 + 11 + 6) / 100 * HOUR)
 
 
-def campaign_of(**lengths: float) -> Story:
-    """A condition of each length on one seed, asked."""
-    conditions = tuple(
-        Condition(name=name, settings={}, knobs={}, cost_factor=length)
-        for name, length in lengths.items()
-    )
-    shape = Envelope(population=len(lengths), generations=1, seeds_per_candidate=1)
-    story = make_story(
-        phase="campaign",
-        tier=None,
-        search=None,
-        resolved=shape,
-        caps=Caps(evaluations=len(lengths)),
-        campaign=CampaignTerms(name="toy", conditions=conditions, seeds=(5,)),
-    )
-    story.ask()
-    return story
-
-
-@pytest.mark.parametrize(("first", "progress"), [(0, 0.75), (1, 0.25)])
-def test_a_condition_counts_by_its_length(first: int, progress: float) -> None:
-    story = campaign_of(long=3.0, short=1.0)
-    story.evaluate(first)
-    assert pace(story.state).progress == progress
-
-
 def test_generations_that_a_rule_took_away_are_not_to_come() -> None:
     story = told_of(generations=(4 * (1.0,),))
     before = pace(story.state)
-    assert before.progress == pytest.approx(15 / (12 + 11 + 12 + 13 + 4 * 4))
+    assert before.progress == pytest.approx(15 / (12 + 11 + 12 + 8 + 4 * 4))
     story.say(Fired(rule="patience", generation=0, decision="stop", observed=0, limit=0, facts={}))
     after = pace(story.state)
-    assert after.progress == pytest.approx(15 / (4 + 11 + 12 + 13 + 4 * 4))
+    assert after.progress == pytest.approx(15 / (4 + 11 + 12 + 8 + 4 * 4))
     assert before.remaining_hours is not None
     assert after.remaining_hours is not None
     rounds = (before.remaining_hours - after.remaining_hours) * HOUR / 2

@@ -6,7 +6,6 @@ import pytest
 
 from budgets.events import Overridden, Reserved, Status
 from budgets.plan import (
-    Calibration,
     Caps,
     Devices,
     Envelope,
@@ -14,19 +13,13 @@ from budgets.plan import (
     Thresholds,
 )
 from budgets.rules import (
-    DECISIONS,
-    OVERRIDABLE,
     Reading,
-    disk_full,
     judge,
     readings,
-    refusal_of,
-    refused,
-    ruling_of,
     unaffordable,
 )
 from orchestrator.look import text
-from tests.budgets.conftest import Story, confirmed_plan, make_story, settled, small_plan
+from tests.budgets.conftest import Story, make_story, settled
 
 MIDDLE = (0.5, 0.5)
 ERROR, NAN, LOST = Status.ERROR, Status.NAN, Status.LOST
@@ -67,18 +60,6 @@ def waive(story: Story, rule: str, generation: int = 0) -> None:
     story.say(Overridden(rule=rule, generation=generation, reason="known"))
 
 
-# What they lead to
-
-
-def test_what_cannot_be_overridden_has_another_way_on() -> None:
-    """Repeat the command, another cap, or (a check's baseline, which is paid for) another run."""
-    final = {"baseline_failed", "setup_failed", "infrastructure", "storage", "budget"}
-    assert set(DECISIONS) - set(OVERRIDABLE) == final
-    full = disk_full(3, 0)
-    assert (full.decision, full.generation) == ("pause", 3)
-    assert text.rule(Story(small_plan()).state, full)
-
-
 # crash_rate
 
 
@@ -89,21 +70,13 @@ def test_what_cannot_be_overridden_has_another_way_on() -> None:
         (8, 2, {}, True),
         (20, 2, {}, False),  # exactly 10 %
         (20, 3, {}, True),
-        (19, 2, {}, True),
         (8, 1, {"crash_count_pause": 1}, True),
         (8, 2, {"crash_rate_pause": 0.25}, False),
     ],
 )
-@pytest.mark.parametrize("status", [ERROR, Status.OOM, Status.TIMEOUT])
-def test_crash_rate(
-    population: int,
-    failures: int,
-    limits: dict[str, Any],
-    fires: bool,
-    status: Status,
-) -> None:
+def test_crash_rate(population: int, failures: int, limits: dict[str, Any], fires: bool) -> None:
     story = make_story(**plan(population, thresholds=Thresholds(**limits)))
-    ask(story, *failures * [status])
+    ask(story, *[ERROR, Status.OOM, Status.TIMEOUT][:failures])
     reading = observed(story, "crash_rate")
     assert (reading.fires, reading.observed) == (fires, failures / population)
     assert firing(story) == ["crash_rate"] * fires
@@ -137,9 +110,7 @@ def test_a_nan_is_a_failure_unless_it_is_extreme_or_sustained(
         (8, 1, {}, False),
         (8, 2, {}, True),
         (20, 2, {}, False),  # exactly 10 %
-        (20, 3, {}, True),
         (8, 1, {"nan_count_pause": 1}, True),
-        (8, 1, {"nan_count_pause": 1, "nan_rate_pause": 0.125}, False),
         (8, 1, {"nan_generations_pause": 1}, True),
     ],
 )
@@ -158,11 +129,8 @@ def test_nans_of_one_generation(
         ((0.005, 0.5), (0.5, 0.5), True),
         ((0.00501, 0.5), (0.5, 0.5), False),
         ((0.5, 0.995), (0.5, 0.5), True),
-        ((0.5, 0.979), (0.5, 0.5), False),
         ((0.004, 0.5), (0.005, 0.5), False),  # where the start is too
-        ((0.004, 0.5), (0.00501, 0.5), True),
         ((0.996, 0.5), (0.004, 0.5), True),  # the start is at the other end
-        ((0.004, 0.996), (0.004, 0.5), True),
     ],
 )
 def test_the_end_of_a_range_is_extreme_unless_the_start_is_there(
@@ -285,12 +253,9 @@ def told(story: Story, *means: float, **fields: Any) -> Reading:
     [
         (2, (2.0, 2.0 - 1 / 64, 2.0 - 1 / 64), True),  # of 1.0: no more than the limit
         (2, (2.0, 2.0 - 1 / 32, 2.0 - 1 / 64), False),  # medians differ by 3 / 128
-        (2, (2.0, 2.5, 2.5), True),
-        (2, (2.0, 2.0), False),  # not yet more than two
         (2, (3.0, 2.0, 2.0, 2.0), False),  # the median of two is their mean
         (2, (9.0, 2.0, 2.0, 2.0, 2.0), True),  # what lies further back is forgotten
         (3, (2.0, 1.0, 1.98, 1.9, 1.88, 1.86), False),  # one lucky generation sets no bar
-        (3, (2.0, 2.0, 2.0, 2.0, 1.0, 2.0), True),  # ... and is no improvement
         (None, 8 * (2.0,), False),
         (2, 9 * (2.0,), False),  # nothing is left to save
     ],
@@ -304,12 +269,6 @@ def test_patience_compares_medians_of_means(
     if fires:
         story.ask()
         assert not observed(story, "patience").fires  # it fires between generations
-
-
-def test_patience_is_relative_to_the_baseline_or_else_to_the_first_mean() -> None:
-    assumed = Calibration(assumed_seconds=2.0)
-    for fields, expected in (({}, 0.25), ({"calibration": assumed}, 0.125)):
-        assert told(make_story(**patient(1, **fields)), 2.0, 1.75).observed == expected
 
 
 def test_after_an_override_patience_waits_as_long_again() -> None:
@@ -384,23 +343,7 @@ def test_a_generation_that_a_cap_cannot_pay_is_not_begun(
     if trigger is not None:
         assert (trigger.rule, trigger.generation) == ("budget", 0)
         assert trigger.flag == f"--max-{cap.replace('_', '-')}"
-        assert trigger.observed == pytest.approx(needed)
-        assert trigger.limit == pytest.approx(share * needed)
-        assert trigger.observed is not None
-        assert unaffordable(limited(price, **{cap: trigger.observed}).state) is None
-    else:
-        story.score(1.0, 2.0, 3.0, 4.0)  # one after the other, as the cap forces
-        assert story.current.closed
-
-
-@pytest.mark.parametrize(("seconds", "decision"), [(26.01, "continue"), (25.99, "stop")])
-def test_the_second_generation_must_fit_into_what_the_first_left(
-    seconds: float, decision: str
-) -> None:
-    story = limited(device_hours=seconds / 3600)
-    story.score(1.0, 2.0, 3.0, 4.0)
-    story.tell()
-    assert judge(story.state).decision == decision
+        assert (trigger.observed, trigger.limit) == pytest.approx((needed, share * needed))
 
 
 # judge
@@ -417,15 +360,6 @@ def test_an_override_waives_its_rule_in_its_generation_alone(story: Story) -> No
     story.tell()
     story.ask()
     assert firing(story) == []  # only the latest generation is judged
-
-
-def test_a_generation_that_no_cap_lets_finish_is_a_stop_nobody_overrides() -> None:
-    story = limited(device_hours=26 / 3600)
-    story.ask()
-    assert judge(story.state).decision == "continue"
-    story.evaluate(0, charged_ms=25_000)
-    (trigger,) = judge(story.state).triggers
-    assert (trigger.rule, trigger.generation, trigger.overridable) == ("budget", 0, False)
 
 
 def test_every_rule_that_applies_says_what_it_observes() -> None:
@@ -447,30 +381,6 @@ def test_every_rule_that_applies_says_what_it_observes() -> None:
         read = readings(story.state)
         assert {reading.rule for reading in read} == expected[kind]
         assert not any(reading.fires for reading in read)
-
-
-def test_what_only_ends_the_search_is_no_end_of_a_run_that_still_compares() -> None:
-    limits = Thresholds(patience_generations=1, patience_improve=0.5)
-    for fields, decision in (({}, "continue"), ({"confirmation": None}, "stop")):
-        story = Story(confirmed_plan(thresholds=limits, **fields))
-        for _ in range(2):
-            story.score(1.0, 1.01, 1.02, 1.03)
-            story.tell()
-        state = story.state
-        assert (judge(state).decision, ruling_of(state).decision) == ("stop", decision)
-
-
-@pytest.mark.parametrize("is_compared", [True, False])
-def test_an_attempt_that_is_refused_ends_the_search(is_compared: bool) -> None:
-    caps = Caps(evaluations=12, device_hours=0.001)
-    fields: dict[str, Any] = {} if is_compared else {"confirmation": None}
-    story = Story(confirmed_plan(caps=caps, **fields))
-    story.ask()
-    refusal = refusal_of(story.state, story.current, 0)
-    assert refusal is not None
-    trigger = refused(story.state, story.current, refusal)
-    assert (trigger.rule, trigger.generation, trigger.decision) == ("budget", 0, "stop")
-    assert (trigger.observed, trigger.limit) == (refusal.needed, refusal.free)
 
 
 def test_what_is_needed_and_what_is_free_is_told_apart() -> None:

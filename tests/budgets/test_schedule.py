@@ -83,17 +83,17 @@ def test_evaluations_take_whole_rounds(
 
 
 def test_the_verdict_is_set_aside_from_the_start() -> None:
-    """Reference 11 + 5, finalists 12, winner 8 + 5, long run 4 of four times as long; 2 s each."""
+    """Reference 11 + 5, finalists 12, winner 8, long run 4 of four times as long; 2 s each."""
     story = Story(confirmed_plan())
     needs = left_for_the_verdict(story.state)
-    assert needs.evaluations == 16 + 12 + 13 + 4
-    assert cost_of_the_verdict(story.state) == 16 + 12 + 13 + 16
-    assert needs.device_hours == pytest.approx((57 * 2 + 12) / 3600)  # and a last reservation
-    assert needs.hours == pytest.approx(((8 + 6 + 7) * 2 + 2 * 8 + 12) / 3600)
+    assert needs.evaluations == 16 + 12 + 8 + 4
+    assert cost_of_the_verdict(story.state) == 16 + 12 + 8 + 16
+    assert needs.device_hours == pytest.approx((52 * 2 + 12) / 3600)  # and a last reservation
+    assert needs.hours == pytest.approx(((8 + 6 + 4) * 2 + 2 * 8 + 12) / 3600)
 
 
 def test_what_is_settled_is_needed_no_more() -> None:
-    assert cost_of_the_verdict(told_of(generations=()).state) == 12 + 13 + 16
+    assert cost_of_the_verdict(told_of(generations=()).state) == 12 + 8 + 16
     assert cost_of_the_verdict(told_of(winner=GAIN).state) == 16
     assert left_for_the_verdict(told_of(winner=GAIN).state).evaluations == 4
 

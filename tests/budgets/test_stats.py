@@ -39,13 +39,12 @@ def test_a_sum_is_the_same_in_every_python() -> None:
     assert total([]) == 0.0
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 7, 30, 999])
-@pytest.mark.parametrize("level", [0.001, 0.05, 0.5, 0.95])
-def test_limits_and_chances_are_those_of_students_t(level: float, freedom: int) -> None:
-    limit = two_sided_limit(level, freedom)
-    assert one_sided_limit(level, freedom) == pytest.approx(stats.t.isf(level, freedom), abs=1e-9)
-    assert limit == pytest.approx(stats.t.isf(level / 2, freedom))
-    assert chance_of(limit, freedom) == chance_of(-limit, freedom) == pytest.approx(level)
+@pytest.mark.parametrize("freedom", [1, 7, 999])
+def test_limits_and_chances_are_those_of_students_t(freedom: int) -> None:
+    limit = two_sided_limit(0.05, freedom)
+    assert one_sided_limit(0.05, freedom) == pytest.approx(stats.t.isf(0.05, freedom))
+    assert limit == pytest.approx(stats.t.isf(0.025, freedom))
+    assert chance_of(limit, freedom) == chance_of(-limit, freedom) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(("n", "low", "high"), [(2, 0.446149, 31.910159), (30, 0.796407, 1.344315)])
@@ -115,23 +114,10 @@ def test_the_detectable_gain_has_the_power_asked_for(n: int, level: float, gain:
 # Agreement
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "tau"),
-    [  # scipy.stats.kendalltau(a, b).statistic
-        (RISING, (10.0, 20.0, 30.0, 40.0), 1.0),
-        (RISING, (4.0, 3.0, 2.0, 1.0), -1.0),
-        (RISING, (1.0, 3.0, 2.0, 4.0), 2 / 3),
-        ((1.0, 1.0, 2.0, 3.0), (1.0, 2.0, 2.0, 3.0), 0.8),
-        ((12.0, 2.0, 1.0, 12.0, 2.0), (1.0, 4.0, 7.0, 1.0, 0.0), -0.471405),
-        (range(10), NOISY, 0.777778),
-        ((1.0, 2.0, inf, inf), (1.0, 2.0, 3.0, inf), 0.912871),
-    ],
-)
-def test_tau_b_is_that_of_kendall_with_ties(
-    a: tuple[float, ...], b: tuple[float, ...], tau: float
-) -> None:
-    assert tau_b(a, b) == pytest.approx(tau, abs=1e-6)
-    assert tau_b(b, a) == pytest.approx(tau, abs=1e-6)
+def test_infinite_scores_of_failed_candidates_tie_in_tau_b() -> None:
+    a, b = (1.0, 2.0, inf, inf), (1.0, 2.0, 3.0, inf)
+    assert (tau_b(a, b), tau_b(b, a)) == pytest.approx((0.912871, 0.912871), abs=1e-6)
+    assert tau_b((1.0, 1.0), (1.0, 2.0)) is None
 
 
 def test_the_interval_is_the_same_for_the_same_generator_and_holds_tau_b() -> None:

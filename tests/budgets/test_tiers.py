@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.plan import Envelope, Phase, Tier
-from budgets.tiers import TIERS, size, size_expanded, smallest_population
+from budgets.tiers import TIERS, size, smallest_population
 
 phases: st.SearchStrategy[Phase] = st.sampled_from(["phase1", "phase2"])
 tiers: st.SearchStrategy[Tier] = st.sampled_from(["min", "target", "max"])
@@ -18,37 +18,6 @@ def shape(envelope: Envelope) -> tuple[int, int, int, int]:
         envelope.seeds_per_candidate,
         envelope.evaluations,
     )
-
-
-@pytest.mark.parametrize(
-    ("phase", "tier", "expected"),
-    [
-        ("phase1", "min", (8, 2, 1, 16)),
-        ("phase1", "target", (12, 10, 1, 120)),
-        ("phase1", "max", (16, 30, 1, 480)),
-        ("phase2", "min", (12, 5, 3, 180)),
-        ("phase2", "target", (16, 15, 3, 720)),
-        ("phase2", "max", (24, 30, 3, 2160)),
-    ],
-)
-def test_a_tier_without_a_device_count_is_as_written(
-    phase: Phase, tier: Tier, expected: tuple[int, int, int, int]
-) -> None:
-    sizing = size(phase, tier, 10)
-    assert shape(sizing.nominal) == shape(sizing.resolved) == shape(TIERS[phase, tier]) == expected
-    assert sizing.reasons == ()
-
-
-GENERATIONS = {8: 15, 10: 12, 12: 10, 14: 8, 16: 7}
-
-
-@pytest.mark.parametrize(
-    ("devices", "population"),  # P = 2 W, at least 8, up to a multiple of W, even, at most 16
-    [*enumerate((8, 8, 12, 8, 10, 12, 14, 16, 16, 10, 16, 12, 16, 14, *6 * (16,)), start=1)],
-)
-def test_the_population_of_phase_1_target_on_so_many_devices(devices: int, population: int) -> None:
-    resolved = size("phase1", "target", 10, devices).resolved
-    assert shape(resolved)[:3] == (population, GENERATIONS[population], 1)
 
 
 @given(phases, tiers, st.integers(1, 300), st.integers(1, 400))
@@ -90,7 +59,7 @@ def test_a_population_that_is_odd_too_small_or_beyond_the_tier_is_refused(popula
 def test_more_knobs_have_one_seed_and_a_third_of_the_tiers_evaluations(
     tier: Tier, expected: tuple[int, int, int, int]
 ) -> None:
-    sizing = size_expanded(tier, 19)
+    sizing = size("phase2", tier, 19, expanded=True)
     assert shape(sizing.nominal) == shape(sizing.resolved) == expected
     (reason,) = sizing.reasons
     assert f"1 seed instead of 3: {expected[3]} of the tier's {3 * expected[3]}" in reason
