@@ -234,7 +234,7 @@ def rolled_back(path: Path, missing: int, kept: int) -> str:
 
 
 class Reader:
-    """Verifies a ledger's records in order, also of one that grows: `read` takes its next bytes.
+    """Iterates once over the records in `data`, verifying each; then knows where they end.
 
     A last line without its newline counts as a record if it is whole; one with a sector missing
     was never finished. Raises LedgerCorruptError with the exact place, also where records of the
@@ -252,18 +252,13 @@ class Reader:
         self._marked = ""  # digest of the record with the mark's number
 
     def __iter__(self) -> Iterator[Record]:
-        return self.read(self._data)
-
-    def read(self, data: bytes) -> Iterator[Record]:
-        """The records in `data`, which is the file from byte `end` on."""
-        begin = 0
-        while (newline := data.find(b"\n", begin)) >= 0:
-            line = data[begin:newline]
+        data = self._data
+        while (newline := data.find(b"\n", self.end)) >= 0:
+            line = data[self.end : newline]
             if newline == len(data) - 1 and lacks_a_sector(line, self.end):
                 break
             yield self._take(line)
-            begin = newline + 1
-        self.torn = data[begin:]
+        self.torn = data[self.end :]
         if seal := _SEAL.search(self.torn):  # only the newline is missing or damaged
             with suppress(LedgerCorruptError):
                 record = self._take(self.torn[: seal.end()])
