@@ -6,13 +6,12 @@ optimum at 0.5 (even i) or -0.5 (odd i), so z_i = x_i / x_i* and a mixed-up orde
 `available` = a, by default 0.5, the score is (1 - a) + a f(z) / f(0): 1 at the baseline, 1 - a at
 the optimum, and never lower without noise.
 
-Three settings are there to mislead a search. `traps` is luck: as many (seed, point) pairs score
-5 sd too low, and on fresh seeds the points are no better than others. `nan_radius` puts a region
-of NaNs around the optimum, where a search goes, and not at the bounds where it seldom is: what can
-still be gained lies at the region's edge. And `effort` other than 1 is another evaluation of the
-same function: in `effort` times the seconds, with 1 / sqrt(effort) of the noise, drawn anew. Below
-1 its optimum is at z = 1 + bias (1 - effort), so that a short evaluation may rank points wrongly;
-above 1 of every gain over the baseline only a share is left, `persists` at effort 4.
+Three settings mislead a search. `traps`: so large a share of (seed, point) pairs scores 5 sd too
+low, while on fresh seeds the points are no better than others. `nan_radius`: points near the
+optimum diverge. `effort` other than 1 is a cheaper or longer evaluation of the same function: it
+takes `effort` times the seconds, with 1 / sqrt(effort) of the noise, drawn anew. Below 1 the
+optimum is at z = 1 + bias (1 - effort), so a short evaluation may rank points wrongly; above 1
+only a share of every gain is left, `persists` at effort 4.
 """
 
 import hashlib
@@ -65,7 +64,7 @@ def _rosenbrock(z: tuple[float, ...]) -> float:
 
 
 def _idle(z: tuple[float, ...]) -> float:
-    """The sphere of all knobs but the last, which changes nothing, not even the noise."""
+    """The sphere of all knobs but the last, which changes nothing, the noise included."""
     return _sphere(z[:-1])
 
 
@@ -88,9 +87,9 @@ def _extra(default: Any, **limits: Any) -> Any:
 
 
 class AnalyticSettings(BaseModel):
-    """What a user may set. One seed and point have the same noise and failure everywhere.
+    """What a user may set. A seed and a point have the same noise and failure everywhere.
 
-    Settings after the first five are written down only where they differ from their default.
+    Settings after the first five are recorded only where they differ from their default.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -101,7 +100,7 @@ class AnalyticSettings(BaseModel):
     busy: bool = False
     failure_rate: float = Field(default=0.0, ge=0, le=1)  # share of (seed, point) pairs
 
-    # What there is to find, and what misleads a search.
+    # What can be found, and what misleads a search.
     available: float = _extra(0.5, gt=0, le=0.5)  # relative gain of the optimum over the baseline
     seed_noise: float = _extra(0.0, ge=0, le=0.1)  # sd of what a seed adds to all points alike
     traps: float = _extra(0.0, ge=0, le=1)  # share of (seed, point) pairs 5 sd of `noise` too low
@@ -114,7 +113,7 @@ class AnalyticSettings(BaseModel):
 
 
 class InjectedError(ObjectiveError):
-    """The failure that `failure_rate` asked for."""
+    """A failure that `failure_rate` asked for."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +125,9 @@ class AnalyticObjective(Objective):
 
     @classmethod
     def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Self:
-        """The objective `name`. Raises ValueError, naming what was expected, on a wrong setting.
+        """Return the objective `name`. Raises ValueError on a wrong name or setting.
 
-        `noise` alone has noise by default: 0.01, about a short training run's from seed to seed.
+        Only `noise` has noise by default: 0.01, about a short training's from seed to seed.
         """
         if name not in FUNCTIONS:
             raise ValueError(
@@ -139,7 +138,7 @@ class AnalyticObjective(Objective):
 
     @property
     def spec(self) -> ObjectiveSpec:
-        """Name and settings, defaults included where they always were."""
+        """Name and settings; the first five with their defaults."""
         return ObjectiveSpec(name=self.name, settings=self.settings.model_dump())
 
     @property
@@ -164,7 +163,7 @@ class AnalyticObjective(Objective):
         return hashlib.sha256(_canonical(identity)).hexdigest()
 
     def _scale(self, factor: float) -> Variant | None:
-        """`factor` times the effort, which ends at 4."""
+        """Return `factor` times the effort; None above 4."""
         effort = self.settings.effort * factor
         if effort > MOST_EFFORT:
             return None
@@ -173,7 +172,7 @@ class AnalyticObjective(Objective):
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Spend the time, then score.
 
-        Raises DivergedError past the cliff's edge and within `nan_radius`, InjectedError for a
+        Raises DivergedError past the cliff's edge and within `nan_radius`, InjectedError at the
         `failure_rate`, SetupError if a knob is missing.
         """
         settings = self.settings
@@ -193,7 +192,7 @@ class AnalyticObjective(Objective):
         )
 
     def _read(self, x: tuple[float, ...]) -> tuple[float, ...]:
-        """The coordinates that change anything."""
+        """Return the coordinates that change the score."""
         return x[:-1] if self.name == "idle" else x
 
     def _noise_free(self, x: tuple[float, ...]) -> float:
@@ -207,12 +206,12 @@ class AnalyticObjective(Objective):
         z = tuple(value - shift for value in z)
         share = function(z) / function((0.0,) * len(z))
         score = (1.0 - settings.available) + settings.available * share
-        # Of the gain, so much is left at this effort: linear in its logarithm from 1 to 4.
+        # The share of a gain that is left is linear in the logarithm of the effort, from 1 to 4.
         kept = 1.0 + (settings.persists - 1.0) * math.log2(max(1.0, settings.effort)) / 2.0
         return score + (1.0 - kept) * max(0.0, 1.0 - score)
 
     def _noise(self, seed: int, read: tuple[float, ...]) -> float:
-        """The seed's part, the point's, and a trap's. Every effort has noise of its own."""
+        """Return the noise of the seed, the point and a trap. Every effort draws its own."""
         settings = self.settings
         own = "" if settings.effort == 1.0 else f" at effort {settings.effort}"
         noise_sd, seed_sd = (
@@ -225,7 +224,7 @@ class AnalyticObjective(Objective):
 
 
 def _draws(purpose: str, seed: int, x: tuple[float, ...]) -> Random:
-    """A generator keyed by what it is for: the same in every process and on every machine."""
+    """Return a generator keyed by its purpose: the same in every process and on every machine."""
     return Random(hashlib.sha256(_canonical([purpose, seed, x])).digest())  # noqa: S311  # no secret
 
 
@@ -234,7 +233,7 @@ def _canonical(value: object) -> bytes:
 
 
 def _spend(seconds: float, busy: bool, heartbeat: Callable[[Mapping[str, float]], None]) -> float:
-    """Use up the time asked for with a heartbeat every 0.1 s; the wall clock it took."""
+    """Use up the time with a heartbeat every 0.1 s; return the wall clock that it took."""
     started = time.perf_counter()
     clock = time.thread_time if busy else time.perf_counter
     end = clock() + seconds

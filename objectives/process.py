@@ -1,4 +1,4 @@
-"""A program that is started, heard and ended, and what the kernel says of processes."""
+"""Runs a program: its output line by line, its exit, its signs of life."""
 
 import codecs
 import ctypes
@@ -21,27 +21,21 @@ import psutil
 
 from objectives.api import CommandLine, OutOfMemoryError, ProgramFailedError, SetupError
 
-LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG = 1
 
 MARK = "ATTEMPT_ID"
-"""The variable on all processes of an attempt: by it they are found when their supervisor died."""
+"""The variable that marks all processes of an attempt, so that they are found after a crash."""
 
 TAIL_LINES = 30
-LONGEST_LINE = 8192
-"""Characters of a line that are looked at; a program may write more without an end to it."""
-
+LONGEST_LINE = 8192  # characters of a line that are read
 READ_BYTES = 1 << 16
 BEAT_SECONDS = 1.0
-CHECK_SECONDS = 5.0
-"""How often a silent program is asked for its CPU time."""
-
-LEAST_CPU_SHARE = 0.01
-"""Of the time between two checks: a process that waits for ever uses less."""
+CHECK_SECONDS = 5.0  # between two looks at the CPU time of a silent program
+LEAST_CPU_SHARE = 0.01  # of the time between two looks: a program that only waits uses less
 
 Heartbeat = Callable[[Mapping[str, float]], None]
 Listener = Callable[[str], Mapping[str, float] | None]
-"""Gets each line, of stdout and stderr alike; may answer with metrics, or raise to end it all."""
+"""Gets each line of stdout and stderr; may return metrics, or raise to end the program."""
 
 _CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 """Colours, cursor moves and window titles of a terminal."""
@@ -55,8 +49,7 @@ OUT_OF_MEMORY = re.compile(
 """As torch, JAX, CUDA, C++, Python and the system say it."""
 
 _SIGNALS = {one.value: one.name for one in signal.Signals}
-_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-"""By the signal, or a shell says so of what it started."""
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # the second as a shell reports it
 
 
 @dataclass(frozen=True)
@@ -64,20 +57,19 @@ class Exit:
     """How a program ended."""
 
     code: int  # its exit status, or minus the signal that killed it
-    tail: tuple[str, ...]  # its last lines, of both streams
-    out_of_memory: str = ""  # the last line of all that says so
+    tail: tuple[str, ...]  # the last lines of both streams
+    out_of_memory: str = ""  # the last line, of all, that says so
 
     @property
     def last_line(self) -> str:
-        """The last line with a word in it: a frame of rich's is drawn around an error."""
-        said = (line for line in reversed(self.tail) if re.search(r"\w", line))
-        return next((line.strip(" \t\r\n│") for line in said), "")
+        """The last line with a word in it, without the frame that rich draws around errors."""
+        lines = (line for line in reversed(self.tail) if re.search(r"\w", line))
+        return next((line.strip(" \t\r\n│") for line in lines), "")
 
     def require_success(self) -> None:
         """Raises OutOfMemoryError or ProgramFailedError unless it exited with 0.
 
-        A program may run out of memory, try with less and succeed: what it says of its memory
-        counts only where it fails.
+        A program may run out of memory, try with less and succeed.
         """
         if self.code == 0:
             return
@@ -92,9 +84,9 @@ class Exit:
 def run(line: CommandLine, listener: Listener, heartbeat: Heartbeat) -> Exit:
     """Run the program to its end. Its output goes to our own, and each line to `listener`.
 
-    Output or CPU time is its sign of life, passed on as a heartbeat. Nothing of its process group
-    is alive when this returns or raises. Raises SetupError if it cannot be started, and
-    OutOfMemoryError if the kernel killed it for memory.
+    Output or CPU time is passed on as a heartbeat. When this returns or raises, the program's
+    process group is dead. Raises SetupError if it cannot be started, and OutOfMemoryError if the
+    kernel killed it for memory.
     """
     if not line.directory.is_dir():
         raise SetupError(f"cannot start {line.argv[0]!r}: there is no directory {line.directory}")
@@ -134,28 +126,27 @@ def _start(line: CommandLine) -> subprocess.Popen[bytes]:
 
 
 class _Stream:
-    """One of the program's streams, passed on to ours and cut into lines."""
+    """One of the program's streams: copied to ours and cut into lines."""
 
     def __init__(self, ours: TextIO) -> None:
         self._ours, self._rest = ours, ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def lines(self, data: bytes) -> list[str]:
-        """The lines that end in `data`; at its end (no data) what is left."""
+        """Return the lines that end in `data`; without data, at the end, the rest."""
         self._ours.flush()
-        self._ours.buffer.write(data)  # bytes: our own encoding may not have what it writes
+        self._ours.buffer.write(data)  # bytes: our own encoding may lack a character
         self._ours.buffer.flush()
         text = self._decoder.decode(data, final=not data)
         *whole, rest = re.split(r"[\r\n]+", self._rest + text)
         self._rest = rest[:LONGEST_LINE]
-        if not data and rest:
+        if not data:
             whole.append(rest)
-        said = (_CONTROL.sub("", one[:LONGEST_LINE]) for one in whole)
-        return [one for one in said if one]
+        return list(filter(None, (_CONTROL.sub("", line[:LONGEST_LINE]) for line in whole)))
 
 
 class _Conversation:
-    """The program's two streams, listened to until it ends."""
+    """The program's two streams, read until it ends."""
 
     def __init__(
         self, started: subprocess.Popen[bytes], listener: Listener, heartbeat: Heartbeat
@@ -168,7 +159,7 @@ class _Conversation:
         self._out_of_memory = ""
 
     def listen(self) -> Exit:
-        """A process that it left behind may hold the streams open: its own end is the end."""
+        """Read until the program ends, though a process that it left may hold its streams open."""
         started = self._started
         assert started.stdout is not None
         assert started.stderr is not None
@@ -200,7 +191,7 @@ class _Conversation:
         return Exit(started.returncode, tuple(self._tail), self._out_of_memory)
 
     def _drain(self, descriptor: int, stream: _Stream) -> int | None:
-        """Handle what can be read, so many bytes. 0: there never will be more. None: not now."""
+        """Read and handle what there is; return its bytes, 0 at the end, None if there is none."""
         try:
             data = os.read(descriptor, READ_BYTES)
         except BlockingIOError:
@@ -232,7 +223,7 @@ class _Conversation:
 
 
 def cpu_seconds(pid: int, *, itself: bool = True) -> float:
-    """CPU time of all that a process started and that still lives, and of the process itself."""
+    """Return the CPU time of a process's living descendants, and of itself."""
     total = 0.0
     with suppress(psutil.Error):
         root = psutil.Process(pid)
@@ -244,21 +235,20 @@ def cpu_seconds(pid: int, *, itself: bool = True) -> float:
 
 
 def die_with_parent(parent: int) -> None:
-    """Get SIGKILL when the parent dies; exit at once if it is dead already."""
-    if LINUX:
-        libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    """Ask for SIGKILL when the parent dies; exit at once if it is dead already."""
+    libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
 
 @cache
 def libc() -> ctypes.CDLL:
-    """The C library; to be loaded before a fork whose child needs it."""
+    """Return the C library. Call it before a fork whose child needs it."""
     return ctypes.CDLL(None, use_errno=True)
 
 
 def oom_kills() -> int:
-    """How many processes the kernel has killed for want of memory on this machine."""
+    """Return how many processes the kernel has killed for lack of memory on this machine."""
     with suppress(OSError), open("/proc/vmstat", "rb") as file:
         for line in file:
             if line.startswith(b"oom_kill "):

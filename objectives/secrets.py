@@ -1,4 +1,4 @@
-"""What must not be written down: secrets in text on its way to a ledger, a report or a log."""
+"""Secrets, taken out of text on its way to a ledger, a report or a log."""
 
 import re
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ _ENDS = r"(?:PASSWORD|SECRET)S?|TOKEN|PASSWD|APIKEY"
 _WHOLE = r"(?<![A-Za-z0-9])(?:KEYS?|PASS)|(?<=_)PWD"
 _LOWER = r"(?i:password|secret|api_?key|(?:access|auth)_?token)"
 _NAME = rf"[A-Za-z0-9_-]*(?:{_ENDS}|{_WHOLE}|{_LOWER})(?![A-Za-z])[A-Za-z0-9_-]*"
-"""A name one of whose words is a secret's, or ends like one: PGPASSWORD, MYTOKEN, HF_TOKEN_2,
-API_KEY. TOKENIZERS_PARALLELISM, KEYBOARD and MONKEY are none."""
+"""A name with a word that is a secret's, or ends like one: PGPASSWORD, MYTOKEN, HF_TOKEN_2,
+API_KEY. TOKENIZERS_PARALLELISM, KEYBOARD and MONKEY have none."""
 
 _NAMED = re.compile(rf"(?<![A-Za-z0-9_-])({_NAME}[\"']?\s*[=:]\s*[\"']?)[^\s,;&\"')]+")
-"""`HF_TOKEN=...` in capitals, as environments have it: `tokens=512` is no secret."""
+"""`HF_TOKEN=...` in capitals, as in environments: `tokens=512` is no secret."""
 
 _ISSUED = re.compile(
     r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[opsu]_[A-Za-z0-9]{20,}"
@@ -26,32 +26,32 @@ _ISSUED = re.compile(
 """Tokens as Hugging Face, OpenAI, GitHub, AWS, Slack and GitLab issue them, and JSON web tokens:
 known by their beginnings. Keys of 40 hexadecimal digits look like commits, and are not."""
 
-SHORTEST = 6  # characters: what is shorter is in other words too
+SHORTEST = 6  # characters: a shorter value stands in other words too
 
 
 def in_url(text: str) -> bool:
-    """Whether a URL in `text` carries a user name or a password."""
+    """Return whether a URL in `text` carries a user name or a password."""
     return _IN_URL.search(text) is not None
 
 
 def is_issued(text: str) -> bool:
-    """Whether a token that some service has issued stands in `text`."""
+    """Return whether `text` has a token as services issue them."""
     return _ISSUED.search(text) is not None
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether an environment variable of that name holds a secret, by custom."""
+    """Return whether an environment variable of that name usually holds a secret."""
     return re.fullmatch(_NAME, name.upper()) is not None
 
 
 def redacted(text: str, environment: Mapping[str, str]) -> str:
-    """`text` without credentials in URLs, named secrets and the secrets of the environment."""
+    """Return `text` without credentials in URLs, named secrets and secrets of the environment."""
     text = _ISSUED.sub(HIDDEN, _IN_URL.sub(HIDDEN, without_values(text, environment)))
     return _NAMED.sub(rf"\g<1>{HIDDEN}", text)
 
 
 def without_values(text: str, environment: Mapping[str, str]) -> str:
-    """`text` without the secrets of the environment."""
+    """Return `text` without the secrets of the environment."""
     for name in list(environment):
         value = environment.get(name, "")  # another thread may have taken it away meanwhile
         if len(value) >= SHORTEST and value in text and is_secret_name(name):

@@ -18,7 +18,7 @@ LEARN_BYTES = 1 << 28  # of training text that BPE learns from, at most: minutes
 
 
 def vocab_size(tokenizer: str) -> int:
-    """How many token ids `tokenizer` has. Raises ValueError when it is none."""
+    """Return how many token ids `tokenizer` has. Raises ValueError on an unknown one."""
     if tokenizer == "bytes":
         return BYTES
     match = re.fullmatch(r"bpe:([1-9][0-9]{2,4})", tokenizer)
@@ -31,7 +31,7 @@ def vocab_size(tokenizer: str) -> int:
 
 
 def optional(module: str, extra: str) -> Any:
-    """A module that comes with an extra. Raises SetupError naming the command that installs it."""
+    """Import a module of an extra. Raises SetupError naming the command that installs it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -42,12 +42,12 @@ def optional(module: str, extra: str) -> Any:
 
 
 def library(tokenizer: str) -> str:
-    """The version that decides what a tokenizer makes of a text. Raises SetupError without one."""
+    """Return the version of the library that decides the tokens. Raises SetupError without it."""
     return "" if tokenizer == "bytes" else str(optional("tokenizers", "bpe").__version__)
 
 
 class Tokenizer:
-    """Text in, token ids out, no byte lost. This one: a token is a byte."""
+    """Text in, token ids out, no byte lost. In this one a token is a byte."""
 
     sha256 = ""  # of a tokenizer's canonical JSON
 
@@ -69,7 +69,7 @@ class Bpe(Tokenizer):
     """Byte-level BPE with the words and spaces of GPT-2, from the library `tokenizers`."""
 
     def __init__(self, name: str, texts: Iterable[bytes]) -> None:
-        """Learnt from the first `LEARN_BYTES` of `texts`: the same in every process.
+        """Learn from the first `LEARN_BYTES` of `texts`; every process learns the same.
 
         Raises SetupError when the texts cannot fill the vocabulary, or the library is missing.
         """
@@ -110,7 +110,7 @@ class Bpe(Tokenizer):
 
 
 def learn(tokenizer: str, texts: Iterable[bytes]) -> Tokenizer:
-    """The tokenizer named, learnt from `texts`. Raises SetupError."""
+    """Return the tokenizer of that name, learnt from `texts`. Raises SetupError."""
     return Tokenizer() if tokenizer == "bytes" else Bpe(tokenizer, texts)
 
 

@@ -39,10 +39,10 @@ MAD = 1.4826  # median absolute deviations in a normal's standard deviation
 
 
 class Batches:
-    """The training windows of every step: its number says what it reads.
+    """The training windows of every step.
 
-    They are drawn some steps at a time, so memory does not grow with the steps of a run. How an
-    effective batch is cut into micro-batches changes nothing of what it reads.
+    They are drawn `CHUNK` steps at a time, so memory does not grow with the steps of a run. How an
+    effective batch is cut into micro-batches changes nothing of what is read.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class Batches:
         device: torch.device,
     ) -> None:
         self._corpus, self._config, self._steps, self._device = corpus, config, steps, device
-        self._generator, self._origin, self._drawn = generator, generator.get_state(), 0
+        self._generator, self._drawn = generator, 0
         self._first, self._chunk = -1, torch.empty(0)
 
     def __getitem__(self, step: int) -> Tensor:
-        """Token ids (micro-batch, sequence, token + 1) of `step`, on the device."""
+        """Return token ids (micro-batch, sequence, token + 1) of `step`, which must not go back."""
         first = step // CHUNK * CHUNK
         if first != self._first:
             windows = _windows(self._corpus.train, self._starts(first), self._config)
@@ -69,9 +69,6 @@ class Batches:
 
     def _starts(self, first: int) -> np.ndarray:
         """Return where the windows of the chunk from step `first` on begin (step, sequence)."""
-        if first < self._drawn:
-            self._generator.set_state(self._origin)
-            self._drawn = 0
         sequences = self._config.tokens_per_step // self._config.sequence_len
         last = len(self._corpus.train) - self._config.sequence_len
         while self._drawn <= first:
