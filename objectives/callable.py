@@ -25,7 +25,6 @@ from objectives.importing import PREFIX, UserFunction, arguments_of, find, surro
 from objectives.program import ProgramConfig, ProgramObjective
 from objectives.registry import CALLABLE
 from objectives.settings import parse
-from objectives.space import SearchSpace
 
 DEPTH = 8
 """How deep values inside values are looked at."""
@@ -48,9 +47,7 @@ class CallableObjective(ProgramObjective[CallableConfig]):
     @classmethod
     def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Self:
         """Return the objective of these settings. Raises ValueError on a wrong one."""
-        config = parse(CallableConfig, settings, name)
-        SearchSpace.declared(config.knobs)
-        return cls(name, config)
+        return cls(name, parse(CallableConfig, settings, name))
 
     @property
     def directory(self) -> Path:

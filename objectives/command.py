@@ -23,7 +23,6 @@ from objectives.program import BUDGET, ProgramConfig, ProgramObjective
 from objectives.results import KNOBS, Failure, Locator, Results, compiled
 from objectives.settings import cut, parse
 from objectives.sources import files_of_module
-from objectives.space import DeclaredKnob, SearchSpace
 
 Scalar = bool | int | float | str
 Send = Literal["argv", "key=value", "flags", "json"]
@@ -58,7 +57,6 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 class CommandConfig(ProgramConfig):
     """A program, how its knobs reach it, and where its score is found."""
 
-    knobs: dict[str, DeclaredKnob]
     argv: tuple[str, ...] = Field(min_length=1)
     directory: Annotated[str, BeforeValidator(absolute)] = Field(".", validate_default=True)
 
@@ -77,7 +75,6 @@ class CommandConfig(ProgramConfig):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        SearchSpace.declared(self.knobs)
         for pattern in self.failures:
             compiled(pattern)
         self._check_placeholders()

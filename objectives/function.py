@@ -31,7 +31,6 @@ from objectives.process import LEAST_CPU_SHARE, Heartbeat, cpu_seconds
 from objectives.program import ProgramConfig, ProgramObjective
 from objectives.settings import cut, in_words, parse
 from objectives.sources import files_of_module
-from objectives.space import SearchSpace
 
 CHECK_SECONDS = 2.0
 
@@ -45,7 +44,6 @@ class FunctionConfig(ProgramConfig):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        SearchSpace.declared(self.knobs)
         for name in self.fixed:
             if not name.isidentifier():
                 raise ValueError(f"fixed: {name!r} is no name of a keyword argument")

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from objectives import process, sources
 from objectives.api import (
@@ -39,9 +39,14 @@ class ProgramConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    knobs: dict[str, DeclaredKnob] = Field(default={})  # to search
+    knobs: dict[str, DeclaredKnob] = Field(default={})  # to search; at least one
     sources: tuple[str, ...] = ()  # patterns of what decides a score beside the program's files
     code: dict[str, str] | None = None  # SHA-256 of each pinned file by its name
+
+    @model_validator(mode="after")
+    def _check_knobs(self) -> Self:
+        SearchSpace.declared(self.knobs)
+        return self
 
 
 Config = TypeVar("Config", bound=ProgramConfig)

@@ -27,7 +27,6 @@ from objectives.files import absolute, cache_directory
 from objectives.program import ProgramConfig, ProgramObjective
 from objectives.results import Failure, Locator, Results
 from objectives.settings import parse, unknown
-from objectives.space import DeclaredKnob, SearchSpace
 
 MODULE = "scripts.base_train"
 SHIM = Path(__file__).with_name("shim.py")
@@ -79,9 +78,8 @@ Place = Annotated[str, BeforeValidator(absolute)]
 
 
 class CheckoutConfig(ProgramConfig):
-    """Every setting."""
+    """Every setting. Knobs have the names of flags."""
 
-    knobs: dict[str, DeclaredKnob]  # by the names of flags
     checkout: Place  # the directory
     python: Place  # the interpreter that has nanochat's packages; default: the checkout's .venv
     target_flops: float = Field(gt=0)  # of one evaluation, forward and backward
@@ -120,7 +118,6 @@ class CheckoutConfig(ProgramConfig):
                 raise ValueError(f"{name} cannot be set here: every evaluation has its own")
         if both := self.knobs.keys() & self.flags.keys():
             raise ValueError(f"{', '.join(sorted(both))}: a knob's value is its baseline, no flag")
-        SearchSpace.declared(self.knobs)
         return self
 
     @property
