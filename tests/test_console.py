@@ -1,4 +1,4 @@
-"""A document's commands are read as they stand, and what differs from what they show is found."""
+"""Documents are followed command by command, and differences are found."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Threats and what counters them: code from data, other people's text, secrets, forged files."""
+"""Threats and countermeasures: code in data, hostile text, secrets, forged files."""
 
 import ast
 import csv

@@ -1,4 +1,4 @@
-"""The tutorial shows what happens: every command of it, in order, in a shell on a terminal."""
+"""Every command of the tutorial, in order, shows the output that the tutorial shows."""
 
 import os
 import sys

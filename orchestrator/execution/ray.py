@@ -423,15 +423,13 @@ class RayExecutor:
 
     def _raise_if_hopeless(self) -> None:
         """With nothing running: raise EngineError if no device is or may become free."""
-        now = time.monotonic()
-        for node in self._nodes:
-            is_starting = node.is_lost and now - node.agent_started_at < START_SECONDS
-            if not node.is_spent and (is_starting or not node.is_lost):
-                return
-        raise EngineError(
-            f"no device of the cluster is left to evaluate on. {'; '.join(self.warnings)}. "
-            f"Look at it with ray status, then run the same command again"
-        )
+        oldest_start = time.monotonic() - START_SECONDS
+        nodes = (node for node in self._nodes if not node.is_spent)
+        if not any(not node.is_lost or node.agent_started_at > oldest_start for node in nodes):
+            raise EngineError(
+                f"no device of the cluster is left to evaluate on. {'; '.join(self.warnings)}. "
+                f"Look at it with ray status, then run the same command again"
+            )
 
     def _leave(self) -> None:
         for node in self._nodes:

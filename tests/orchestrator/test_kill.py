@@ -1,4 +1,4 @@
-"""Interrupted runs, readers that leave, and files in the working directory, by real processes."""
+"""Real processes: interrupts, readers that leave, files in the working directory."""
 
 import signal
 import subprocess

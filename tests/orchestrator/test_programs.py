@@ -1,4 +1,4 @@
-"""A user's function and a user's program, wherever something else than our own was expected."""
+"""Searches of a user's own function and program."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""An evaluation that finds that nothing can be evaluated pauses the run until that is mended."""
+"""A run pauses when nothing can be evaluated, until that is mended."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What one evaluation would start, to the letter, and nothing that starts."""
+"""The exact start of an evaluation, shown without starting it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Attempts, programs that misbehave, and ways to wait for what other processes do."""
+"""Attempts, misbehaving programs, and helpers that wait for other processes."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Run(Protocol):
 
 @pytest.fixture
 def dead() -> Owner:
-    """A process that was here, and ended."""
+    """A process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     ticks = processes.start_ticks(process.pid)
     process.communicate()
@@ -107,7 +107,7 @@ def the_one(outcomes: list[Outcome]) -> Outcome:
 
 
 def wait_until(condition: Callable[[], object], within_seconds: float = 20.0) -> float:
-    """Polls until the condition holds; returns the seconds it took, fails after the deadline."""
+    """Poll until the condition holds; return the seconds it took, fail after the deadline."""
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < within_seconds, "it did not happen in time"
@@ -121,7 +121,7 @@ def eventually() -> Callable[..., float]:
 
 
 class Family:
-    """The processes `nasty` wrote down, and whether they still run."""
+    """The processes whose pids `nasty` has written, and whether they still run."""
 
     def noted(self, attempt: Attempt) -> list[int]:
         path = attempt.directory / "pids"
@@ -132,7 +132,7 @@ class Family:
         return [pid for pid in self.noted(attempt) if processes.start_ticks(pid) is not None]
 
     def assemble(self, attempt: Attempt, count: int, executor: Executor | None = None) -> None:
-        """Waits until that many have been noted; the executor renews its leases meanwhile."""
+        """Wait for that many pids; the executor renews its leases meanwhile."""
 
         def are_there() -> bool:
             assert executor is None or executor.wait(0.05) == []
@@ -146,11 +146,11 @@ class Family:
         return started.pid
 
     def above(self, attempt: Attempt) -> list[psutil.Process]:
-        """Above its supervisor: on Ray the fork server, the actor and the raylet."""
+        """Return what is above its supervisor: on Ray the fork server, the agent, the raylet."""
         return psutil.Process(self.supervisor(attempt)).parents()
 
     def vanish(self, attempt: Attempt, within_seconds: float) -> float:
-        """Waits until none is alive, nor the supervisor; returns the seconds it took."""
+        """Wait until neither they nor the supervisor are alive; return the seconds it took."""
         supervisor = self.supervisor(attempt)
         return wait_until(
             lambda: not self.alive(attempt) and processes.start_ticks(supervisor) is None,
@@ -172,7 +172,7 @@ esac
 
 
 def answer_as_driver(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    """From here on nvidia-smi answers with what is in this folder, as `memory` and `apps`."""
+    """Let nvidia-smi answer with the files `memory` and `apps` of this folder."""
     program = folder / "nvidia-smi"
     program.write_text(NVIDIA_SMI.format(folder=folder))
     program.chmod(0o700)

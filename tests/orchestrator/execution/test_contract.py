@@ -1,4 +1,4 @@
-"""What every executor does: inline, local, on Ray."""
+"""What every executor does: inline, local and on Ray."""
 
 import os
 import signal

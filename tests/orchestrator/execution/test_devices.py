@@ -1,4 +1,4 @@
-"""What a machine offers, and GPUs that are not really free, by what nvidia-smi says."""
+"""The devices of a machine, and GPUs that other processes use, as nvidia-smi shows them."""
 
 from collections.abc import Callable
 from pathlib import Path

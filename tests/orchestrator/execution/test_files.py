@@ -1,4 +1,4 @@
-"""An attempt's files: what is recovered from them, and what is not believed."""
+"""The files of an attempt: recovery from them, and files that are not trusted."""
 
 import fcntl
 import os

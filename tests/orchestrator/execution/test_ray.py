@@ -1,4 +1,4 @@
-"""What dies or freezes on a real Ray cluster of two nodes, on this machine's loopback."""
+"""Faults on a real Ray cluster of two nodes on the loopback."""
 
 import signal
 import socket

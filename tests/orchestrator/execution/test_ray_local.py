@@ -1,4 +1,4 @@
-"""A Ray of our own, or none."""
+"""A Ray that the run starts itself, or fails to start."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""How attempts end under a supervisor, whatever they and the machine do."""
+"""How attempts end under a supervisor, with misbehaving programs and machines."""
 
 import json
 import os

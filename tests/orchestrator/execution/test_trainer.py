@@ -1,3 +1,5 @@
+"""The process that evaluates: how exceptions and answers become a report."""
+
 import errno
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""What ends an attempt: its lease, owner or limit; which cause counts, and if a result does."""
+"""Leases and limits: what ends an attempt, and when its result still counts."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Caps change by `amend`, with a reason, and the run goes on under them."""
+"""`amend` changes the caps of a run, with a reason."""
 
 from collections.abc import Callable
 from pathlib import Path

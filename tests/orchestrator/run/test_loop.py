@@ -1,4 +1,4 @@
-"""A walk as others meet it: signals, what stays in flight, devices given up, overrides."""
+"""The loop of a run: signals, rules on record, results found on disk."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A ledger lies on a disk of this machine, in a directory that stays."""
+"""A ledger must be on a local disk, in a lasting directory."""
 
 from pathlib import Path
 from types import SimpleNamespace

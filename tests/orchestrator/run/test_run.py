@@ -1,4 +1,4 @@
-"""A run survives whatever happens to it: cut anywhere, it ends the same."""
+"""Opening a run: another plan, events that cannot follow, reasons of overrides."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A salvage that saves nothing, or would write over something, is refused."""
+"""A salvage is refused if it saves nothing or would overwrite something."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What of an outcome goes on record, and in which words."""
+"""The settlement of an outcome in the ledger."""
 
 from math import inf, nan
 

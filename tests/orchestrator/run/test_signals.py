@@ -1,4 +1,4 @@
-"""What the first and the second signal mean, and how long running evaluations are waited for."""
+"""The first and the second signal, and the limit of a drain."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Generations to tell a search, and searches to tell them."""
+"""Closed generations with given scores."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

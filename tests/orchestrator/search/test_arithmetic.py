@@ -1,4 +1,4 @@
-"""The search's own linear algebra agrees with numpy's, and has the same bits on every processor."""
+"""The search's linear algebra agrees with numpy and has the same bits on every processor."""
 
 import os
 import subprocess

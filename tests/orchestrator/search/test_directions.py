@@ -1,4 +1,4 @@
-"""Directions are standard normal, each a function of seed and place alone."""
+"""Directions are standard normal and depend on seed and generation alone."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""A covariance matrix in words a person and a warm start can use."""
+"""A distribution's deviations and correlations, for people and for a phase 2."""
 
 import numpy as np
 import pytest

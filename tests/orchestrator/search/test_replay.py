@@ -1,4 +1,4 @@
-"""What a model advised is on record; made again, it must be the same."""
+"""The recorded advice of a model must be what the model gives again."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING

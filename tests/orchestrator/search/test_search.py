@@ -1,4 +1,4 @@
-"""The search is a function of its terms and of what it was told."""
+"""A search is a function of its terms and its scores."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A model of scores finds where a function is lowest, and how much of the scores is noise."""
+"""A model of scores finds the lowest point of a function and the noise of its scores."""
 
 from collections.abc import Callable
 
