@@ -150,12 +150,9 @@ def classify(error: BaseException) -> Status:
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, OutOfMemoryError | MemoryError) or "OutOfMemoryError" in names:
         return Status.OOM
-    text = "".join(traceback.format_exception_only(error)).lower()  # safe if __str__ raises
-    if isinstance(error, RuntimeError) and (
-        "out of memory" in text or "can't allocate memory" in text or "alloc_failed" in text
-    ):
-        return Status.OOM
-    return Status.ERROR
+    text = "".join(traceback.format_exception_only(error))  # safe if __str__ raises
+    is_memory = isinstance(error, RuntimeError) and kernel.OUT_OF_MEMORY.search(text)
+    return Status.OOM if is_memory else Status.ERROR
 
 
 def in_one_line(error: BaseException) -> str:

@@ -69,7 +69,10 @@ def raising(error: BaseException) -> Callable[[Context], Any]:
         (MemoryError(), "oom MemoryError"),
         (Torch("CUDA out of memory"), "oom test_trainer.OutOfMemoryError: CUDA out of memory"),
         (RuntimeError("CUDA error: out of memory"), "oom RuntimeError: CUDA error: out of memory"),
-        (RuntimeError("can't allocate memory"), "oom RuntimeError: can't allocate memory"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+            "oom RuntimeError: DefaultCPUAllocator: can't allocate memory",
+        ),
         (ValueError("first\nlast"), "error ValueError: first"),
         (SyntaxError("no", ("a.py", 1, 1, "x: y", 1, 2)), "error SyntaxError: no"),
         (SystemExit(3), "error SystemExit: 3"),
