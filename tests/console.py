@@ -12,21 +12,17 @@ and durations may differ, words may not. A comment right above a block, `<!-- ..
 A block of `python` or `toml` that begins with `# NAME` is a file of that name.
 """
 
-import fcntl
 import io
 import os
-import pty
 import re
 import signal
-import struct
-import subprocess
-import sys
-import termios
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from ptyprocess import PtyProcess
 
 BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<kind>console|python|toml)\n(?P<text>.*?)^```$",
@@ -36,13 +32,6 @@ COLUMNS, LINES = 100, 40
 PROMPT = "\x1e"
 """Surrounds the last exit code in the prompt."""
 
-BASH = """
-import os, sys
-terminal = os.open(sys.argv[1], os.O_RDWR)  # the first that a session opens is its own
-for stream in range(3):
-    os.dup2(terminal, stream)
-os.execvp("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"])
-"""
 UNSEEN = re.compile(r"\x1b\[[0-?]*[ -/]*[@B-IL-ln-~]|\x1b[^\[]|\x07|\x1b(?:\[[0-?]*)?$")
 """Sequences that `Terminal` ignores, and an unfinished one at the end."""
 
@@ -209,25 +198,23 @@ class Shell:
     """A bash on a terminal of its own."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
-        self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", BASH, os.ttyname(theirs)],
+        self._process = PtyProcess.spawn(
+            ["bash", "--norc", "--noprofile", "--noediting", "-i"],
             cwd=directory,
             env={**environment, "PS1": f"{PROMPT}$?{PROMPT}", "TERM": "xterm-256color"},
-            start_new_session=True,
+            dimensions=(LINES, COLUMNS),
         )
+        self._ours = self._process.fd
         self._raw, self._more = b"", threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
         self.ended(30)
-        os.close(theirs)  # bash has it
         self.run("stty -echo", 30)
 
     def close(self) -> None:
         with suppress(ProcessLookupError):
-            os.kill(self._process.pid, signal.SIGHUP)  # bash tells what it runs
+            os.kill(self._process.pid, signal.SIGHUP)  # bash passes it on to what it runs
         self._process.wait()
-        os.close(self._ours)
+        self._process.close()
 
     def run(self, command: str, seconds: float) -> tuple[int, list[str]]:
         """Return the command's exit code and the terminal when it has ended."""
