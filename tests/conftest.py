@@ -17,7 +17,7 @@ import typer.main
 from hypothesis import settings
 
 from budgets.ledger import Clock
-from budgets.state import RunState
+from budgets.state import Observer, RunState
 from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
@@ -109,10 +109,13 @@ def run_search() -> Callable[..., Result]:
         say: Callable[[str], None] = unheard,
         storage: Storage = DISK,
         clock: Clock | None = None,
+        stop: Person | None = None,
+        observe: Observer | None = None,
         **request: Any,
     ) -> Result:
         session = make_session(root, engine, say, clock)
         session.storage = storage
+        session.stop, session.observe = stop or session.stop, observe or session.observe
         spec = ObjectiveSpec(name=objective, settings=settings or {})
         request = {"phase": "phase1", "tier": "min", **request}
         with session:

@@ -1,71 +1,31 @@
 """The loop of a run: signals, rules on record, results found on disk."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from budgets.events import (
-    Decided,
-    Event,
-    Fired,
-    GenerationTold,
-    Reserved,
-    Settled,
-    Status,
-)
-from budgets.ledger import Clock
+from budgets.events import Decided, Event, Fired, GenerationTold, Reserved, Settled, Status
 from budgets.rules import judge
 from budgets.state import RunState
-from objectives import registry
-from objectives.api import ObjectiveSpec
 from orchestrator.execution.engine import Engine
-from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.records.runs import Result
 from orchestrator.run.amend import Amendment, amend
-from orchestrator.run.attempts import Run
-from orchestrator.run.session import Session, system_clock
-from tests.asking import config_for
+from orchestrator.run.session import system_clock
 from tests.executors import failing
 from tests.ledgers import cut, events_of, every
 from tests.orchestrator.conftest import CONFIRMED
 from tests.simulation.session import Person
 
 Found = Callable[[Path], dict[str, Any]]
-Watch = Callable[[RunState, Event], None]
+RunSearch = Callable[..., Result]
 
 TWO = Engine(kind="inline", workers=2)
-"""Two evaluations in flight; each look at the executor ends one of them."""
+QUICK: dict[str, Any] = {"engine": TWO, "population": 8, "assumed_seconds": 1.0}
 
 
-def search(
-    root: Path,
-    engine: Engine = TWO,
-    stop: Person | None = None,
-    observe: Watch = lambda state, event: None,
-    look: Callable[[Run], None] = lambda run: None,
-    overrides: Sequence[tuple[str, str]] = (),
-    clock: Clock | None = None,
-    settings: dict[str, Any] | None = None,
-    **request: Any,
-) -> Result:
-    """Runs, or resumes, a search of two generations of eight, or what is requested."""
-    objective = registry.load(ObjectiveSpec(name="sphere", settings=settings or {"noise": 0.01}))
-    request = {"phase": "phase1", "tier": "min", "population": 8, "assumed_seconds": 1.0, **request}
-    stops = stop or Person()
-    own = clock or system_clock()
-    files = ReportFiles()
-    with Session(
-        root, engine, observe, lambda text: None, own, stop=stops, look=look, reports=files
-    ) as session:
-        asked = config_for(objective=objective, **request)
-        return carry_out_search(session, asked, engine.slots(), overrides)
-
-
-# Signals
-
-
-def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(tmp_path: Path) -> None:
+def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
     stop = Person()
 
     def insist(state: RunState, event: Event) -> None:
@@ -81,15 +41,12 @@ def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(tmp_p
         },
         "max_evals": 12,
     }
-    result = search(tmp_path, stop=stop, observe=insist, **impatient)
+    result = run_search(tmp_path, engine=TWO, stop=stop, observe=insist, **impatient)
 
     assert result.ruling.decision == "continue"
     ends = every(Settled, result.directory)
     assert (ends[-1].comparison, ends[-1].status) == ("reference", Status.CANCELLED)
     assert [t.rule for t in judge(result.state).triggers] == ["patience"]
-
-
-# What is on record
 
 
 def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_died_between(
@@ -108,13 +65,15 @@ def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_die
     assert len(every(Fired, run)) == 1
 
 
-def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Path) -> None:
-    engine = failing(3, 7)  # one more than a generation may
-    run = search(tmp_path, engine).directory
+def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    fragile = QUICK | {"engine": failing(3, 7)}  # one more than a generation may
+    run = run_search(tmp_path, **fragile).directory
     last = max(n for n, event in enumerate(events_of(run)) if isinstance(event, Reserved))
     cut(run, last)  # its reservation is lost, its result is not
 
-    result = search(tmp_path, engine)
+    result = run_search(tmp_path, **fragile)
 
     assert [trigger.rule for trigger in result.ruling.triggers] == ["crash_rate"]
     (generation,) = result.state.generations
@@ -122,17 +81,16 @@ def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(tmp_path: Pa
     assert generation.told is None
 
 
-# Stops
-
-
-def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(tmp_path: Path) -> None:
-    capped: dict[str, Any] = {"max_device_hours": 1 / 3600}
-    run = search(tmp_path, **capped).directory
-    search(tmp_path, **capped)
+def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    capped = QUICK | {"max_device_hours": 1 / 3600}
+    run = run_search(tmp_path, **capped).directory
+    run_search(tmp_path, **capped)
     assert len(every(Fired, run)) == 1
 
     amend(run, Amendment("a bit more", device_hours=2 / 3600), system_clock())
-    again = search(tmp_path, **capped)
+    again = run_search(tmp_path, **capped)
 
     assert again.ruling.decision == "stop"
     assert len(every(Fired, run)) == 2
