@@ -213,26 +213,6 @@ def read_mark(path: Path) -> Mark | None:
         return None  # it only repeats what the ledger said
 
 
-def records_lost(mark: Mark | None, count: int, digest: str) -> int:
-    """How many of the marked records a ledger of `count` records lacks.
-
-    `digest` is that of its record with the mark's number. A ledger that has another one there
-    lacks them all.
-    """
-    if mark is None or mark.seq < 0 or (mark.seq < count and digest == mark.digest):
-        return 0
-    return mark.seq + 1 - (count if mark.seq >= count else 0)
-
-
-def rolled_back(path: Path, missing: int, kept: int) -> str:
-    """The message for a ledger of `kept` records that lacks `missing`."""
-    return (
-        f"{path} is rolled back by {missing} records: {HEAD} has seen them, the ledger has not. "
-        "Its end was cut off, or it is an older copy. Nothing was changed. Put the newer copy "
-        f"back, or {way_to_keep(path, kept)}"
-    )
-
-
 class Reader:
     """Iterates once over the records in `data`, verifying each; then knows where they end.
 
@@ -264,8 +244,7 @@ class Reader:
                 record = self._take(self.torn[: seal.end()])
                 self.torn = self.torn[seal.end() :]
                 yield record
-        if missing := records_lost(self._mark, self.count, self._marked):
-            raise LedgerCorruptError(rolled_back(self._path, missing, self.count))
+        self._check_mark()
 
     def _take(self, line: bytes) -> Record:
         record = parse_record(self._path, line, self.count, self.end, self.head)
@@ -273,6 +252,21 @@ class Reader:
         if self._mark is not None and record.seq == self._mark.seq:
             self._marked = record.digest
         return record
+
+    def _check_mark(self) -> None:
+        """Raise LedgerCorruptError where records of the mark are missing.
+
+        A ledger with another record in the mark's place lacks them all.
+        """
+        mark, count = self._mark, self.count
+        if mark is None or mark.seq < 0 or mark.digest == self._marked:
+            return
+        missing = mark.seq + 1 - (count if mark.seq >= count else 0)
+        raise LedgerCorruptError(
+            f"{self._path} is rolled back by {missing} records: {HEAD} has seen them, the ledger "
+            "has not. Its end was cut off, or it is an older copy. Nothing was changed. Put the "
+            f"newer copy back, or {way_to_keep(self._path, count)}"
+        )
 
 
 class Reading(NamedTuple):

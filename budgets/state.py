@@ -71,9 +71,7 @@ class Batch:
     number: int  # of the generation; 0 of a comparison
     configurations: tuple[Configuration, ...]
     seeds: tuple[tuple[int, ...], ...]  # of each configuration
-    asked_at: Moment | None = None
     told: GenerationTold | None = None
-    told_at: Moment | None = None
     attempts: dict[Evaluation, tuple[Attempt, ...]] = field(default_factory=dict)
     pending: list[Evaluation] = field(init=False)  # in order
     planned: int = field(init=False)  # evaluations
@@ -373,11 +371,11 @@ def _apply(  # noqa: PLR0912 - a case for each kind of event
         case Settled():
             _settled(state, event, moment)
         case GenerationAsked():
-            _generation_asked(state, event, moment)
+            _generation_asked(state, event)
         case ComparisonAsked():
-            _comparison_asked(state, event, moment)
+            _comparison_asked(state, event)
         case GenerationTold():
-            _told(state, event, moment)
+            _told(state, event)
         case Opened():
             state.opened.append(event)
             state.setup_failed = None
@@ -415,7 +413,7 @@ def _require_search(state: RunState) -> None:
     _require(not is_over, "the search is over")
 
 
-def _generation_asked(state: RunState, event: GenerationAsked, moment: Moment) -> None:
+def _generation_asked(state: RunState, event: GenerationAsked) -> None:
     plan, begun, planned = state.plan, state.begun, state.plan.resolved
     points, seeds = len(event.points), len(event.seeds)
     _require(state.current is None, f"generation {begun - 1} is not told yet")
@@ -433,7 +431,7 @@ def _generation_asked(state: RunState, event: GenerationAsked, moment: Moment) -
         own = plan.campaign.seeds
         _require(event.seeds == own, f"seeds {event.seeds}, the campaign has {own}")
     configurations = _configurations(plan, event.points)
-    state.current = Batch(None, begun, configurations, (event.seeds,) * points, moment)
+    state.current = Batch(None, begun, configurations, (event.seeds,) * points)
 
 
 def _configurations(plan: Plan, points: Iterable[tuple[float, ...]]) -> tuple[Configuration, ...]:
@@ -451,7 +449,7 @@ def _configurations(plan: Plan, points: Iterable[tuple[float, ...]]) -> tuple[Co
     )
 
 
-def _comparison_asked(state: RunState, event: ComparisonAsked, moment: Moment) -> None:
+def _comparison_asked(state: RunState, event: ComparisonAsked) -> None:
     name, seeds = event.comparison, event.seeds
     _require(state.decided is None, "the search is decided")
     _require(name not in state.comparisons, f"the comparison {name} was asked before")
@@ -468,7 +466,7 @@ def _comparison_asked(state: RunState, event: ComparisonAsked, moment: Moment) -
         all(own and len(set(own)) == len(own) for own in seeds),
         f"every configuration needs seeds, each once, got {seeds}",
     )
-    state.comparisons[name] = Batch(name, 0, event.configurations, seeds, moment)
+    state.comparisons[name] = Batch(name, 0, event.configurations, seeds)
 
 
 def short_evaluations(generation: Batch, terms: ProxyTerms) -> ComparisonAsked:
@@ -533,12 +531,12 @@ def _settled(state: RunState, event: Settled, moment: Moment) -> None:
         state.setup_failed = event
 
 
-def _told(state: RunState, event: GenerationTold, moment: Moment) -> None:
+def _told(state: RunState, event: GenerationTold) -> None:
     generation = state.current
     if generation is None or generation.number != event.generation:
         raise ValueError(f"generation {event.generation} is not the one in progress")
     _require(generation.closed, "it is told before every evaluation is settled")
-    generation.told, generation.told_at = event, moment
+    generation.told = event
     state.completed.append(generation)
     state.current = None
 
