@@ -51,6 +51,7 @@ def test_a_report_answers_four_questions_on_its_first_screen_and_asks_nobody(
     looker: Product, page_of: Callable[[str], str], browser: Browser, run: str
 ) -> None:
     file = looker.write("run.html", page_of(run))
+    assert not re.search(r"hours\b\W*[\d.]+ (s|min)\b", plain(page_of(run)))  # a unit is said once
     with opened(browser, file.as_uri()) as page:
         assert_answered(page)
         assert page.locator("script").count() == 0
@@ -68,6 +69,13 @@ def test_a_run_that_goes_on_is_followed_to_its_end(product: Product, browser: Br
         expect(page.locator(".standing").first).to_have_text("finished")
         assert_answered(page)
     product.verify("live")
+
+
+def test_an_overdue_evaluation_is_not_on_track(product: Product) -> None:
+    product.start(f"{SMALL} --executor local --workers 1 --set seconds=60 --run-id late")
+    wait_until(lambda: "overdue" in product("status late", code=None).out)
+    assert "on track" not in product("status late").out.lower()
+    assert product.json("status late")["pace"]["on_track"] is not True
 
 
 @pytest.mark.browser
