@@ -106,6 +106,11 @@ def _legend(canvas: Any) -> None:
         own, labels = axes.get_legend_handles_labels()
         marks = dict(zip(labels, own, strict=True)) | marks
     looks = {"handlelength": 1.8, "columnspacing": 1.2, "labelspacing": 0.25}
+    marks = {  # only of what is drawn
+        name: mark
+        for name, mark in marks.items()
+        if not hasattr(mark, "get_ydata") or known(mark.get_ydata())
+    }
     if marks:
         canvas.legend(marks.values(), marks, loc="outside upper left", ncols=3, **looks)
 

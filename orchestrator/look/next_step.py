@@ -103,8 +103,10 @@ def way_on(run: Run) -> NextStep:
         options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'
         said = "Look into it first; a changed script needs another --run-id. To go on anyway"
         said = said if again else f"{said}, {AGAIN} with{options}"
-    commands = (f"{again[0]}{options}", look) if again else (look,)
-    return NextStep(f"{said}; `report` shows what the rules saw:", commands)
+    if not again:
+        return NextStep(f"{said}. What the rules saw:", (look,))
+    said = f"{said}. The second command shows what the rules saw."
+    return NextStep(said, (f"{again[0]}{options}", look))
 
 
 def more_needed(state: RunState, fired: Reading) -> str:

@@ -255,7 +255,8 @@ def _paths(run: Run) -> Drawing | None:
         deviations = [one.deviations[place] for one in history]
         low = [mean - deviation for mean, deviation in zip(means, deviations, strict=True)]
         high = [mean + deviation for mean, deviation in zip(means, deviations, strict=True)]
-        axes.fill_between(x, low, high, color=draw.BLUE, alpha=0.22, lw=0, label="± 1 sd")
+        if history:
+            axes.fill_between(x, low, high, color=draw.BLUE, alpha=0.22, lw=0, label="± 1 sd")
         draw.series(axes, x, means, "mean point")
         _mark_places(axes.axhline, knob)
         axes.set_yticks(*draw.knob_ticks(run.plan.space.knobs[place]))

@@ -179,7 +179,7 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _budget(run: Run, figures: Figures) -> Iterator[Block]:
-    said = [f"{line}." for line in text.balances(run)]
+    said = [f"{line}." for line in text.balances(run, with_reserved=True)]
     said.append(f"Evaluations: {text.counts(run)}.")
     usage = run.usage
     if total := usage.idle + usage.wasted + usage.useful:

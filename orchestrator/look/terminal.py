@@ -61,7 +61,7 @@ def status_lines(run: Run, most_slots: int = MOST_SLOTS) -> Iterator[str]:
         yield f"{name:11s}  {said}"
     if run.standing.kind == "running":
         yield from (f"  {line}" for line in slot_lines(run.slots, most_slots))
-    for place, line in enumerate(text.balances(run)):
+    for place, line in enumerate(text.balances(run, with_reserved=True)):
         yield f"{'' if place else 'budget':11s}  {line}"
     if run.directory is not None:
         yield f"{'files':11s}  {run.directory}"

@@ -52,15 +52,17 @@ def of_cap(run: Run, own: Balance) -> str:
     return amount(own, own.spent) + ("" if most is None else f" of {amount(own, most)}")
 
 
-def balances(run: Run) -> list[str]:
-    """Return each currency: `8 of 16 evaluations, 2 reserved`, `12 s of device time on ...`."""
+def balances(run: Run, *, with_reserved: bool = False) -> list[str]:
+    """Return what is spent of each currency: `8 of 16 evaluations, 2 reserved`."""
     said = []
     for own in run.balances:
         if own.counts:
             name = CURRENCIES.get(own.currency)
             line = f"{of_cap(run, own)} {f'of {name}' if name else own.currency}"
             line += f" on {devices(run)}" if own.currency == "device-hours" else ""
-            said.append(line + (f", {amount(own, own.reserved)} reserved" if own.reserved else ""))
+            if with_reserved and own.reserved:
+                line += f", {amount(own, own.reserved)} reserved"
+            said.append(line)
     return said
 
 
@@ -129,16 +131,13 @@ def pace_line(run: Run) -> str:
 
 
 def timing(found: Timing | None) -> str:
-    """Return estimated and actual time without start-up, and the accuracy; empty without one."""
+    """Return estimated and actual time with the accuracy; empty without an estimate."""
     if found is None:
         return ""
-    estimated, actual, start = (
-        precise_duration(3600 * hours)
-        for hours in (found.estimated_hours, found.actual_hours, found.startup_hours)
-    )
-    low, high = GOOD_ACCURACY
-    said = f"Evaluations: estimated {estimated}, took {actual} (and {start} of start-up): "
-    said += f"accuracy {found.accuracy:.0f}%, good is {low:.0f} to {high:.0f}%."
+    estimated = precise_duration(3600 * found.estimated_hours)
+    actual, (low, high) = precise_duration(3600 * found.actual_hours), GOOD_ACCURACY
+    said = f"Without start-up and calibration: estimated {estimated}, took {actual}, accuracy "
+    said += f"{found.accuracy:.0f}% (good: {low:.0f} to {high:.0f}%)."
     if found.is_telling and not found.is_good:
         said += " The calibration is out of date: calibrate with --again before the next run."
     return said
