@@ -1,9 +1,8 @@
 """What to do next, with the commands that do it."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from budgets.events import NoGo
 from budgets.formatting import command, percent, quoted, rounded_up
@@ -11,7 +10,7 @@ from budgets.rules import Reading
 from budgets.state import RunState
 from budgets.stats import detectable
 from budgets.tiers import TIERS, size
-from budgets.verdict import control_gains, long_run, winner_gain
+from budgets.verdict import control_gains, winner_gain
 from objectives import secrets
 from objectives.api import SetupError
 from orchestrator.config import VERDICT_SEEDS, UntoldError, assign, objective_words
@@ -68,18 +67,11 @@ def machine_words(run: Run) -> tuple[str, ...]:
     return tuple(found)
 
 
-def of_objective(run: Run, *words: str, settings: Mapping[str, Any] | None = None) -> str:
-    """Return a command about the run's objective, with some of its settings changed.
-
-    FILE stands for settings that a ledger may not show.
-    """
-    changed, own = settings or {}, run.plan.objective
-    objective = own.model_copy(update={"settings": {**own.settings, **changed}})
+def of_objective(run: Run, *words: str) -> str:
+    """Return a command about the run's objective; FILE stands for settings it may not show."""
     with suppress(UntoldError, SetupError, ValueError):
-        tuned = run.plan.model_copy(update={"objective": objective})
-        return command(*words, *objective_words(tuned))
-    sets = (word for key, value in changed.items() for word in assign(key, value))
-    return command(*words, "FILE", *sets)
+        return command(*words, *objective_words(run.plan))
+    return command(*words, "FILE")
 
 
 # When a rule holds the run up
@@ -101,8 +93,9 @@ def way_on(run: Run) -> NextStep:
         said, again = "It cannot go on: fix what is named above, then start another run", ()
     elif rules and all(trigger.overridable for trigger in triggers):
         options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'
-        said = "Look into it first; a changed script needs another --run-id. To go on anyway"
-        said = said if again else f"{said}, {AGAIN} with{options}"
+        anyway = "the first command" if again else f"{AGAIN} with{options}"
+        said = "Look into it first; a changed script needs another --run-id. To go on anyway: "
+        said += anyway
     if not again:
         return NextStep(f"{said}. What the rules saw:", (look,))
     said = f"{said}. The second command shows what the rules saw."
@@ -149,19 +142,9 @@ def _after_a_go(run: Run, grade: str) -> NextStep:
         follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
         said = f"Check it on more seeds and search on, with {count} evaluations; or see what it "
         return NextStep(f"{said}found:", (command("phase2", *follow),))
-    kept, tier = long_run(run.state), ("--tier", str(plan.tier))
-    longer = None if plan.confirmation is None else plan.confirmation.long_run
-    settings = {} if longer is None else longer.variant.settings
-    is_kept = kept is not None and (kept.observed or 0.0) >= kept.limit
-    if longer and settings and set(settings) <= set(plan.objective.settings) and not is_kept:
-        times = longer.variant.cost_factor
-        said = (
-            f"Search again with {times:g} times the training, at that cost; or see what it found:"
-        )
-        return NextStep(said, (_another(run, f"x{times:g}", *tier, settings=settings),))
-    seeds = assign("verdict.long_run_seeds", VERDICT_SEEDS)
+    words = ("--tier", str(plan.tier), *assign("verdict.long_run_seeds", VERDICT_SEEDS))
     said = f"Search again with {VERDICT_SEEDS} seeds in the long run; or see what it found:"
-    return NextStep(said, (_another(run, "long-run", *tier, *seeds),))
+    return NextStep(said, (_another(run, "long-run", *words),))
 
 
 def _after_a_no_go(run: Run, no_go: NoGo) -> NextStep:
@@ -205,8 +188,8 @@ def with_a_verdict(run: Run) -> NextStep:
     return NextStep(said, (_another(run, "verdict", *words),))
 
 
-def _another(run: Run, name: str, *words: str, settings: Mapping[str, Any] | None = None) -> str:
+def _another(run: Run, name: str, *words: str) -> str:
     """Return a search for the same on other seeds."""
     seed = assign("evaluation.seed", run.plan.evaluation_seed + 1)
     run_id = f"{run.plan.run_id[:NAME_CHARACTERS]}-{name}"
-    return of_objective(run, "phase1", *words, *seed, "--run-id", run_id, settings=settings)
+    return of_objective(run, "phase1", *words, *seed, "--run-id", run_id)

@@ -151,8 +151,8 @@ class Run:
             eta = max(self.now, found.eta)
             update["eta"] = eta
             update["remaining_hours"] = (eta - self.now).total_seconds() / 3600
-        if self.overdue:
-            update["on_track"] = found.on_track and None
+        if found.on_track and self.overdue:
+            update["on_track"] = None
         return found.model_copy(update=update)
 
     @property

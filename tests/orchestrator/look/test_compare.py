@@ -3,9 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import pytest
 from scipy import stats
@@ -17,9 +15,6 @@ from orchestrator.look.compare import Comparison
 from orchestrator.look.page import markdown
 from orchestrator.look.run import Run
 from tests.orchestrator.look.golden import GOLDEN, NOW, RUNS, golden
-
-if TYPE_CHECKING:
-    from tests.conftest import Command
 
 
 def compared(*names: str) -> Comparison:
@@ -82,13 +77,3 @@ def test_any_two_runs_can_stand_side_by_side(one: str, other: str) -> None:
         assert (row["baseline"] and row["baseline"]["mean"]) == (run.baseline and run.baseline.mean)
     text = markdown(shown).replace("\\", "")
     assert all(name in text and len(set(own.differences[name])) > 1 for name in own.differences)
-
-
-@pytest.mark.parametrize(("form", "begins"), [("--md", "# "), ("--html", "<!doctype html>")])
-def test_the_command_writes_a_file(
-    command: "Command", tmp_path: Path, form: str, begins: str
-) -> None:
-    runs, out = [str(GOLDEN / name) for name in ("go", "smoke")], f"both.{form[2:]}"
-    assert command("report", *runs, form, "--out", out).code == 0
-    assert (tmp_path / out).read_text().startswith(begins)
-    assert command("report", *runs, "--out", out).code == 2

@@ -51,11 +51,6 @@ def advised_seeds(state: RunState) -> int:
         ({**GO, "long_run": KEPT}, "phase2 --variant robust", {}),
         ({**GO, "long_run": KEPT}, "best judged", {"phase": "phase2"}),
         ({**GO, "long_run": LESS}, "long_run_seeds=8", {}),
-        (
-            {**GO, "long_run": LESS},
-            "factor=4",
-            {"objective": {"name": "o", "settings": {"factor": 1}}},
-        ),
         ({**GO, "long_run": ((NAN, NAN), (0.98, 0.98))}, "long_run_seeds=8", {}),
         (GO, "long_run_seeds=8", {}),
         ({**GO, "long_run": GONE}, "phase1 --tier max", {}),

@@ -100,10 +100,7 @@ def test_nobody_reads_without_the_token_or_by_another_name(client: TestClient, g
     assert client.get(go, headers={"Host": "localhost:9"}).status_code == 200
 
 
-def test_only_what_is_there_is_found_and_nothing_changes(
-    client: TestClient, root: Path, go: str
-) -> None:
-    files = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+def test_only_what_is_there_is_found(client: TestClient, go: str) -> None:
     for path in (
         *("../ledger.jsonl", "%2e%2e/ledger.jsonl", "phase1/go", "go", "/etc/passwd"),
         *(f"{go}/ledger.jsonl", f"{go}/../..", "%00", "follow.js/part"),
@@ -116,7 +113,6 @@ def test_only_what_is_there_is_found_and_nothing_changes(
         headers = client.get(path).headers
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert (headers["Referrer-Policy"], headers["Cache-Control"]) == ("no-referrer", "no-store")
-    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == files
 
 
 def test_a_ledger_that_cannot_be_read_is_shown_as_such_beside_the_others(

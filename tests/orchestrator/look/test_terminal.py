@@ -129,17 +129,6 @@ def test_a_run_is_followed_from_where_it_is_to_its_end(run: Path) -> None:
         next(looked)
 
 
-@pytest.mark.parametrize("how", [(), ("--watch",)])
-@pytest.mark.parametrize(
-    ("name", "text", "code"), [("no", b"", 2), ("golden", b"", 2), ("golden", b"{}\n", 6)]
-)
-def test_what_is_not_there_or_damaged_is_an_error(
-    how: tuple[str, ...], name: str, text: bytes, code: int, run: Path, command: Command
-) -> None:
-    (run / LEDGER).write_bytes(text)
-    assert command("status", name, *how).code == code
-
-
 ENVIRONMENT = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(REPOSITORY)}
 for name in ("COLUMNS", "LINES", "NO_COLOR"):
     ENVIRONMENT.pop(name, None)
