@@ -100,12 +100,9 @@ Killed
         ("in 5.4 s", "in 12.25 s"),
         ("over in 43 s", "over in 1 min 02 s"),
         ("[ 1/120]", "[12/120]"),
-        ("takes 9.5 MiB", "takes 20 KiB"),
         ("step -0.5, 3e+10", "step +1, 1.2e-08"),
         ("████▒░ 3 of 4", "█░░░░░░ 1 of 9"),
         ("a ... z", "a b c z"),
-        ("a    1  b", "a 1      b"),
-        (" ───── ", " ─────────────"),
     ],
 )
 def test_numbers_times_and_bars_may_differ(shown: str, seen: str) -> None:
@@ -117,11 +114,7 @@ def test_numbers_times_and_bars_may_differ(shown: str, seen: str) -> None:
     [
         ("in 5.4 s", "in 5.4 MiB", "in 5.4 s"),
         ("x0 is 1", "x1 is 1", "x0 is 1"),
-        ("target-s1", "target-s2", "target-s1"),
-        ("1 of 2", "1 from 2", "1 of 2"),
         ("ab ... yz", "ab c xyz", "yz"),
-        ("ab ... yz", "ab c yza", "yz"),
-        ("ab ... b", "a bc b", "ab"),
         ("a", "a b", "a"),
     ],
 )

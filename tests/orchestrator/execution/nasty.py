@@ -115,12 +115,13 @@ def flood(config: dict[str, Any]) -> None:
 
 
 def chatter(config: dict[str, Any]) -> None:
-    """Shows for longer than the stall limit that it is there: by output, or else by heartbeats."""
+    """Runs for longer than the stall limit, with output, heartbeats or nothing."""
     for _ in range(12):
         time.sleep(0.15)
-        if config["objective"]["settings"].get("by", "output") == "output":
+        by = config["objective"]["settings"].get("by", "output")
+        if by == "output":
             print("still there", flush=True)
-        else:
+        elif by == "heartbeats":
             with Path("metrics.jsonl").open("a") as file:
                 file.write("{}\n")
     finish(config)
