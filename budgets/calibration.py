@@ -92,11 +92,16 @@ def best_of_noise(evaluations: int, share: float | None = None) -> float:
 
 
 def luck(
-    calibration: Calibration | None, tries: int, seeds: int = 1, share: float | None = None
+    calibration: Calibration | None,
+    tries: int,
+    seeds: int = 1,
+    share: float | None = None,
+    sign: int = 1,
 ) -> float | None:
     """The best score to expect of so many baselines, each the mean over so many own seeds.
 
-    With a `share`, the score that the best undercuts with that probability. None without any, and
+    With a `share`, the score that the best exceeds with that probability; `sign` -1 where higher is
+    better. None without any, and
     where the noise was not measured.
     """
     if calibration is None or not tries:
@@ -104,4 +109,4 @@ def luck(
     mean, sd = calibration.mean_score, calibration.sd_score
     if mean is None or sd is None:
         return None
-    return mean - sd / sqrt(seeds) * best_of_noise(tries, share)
+    return mean - sign * sd / sqrt(seeds) * best_of_noise(tries, share)

@@ -1,6 +1,6 @@
 """What a campaign found: its conditions against the controls, and the main effects of its factors.
 
-Lower scores are better, so a difference above 0 is worse. Every comparison is paired by seed: each
+Every comparison is paired by seed: each
 seed gives one value, and Student's t over the seeds gives an interval and a chance. Effects, and
 differences from controls, are each judged together: a share `rate` of what is found is expected to
 be chance (Benjamini and Hochberg).
@@ -16,7 +16,7 @@ from math import floor, log10, sqrt
 from statistics import fmean, stdev
 
 from budgets.matrix import Matrix, matrix_of
-from budgets.plan import CampaignTerms, Condition, Factor, Frozen
+from budgets.plan import DIRECTION, CampaignTerms, Condition, Direction, Factor, Frozen
 from budgets.state import RunState
 from budgets.stats import believed, chance, detectable, interval
 
@@ -120,6 +120,7 @@ class CampaignReport(Frozen):
     is_over: bool  # nothing is judged earlier: repeated looks would find chance
     rows: tuple[ConditionRow, ...]
     effects: tuple[Effect, ...]
+    direction: Direction = DIRECTION
     detectable_percent: float | None  # main effect that so many seeds show at 80 % power
 
     @property
@@ -154,6 +155,7 @@ def campaign_report(
     return CampaignReport(
         name=terms.name,
         measure=measure,
+        direction=terms.direction,
         seeds=terms.seeds,
         level=LEVEL,
         rate=rate,

@@ -111,6 +111,11 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def better_when(direction: str) -> str:
+    """`lower is better`, or of what is maximized `higher is better`."""
+    return "lower is better" if direction == "minimize" else "higher is better"
+
+
 def percent(share: float, digits: int = 4) -> str:
     """`99%`, `99.5%`, `1.234%`: as many digits as it takes, four at most."""
     return f"{100 * share:.{digits}g}%"

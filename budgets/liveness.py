@@ -2,7 +2,7 @@
 
 A check is one generation. Candidate 0 is the baseline; every other candidate is the baseline with
 one knob at an end of its range; all are evaluated on the same seeds. An end's effect is the mean
-paired difference to the baseline (above 0 is worse), judged by Student's t. Of all ends said to
+paired difference to the baseline, judged by Student's t. Of all ends said to
 move the score, a share `alive_level` is expected to be chance (Benjamini and Hochberg).
 """
 
@@ -11,7 +11,7 @@ from math import inf
 from statistics import fmean, stdev
 from typing import Literal
 
-from budgets.plan import Frozen, Plan
+from budgets.plan import DIRECTION, Direction, Frozen, Plan
 from budgets.state import Batch, RunState
 from budgets.stats import chance, discoveries, paired, two_sided_limit
 
@@ -57,6 +57,7 @@ class Liveness(Frozen):
     t_limit: float  # a larger |t| moves the score, where all seeds are healthy
     knobs: tuple[KnobFinding, ...]
     pending: tuple[str, ...]  # knobs without all their evaluations yet
+    direction: Direction = DIRECTION
 
     @property
     def unstable_ends(self) -> tuple[str, ...]:
@@ -119,7 +120,7 @@ def liveness(state: RunState) -> Liveness | None:
             pending.append(name)
             continue
         moves = [bool(count) and end.chance <= limit for end in ends]
-        knobs.append(_finding(name, ends, moves))
+        knobs.append(_finding(name, ends, moves, plan.sign))
     return Liveness(
         seeds=seeds,
         baseline=fmean(baseline.values()),
@@ -127,6 +128,7 @@ def liveness(state: RunState) -> Liveness | None:
         t_limit=round(two_sided_limit(limit, seeds - 1), 6),  # the last bits are the C library's
         knobs=tuple(sorted(knobs, key=lambda finding: -finding.size)),
         pending=tuple(pending),
+        direction=plan.direction,
     )
 
 
@@ -150,11 +152,11 @@ def _effect(batch: Batch, candidate: int, end: End, noise: float, same_score: fl
     )
 
 
-def _finding(knob: str, effects: list[EndEffect], moves: list[bool]) -> KnobFinding:
+def _finding(knob: str, effects: list[EndEffect], moves: list[bool], sign: int) -> KnobFinding:
     verdict: KnobVerdict = "dead" if all(end.same for end in effects) else "unproven"
     better: Literal["low", "high", "neither"] | None = None
     ends = tuple(e.model_copy(update={"moves": own}) for e, own in zip(effects, moves, strict=True))
-    measured = [(end.difference, end) for end in ends if end.difference is not None]
+    measured = [(sign * end.difference, end) for end in ends if end.difference is not None]
     if any(moves):
         lowest, end = min(measured, key=lambda pair: pair[0])
         is_worse = lowest > 0 and all(end.moves for _, end in measured)

@@ -18,6 +18,9 @@ from objectives.space import SearchSpace
 Phase = Literal["calibration", "check", "phase1", "phase2", "campaign"]
 Tier = Literal["min", "target", "max"]
 
+Direction = Literal["minimize", "maximize"]
+"""Whether lower or higher scores are better."""
+
 VariantName = Literal["robust", "expanded"]
 """A phase 2 searches the same knobs on more seeds, or more knobs."""
 
@@ -26,6 +29,10 @@ ComparisonName = Literal["reference", "finalists", "winner", "long_run", "proxy"
 
 PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
 """Not 0, which some libraries replace by the clock."""
+
+
+DIRECTION: Any = Field(default="minimize", exclude_if=lambda own: own == "minimize")
+"""A field of that type."""
 
 
 class Frozen(BaseModel):
@@ -363,6 +370,7 @@ class CampaignTerms(Terms):
     factors: tuple[Factor, ...] = ()  # the conditions with levels are their full factorial
     parallel: bool = True  # else one evaluation at a time
     max_workers: int | None = Field(default=None, ge=1)  # evaluations at once, at most
+    direction: Direction = DIRECTION
     stagger_seconds: float = Field(default=0.0, ge=0)  # between the first starts of a session
 
     @model_validator(mode="after")
@@ -416,6 +424,7 @@ class Plan(Terms):
     reasons: tuple[str, ...]  # why the two differ
     objective: ObjectiveSpec
     objective_fingerprint: str
+    direction: Direction = DIRECTION
     space: SearchSpace
     provenance: dict[str, str | int]  # hashes and sizes of the data
     evaluation_seed: PositiveSeed
@@ -452,6 +461,11 @@ class Plan(Terms):
         if self.caps.cost is not None and self.price_per_device_hour == 0:
             raise ValueError("a cap on cost needs budget.price_per_device_hour")
         return self
+
+    @property
+    def sign(self) -> int:
+        """What scores are multiplied by so that lower is better: 1 or -1."""
+        return 1 if self.direction == "minimize" else -1
 
     @property
     def paid_before_ms(self) -> int:

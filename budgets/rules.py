@@ -248,7 +248,11 @@ def patience(state: RunState) -> Reading:
     calibration = state.plan.calibration
     baseline = None if calibration is None else calibration.mean_score
     before, after = median(means[-2 * count : -count]), median(means[-count:])
-    gain = (before - after) / (abs(means[0] if baseline is None else baseline) or 1.0)
+    gain = (
+        state.plan.sign
+        * (before - after)
+        / (abs(means[0] if baseline is None else baseline) or 1.0)
+    )
     goes_on = state.current is None and state.finished < state.plan.resolved.generations
     overridden = [o.generation for o in state.overridden if o.rule == "patience"]
     # an override of the latest generation itself is for `is_overridden` to see

@@ -79,6 +79,7 @@ class Batch:
     done_cost: float = 0.0  # of those with a result
     running: set[Evaluation] = field(default_factory=set)
     losses: Counter[Evaluation] = field(default_factory=Counter)  # in this session, by unfinished
+    sign: int = 1  # see `Plan.sign`
 
     def __post_init__(self) -> None:
         self.pending = sorted(self.evaluations())
@@ -152,9 +153,13 @@ class Batch:
         """The scores of candidates that have one, in candidate order."""
         return [score for score in self.scores() if score is not None]
 
+    def to_minimize(self) -> list[float | None]:
+        """The scores, negated where higher is better."""
+        return [None if score is None else self.sign * score for score in self.scores()]
+
     def fitness(self) -> list[float]:
         """What the search is told, in candidate order."""
-        return fitness(self.scores())
+        return fitness(self.to_minimize())
 
     def _reserve(self, key: Evaluation, attempt: Attempt) -> None:
         self.attempts[key] = (*self.attempts.get(key, ()), attempt)
@@ -431,7 +436,7 @@ def _generation_asked(state: RunState, event: GenerationAsked) -> None:
         own = plan.campaign.seeds
         _require(event.seeds == own, f"seeds {event.seeds}, the campaign has {own}")
     configurations = _configurations(plan, event.points)
-    state.current = Batch(None, begun, configurations, (event.seeds,) * points)
+    state.current = Batch(None, begun, configurations, (event.seeds,) * points, sign=plan.sign)
 
 
 def _configurations(plan: Plan, points: Iterable[tuple[float, ...]]) -> tuple[Configuration, ...]:
@@ -466,7 +471,7 @@ def _comparison_asked(state: RunState, event: ComparisonAsked) -> None:
         all(own and len(set(own)) == len(own) for own in seeds),
         f"every configuration needs seeds, each once, got {seeds}",
     )
-    state.comparisons[name] = Batch(name, 0, event.configurations, seeds)
+    state.comparisons[name] = Batch(name, 0, event.configurations, seeds, sign=state.plan.sign)
 
 
 def short_evaluations(generation: Batch, terms: ProxyTerms) -> ComparisonAsked:

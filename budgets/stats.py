@@ -123,11 +123,13 @@ class Gain:
         return self.upper is not None and self.upper < 0
 
 
-def gain(scores: Mapping[int, float], reference: Mapping[int, float], level: float) -> Gain:
-    """The gain of `scores` over `reference`, each by seed."""
+def gain(
+    scores: Mapping[int, float], reference: Mapping[int, float], level: float, sign: int = 1
+) -> Gain:
+    """The gain of `scores` over `reference`, each by seed; `sign` -1 where higher is better."""
     seeds = sorted(set(scores) & set(reference))
     scale = abs(fmean(reference[seed] for seed in seeds)) if seeds else 0.0
-    gains = [(reference[seed] - scores[seed]) / scale for seed in seeds] if scale else []
+    gains = [sign * (reference[seed] - scores[seed]) / scale for seed in seeds] if scale else []
     mean = sd = lower = upper = least = None
     if gains:
         mean = fmean(gains)

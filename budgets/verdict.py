@@ -80,16 +80,16 @@ def finalists(state: RunState) -> tuple[Configuration, ...]:
 
 
 def best_candidates(state: RunState, count: int) -> list[Point]:
-    """Candidates of the last third of generations, furthest below their generation's mean first.
+    """Candidates of the last third of generations, those furthest better than their mean first.
 
     Generations do not share their seeds, so their scores do not compare directly. Early
     generations spread more, around a worse mean, so their candidates are left out.
     """
     ranked = sorted(
-        (score - mean, generation.number, candidate)
+        (score - generation.sign * mean, generation.number, candidate)
         for generation in _last_third(state.completed)
         if (mean := mean_score(generation)) is not None
-        for candidate, score in enumerate(generation.scores())
+        for candidate, score in enumerate(generation.to_minimize())
         if score is not None
     )
     return [state.completed[number].points[candidate] for _, number, candidate in ranked[:count]]
@@ -110,7 +110,9 @@ def winner(state: RunState) -> Configuration | None:
     if batch is None or not batch.closed:
         return None
     scores = [list(batch.scores_by_seed(n).values()) for n in range(len(batch.configurations))]
-    ranked = [(-len(own), fmean(own), number) for number, own in enumerate(scores) if own]
+    ranked = [
+        (-len(own), batch.sign * fmean(own), number) for number, own in enumerate(scores) if own
+    ]
     return batch.configurations[min(ranked)[-1]] if ranked else None
 
 
@@ -142,7 +144,7 @@ def winner_scores(state: RunState) -> dict[int, float]:
 
 
 def _gain(state: RunState, scores: Mapping[int, float], reference: Mapping[int, float]) -> Gain:
-    return gain(scores, reference, state.plan.thresholds.go_level)
+    return gain(scores, reference, state.plan.thresholds.go_level, state.plan.sign)
 
 
 def _is_closed(state: RunState, *names: ComparisonName) -> bool:
@@ -236,9 +238,9 @@ def control_gains(state: RunState) -> tuple[Control, ...]:
 
 def apparent_gain(state: RunState) -> float | None:
     """The gain over the baseline that the search's best score seemed to have."""
-    baseline = _baseline_mean(state)
-    scores = [score for generation in state.completed for score in generation.healthy]
-    return (baseline - min(scores)) / abs(baseline) if baseline and scores else None
+    baseline, sign = _baseline_mean(state), state.plan.sign
+    scores = [sign * score for generation in state.completed for score in generation.healthy]
+    return (sign * baseline - min(scores)) / abs(baseline) if baseline and scores else None
 
 
 def _baseline_mean(state: RunState) -> float | None:

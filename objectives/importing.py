@@ -151,7 +151,7 @@ def arguments_of(
     budget: float | None,
     fixed: Collection[str] = (),
 ) -> tuple[Any, ...]:
-    """Return (knobs, seed, budget), or (knobs, seed) if the function takes no budget.
+    """Return (knobs, seed, budget); without the budget if it is None or the function takes none.
 
     `fixed`: names of keyword arguments. Raises SetupError if it cannot be called either way.
     """
@@ -159,20 +159,19 @@ def arguments_of(
         wanted = signature(function)
     except (TypeError, ValueError):  # of what is not written in Python
         return knobs, seed, budget
-    keywords = dict.fromkeys(fixed)
-    try:
-        wanted.bind(knobs, seed, budget, **keywords)
-    except TypeError as error:
+    ways: list[tuple[Any, ...]] = [(knobs, seed), (knobs, seed, budget)]
+    for given in ways if budget is None else reversed(ways):
         try:
-            wanted.bind(knobs, seed, **keywords)
-        except TypeError:
-            also = "".join(f", {name}=..." for name in fixed)
-            raise SetupError(
-                f"a function{wanted} cannot be called with (knobs, seed, budget{also}), nor "
-                f"without the budget: {error}"
-            ) from None
-        return knobs, seed
-    return knobs, seed, budget
+            wanted.bind(*given, **dict.fromkeys(fixed))
+        except TypeError as error:
+            why = error
+        else:
+            return given
+    also = "".join(f", {name}=..." for name in fixed)
+    raise SetupError(
+        f"a function{wanted} cannot be called with (knobs, seed, budget{also}), nor without the "
+        f"budget: {why}"
+    )
 
 
 @cache

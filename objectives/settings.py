@@ -67,7 +67,7 @@ def unknown(kind: str, name: str, known: Collection[str]) -> ValueError:
     near = get_close_matches(name, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if name in DIRECTIONS:
-        hint = " A lower score is always better: give the negative of what shall grow."
+        hint = ' Where a higher score is better, say direction = "maximize" above all tables.'
     return ValueError(f"unknown {kind} {name!r}.{hint} Expected one of {', '.join(known)}")
 
 

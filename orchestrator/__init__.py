@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orchestrator.api import forecast, minimize
+    from orchestrator.api import forecast, maximize, minimize
     from orchestrator.ask_tell import Search
     from orchestrator.look.notebook import Result, load
 
@@ -13,10 +13,11 @@ _PLACES = {
     "Search": "ask_tell",
     "forecast": "api",
     "load": "look.notebook",
+    "maximize": "api",
     "minimize": "api",
 }
 
-__all__ = ["Result", "Search", "forecast", "load", "minimize"]
+__all__ = ["Result", "Search", "forecast", "load", "maximize", "minimize"]
 
 
 def __getattr__(name: str) -> Any:

@@ -64,6 +64,7 @@ class Options(TypedDict, total=False):
     executor: str  # "local" (the default without an address), "ray" or "inline"
     address: str  # of a Ray cluster
     device: str  # "auto" (the default), "cpu" or "cuda"
+    direction: str  # "minimize" (the default), or "maximize"
     runs_dir: str | Path
     settings: Mapping[str, Any]  # any other key of the configuration, by its dotted name
 
@@ -74,6 +75,7 @@ KEYS = {
     **{name: f"search.{name}" for name in ("tier", "seed")},
     "name": "search.run_id",
     "window": "budget.window",
+    "direction": "direction",
     "runs_dir": "runs_dir",
 }
 """The keys of the configuration that options are."""
@@ -185,11 +187,12 @@ def minimize(
 ) -> Result:
     """Search for the knobs with which `function` returns the least; resume where it stopped.
 
-    `function(knobs, seed)` or `(knobs, seed, budget)` returns a number, lower is better, and the
-    same number for the same arguments. It is called in a process of its own. `space` declares its
-    knobs (see `Space`), `options` how much to spend, and where (see `Options`). The run of that
-    `name` is begun, or continued where it stands; another function or space under the same name is
-    refused. `override` lets a run go on that a rule has paused: `{"crash_rate": "the reason"}`.
+    `function(knobs, seed)` or `(knobs, seed, budget)` returns a number, lower is better (of
+    `maximize` higher), and the same number for the same arguments. It is called in a process of its
+    own. `space` declares its knobs (see `Space`), `options` how much to spend, and where (see
+    `Options`). The run of that `name` is begun, or continued where it stands; another function or
+    space under the same name is refused. `override` lets a run go on that a rule has paused:
+    `{"crash_rate": "the reason"}`.
 
     Raises ValueError on what cannot be run, and KeyboardInterrupt after a Ctrl-C, once the
     evaluations that ran have ended; the same call continues.
@@ -203,6 +206,19 @@ def minimize(
         raise KeyboardInterrupt("the search is interrupted; call again with the same name to go on")
     run = Run(result.state, datetime.now(UTC), result.directory, result.ruling)
     return Result(run, request.notes)
+
+
+def maximize(
+    function: Callable[..., Any],
+    space: Space,
+    *,
+    override: Mapping[str, str] | None = None,
+    progress: bool = True,
+    **options: Unpack[Options],
+) -> Result:
+    """Search for the knobs with which `function` returns the most: see `minimize`."""
+    options["direction"] = "maximize"
+    return minimize(function, space, override=override, progress=progress, **options)
 
 
 def forecast(function: Callable[..., Any], space: Space, **options: Unpack[Options]) -> Page:

@@ -185,7 +185,7 @@ class Search:
         return trial
 
     def tell(self, trial: Trial, score: float | None = None, *, error: str = "") -> None:
-        """Say what an evaluation came to: its score, lower is better, or why there is none."""
+        """Say what an evaluation came to: its score, or why there is none."""
         if score is None:
             self._executor.end(trial, Status.ERROR, cause=one_line(error) or "it gave no score")
         elif why := no_score(float(score)):

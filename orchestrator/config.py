@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from budgets.formatting import command, printable
-from budgets.plan import Plan, PositiveSeed, SearchMethod, Thresholds, Tier, VariantName
+from budgets.plan import Direction, Plan, PositiveSeed, SearchMethod, Thresholds, Tier, VariantName
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.files import read_toml
@@ -289,6 +289,7 @@ class Config(Table):
     objective: str = key(
         "nanochat", "nanochat (default), command, python:MODULE:NAME, ...", "-", "NAME"
     )
+    direction: Direction = key("minimize", 'Or "maximize": higher scores are better.')
     runs_dir: OneLine = key(RUNS_DIR, f"Runs; default: {RUNS_DIR}.", "-", "DIR")
     preset: str | None = key(None, "Named training settings.", "-", "NAME")
     profile: str | None = key(None, "Named settings that fit the memory.")
@@ -643,6 +644,8 @@ def objective_words(plan: Plan) -> Iterator[str]:
     registry.named(spec.name)  # raises ValueError on one that no longer exists
     if spec.name != Config.model_fields["objective"].default:
         yield from ("--objective", spec.name)
+    if plan.direction != Config.model_fields["direction"].default:
+        yield from assign("direction", plan.direction)
     for name, value in registry.unusual(spec).items():
         dotted = f"{TRAINING}.{name}" if name in TOP or "." in name else name
         words = assign(dotted, value)

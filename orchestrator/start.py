@@ -104,6 +104,6 @@ def to_lines(start: Mapping[str, Any]) -> Iterator[str]:
         if start["arguments"]:
             yield f"- As arguments: {plain(' '.join(map(shell_word, start['arguments'])))}"
     if start["score"]:
-        yield f"- The score, lower is better: {plain(start['score'])}"
+        yield f"- The score: {plain(start['score'])}"
     if start["missing"]:
         yield f"- **It cannot start:** {plain(start['missing'])}."

@@ -162,7 +162,8 @@ def _with_the_followed_objective(layers: Layers) -> Layers:
     plan = load_state(find_run(run, Path(said.get("runs_dir", RUNS_DIR)), "phase1")).plan
     settings = registry.unusual(plan.objective)
     values = {f"training.{name}": value for name, value in settings.items()}
-    followed = (Path(run).name, {"objective": plan.objective.name, **values})
+    tuned = {"objective": plan.objective.name, "direction": plan.direction}
+    followed = (Path(run).name, {**tuned, **values})
     return replace(layers, followed=followed)
 
 

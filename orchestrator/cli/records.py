@@ -154,7 +154,7 @@ def optuna(
 ) -> None:
     """A search as an Optuna study: a trial per candidate, for optuna-dashboard.
 
-    Writes the file --out. Its best trial is the lowest score, not what is recommended.
+    Writes the file --out. Its best trial is the best score, not what is recommended.
     """
     from orchestrator.look.study import BEST_TRIAL, as_study
 

@@ -11,6 +11,7 @@ from budgets.calibration import measure
 from budgets.effects import CampaignReport
 from budgets.events import Decided
 from budgets.formatting import (
+    better_when,
     command,
     counted,
     listed,
@@ -137,7 +138,10 @@ def _found(run: Run, own: Decided) -> str:
     parts = ["Too little: the baseline stays." if own.grade == "no_go" else "Yes, better knobs."]
     if means is not None:
         what = sentence_case(measured_in(run.state))
-        parts.append(f"{what} (lower is better): {means[1]:.5g}, the baseline's {means[0]:.5g}.")
+        ours, theirs = f"{means[1]:.5g}", f"{means[0]:.5g}"
+        parts.append(
+            f"{what} ({better_when(run.plan.direction)}): {ours}, the baseline's {theirs}."
+        )
     return " ".join([*parts, text.moves(run.knobs)]).rstrip()
 
 

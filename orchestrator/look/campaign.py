@@ -9,9 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from budgets.effects import CampaignReport, Difference, Effect, campaign_report
-from budgets.formatting import listed, number, plain, shortened
+from budgets.formatting import better_when, listed, number, plain, sentence_case, shortened
 from budgets.matrix import RUNNING, Cell, Matrix
-from budgets.plan import Thresholds
+from budgets.plan import Direction, Thresholds
 from budgets.storage import document, write_aside
 from orchestrator.look.page import Block, Figure, Page, Section, headline, items, table
 from orchestrator.matrix import manifest as manifests
@@ -20,7 +20,7 @@ MOST_CLAUSES, MOST_NOTES = 3, 8  # of the sentence; cells whose notes are printe
 WIDTH = 110  # characters of a line on a terminal
 
 
-def difference_in_words(own: Difference) -> str:
+def difference_in_words(own: Difference, direction: Direction) -> str:
     """Return `3.1% better (2.2 to 4.0)`; in the score's unit where there are no percents.
 
     A negative bound is on the other side of none.
@@ -30,7 +30,8 @@ def difference_in_words(own: Difference) -> str:
     mean, lower, upper, digits, unit = own.percent, own.percent_lower, own.percent_upper, ".2f", "%"
     if mean is None:
         mean, lower, upper, digits, unit = own.mean, own.lower, own.upper, ".3g", ""
-    said = f"{abs(mean):{digits}}{unit} {'better' if mean < 0 else 'worse'}"
+    is_better = (mean < 0) == (direction == "minimize")
+    said = f"{abs(mean):{digits}}{unit} {'better' if is_better else 'worse'}"
     if lower is None or upper is None:
         return said
     low, high = sorted((-lower, -upper) if mean < 0 else (lower, upper))
@@ -65,11 +66,11 @@ def campaign_sentence(found: CampaignReport, cells: str = "evaluations") -> str:
 def _clauses(found: CampaignReport) -> Iterator[str]:
     """Yield each effect; without factors, each condition that differs from a control."""
     for one in found.found:
-        yield f"{name_of(one)} is {difference_in_words(one.difference)}"
+        yield f"{name_of(one)} is {difference_in_words(one.difference, found.direction)}"
     for row in found.rows:
         for against in row.comparisons:
             if against.difference.is_found and (row.is_control or not found.effects):
-                size = difference_in_words(against.difference)
+                size = difference_in_words(against.difference, found.direction)
                 yield f"{row.name} is {size} than {against.control}"
 
 
@@ -89,7 +90,7 @@ def _nothing(found: CampaignReport) -> str:
 
 def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
     """Yield the conditions against the controls, and the effects of the factors."""
-    said = f"Lower is better ({plain(found.measure)})."
+    said = f"{sentence_case(better_when(found.direction))} ({plain(found.measure)})."
     if len(found.seeds) == 1:
         yield f"{said} With one seed a condition, nothing here can be told from chance."
     else:
@@ -113,7 +114,7 @@ def _conditions(found: CampaignReport) -> list[str]:
         if failed:
             healthy += f" ({', '.join(f'{n} {status}' for status, n in failed.items())})"
         cells = {">healthy": healthy, ">mean": number(row.mean), ">sd": number(row.sd, 3)}
-        own = {one.control: _judged(one.difference) for one in row.comparisons}
+        own = {one.control: _judged(one.difference, found) for one in row.comparisons}
         for control in filter(compared.__contains__, found.controls):
             said = "(control)" if control == row.name else own.get(control, "")
             cells[f">against {plain(control)}"] = said
@@ -121,8 +122,10 @@ def _conditions(found: CampaignReport) -> list[str]:
     return table("Conditions", rows)
 
 
-def _judged(own: Difference) -> str:
-    said = difference_in_words(own) if own.seeds else "not estimated: a condition has no score"
+def _judged(own: Difference, found: CampaignReport) -> str:
+    said = "not estimated: a condition has no score"
+    if own.seeds:
+        said = difference_in_words(own, found.direction)
     return f"**{said}**" if own.is_found else said
 
 
@@ -131,7 +134,7 @@ def _effects(found: CampaignReport) -> Iterator[Block]:
     for one in found.effects:
         own = one.difference
         chance = "-" if own.chance is None else f"{max(own.chance, 1e-4):.2g}"
-        cells = {">on the score": _judged(own), ">seeds": own.seeds, ">chance": chance}
+        cells = {">on the score": _judged(own, found), ">seeds": own.seeds, ">chance": chance}
         rows.append({"effect": plain(name_of(one)), **cells})
     if rows:
         yield from table("Effects", rows)

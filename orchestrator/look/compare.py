@@ -1,6 +1,6 @@
 """Runs side by side: whether their scores compare, gains, cost, what differs, and knobs.
 
-Lists about runs are in the order of the runs. Scores are better when lower; a gain is relative to
+Lists about runs are in the order of the runs. A gain is relative to
 the run's own baseline.
 """
 
@@ -44,13 +44,15 @@ class Comparison:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Runs, by number, with the same fingerprint: scores compare within a group only.
+        """Runs, by number, with the same fingerprint and direction.
 
-        A fingerprint covers everything that decides a score: settings, space, data and code.
+        Scores compare within a group only. A fingerprint covers everything that decides a score:
+        settings, space, data and code.
         """
-        found: dict[str, list[int]] = {}
+        found: dict[tuple[str, str], list[int]] = {}
         for place, run in enumerate(self.runs):
-            found.setdefault(run.plan.objective_fingerprint or f"none of {place}", []).append(place)
+            fingerprint = run.plan.objective_fingerprint or f"none of {place}"
+            found.setdefault((fingerprint, run.plan.direction), []).append(place)
         return tuple(map(tuple, found.values()))
 
     @property
@@ -84,7 +86,8 @@ class Comparison:
         winners = [run.state.comparison("winner") for run in self.runs]
         scores = [{} if own is None else own.scores_by_seed(0) for own in winners]
         pairs = [pair for group in self.groups for pair in combinations(group, 2)]
-        duels = (Duel(a, b, gain(scores[a], scores[b], level)) for a, b in pairs)
+        signs = [run.plan.sign for run in self.runs]
+        duels = (Duel(a, b, gain(scores[a], scores[b], level, signs[a])) for a, b in pairs)
         return tuple(duel for duel in duels if duel.gain.mean is not None)
 
     def document(self) -> dict[str, Any]:

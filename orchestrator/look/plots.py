@@ -1,4 +1,4 @@
-"""Ten plots of a run, for a page and for a paper. Scores are better when lower.
+"""Ten plots of a run, for a page and for a paper. The plan's direction says what is better.
 
 A plot is a function that returns a `Drawing`, or None where the run has nothing to show in it.
 """
@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from budgets.effects import CampaignReport
-from budgets.formatting import percent, shortened
+from budgets.formatting import better_when, percent, shortened
 from budgets.stats import interval
 from budgets.verdict import BASELINE, mean_score
 from orchestrator.look import draw
@@ -71,10 +71,11 @@ def _scores(run: Run) -> Drawing | None:
             each.axhspan(*band, color=draw.INK, alpha=0.13, lw=0, label="± 2 sd of the noise")
             each.axhline(fmean(band), color=draw.INK, lw=1, label="baseline")
         x = [one.generation + 0.06 * (5 * one.candidate % 11 - 5) for one in own]  # side by side
-        y = [None if one.score is None else min(one.score, high) for one in own]
+        y = [None if one.score is None else min(max(one.score, low), high) for one in own]
         draw.dots(axes, x, y, 1500)
         if None in y:
-            failed = [high if score is None else None for score in y]
+            worst = high if run.plan.direction == "minimize" else low
+            failed = [worst if score is None else None for score in y]
             axes.plot(x, failed, "x", c=draw.RED, label="failed", clip_on=False)
         numbers = [one.number for one in generations]
         draw.series(axes, numbers, [one.mean for one in generations], "mean")
@@ -82,7 +83,11 @@ def _scores(run: Run) -> Drawing | None:
         if draw.known(chance):
             look = {"c": draw.PURPLE, "lw": 2, "label": "best by chance"}
             axes.step(numbers, chance, "--", where="mid", **look)
-        axes.set(ylim=(low, high), xlabel="generation", ylabel="score (lower is better)")
+        axes.set(
+            ylim=(low, high),
+            xlabel="generation",
+            ylabel=f"score ({better_when(run.plan.direction)})",
+        )
         if not draw.known(y):
             axes.set_yticks([])  # no score yet
         if right:
@@ -191,7 +196,7 @@ def _effects(run: Run) -> Drawing | None:
         "Which knobs move the score",
         "Each knob is moved alone from the baseline to an end of its range, on the same seeds. "
         "Filled: more than chance, all ends considered together.",
-        f"change of the score ({unit}), left is better",
+        f"change of the score ({unit}), {_better_side(run.plan.direction)}",
         rows,
         {0.0: "baseline"},
     )
@@ -209,13 +214,17 @@ def campaign(own: CampaignReport) -> Drawing:
     return _forest(
         "Differences between the conditions",
         "Differences are paired by seed. Filled: more than chance, all considered together.",
-        f"difference ({measure}), left is better",
+        f"difference ({measure}), {_better_side(own.direction)}",
         [_Row(name, one.mean, one.lower, one.upper, one.is_found) for name, one in named],
         {0.0: "no difference"},
     )
 
 
 # Knobs
+
+
+def _better_side(direction: str) -> str:
+    return "left is better" if direction == "minimize" else "right is better"
 
 
 def _of_knobs(
@@ -307,8 +316,9 @@ def _marginals(run: Run) -> Drawing | None:
         [max(own) - min(own) for own in heights],
         paint,
         "Scores over each knob",
-        "Scores less their generation's mean, lower is better; each diamond is the mean of equally "
-        "many candidates. This is no experiment: knobs move together (`check knobs` is one).",
+        f"Scores less their generation's mean, {better_when(run.plan.direction)}; each diamond is "
+        "the mean of equally many candidates. This is no experiment: knobs move together "
+        "(`check knobs` is one).",
     )
 
 
@@ -477,7 +487,7 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
     names = {"reference": "baseline", "winner": "winner", None: "best of the search"}
     attempts = dict[str, list[Attempt]]()
     healthy = (one for one in run.attempts if one.score is not None)
-    for one in sorted(healthy, key=lambda one: one.score or 0.0):
+    for one in sorted(healthy, key=lambda one: run.plan.sign * (one.score or 0.0)):
         name = names.get(one.comparison) if run.is_search else one.configuration or "baseline"
         if name is not None and (name != "winner" or one.candidate == 0):
             attempts.setdefault(name, []).append(one)

@@ -89,7 +89,7 @@ def write_generation(run: Run, directory: Path) -> None:
     It reads no other generation, so the last report of a long search costs as much as the first.
     """
     state, last = run.state, run.state.completed[-1]
-    best, healthy, of = min(last.healthy, default=None), len(last.healthy), len(last.points)
+    best, healthy, of = run.best_of(last.healthy), len(last.healthy), len(last.points)
     said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
     spent = items(f"{plain(line)}." for line in text.balances(run, with_reserved=True))
     blocks = [plain(f"{text.progress(run)} {said}"), spent, _ledger(run)]

@@ -1,6 +1,6 @@
 """The parts of a run that views show, as plain values without text.
 
-Scores are better when lower. Times are seconds on the run's clock: its sessions end to end, without
+Times are seconds on the run's clock: its sessions end to end, without
 the breaks between them. Points, and fields named `unit`, are in the unit cube.
 """
 

@@ -332,7 +332,14 @@ class Run:
         """Return the expected best score of that many candidates equal to the baseline."""
         if not self.is_search and self.plan.phase != "calibration":
             return None
-        return calibrations.luck(self._calibration, candidates, self._seeds_each)
+        return calibrations.luck(
+            self._calibration, candidates, self._seeds_each, sign=self.plan.sign
+        )
+
+    def best_of(self, scores: list[float]) -> float | None:
+        """The best of the scores; None of none."""
+        best = min if self.plan.direction == "minimize" else max
+        return best(scores, default=None)
 
     def healthy(self, generation: Batch) -> list[float]:
         """Return a generation's scores: of candidates; without a search, of evaluations."""
@@ -355,10 +362,10 @@ class Run:
             one = rows.Generation(
                 number=generation.number,
                 failed=len(generation.failed),
-                best=min(scores, default=None),
+                best=self.best_of(scores),
                 mean=fmean(scores) if scores else None,
                 sd=stdev(scores) if len(scores) > 1 else None,
-                best_so_far=min(so_far, default=None),
+                best_so_far=self.best_of(so_far),
                 best_by_chance=self._by_chance(len(so_far)),
                 step_size=told.sigma if told else None,
                 axis_ratio=told.axis_ratio if told else None,
@@ -368,12 +375,12 @@ class Run:
 
     @property
     def best_so_far(self) -> float | None:
-        """The lowest score. It was selected for its noise: no evidence of a gain."""
-        return min(self.scores, default=None)
+        """The best score. It was selected for its noise: no evidence of a gain."""
+        return self.best_of(self.scores)
 
     @property
     def best_by_chance(self) -> float | None:
-        """The expected lowest score if every candidate equalled the baseline."""
+        """The expected best score if every candidate equalled the baseline."""
         return self._by_chance(len(self.scores))
 
     # Knobs and the search distribution

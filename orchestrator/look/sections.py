@@ -9,6 +9,7 @@ from math import sqrt
 
 from budgets.following import beginning as begins_with
 from budgets.formatting import (
+    better_when,
     command,
     counted,
     number,
@@ -129,9 +130,10 @@ def _check(found: Liveness | None) -> Iterator[Block]:
         return
     unit = f"units of the noise, sd {found.noise:.4g}" if found.noise else "the score's unit"
     yield (
-        f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; lower is better. Each "
-        f"knob was moved alone, down and up, on the same seeds. Effects are in {unit}; t is an "
-        f"effect in standard errors, and beyond {found.t_limit:.1f} it moves the score."
+        f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; "
+        f"{better_when(found.direction)}. Each knob was moved alone, down and up, on the same "
+        f"seeds. Effects are in {unit}; t is an effect in standard errors, and beyond "
+        f"{found.t_limit:.1f} it moves the score."
     )
     rows = []
     for one in found.knobs:
@@ -165,7 +167,7 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
         )
     if run.noise_band is not None:
         said += f" Noise band: {' to '.join(map(number, run.noise_band))}."
-    yield f"{what}: lower is better. {said}"
+    yield f"{what}: {better_when(run.plan.direction)}. {said}"
     yield from _shown(figures, "scores")
     if run.best_so_far is not None and run.best_by_chance is not None:
         best, chance = number(run.best_so_far), number(run.best_by_chance)

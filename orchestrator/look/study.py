@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 BEST_TRIAL = (
-    "The best trial is the lowest of many noisy scores, not what is recommended: only the "
+    "The best trial is the best of many noisy scores, not what is recommended: only the "
     "comparison on fresh seeds, of which the verdict speaks, is evidence of a gain."
 )
 
@@ -35,7 +35,9 @@ def as_study(run: Run, out: Path) -> int:
     trials, storage = list(_trials(run)), f"sqlite:///{out.absolute()}"
     about = {"verdict": answer(run).sentence, "best_trial": BEST_TRIAL}
     try:
-        study = optuna.create_study(storage=storage, study_name=run.plan.run_id)  # minimizes
+        study = optuna.create_study(
+            storage=storage, study_name=run.plan.run_id, direction=run.plan.direction
+        )
         for name, value in (about | {"ledger_head": run.state.head}).items():
             study.set_user_attr(name, value)
         study.add_trials(trials)

@@ -83,6 +83,7 @@ def terms_of(config: Config) -> CampaignTerms:
         factors=tuple(Factor(name=own, levels=tuple(levels)) for own, levels in factors.items()),
         parallel=campaign.parallel,
         max_workers=campaign.max_workers,
+        direction=config.direction,
         stagger_seconds=campaign.stagger_seconds,
     )
 

@@ -89,6 +89,11 @@ def followed(root: Path, config: Config, kind: str) -> Followed | None:
     run_id, state = directory.resolve().name, load_state(directory)
     if state.plan.phase != "phase1":
         raise ValueError(f"--from: expected a phase 1 run, {run_id} is a {state.plan.phase} run")
+    if config.direction != state.plan.direction:
+        raise ValueError(
+            f"direction: {run_id} was to {state.plan.direction}, a phase 2 from it cannot "
+            f"{config.direction} ({config.source('direction')})"
+        )
     _require_same_objective(run_id, state.plan, objective, variant)
     point, added = carried(run_id, state, objective.space)
     if variant == "expanded":

@@ -308,6 +308,7 @@ def plan_of(
         "calibration": calibration,
         "objective": objective.spec.model_dump(mode="json"),
         "objective_fingerprint": objective.fingerprint,
+        "direction": config.direction,
         "space": objective.space.model_dump(mode="json"),
         "provenance": dict(objective.provenance),
     }
@@ -320,6 +321,7 @@ def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
     family = calibration_name(config.tuned, devices)
     plan = plan_of(config, devices, None, shape, "calibration", run_id=family)
     terms = f"{plan.evaluation_seed}/{plan.limits}/{plan.caps}/{plan.price_per_device_hour}"
+    terms += "" if config.direction == "minimize" else f"/{config.direction}"
     return plan.model_copy(update={"run_id": f"{family}-{short_hash(terms)}"})
 
 

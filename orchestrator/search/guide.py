@@ -54,7 +54,7 @@ class _Data(NamedTuple):
 
 def _data(generations: Sequence[Batch]) -> _Data | None:
     """Return the data of a model; None if it would fit the noise."""
-    scores = [score for generation in generations for score in generation.scores()]
+    scores = [score for generation in generations for score in generation.to_minimize()]
     healthy = [score for score in scores if score is not None]
     points = np.array([point for generation in generations for point in generation.points])
     if len(healthy) < 2 * points.shape[1] + 4:

@@ -73,7 +73,7 @@ class Search:
     def _learn(self, generation: Batch) -> float:
         """Tell the strategy; return the step size that the generation was drawn with."""
         step = self._strategy.sigma
-        self._strategy.tell(fitness(generation.scores()))
+        self._strategy.tell(generation.fitness())
         self._generation += 1
         self._seen.append(generation)
         return step

@@ -87,7 +87,7 @@ run folder                                              | folder
 run typo.toml                                           | tier
 run corrupt.toml                                        | corrupt.toml
 run function.toml --set training.knobs.lr.baseline=2    | lr
-run function.toml --set training.direction=maximize     | negative
+run function.toml --set training.direction=maximize     | above all tables
 {FUNCTION} --set training.knobs.lr.max=1e308            | lr
 {FUNCTION} --objective python:train:absent              | absent
 {FUNCTION} --objective python:budgets.x:y               | budgets

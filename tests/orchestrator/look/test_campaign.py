@@ -74,7 +74,11 @@ def difference(
     ],
 )
 def test_a_difference_says_which_is_better(own: Difference, said: str) -> None:
-    assert difference_in_words(own) == said
+    assert difference_in_words(own, "minimize") == said
+
+
+def test_where_higher_is_better_a_lower_mean_is_worse() -> None:
+    assert difference_in_words(difference(-3.0), "maximize") == "3.00% worse"
 
 
 def test_only_what_is_beyond_chance_is_named_and_only_when_all_is_over() -> None:

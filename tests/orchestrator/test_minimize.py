@@ -1,0 +1,231 @@
+"""`minimize`, `maximize`, `forecast` and `Search`, as programs of a user call them."""
+
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.product.books import Books, records
+from tests.product.fixtures import product
+from tests.product.product import Product, wait_until
+
+__all__ = ["product"]
+
+CLOSURE = """
+import sys, time
+from random import Random
+from orchestrator import minimize
+
+def made(place, seconds):
+    def loss(knobs, seed):
+        time.sleep(seconds)
+        return 1 + (knobs["lr"] - place) ** 2 + knobs["n"] / 100 + 0.001 * Random(seed).random()
+    return loss
+
+run = minimize(
+    made(*map(float, sys.argv[1:3])),
+    {"lr": (0.0, 1.0), "n": (1, 9, "int", 5)},
+    tier="min", name="mine", workers=2, settings={"search.population": 6},
+)
+assert type(run.best["n"]) is int
+print(run.verdict, run.cautions)
+"""
+MODULE = """
+def evaluate(knobs, seed):
+    return 1 + knobs["a"] ** 2 + knobs["b"] + 1e-6 * (seed % 7)
+"""
+CALL = """
+import train
+from orchestrator import forecast, minimize
+space = {"a": (-1.0, 1.0, "linear", 0.5), "b": (1e-3, 1.0, "log", 0.1)}
+options = dict(tier="min", name="both", workers=2, executor="inline",
+               settings={"evaluation.assume_eval_seconds": 1})
+print([one.forecast for one in forecast(train.evaluate, space, **options).tiers])
+print(minimize(train.evaluate, space, **options))
+"""
+SAME = """
+objective = "python:train:evaluate"
+[training.knobs]
+a = { min = -1.0, max = 1.0, baseline = 0.5 }
+b = { kind = "log10", min = 1e-3, max = 1.0, baseline = 0.1 }
+"""
+ASKED = """
+import sys
+from random import Random
+from orchestrator import Search
+
+with Search({"x": (-1.0, 1.0)}, name="asked", tier="min", workers=3) as search:
+    told, open_trials = 0, []
+    while not search.is_over and told < int(sys.argv[1]):
+        if (trial := search.ask()) is not None:
+            open_trials.append(trial)
+            continue
+        for one in open_trials:
+            if told == 9:
+                search.tell(one, error="it broke")
+            else:
+                search.tell(one, 1 + one.knobs["x"] ** 2 + 0.01 * Random(one.seed).random())
+            told += 1
+        open_trials = []
+    print(told, search.result().verdict)
+"""
+
+
+def script(product: Product, text: str, *words: object) -> "subprocess.Popen[str]":
+    """Begin a program of the user's; it is killed with the test's end."""
+    command = [sys.executable, str(product.write("script.py", text)), *map(str, words)]
+    process = subprocess.Popen(
+        command, cwd=product.folder, env=product.environment(), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    product.started.append(process)
+    return process
+
+
+def said(product: Product, text: str, *words: object, code: int = 0) -> str:
+    """What a program of the user's prints that ends with this code."""
+    process = script(product, text, *words)
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == code, err
+    return out + err
+
+
+def test_a_call_is_the_run_that_the_command_line_makes(product: Product) -> None:
+    product.write("train.py", MODULE)
+    product.write("search.toml", SAME)
+    options = "--tier min --run-id both --workers 2 --executor inline --assume-eval-seconds 1"
+    product(f"phase1 search.toml {options} --runs-dir typed")
+    (tier,) = product.json(f"plan search.toml {options}")["tiers"]
+    shown = said(product, CALL)
+    assert f"hours_p50={tier['forecast']['hours_p50']}" in shown
+    assert "Smoke test passed" in shown
+    typed, called = (
+        product.folder / place / "phase1/both" for place in ("typed", "artifacts/cmaes")
+    )
+    assert Books.of(called).essence == Books.of(typed).essence
+    assert Books.of(called).plan == Books.of(typed).plan
+    product(f"phase1 search.toml {options}")  # it is over: the same run
+    product.verify(called)
+
+
+def test_a_closure_killed_in_mid_run_goes_on_and_another_one_is_refused(product: Product) -> None:
+    undisturbed = Product(product.folder / "undisturbed")
+    assert "No baseline was given for lr" in said(undisturbed, CLOSURE, 0.3, 0)
+    run = product.folder / "artifacts/cmaes/phase1/mine"
+    for count in (5, 12):
+        process = script(product, CLOSURE, 0.3, 0.05)
+        wait_until(lambda count=count: records(run) > count)  # type: ignore[misc]
+        process.kill()
+        process.communicate()
+    said(product, CLOSURE, 0.3, 0.05)
+    ours, theirs = Books.of(run), undisturbed.books("mine")
+    assert ours.essence["results"] == theirs.essence["results"]
+    assert ours.sessions == 3
+    product.verify("mine")
+    refused = said(product, CLOSURE, 0.4, 0.05, code=1)
+    assert "settings.code.loss" in refused.splitlines()[-1]
+
+
+def test_ctrl_c_lets_what_runs_end_and_the_next_call_goes_on(product: Product) -> None:
+    process = script(product, CLOSURE, 0.3, 0.1)
+    run = product.folder / "artifacts/cmaes/phase1/mine"
+    wait_until(lambda: records(run) > 5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in err
+    assert not Books.of(run).open_attempts
+    said(product, CLOSURE, 0.3, 0.1)
+    assert Books.of(run).is_concluded
+    product.verify("mine")
+
+
+def test_who_asks_and_tells_has_a_ledger_and_goes_on_after_a_stop(product: Product) -> None:
+    assert said(product, ASKED, 10).startswith("11 ")
+    assert "1 of 12 failed" in said(product, ASKED, 1000)
+    books = product.books("asked")
+    assert books.sessions == 2
+    statuses = {name: books.statuses[name] for name in ("ok", "error")}
+    assert statuses == {"ok": 11, "error": 1}
+    product.verify("asked")
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        ("minimize(print, {})", "expected knobs by name"),
+        ("minimize(print, {'x': 3})", "space: x: expected (low, high)"),
+        ("minimize(print, {'x': (1.0, 0.0)})", "x: min 1 must be below max 0"),
+        ("minimize(print, {'x': (0.0, 1.0)}, tier='mini')", "'mini'"),
+        (
+            "minimize(print, {'x': (0.0, 1.0)}, settings={'verdict.confirm_seed': 3})",
+            "Did you mean",
+        ),
+        ("minimize(lambda k, s, lock=threading.Lock(): 1, {'x': (0.0, 1.0)})", "cannot be sent"),
+        ("Search({'x': (0.0, 1.0)}, name='a', tiers='min')", "tiers"),
+    ],
+)
+def test_a_wrong_call_is_refused_with_what_came(product: Product, call: str, word: str) -> None:
+    text = f"import threading\nfrom orchestrator import Search, minimize\n{call}"
+    assert word in said(product, text, code=1).splitlines()[-1]
+    assert not (product.folder / "artifacts/cmaes/phase1").exists()
+
+
+LOSS = """
+from random import Random
+def loss(knobs, seed, sign=1):
+    if knobs["a"] > 0.9:
+        raise RuntimeError("too far")
+    noise = 0.003 * Random(f"{seed} {knobs['a']:.3f}").gauss(0, 1)
+    return sign * (1 + (knobs["a"] - 0.5) ** 2 + (knobs["b"] + 0.2) ** 2 + noise)
+def profit(knobs, seed):
+    return loss(knobs, seed, -1)
+"""
+KNOBS = 'knobs={"a": {"min": -1.0, "max": 1.0, "baseline": 0.0}, '
+KNOBS += '"b": {"min": -1.0, "max": 1.0, "baseline": 0.0}}'
+
+
+def mirrored(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal but for the sign of numbers, and the ends of intervals."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(mirrored(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return all(map(mirrored, one, other)) or all(map(mirrored, one, reversed(other)))
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one) == pytest.approx(abs(other), rel=1e-9)
+    return bool(one == other)
+
+
+def test_what_is_maximized_is_searched_as_its_negative_and_shown_as_it_is(
+    product: Product,
+) -> None:
+    product.write("laws.py", LOSS)
+    product.write("losses/laws.py", LOSS)
+    found = {}
+    for name, words in {"loss": "", "profit": "--set direction=maximize"}.items():
+        line = "phase1 --tier target --workers 2 --executor inline --set search.population=8"
+        line += " --set thresholds.crash_rate_pause=1"  # the order of the failed counts, too
+        product(
+            f"{line} --run-id {name} --assume-eval-seconds 1 {words} --objective",
+            f"python:laws:{name}", "--set", KNOBS,
+        )  # fmt: skip
+        product.verify(name)
+        found[name] = product.books(name), product.json(f"report {name}"), product(f"best {name}")
+    losses, profits = found["loss"], found["profit"]
+    assert profits[0].generations == losses[0].generations  # digests, too
+    assert profits[0].verdict == losses[0].verdict
+    negated = [-one.score for one in losses[0].searched if one.score is not None]
+    assert [one.score for one in profits[0].searched if one.score is not None] == negated
+    for name in ("best_so_far", "best_by_chance", "noise_band"):
+        assert mirrored(profits[1].get(name), losses[1].get(name))
+    assert profits[1]["best_so_far"] == max(negated)
+    assert "higher is better" in profits[2].out
+    assert "lower is better" not in product("report profit --md --out -").out
+    rows = product("export table profit").out.splitlines()
+    column = rows[0].split(",").index("score")
+    shown = [float(score) for row in rows[1:] if (score := row.split(",")[column])]
+    assert max(shown) > -1.1 > min(shown)
+    refused = product("phase2 --from profit --variant robust --tier min --set direction=minimize "
+                      "--objective python:laws:profit --set", KNOBS, code=2)  # fmt: skip
+    assert "direction: profit was to maximize" in refused.err
