@@ -62,9 +62,8 @@ MEASURES = {
         "steps": r"^Calculated number of iterations from target FLOPs: (\S+)",
         "tokens": r"^Total number of training tokens: (\S+)",
         "train_flops": r"^Total training FLOPs estimate: (\S+)",
-        "parameters": r"^total\s*: (\S+)",
         "peak_mib": r"^Peak memory usage: (\S+)MiB",
-        "loss": r"^step \d+/.*\| loss: (\S+)",
+        "loss": r"^step \d+/.*\| loss: (\d\S*)",
     }.items()
 }
 FAILURES: Mapping[str, Failure] = {

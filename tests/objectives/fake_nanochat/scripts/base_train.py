@@ -56,8 +56,6 @@ assert [n for n in os.listdir(data) if n.endswith(".parquet")], "No dataset parq
 dim = math.ceil(args.depth * args.aspect_ratio / args.head_dim) * args.head_dim
 matrices = 12 * args.depth * dim * dim
 per_token = 6 * (matrices + vocab * dim)
-print(f"{'lm_head':24s}: {vocab * dim:,}")
-print(f"{'total':24s}: {matrices + (2 + args.depth) * vocab * dim:,}")
 print(f"Estimated FLOPs per token: {per_token:e}")
 num_iterations = round(args.target_flops / (per_token * args.total_batch_size))
 print(f"Calculated number of iterations from target FLOPs: {num_iterations:,}")
