@@ -1,4 +1,4 @@
-"""The contract between an objective and whoever runs it.
+"""The contract between an objective and its runner.
 
 An objective is a pure function of (knobs, seed): the same pair on the same device and versions
 gives the same score, bit for bit. It owns its configuration and its search space, and it imports

@@ -31,7 +31,7 @@ def absolute(path: Any) -> str:
         raise ValueError(f"expected a path, got {path!r}")
     try:
         return str(Path(path).expanduser().absolute())
-    except RuntimeError as error:  # ~somebody
+    except RuntimeError as error:  # ~unknown-user
         raise ValueError(str(error)) from error
 
 

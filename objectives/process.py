@@ -191,7 +191,7 @@ class _Conversation:
         return Exit(started.returncode, tuple(self._tail), self._out_of_memory)
 
     def _drain(self, descriptor: int, stream: _Stream) -> int | None:
-        """Read and handle what there is; return its bytes, 0 at the end, None if there is none."""
+        """Read and handle what there is; return its bytes: 0 at the end, None if none yet."""
         try:
             data = os.read(descriptor, READ_BYTES)
         except BlockingIOError:

@@ -22,7 +22,7 @@ INITIAL_SHARE = 8  # the untrained model is scored on every 8th window
 
 @dataclass(frozen=True)
 class Plan:
-    """What a budget buys."""
+    """The steps that a budget buys, and their price."""
 
     steps: int
     flops_per_step: float

@@ -71,7 +71,7 @@ class CausalSelfAttention(nn.Module):
         return F.linear(y.transpose(1, 2).reshape(B, T, C), self.c_proj)
 
     def _weights(self, q: Tensor, k: Tensor, mask: Tensor, noise: Tensor | None) -> Tensor:
-        """Weight of each key in each query's mean (batch, head, query, key)."""
+        """Return the weight of each key in each query's mean (batch, head, query, key)."""
         shape = (*q.shape[:3], k.shape[2])
         q, k = (t.reshape(-1, *t.shape[2:]) for t in (q, k))
         scores = torch.baddbmm(mask, q, k.mT, alpha=self.config.head_dim**-0.5).view(shape)
@@ -160,13 +160,14 @@ class GPT(nn.Module):
         self.register_buffer("mask", mask, persistent=False)
 
     def forward(self, idx: Tensor, targets: Tensor, noise: Tensor | None = None) -> Tensor:
-        """Mean nats per token of `targets` (batch, sequence_len) after `idx`."""
+        """Return the mean nats per token of `targets` (batch, sequence_len) after `idx`."""
         return F.cross_entropy(self.logits(idx, noise).flatten(0, 1), targets.flatten())
 
     def logits(self, idx: Tensor, noise: Tensor | None = None) -> Tensor:
-        """Logits (batch, token, vocabulary), 15 above nanochat's, for `idx` (batch, sequence_len).
+        """Return logits (batch, token, vocabulary) for `idx` (batch, sequence_len).
 
-        `noise` (head, query, key) makes releases random; None is their median.
+        They are 15 above nanochat's, which softmax ignores. `noise` (head, query, key) makes
+        releases random; None is their median.
         """
         x = norm(F.embedding(idx, self.wte))
         for block in self.h:

@@ -218,7 +218,7 @@ def _measure(trainer: "Trainer", pulse: _Pulse) -> Measurement:
     started, cpu_started = time.perf_counter(), time.process_time()
     trainer.step()
     trainer.require_finite()
-    first_seconds = time.perf_counter() - started  # of which compiling may be the most
+    first_seconds = time.perf_counter() - started  # most of it may be compiling
     _train(trainer, pulse)
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
     score = trainer.evaluate_bpb(trainer.val, pulse.beat_if_due)

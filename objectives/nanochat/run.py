@@ -133,7 +133,7 @@ def read_manifest(directory: Path, identity: dict[str, Any]) -> Manifest:
         for name in (METRICS, SUMMARY):
             if (directory / name).exists():
                 raise ValueError(
-                    f"{directory} has {name} but no {MANIFEST}, so it may be somebody's: "
+                    f"{directory} has {name} but no {MANIFEST}, so it may not be ours: "
                     f"move it away, or {ELSEWHERE}"
                 ) from None
         return Manifest(run=identity)

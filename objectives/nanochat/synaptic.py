@@ -53,7 +53,7 @@ class Release(nn.Module):
             self.register_buffer(name, table.float(), persistent=False)
 
     def forward(self, scores: Tensor, noise: Tensor | None = None) -> Tensor:
-        """Logits for `scores` (batch, head, query, key), -inf where a query may not look.
+        """Return logits for `scores` (batch, head, query, key), -inf where a query may not look.
 
         `noise` (head, query, key) is added to the log-odds of release; None adds nothing.
         """
@@ -130,7 +130,7 @@ def _through_sigmoid(gradient: Tensor, output: Tensor) -> Tensor:
 
 
 def calcium_decay(config: NanochatConfig) -> Tensor:
-    """What each query's full drive leaves at the start of each block (block, query)."""
+    """Return the calcium that each query's full drive leaves at a block's start (block, query)."""
     token = torch.arange(config.sequence_len)
     age = token[::BLOCK, None] - 1 - token
     left = config.alpha_c * config.tau_c ** age.clamp(min=0).double()
@@ -138,7 +138,7 @@ def calcium_decay(config: NanochatConfig) -> Tensor:
 
 
 def block_chain(prime_rate: float, rec_rate: float, block: int = BLOCK) -> Tensor:
-    """What `block` tokens do to (ready, reserve, 1), as polynomials in the share that is kept.
+    """Return the map of `block` tokens on (ready, reserve, 1), as polynomials in the kept share.
 
     Pools count in units of the ready pool at rest; the reserve is as large, so 2 is conserved and
     the spent are 2 - ready - reserve. Per token, of the ready a share `kept` is not released; of
@@ -164,8 +164,8 @@ def block_chain(prime_rate: float, rec_rate: float, block: int = BLOCK) -> Tenso
 
 
 def block_maps(kept: Tensor, chain: Tensor) -> Tensor:
-    """`chain` at the shares `kept` (batch, head, block, key) of every block but the last, whose
-    end nobody sees: (4, 3, block - 1, batch, head, key)."""
+    """Return `chain` at the shares `kept` (batch, head, block, key) of every block but the last:
+    (4, 3, block - 1, batch, head, key)."""
     kept = kept.movedim(2, 0)[:-1]
     powers = kept.expand(len(chain) - 1, *kept.shape).cumprod(0).flatten(1)
     maps = torch.addmm(chain[0].reshape(-1, 1), chain[1:].flatten(1).T, powers)
@@ -173,7 +173,7 @@ def block_maps(kept: Tensor, chain: Tensor) -> Tensor:
 
 
 def pools(maps: Tensor) -> Tensor:
-    """Ready and reserve at the start of every block (2, batch, head, block, key)."""
+    """Return ready and reserve at the start of every block (2, batch, head, block, key)."""
     states = [maps.new_ones(2, *maps.shape[3:])]
     by_ready, by_reserve, constant = (column.unbind(1) for column in maps[:2].unbind(1))
     for block in range(maps.shape[2]):
@@ -182,7 +182,7 @@ def pools(maps: Tensor) -> Tensor:
 
 
 def through_pools(to_ready: Tensor, states: Tensor, maps: Tensor) -> Tensor:
-    """The gradient by `kept` (batch, head, block, key) from that by the ready pools (the same)."""
+    """Return the gradient by `kept` (batch, head, block, key) from that by the ready pools."""
     to_states = torch.stack((to_ready, torch.zeros_like(to_ready))).unbind(3)
     from_ready, from_reserve = (row.unbind(1) for row in maps[:2, :2])
     adjoints = [to_states[-1]]
@@ -196,12 +196,12 @@ def through_pools(to_ready: Tensor, states: Tensor, maps: Tensor) -> Tensor:
 
 
 def _affine(constant: Tensor, by_ready: Tensor, by_reserve: Tensor, state: Tensor) -> Tensor:
-    """`constant` plus what `state` (2, ...) gives; all of them have a row for either pool."""
+    """Return `constant` plus the share of `state` (2, ...); all have a row for either pool."""
     return torch.addcmul(torch.addcmul(constant, by_ready, state[0]), by_reserve, state[1])
 
 
 def release_noise(config: NanochatConfig, generator: torch.Generator) -> Tensor | None:
-    """Noise on the log-odds of release (head, query, key), for all sequences and layers of a step.
+    """Return noise on the log-odds of release (head, query, key), one for a step's whole batch.
 
     Logistic on a share `stochastic_train_frac` of the edges, zero on the others; None if that
     share is zero. With it the release is the relaxed Bernoulli variable of C. Maddison et al., "The
@@ -242,7 +242,7 @@ class PostSynapticGains(nn.Module):
         self.register_buffer("kept", kept, persistent=False)
 
     def forward(self, y: Tensor, layer: int) -> Tensor:
-        """`y` (batch, token, channel) times the layer's gains; in training it is noted."""
+        """Return `y` (batch, token, channel) times the layer's gains; training notes its level."""
         if self.training:
             with torch.no_grad():
                 self.activity[layer] += y.detach().float().square().mean((0, 1))

@@ -216,7 +216,7 @@ def test_a_directory_that_is_not_ours_or_not_free_is_refused(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "summary.json").write_text("{}")
-    with pytest.raises(ValueError, match="may be somebody's"):
+    with pytest.raises(ValueError, match="may not be ours"):
         train(tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(ValueError, match="damaged or not ours"):
