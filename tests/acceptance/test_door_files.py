@@ -28,8 +28,8 @@ def test_a_later_layer_wins_and_explain_names_it(product: Product) -> None:
 
     said = {line.split()[0]: line for line in product(layer).out.splitlines() if line.split()}
     for unused in ("num_batches", "num_epochs"):  # of the three, the first wins
-        assert "target_flops" in said[unused]
-    assert "num_" not in said["target_flops"]
+        assert "target_flops" in said[f"training.{unused}"]
+    assert "num_" not in said["training.target_flops"]
 
 
 def test_a_file_is_run_resumed_and_equal_to_the_same_flags(product: Product) -> None:

@@ -129,7 +129,7 @@ class Model(BaseModel):
     [
         ({}, "argv"),
         ({"argv": "python train.py"}, 'such as ["python", "train.py"]'),
-        ({"argv": ["a"], "maximize": True}, "give the negative"),
+        ({"argv": ["a"], "maximize": True}, 'direction = "maximize"'),
         ({"argv": ["a"], "size": "3"}, "without quotes"),
         ({"argv": ["a"], "size": True}, "size"),
         ({"argv": ["a"], "sise": 1}, "'size'"),
