@@ -119,9 +119,10 @@ def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> Objectiv
 
 
 def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
-    """Return the settings that differ from their defaults, without the pinned code.
+    """Return the settings that differ from their defaults.
 
-    Raises ValueError or SetupError as `load` does.
+    Pinned code is left out, except a handed-over function's, which names its file. Raises
+    ValueError or SetupError as `load` does.
     """
     if kind(spec) == "nanochat" or spec.name in ANALYTIC:
         usual = load(ObjectiveSpec(name=spec.name)).spec.settings
@@ -131,10 +132,11 @@ def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
             n: f.get_default(call_default_factory=True) for n, f in fields if not f.is_required()
         }
         usual = to_jsonable_python(found, exclude_none=True)
+    left_out = () if spec.name.startswith(CALLABLE) else (CODE,)
     return {
         name: value
         for name, value in spec.settings.items()
-        if name != CODE and not (name in usual and usual[name] == value)
+        if name not in left_out and not (name in usual and usual[name] == value)
     }
 
 

@@ -23,6 +23,9 @@ SEARCH = "search"
 BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"
 
 
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
 class Command(NamedTuple):
     """A command, or below a group such as `check` one of a group."""
 
@@ -153,7 +156,9 @@ def _imported(entry: Command) -> Any:
 
 def _made(function: Any, name: str, about: str, examples: tuple[str, ...]) -> Any:
     alone = typer.Typer(add_completion=False)
-    alone.command(name, cls=_Command, help=about, epilog=_examples(*examples))(function)
+    alone.command(
+        name, cls=_Command, help=about, epilog=_examples(*examples), context_settings=HELP
+    )(function)
     return typer.main.get_command(alone)
 
 
@@ -174,6 +179,7 @@ def program(*, is_whole: bool = False) -> Any:
         cls=_Group,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        context_settings=HELP,
         help="CMA-ES search on a budget that is reserved before it is spent.",
         epilog=_examples("doctor", "phase1 --tier min", "report --html"),
     )
@@ -197,7 +203,7 @@ def program(*, is_whole: bool = False) -> Any:
         if not entry.place:
             command = _Group(
                 name=name, help=entry.about, rich_help_panel=entry.panel, no_args_is_help=True,
-                epilog=_examples(*entry.examples),
+                epilog=_examples(*entry.examples), context_settings=HELP,
             )  # fmt: skip
         elif is_whole:
             command = _imported(entry)

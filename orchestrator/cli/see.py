@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from budgets.formatting import printable
+from budgets.formatting import command, printable
+from budgets.ledger import LedgerCorruptError
 from budgets.plan import Phase
+from budgets.state import ImpossibleEventError
 from orchestrator.cli.options import ROOT, STDOUT, Json, Root, RunName, named_file
 from orchestrator.cli.terminal import (
     console,
@@ -25,15 +27,19 @@ from orchestrator.cli.terminal import (
 from orchestrator.look.campaign import Exported, exported
 from orchestrator.look.document import document
 from orchestrator.look.run import Run
-from orchestrator.records.runs import find_run, load_state
+from orchestrator.records.runs import find_run, ledgers, load_state
 
 if TYPE_CHECKING:
     from orchestrator.look.compare import Comparison
 
     View = Run | Exported | Comparison
 
+MOST_OTHERS = 10  # runs listed below the latest
+
 ENDINGS = {"html": (".html", ".htm"), "md": (".md", ".markdown", ".txt")}
 """Names of files that a page may replace."""
+
+FORMS = (".png", ".pdf", ".svg")  # of a plot's file
 
 
 def status(
@@ -59,8 +65,31 @@ def status(
     seen: Run | Exported = jobs if jobs is not None else next(looks(directory))[1]
     if as_json:
         print_json(document(seen) if isinstance(seen, Run) else seen.document())
-    for line in () if as_json else _lines(seen):
+        return
+    for line in _lines(seen):
         print_line(printable(line))
+    for line in _others(root, directory) if run is None else ():
+        print_line(printable(line))
+
+
+def _others(root: Path, shown: Path) -> Iterator[str]:
+    """Yield a line for each other run, the latest first."""
+    from orchestrator.look.answer import answer
+
+    now, others = datetime.now(UTC), [path.parent for path in ledgers(root)]
+    others = [directory for directory in others if directory != shown]
+    if others:
+        yield ""
+        yield f"Other runs (see one with: {command('status', 'RUN')}):"
+    for directory in others[:MOST_OTHERS]:
+        try:
+            state = load_state(directory)
+            title = answer(Run(state, now, directory)).title
+            yield f"  {state.plan.run_id}  {state.plan.phase}  {title}"
+        except (LedgerCorruptError, ImpossibleEventError, OSError, ValueError):
+            yield f"  {directory}  cannot be read"
+    if len(others) > MOST_OTHERS:
+        yield f"  and {len(others) - MOST_OTHERS} more in {root}"
 
 
 def _watch(directory: Path, *, is_exported: bool) -> None:
@@ -138,6 +167,10 @@ def report(
         bool, Option("--html", help="Write all of it as one page, for any browser.")
     ] = False,
     as_md: Annotated[bool, Option("--md", help="Write the same as Markdown.")] = False,
+    plot: Annotated[
+        str | None,
+        Option("--plot", metavar="PLOT", help="Draw one of its plots: PNG, PDF or SVG by --out."),
+    ] = None,
     out: Annotated[
         Path | None,
         Option("--out", metavar="FILE", help="Where to, `-`: print; default: the run's reports/."),
@@ -151,13 +184,13 @@ def report(
 
     Of several runs: side by side, with gains, costs, what differs, and whether scores compare.
 
-    Writes nothing without --html, --md or --rebuild.
+    Writes nothing without --html, --md, --plot or --rebuild.
     """
     form = "html" if as_html else "md" if as_md else None
-    if as_html and as_md:
-        raise ValueError("--html, --md: one at a time")
-    if out is not None and form is None:
-        raise ValueError("--out says where to: add --html or --md")
+    if as_html + as_md + (plot is not None) > 1:
+        raise ValueError("--html, --md, --plot: one at a time")
+    if out is not None and form is None and plot is None:
+        raise ValueError("--out says where to: add --html, --md or --plot")
     if out == STDOUT and as_json:
         raise ValueError("--out - prints the report itself: leave --json out, or name a file")
     if form is not None and out not in (None, STDOUT):
@@ -168,7 +201,9 @@ def report(
         view, directory = _compared(runs, root)
     else:
         view, directory = _one(runs[0] if runs else None, root, rebuild=rebuild)
-    if form is not None:
+    if plot is not None:
+        _draw(view, plot, directory, out, as_json=as_json)
+    elif form is not None:
         _write_page(view, form, directory, out, as_json=as_json)
     elif as_json:
         print_json(document(view) if isinstance(view, Run) else view.document())
@@ -225,6 +260,24 @@ def _write_page(
     print_line(printable(str(path)))
     if form == "html":
         print_line(printable(f"Open it in a browser: {path.resolve().as_uri()}"))
+
+
+def _draw(view: "View", name: str, directory: Path, out: Path | None, *, as_json: bool) -> None:
+    """Draw the plot of that name as a file, by default PNG in the run's `reports/`."""
+    from orchestrator.look import draw
+    from orchestrator.look.plots import campaign, drawings
+
+    if not isinstance(view, Run | Exported):
+        raise ValueError("--plot: expected one RUN, got several")
+    every = drawings(view) if isinstance(view, Run) else {"effects": campaign(view.report)}
+    if name not in every:
+        raise ValueError(f"--plot: expected one of {', '.join(every)}, got {name!r}")
+    path = _in_reports(directory, f"{name}.png") if out is None else named_file(out, *FORMS)
+    draw.write(every[name], path)
+    if as_json:
+        print_json({"file": str(path)})
+    else:
+        print_line(printable(str(path)))
 
 
 def _page(view: "View", form: str) -> str:

@@ -12,11 +12,13 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
+from pathlib import Path
 from statistics import quantiles
 from typing import Any
 from xml.etree import ElementTree
 
 from budgets.formatting import printable
+from budgets.storage import write_aside
 from objectives.space import Knob as Scale
 from orchestrator.look.page import Figure
 
@@ -38,6 +40,8 @@ _STYLE = dict.fromkeys(_INKED, INK) | {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a `$` in a name is a `$`
 }
+_DATE = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
+"""By form, the entry that would make two files of one drawing differ."""
 _LOCK = threading.Lock()  # matplotlib's settings are global
 
 
@@ -56,8 +60,13 @@ def figure(name: str, drawing: Drawing) -> Figure:
     return Figure(name, line(drawing.title), line(drawing.caption), _inline(drawing))
 
 
-def _drawn(drawing: Drawing) -> bytes:
-    """Return SVG: the same bytes for the same drawing."""
+def write(drawing: Drawing, path: Path) -> None:
+    """Write it as PNG, PDF or SVG, by the suffix of `path`."""
+    write_aside(path, _drawn(drawing, path.suffix.lower().removeprefix("."), paper="white"))
+
+
+def _drawn(drawing: Drawing, form: str = "svg", paper: str = "none") -> bytes:
+    """Return a file's content: the same bytes for the same drawing."""
     with _LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # letters that the font lacks: a viewer has other fonts
         import matplotlib
@@ -67,7 +76,8 @@ def _drawn(drawing: Drawing) -> bytes:
             canvas, file = NewCanvas((WIDTH, drawing.height), layout="constrained"), io.BytesIO()
             drawing.paint(canvas)
             _legend(canvas)
-            canvas.savefig(file, format="svg", facecolor="none", metadata={"Date": None})
+            about = {_DATE[form]: None}
+            canvas.savefig(file, format=form, dpi=200, facecolor=paper, metadata=about)
     return file.getvalue()
 
 

@@ -142,6 +142,8 @@ def _after_a_go(run: Run, grade: str) -> NextStep:
         follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
         said = f"Check it on more seeds and search on, with {count} evaluations; or see what it "
         return NextStep(f"{said}found:", (command("phase2", *follow),))
+    if plan.confirmation is None or plan.confirmation.long_run is None:
+        return NextStep("Use what it found: this shows the whole configuration.")
     words = ("--tier", str(plan.tier), *assign("verdict.long_run_seeds", VERDICT_SEEDS))
     said = f"Search again with {VERDICT_SEEDS} seeds in the long run; or see what it found:"
     return NextStep(said, (_another(run, "long-run", *words),))

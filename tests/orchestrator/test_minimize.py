@@ -124,6 +124,8 @@ def test_a_closure_killed_in_mid_run_goes_on_and_another_one_is_refused(product:
     assert ours.essence["results"] == theirs.essence["results"]
     assert ours.sessions == 3
     product.verify("mine")
+    (command,) = product.json("report mine")["answer"]["commands"]
+    assert product.json(command.replace("orchestrator phase1", "plan"))["tiers"]  # as printed
     refused = said(product, CLOSURE, 0.4, 0.05, code=1)
     assert "settings.code.loss" in refused.splitlines()[-1]
 

@@ -17,6 +17,7 @@ from objectives.api import ObjectiveSpec
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.files import METRICS
 from orchestrator.execution.signals import SignalStop
+from orchestrator.look import draw
 from orchestrator.look.page import Figure
 from orchestrator.look.plots import drawings, figures
 from orchestrator.look.run import Run
@@ -157,3 +158,16 @@ def test_the_largest_run_is_drawn_in_seconds(tmp_path: Path) -> None:
     found = figures(run)
     assert time.process_time() - began < 5
     assert 100_000 < sum(len(figure.svg) for figure in found) < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("suffix", "head"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
+)
+def test_a_plot_for_a_paper_is_the_same_file_each_time(
+    suffix: str, head: bytes, tmp_path: Path
+) -> None:
+    scores, files = drawings(run_of("go"))["scores"], [tmp_path / f"{n}.{suffix}" for n in "ab"]
+    for file in files:
+        draw.write(scores, file)
+    assert files[0].read_bytes().startswith(head)
+    assert files[0].read_bytes() == files[1].read_bytes()
