@@ -188,46 +188,42 @@ KNOBS = 'knobs={"a": {"min": -1.0, "max": 1.0, "baseline": 0.0}, '
 KNOBS += '"b": {"min": -1.0, "max": 1.0, "baseline": 0.0}}'
 
 
-def mirrored(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal but for the sign of numbers, and the ends of intervals."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(mirrored(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return all(map(mirrored, one, other)) or all(map(mirrored, one, reversed(other)))
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one) == pytest.approx(abs(other), rel=1e-9)
-    return bool(one == other)
-
-
 def test_what_is_maximized_is_searched_as_its_negative_and_shown_as_it_is(
     product: Product,
 ) -> None:
     product.write("laws.py", LOSS)
-    product.write("losses/laws.py", LOSS)
-    found = {}
+    found: dict[str, tuple[Books, Any, Any]] = {}
     for name, words in {"loss": "", "profit": "--set direction=maximize"}.items():
-        line = "phase1 --tier target --workers 2 --executor inline --set search.population=8"
+        what = f"{words} --workers 2 --executor inline --objective python:laws:{name} --set"
+        line = "phase1 --tier target --set search.population=8"
         line += " --set thresholds.crash_rate_pause=1"  # the order of the failed counts, too
-        product(
-            f"{line} --run-id {name} --assume-eval-seconds 1 {words} --objective",
-            f"python:laws:{name}", "--set", KNOBS,
-        )  # fmt: skip
+        product(f"{line} --run-id {name} {what}", KNOBS)
         product.verify(name)
-        found[name] = product.books(name), product.json(f"report {name}"), product(f"best {name}")
-    losses, profits = found["loss"], found["profit"]
-    assert profits[0].generations == losses[0].generations  # digests, too
-    assert profits[0].verdict == losses[0].verdict
-    negated = [-one.score for one in losses[0].searched if one.score is not None]
-    assert [one.score for one in profits[0].searched if one.score is not None] == negated
-    for name in ("best_so_far", "best_by_chance", "noise_band"):
-        assert mirrored(profits[1].get(name), losses[1].get(name))
-    assert profits[1]["best_so_far"] == max(negated)
-    assert "higher is better" in profits[2].out
+        check = product.json(f"check knobs {what}", KNOBS)["check"]
+        found[name] = product.books(name), product.json(f"report {name}"), check
+    (losses, loss, bad), (profits, profit, good) = found["loss"], found["profit"]
+    assert profits.generations == losses.generations  # points and digests
+    assert profits.comparisons == losses.comparisons
+    assert profit["findings"] == loss["findings"]
+    assert [knob["better"] for knob in good["knobs"]] == [knob["better"] for knob in bad["knobs"]]
+    negated = [-one.score for one in losses.searched if one.score is not None]
+    assert [one.score for one in profits.searched if one.score is not None] == negated
+    assert profit["best_so_far"] == max(negated)
+    assert profit["best_by_chance"] == pytest.approx(-loss["best_by_chance"])
+    assert profit["noise_band"] == pytest.approx([-end for end in reversed(loss["noise_band"])])
+    assert "higher is better" in product("best profit").out
     assert "lower is better" not in product("report profit --md --out -").out
-    rows = product("export table profit").out.splitlines()
-    column = rows[0].split(",").index("score")
-    shown = [float(score) for row in rows[1:] if (score := row.split(",")[column])]
-    assert max(shown) > -1.1 > min(shown)
-    refused = product("phase2 --from profit --variant robust --tier min --set direction=minimize "
-                      "--objective python:laws:profit --set", KNOBS, code=2)  # fmt: skip
+    other = f"phase2 --from profit --variant robust --tier min {what}".replace("max", "min")
+    refused = product(other, KNOBS, code=2)
     assert "direction: profit was to maximize" in refused.err
+
+
+def test_patience_knows_which_way_is_better(product: Product) -> None:
+    """A search that finds nothing more is stopped, one that improves goes on."""
+    patient = "--set thresholds.patience_generations=2 --set thresholds.patience_improve=0.0001"
+    product.write("laws.py", LOSS)
+    for name, words in {"loss": "", "profit": "--set direction=maximize"}.items():
+        line = f"phase1 --tier target --executor inline --workers 2 {patient} {words}"
+        product(f"{line} --run-id {name} --objective python:laws:{name} --set", KNOBS, code=None)
+    stops = [[one.generation for one in product.books(name).fired] for name in ("loss", "profit")]
+    assert stops[0] == stops[1]
