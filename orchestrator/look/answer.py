@@ -200,7 +200,7 @@ def _search(run: Run) -> str:
 
 def _calibrated(run: Run) -> Answer:
     own = run.baseline
-    plan = of_objective(run, "plan", *next_step.machine_words(run))
+    plan = of_objective(run, "plan")
     step = NextStep("Plan a search: what it would take, and what gain it could show.", (plan,))
     if own is None:
         sentence = f"All {run.counts.settled} evaluations of the baseline failed."

@@ -68,7 +68,11 @@ def machine_words(run: Run) -> tuple[str, ...]:
 
 
 def of_objective(run: Run, *words: str) -> str:
-    """Return a command about the run's objective; FILE stands for settings it may not show."""
+    """Return a command about the run's objective, on its devices.
+
+    FILE stands for settings that a command must not show.
+    """
+    words += machine_words(run)
     with suppress(UntoldError, SetupError, ValueError):
         return command(*words, *objective_words(run.plan))
     return command(*words, "FILE")
