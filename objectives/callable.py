@@ -8,6 +8,7 @@ another process, continues the same run, and an edited one is refused.
 import hashlib
 import inspect
 import json
+import platform
 import sys
 import textwrap
 import time
@@ -61,7 +62,7 @@ class CallableObjective(ProgramObjective[CallableConfig]):
         return ()
 
     def versions(self) -> Mapping[str, str]:
-        return {"program_python": ".".join(map(str, sys.version_info[:3]))}
+        return {"program_python": platform.python_version()}
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call the function. Its own exceptions come as they are."""
@@ -121,8 +122,9 @@ def spec_of(
 ) -> ObjectiveSpec:
     """Return the objective that `function` is.
 
-    One that a file in `directory` defines is found there by name, as on a command line. Any other
-    is pickled into `folder`. Raises ValueError, in one line, where it cannot be.
+    A function of a module is imported by its name, as on a command line. Any other is pickled into
+    `folder`, and finds the user's modules in `directory`. Raises ValueError, in one line, where
+    it cannot be sent.
     """
     settings: dict[str, Any] = {"knobs": dict(knobs)}
     settings |= {} if budget is None else {"budget": budget}
@@ -147,7 +149,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def _importable(function: Callable[..., Any]) -> tuple[str, Path] | None:
-    """Return `python:MODULE:NAME` and the directory of the module; None of what is no such."""
+    """Return `python:MODULE:NAME` and the directory of the module; None of any other function."""
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     file = getattr(module, "__file__", None)
     if not isinstance(function, FunctionType) or module is None or file is None:

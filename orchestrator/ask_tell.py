@@ -32,9 +32,6 @@ from orchestrator.plan.resolve import run_directory, run_name
 DEVICE = "caller"
 """On which evaluations are made, as outcomes and calibrations name it."""
 
-LIMIT_SECONDS = 86_400.0
-"""Reserved for an evaluation until a calibration says how long they take."""
-
 
 @dataclass(frozen=True)
 class Trial:
@@ -159,15 +156,15 @@ class Search:
 
     `space` and `options` are those of `minimize`. The `name` says what is tuned, too; `workers` is
     how many trials may be open at once. The first trials measure the baseline, the last ones
-    compare what was found with it on fresh seeds.
+    compare what was found with it on fresh seeds. Nothing ends a trial that takes longer than its
+    reservation (six times the baseline's time, or `evaluation.limit_seconds`).
     """
 
     def __init__(self, space: Space, *, progress: bool = False, **options: Unpack[Options]) -> None:
         if "name" not in options:
             raise ValueError("Search: expected name=..., which says what is tuned")
-        settings = {"evaluation.limit_seconds": LIMIT_SECONDS, **options.get("settings", {})}
         self._executor = CallersExecutor(_slots(options.pop("workers", 1)))
-        self._request = requested(space, options | {"settings": settings}, name=options["name"])
+        self._request = requested(space, options, name=options["name"])
         self._stop = NoSignals()
         self._display = Progress(is_silent=not progress)
         self._failure: BaseException | None = None
@@ -180,8 +177,7 @@ class Search:
         None when there is none before an open trial is told, or when the search `is_over`.
         """
         trial = self._executor.take()
-        if self._failure is not None:
-            raise self._failure
+        self._raise_failure()
         return trial
 
     def tell(self, trial: Trial, score: float | None = None, *, error: str = "") -> None:
@@ -196,10 +192,14 @@ class Search:
     @property
     def is_over(self) -> bool:
         """Whether nothing more is asked: the verdict is reached, or a rule holds the run up."""
-        return not self._thread.is_alive()
+        if self._thread.is_alive():
+            return False
+        self._raise_failure()
+        return True
 
     def result(self) -> Result:
         """Return the run as it stands. Raises ValueError before its first evaluation."""
+        self._raise_failure()
         config = self._request.config
         directory = run_directory(Path(config.runs_dir), config.search.phase, run_name(config))
         return replace(load(directory), notes=self._request.notes)
@@ -214,6 +214,11 @@ class Search:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _raise_failure(self) -> None:
+        """Raise what ended the thread, if an error did."""
+        if self._failure is not None:
+            raise self._failure
 
     def _carry_out(self) -> None:
         config = self._request.config

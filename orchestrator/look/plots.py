@@ -95,7 +95,7 @@ def _scores(run: Run) -> Drawing | None:
 
     return Drawing(
         "Score over generations",
-        "A search that finds something leaves the noise and falls below the best by chance, "
+        "A search that finds something leaves the noise and gets beyond the best by chance, "
         "expected of as many candidates equal to the baseline. Only means on fresh seeds say how "
         "good a configuration is (right, 95 % interval; the winner is a diamond).",
         3.5,

@@ -153,6 +153,14 @@ def test_who_asks_and_tells_has_a_ledger_and_goes_on_after_a_stop(product: Produ
     product.verify("asked")
 
 
+def test_another_space_under_the_same_name_is_refused_where_the_loop_looks(
+    product: Product,
+) -> None:
+    said(product, ASKED, 10)
+    refused = said(product, ASKED.replace('"x": (-1.0', '"x": (-2.0'), 10, code=1)
+    assert "knobs.x.min" in refused.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("call", "word"),
     [
