@@ -113,11 +113,7 @@ def amend(
     if as_json:
         print_json(document(view))
         return
-    earlier = state.amended[-2] if len(state.amended) > 1 else state.planned
-    if changes := text.caps_changed(earlier.caps, state.plan.caps):
-        print_line(f"{changes}.")
-    planned = counted(state.plan.resolved.generations, "generation")
-    print_line(f"{directory}: amended. Planned: {planned}.")
+    print_line(f"{directory}: amended. Planned: {text.amended(state.amended[-1])}")
     print_line(in_short(view))
     print_line("Repeat the command that began it to go on.")
 
@@ -156,7 +152,7 @@ def optuna(
 
     Writes the file --out. Its best trial is the best score, not what is recommended.
     """
-    from orchestrator.look.study import BEST_TRIAL, as_study
+    from orchestrator.look.document import BEST_TRIAL, as_study
 
     directory = find_run(run, root)
     trials = as_study(Run(load_state(directory), datetime.now(UTC), directory), out)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -24,15 +24,12 @@ from orchestrator.cli.terminal import (
     silence,
     write_bytes,
 )
-from orchestrator.look.campaign import Exported, exported
+from orchestrator.look.compare import Comparison, Exported, compared, exported
 from orchestrator.look.document import document
 from orchestrator.look.run import Run
 from orchestrator.records.runs import find_run, ledgers, load_state
 
-if TYPE_CHECKING:
-    from orchestrator.look.compare import Comparison
-
-    View = Run | Exported | Comparison
+View = Run | Exported | Comparison
 
 MOST_OTHERS = 10  # runs listed below the latest
 
@@ -214,18 +211,17 @@ def report(
     else:
         from orchestrator.look.page import page_markdown
 
-        print_markdown(page_markdown(view.page()))
+        print_markdown(page_markdown(view.page(with_plots=False)))
 
 
-def _one(run: str | None, root: Path, *, rebuild: bool) -> tuple["View", Path]:
+def _one(run: str | None, root: Path, *, rebuild: bool) -> tuple[View, Path]:
     """Return the run or the exported campaign; on request its files are written again."""
-    from orchestrator.look.campaign import collect
     from orchestrator.look.reports import rebuild as rebuild_files
 
     now = datetime.now(UTC)
     if (jobs := exported(run, root, now)) is not None:
         if rebuild:
-            collect(jobs)
+            jobs.collect()
         return jobs, jobs.directory
     directory = find_run(run, root)
     state = load_state(directory)  # a damaged ledger leaves every file as it is
@@ -234,16 +230,12 @@ def _one(run: str | None, root: Path, *, rebuild: bool) -> tuple["View", Path]:
     return Run(state, now, directory), directory
 
 
-def _compared(runs: list[str], root: Path) -> tuple["View", Path]:
-    from orchestrator.look.compare import Comparison, compared
-
+def _compared(runs: list[str], root: Path) -> tuple[View, Path]:
     now, directories = datetime.now(UTC), compared(runs, root)
     return Comparison([Run(load_state(own), now, own) for own in directories]), directories[0]
 
 
-def _write_page(
-    view: "View", form: str, directory: Path, out: Path | None, *, as_json: bool
-) -> None:
+def _write_page(view: View, form: str, directory: Path, out: Path | None, *, as_json: bool) -> None:
     """Write the page to `out`, by default in the run's `reports/`, and say where it is."""
     from budgets.storage import write_aside
 
@@ -262,7 +254,7 @@ def _write_page(
         print_line(printable(f"Open it in a browser: {path.resolve().as_uri()}"))
 
 
-def _draw(view: "View", name: str, directory: Path, out: Path | None, *, as_json: bool) -> None:
+def _draw(view: View, name: str, directory: Path, out: Path | None, *, as_json: bool) -> None:
     """Draw the plot of that name as a file, by default PNG in the run's `reports/`."""
     from orchestrator.look import draw
     from orchestrator.look.plots import campaign, drawings
@@ -280,19 +272,15 @@ def _draw(view: "View", name: str, directory: Path, out: Path | None, *, as_json
         print_line(printable(str(path)))
 
 
-def _page(view: "View", form: str) -> str:
+def _page(view: View, form: str) -> str:
     from orchestrator.look.page import page_html, page_markdown
     from orchestrator.look.sections import page_of
 
+    with_plots = form == "html"
     if isinstance(view, Run):
-        page = page_of(view, with_plots=form == "html")
-    elif isinstance(view, Exported) and form == "html":
-        from orchestrator.look import draw
-        from orchestrator.look.plots import campaign
-
-        page = view.page(draw.figure("effects", campaign(view.report)))
+        page = page_of(view, with_plots=with_plots)
     else:
-        page = view.page()
+        page = view.page(with_plots=with_plots)
     return page_html(page) if form == "html" else page_markdown(page)
 
 

@@ -2,14 +2,17 @@
 
 There is one function for each way a run can stand (going on, held up by a rule, decided, over
 without a verdict) and for each run that only measures (a calibration, a check, a campaign). None
-claims more than was measured.
+claims more than was measured. What to do next comes with the commands that do it.
 """
 
+from contextlib import suppress
+from itertools import pairwise
 from statistics import fmean
+from typing import NamedTuple
 
 from budgets.calibration import measure
 from budgets.effects import CampaignReport
-from budgets.events import Decided
+from budgets.events import Decided, NoGo
 from budgets.formatting import (
     better_when,
     command,
@@ -18,19 +21,43 @@ from budgets.formatting import (
     one_line,
     percent,
     precise_duration,
+    quoted,
+    rounded_up,
     sentence_case,
     uncapitalized,
 )
 from budgets.proxy import LEAST_CANDIDATES, Certificate
-from budgets.tiers import TIERS
-from budgets.verdict import Findings, title, winner_means
-from orchestrator.look import next_step, text
-from orchestrator.look.campaign import campaign_sentence, differences
+from budgets.rules import Reading
+from budgets.state import RunState
+from budgets.stats import detectable
+from budgets.tiers import TIERS, size
+from budgets.verdict import Findings, control_gains, title, winner_gain, winner_means
+from objectives import secrets
+from objectives.api import SetupError
+from orchestrator.config import VERDICT_SEEDS, assign, objective_words
+from orchestrator.look import text
 from orchestrator.look.files import measured_in
-from orchestrator.look.next_step import AGAIN, NextStep, beginning, named, of_objective
 from orchestrator.look.page import Answer, Mood
 from orchestrator.look.run import Run
-from orchestrator.plan.resolve import no_share
+from orchestrator.plan.resolve import found_as, no_share
+
+NAME_CHARACTERS = 48  # of a run's id that begins the id of the next run
+MOST_SEEDS = 64  # no verdict is advised to use more
+
+ONCE = ("--json", "--override", "--reason")
+"""Options that are meant for one session: a repeated command leaves them out."""
+
+MACHINE = ("--executor", "--address", "--device", "--workers")
+"""Options that say where evaluations run."""
+
+AGAIN = "repeat the command that began it"
+
+
+class NextStep(NamedTuple):
+    """What to do, and the commands for it."""
+
+    said: str
+    commands: tuple[str, ...] = ()
 
 
 def answer(run: Run) -> Answer:
@@ -87,10 +114,43 @@ def _held_up(run: Run) -> Answer:
     triggers = run.ruling.triggers
     rules = listed(dict.fromkeys(trigger.rule for trigger in triggers))
     name = f"{'Paused' if run.decision == 'pause' else 'Stopped'} by rule {rules}"
-    saw = "; ".join(text.rule(run.state, trigger) for trigger in triggers)
-    return _answer(
-        run, name, "trouble", next_step.way_on(run), f"{sentence_case(one_line(saw, 600))}."
-    )
+    saw = one_line("; ".join(text.rule(run.state, trigger) for trigger in triggers), 600)
+    return _answer(run, name, "trouble", _way_on(run), f"{sentence_case(saw)}.")
+
+
+def _way_on(run: Run) -> NextStep:
+    """Return what to do about the rules that paused or stopped the run."""
+    triggers, again, look = run.ruling.triggers, beginning(run), command("report", named(run))
+    rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
+    budget = next((trigger for trigger in triggers if trigger.rule == "budget"), None)
+    if budget is not None:
+        more = f"{command('amend', named(run))} {_more_needed(run.state, budget)}"
+        said = f"To spend more, raise the cap by at least that much, then {AGAIN}:"
+        return NextStep(said, (f'{more} --reason "WHY"', *again))
+    said, options = f"Fix what is named above, then {AGAIN}", ""
+    if run.plan.phase == "calibration" and not run.counts.ok:
+        said = f'{said} (with --again --reason "WHY" if nothing in it has changed)'
+    elif "baseline_failed" in rules:
+        said, again = "It cannot go on: fix what is named above, then start another run", ()
+    elif rules and all(trigger.overridable for trigger in triggers):
+        options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'
+        anyway = "the first command" if again else f"{AGAIN} with{options}"
+        said = "Look into it first; a changed script needs another --run-id. To go on anyway: "
+        said += anyway
+    said += ". The second command shows what the rules saw." if again else ". What the rules saw:"
+    return NextStep(said, (*(f"{one}{options}" for one in again), look))
+
+
+def _more_needed(state: RunState, fired: Reading) -> str:
+    """Return `--max-hours 0.0485`: the cap in the way, and the least that would be enough."""
+    flag = fired.flag or "--max-evals"
+    times = (one for one in state.accounts.table.values() if one.unit != "evaluations")
+    own = next((one for one in times if one.flag == flag), None)
+    if own is None or own.cap is None or fired.limit is None or fired.observed is None:
+        return f"{flag} MORE"
+    cap, used = own.cap / own.per_unit, own.used / own.per_unit
+    # nothing is free of a cap that is overdrawn: the limit is 0 then
+    return f"{flag} {rounded_up(max(cap - fired.limit, used) + fired.observed)}"
 
 
 # Decided
@@ -102,7 +162,7 @@ def _decided(run: Run, found: Findings, own: Decided) -> Answer:
         run,
         title(own.grade, own.no_go),
         ("caution" if but else "good") if is_go else "bad",
-        next_step.after_the_verdict(run),
+        after_the_verdict(run),
         _verdict(run, found, own),
         but=but,
         found=_found(run, own),
@@ -121,8 +181,8 @@ def _verdict(run: Run, found: Findings, own: Decided) -> str:
         said = f"no gain is shown{chance}: {said}"
     parts = [f"{sentence_case(said)}."]
     if own.grade == "go_persists" and found.long_run is not None and share is not None:
-        seeds = counted(found.long_run.pairs, "seed")
         kept = f"{percent(share, 3)} of the gain is kept"
+        seeds = counted(found.long_run.pairs, "seed")
         parts.append(f"With {found.long_run_label} {kept} ({seeds}).")
     if found.incumbent is not None:
         survives = "survives" if found.incumbent.is_shown else "does not survive"
@@ -137,11 +197,8 @@ def _found(run: Run, own: Decided) -> str:
     means = winner_means(run.state)
     parts = ["Too little: the baseline stays." if own.grade == "no_go" else "Yes, better knobs."]
     if means is not None:
-        what = sentence_case(measured_in(run.state))
-        ours, theirs = f"{means[1]:.5g}", f"{means[0]:.5g}"
-        parts.append(
-            f"{what} ({better_when(run.plan.direction)}): {ours}, the baseline's {theirs}."
-        )
+        what, better = sentence_case(measured_in(run.state)), better_when(run.plan.direction)
+        parts.append(f"{what} ({better}): {means[1]:.5g}, the baseline's {means[0]:.5g}.")
     return " ".join([*parts, text.moves(run.knobs)]).rstrip()
 
 
@@ -157,6 +214,67 @@ def _sure(found: Findings) -> str:
     return said if gain.is_shown else f"{said} {text.detectable(gain)}".rstrip()
 
 
+def after_the_verdict(run: Run) -> NextStep:
+    """Return what to do after the verdict; after a Go `best` shows what was found."""
+    own, best = run.state.decided, command("best", named(run))
+    assert own is not None, "it is decided"
+    better = [one for one in control_gains(run.state) if one.winner_gain.is_loss]
+    if better:
+        name = quoted(min(better, key=lambda one: one.winner_gain.mean or 0.0).name)
+        said = f"Use {name} instead, or tune knobs that it has too. What was found:"
+        return NextStep(said, (best,))
+    if own.no_go is not None:
+        return _after_a_no_go(run, own.no_go)
+    step = _after_a_go(run, own.grade)
+    return NextStep(step.said, (*step.commands, best))
+
+
+def _after_a_go(run: Run, grade: str) -> NextStep:
+    plan, use = run.plan, NextStep("Use what it found: this shows the whole configuration.")
+    if grade == "go_persists":
+        if plan.phase == "phase2":
+            return use
+        count = size("phase2", "min", len(plan.space.knobs), plan.devices.count).resolved
+        follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
+        said = f"Check it on more seeds and search on, with {count.evaluations} evaluations; or "
+        return NextStep(f"{said}see what it found:", (command("phase2", *follow),))
+    if plan.confirmation is None or plan.confirmation.long_run is None:
+        return use
+    words = ("--tier", str(plan.tier), *assign("verdict.long_run_seeds", VERDICT_SEEDS))
+    said = f"Search again with {VERDICT_SEEDS} seeds in the long run; or see what it found:"
+    return NextStep(said, (_another(run, "long-run", *words),))
+
+
+def _after_a_no_go(run: Run, no_go: NoGo) -> NextStep:
+    plan = run.plan
+    if no_go in ("pathological", "unstable"):
+        said = "Look into the failures, narrow the ranges that lead there, and search again."
+        return NextStep(said, (command("export", "table", named(run)),))
+    if no_go == "below_noise" and plan.phase == "phase1" and (seeds := _seeds_needed(run)):
+        gain, words = percent(plan.thresholds.go_gain), assign("verdict.confirm_seeds", seeds)
+        said = f"Repeat it with more seeds: with this noise, about {seeds} would show {gain}."
+        again = _another(run, f"{seeds}-seeds", "--tier", str(plan.tier), *words)
+        return NextStep(said, (again,))
+    is_extendable = plan.phase == "phase1" and plan.tier != "max"
+    if no_go in ("too_small", "does_not_persist") and is_extendable:
+        said = f"Search longer, with {TIERS['phase1', 'max'].evaluations} evaluations."
+        return NextStep(said, (_another(run, "max", "--tier", "max"),))
+    said = "Check which knobs move the score at all before you search again."
+    return NextStep(said, (_of_objective(run, "check", "knobs"),))
+
+
+def _seeds_needed(run: Run) -> int | None:
+    """Return how many seeds could show the gain that was asked for; None where more do not help."""
+    found, limits = winner_gain(run.state), run.plan.thresholds
+    if found is None or found.sd is None or found.upper is None or found.detectable is None:
+        return None
+    if found.pairs >= limits.go_seeds and min(found.upper, found.detectable) <= limits.go_gain:
+        return None
+    counts = range(max(found.pairs + 1, limits.go_seeds), MOST_SEEDS + 1)
+    enough = (n for n in counts if detectable(found.sd, n, found.level) <= limits.go_gain)
+    return next(enough, None)
+
+
 # Over without a verdict
 
 
@@ -169,7 +287,7 @@ def _over(run: Run) -> Answer:
         parts.append(f"Rule {state.ended.rule} ended the search: {why}.")
     mood: Mood
     name, mood = "Finished, no verdict", "open" if run.counts.ok else "trouble"
-    step = next_step.with_a_verdict(run)
+    step = _with_a_verdict(run)
     if run.counts.ok:
         said["but"] = uncapitalized(" ".join(text.cautions(run)))
         said["found"] = f"Not compared with the baseline yet. {text.moves(run.knobs)}".rstrip()
@@ -180,19 +298,21 @@ def _over(run: Run) -> Answer:
             name, mood = "Smoke test passed", "good"
         count = TIERS["phase1", "target"].evaluations
         step = NextStep(f"Search for a verdict, with {count} evaluations.", (_search(run),))
-    if len(run.scores) > 1 and len(set(run.scores)) == 1:
-        name, mood = "All scores are the same", "caution"
-        parts.append(f"All are {run.scores[0]:.5g}: the knobs do not seem to reach the score.")
-        check = of_objective(run, "check", "knobs")
-        step = NextStep("Check which knobs move the score at all.", (check,))
-    no_go = "Nothing was compared with the baseline on fresh seeds, so this is no Go yet."
-    if is_min:
-        no_go = "Tier min only tests whether everything works: it cannot end in a Go."
-    return _answer(run, name, mood, step, " ".join([*parts, no_go]), **said)
+    parts.append(
+        "Tier min only tests whether everything works: it cannot end in a Go."
+        if is_min
+        else "Nothing was compared with the baseline on fresh seeds, so this is no Go yet."
+    )
+    return _answer(run, name, mood, step, " ".join(parts), **said)
 
 
-def _search(run: Run) -> str:
-    return of_objective(run, "phase1", "--tier", "target")
+def _with_a_verdict(run: Run) -> NextStep:
+    if run.plan.phase == "phase2":
+        said = "It was not compared with the baseline. What it found:"
+        return NextStep(said, (command("best", named(run)),))
+    said = f"Search again, and compare with the baseline on {VERDICT_SEEDS} fresh seeds."
+    words = ("--tier", str(run.plan.tier), *assign("verdict.confirm_seeds", VERDICT_SEEDS))
+    return NextStep(said, (_another(run, "verdict", *words),))
 
 
 # Runs that only measure
@@ -200,7 +320,7 @@ def _search(run: Run) -> str:
 
 def _calibrated(run: Run) -> Answer:
     own = run.baseline
-    plan = of_objective(run, "plan")
+    plan = _of_objective(run, "plan")
     step = NextStep("Plan a search: what it would take, and what gain it could show.", (plan,))
     if own is None:
         sentence = f"All {run.counts.settled} evaluations of the baseline failed."
@@ -227,7 +347,7 @@ def _checked(run: Run) -> Answer:
     if dead:
         step = step._replace(said=f"Search without the dead knobs: {listed(dead, 5)}.")
     elif own.names("unproven") and not alive:
-        again = of_objective(run, "check", "knobs", "--seeds", str(2 * own.seeds))
+        again = _of_objective(run, "check", "knobs", "--seeds", str(2 * own.seeds))
         step = NextStep("Check again on more seeds.", (again,))
     kinds = {"dead": dead, "unproven": own.names("unproven"), "unstable": own.unstable_ends}
     others = "".join(f"; {kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
@@ -263,7 +383,8 @@ def _short_evaluations(run: Run, label: str, own: Certificate | None) -> Answer:
 
 
 def _campaign(run: Run, own: CampaignReport) -> Answer:
-    judged = differences(own)
+    judged = [one.difference for one in own.effects]
+    judged += [one.difference for row in own.rows for one in row.comparisons]
     shown = sum(one.is_found for one in judged)
     effects = command("report", named(run), "--html")
     step = NextStep("Use what is better. The effects:" if shown else "The effects:", (effects,))
@@ -280,9 +401,60 @@ def _campaign(run: Run, own: CampaignReport) -> Answer:
         "Effects found" if shown else "No effect found",
         "good" if shown else "open",
         step,
-        campaign_sentence(own),
+        text.campaign(own),
         found=f"Yes: {shown} of {len(judged)} differences are beyond chance."
         if shown
         else f"No: none of {len(judged)} differences is beyond chance.",
         sure=sure,
     )
+
+
+# Commands
+
+
+def named(run: Run) -> str:
+    """Return the word by which a command finds the run: its id where that is enough."""
+    return run.plan.run_id if run.directory is None else found_as(run.directory, run.plan)
+
+
+def _words(run: Run) -> tuple[str, ...]:
+    """Return the last command on record that carried the run out."""
+    return next((one.command for one in reversed(run.state.opened) if one.command), ())
+
+
+def beginning(run: Run) -> tuple[str, ...]:
+    """Return the command to repeat; empty where the ledger does not have it."""
+    own = _words(run)
+    if not own or any(secrets.HIDDEN in word for word in own):
+        return ()
+    kept = (
+        word
+        for before, word in pairwise(("", *own))
+        if before not in ONCE[1:] and word.partition("=")[0] not in ONCE
+    )
+    return (command(*kept),)
+
+
+def _of_objective(run: Run, *words: str) -> str:
+    """Return a command about the run's objective, on its devices.
+
+    FILE stands for settings that a command must not show.
+    """
+    for option, value in pairwise((*_words(run), "")):
+        name, equals, _ = option.partition("=")
+        if name in MACHINE or (name == "--set" and value.startswith("backend.")):
+            words += (option,) if equals else (option, value)
+    with suppress(SetupError, ValueError):
+        return command(*words, *objective_words(run.plan))
+    return command(*words, "FILE")
+
+
+def _search(run: Run) -> str:
+    return _of_objective(run, "phase1", "--tier", "target")
+
+
+def _another(run: Run, name: str, *words: str) -> str:
+    """Return a search for the same on other seeds."""
+    seed = assign("evaluation.seed", run.plan.evaluation_seed + 1)
+    run_id = f"{run.plan.run_id[:NAME_CHARACTERS]}-{name}"
+    return _of_objective(run, "phase1", *words, *seed, "--run-id", run_id)

@@ -1,27 +1,34 @@
-"""Runs side by side: whether their scores compare, gains, cost, what differs, and knobs.
+"""Several runs on one page: side by side, or as the jobs of an exported campaign.
 
-Lists about runs are in the order of the runs. A gain is relative to
-the run's own baseline.
+Side by side: whether their scores compare, gains, cost, what differs, and knobs. Lists about runs
+are in the order of the runs. A gain is relative to the run's own baseline.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from budgets.effects import CampaignReport, campaign_report
 from budgets.formatting import listed, number, plain, precise_duration, shortened
+from budgets.matrix import RUNNING, Matrix
+from budgets.plan import Thresholds
 from budgets.stats import Gain, gain
+from budgets.storage import document as as_json
+from budgets.storage import write_aside
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.document import plain_values, result
 from orchestrator.look.page import Page, Section, headline, items, table
 from orchestrator.look.run import Run
-from orchestrator.look.sections import facts
+from orchestrator.look.sections import campaign_blocks, facts
+from orchestrator.matrix import manifest
 from orchestrator.records.runs import find_run
 
-FEWEST, MOST = 2, 20  # runs that are shown side by side
 NAME_WIDTH, VALUE_WIDTH, MOST_NAMED = 68, 40, 6  # characters; names in a sentence
 DECIDE = ("objective.", "data.", "space.")
 """The names of facts that a fingerprint covers begin so."""
@@ -36,7 +43,7 @@ class Duel(NamedTuple):
 
 
 class Comparison:
-    """Several runs."""
+    """Several runs side by side."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = tuple(runs)
@@ -71,13 +78,13 @@ class Comparison:
     @property
     def why_not(self) -> tuple[str, ...]:
         """Why scores do not compare, as `persists (none and 0.2)`; empty where they do."""
-        if self.is_comparable:
-            return ()
-        found = []
-        for name in (name for name in self.differences if name.startswith(DECIDE)):
-            values = (cut(one or "none", VALUE_WIDTH) for one in self.differences[name])
-            found.append(f"{name} ({listed(dict.fromkeys(values), MOST_NAMED)})")
-        return tuple(found or ["the objective's code: nothing else on record differs"])
+        found = [
+            f"{name} ({listed(dict.fromkeys(cut(v or 'none', VALUE_WIDTH) for v in values), 6)})"
+            for name, values in self.differences.items()
+            if name.startswith(DECIDE)
+        ]
+        code = "the objective's code: nothing else on record differs"
+        return () if self.is_comparable else tuple(found or [code])
 
     @cached_property
     def duels(self) -> tuple[Duel, ...]:
@@ -92,14 +99,13 @@ class Comparison:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON values. Runs are referred to by their number."""
-        names = ("baseline", "evaluations_by_status", "balances", "timing", "knobs")
         runs = [
             {
                 "run_id": run.plan.run_id,
                 "directory": str(run.directory),
                 "fingerprint": run.plan.objective_fingerprint,
                 "gain": plain_values(decisive(run)),
-                **result(run, *names),
+                **result(run, "baseline", "counts", "balances", "timing", "knobs"),
             }
             for run in self.runs
         ]
@@ -112,7 +118,7 @@ class Comparison:
             "differences": plain_values(self.differences),
         }
 
-    def page(self) -> Page:
+    def page(self, *, with_plots: bool) -> Page:  # noqa: ARG002 - there are none
         """Return what is shown of them, without empty sections."""
         how = "can" if self.is_comparable else "cannot"
         if 1 < len(self.groups) < len(self.runs):
@@ -181,8 +187,7 @@ def _run(run: Run) -> dict[str, str]:
         "results": text.counts(run),
     }
     for own in run.balances:
-        if own.counts:
-            values[text.CURRENCIES.get(own.currency, own.currency)] = text.of_cap(run, own)
+        values[text.CURRENCIES.get(own.currency, own.currency)] = text.of_cap(run, own)
     if run.timing is not None:
         values["estimated"] = precise_duration(3600 * run.timing.estimated_hours)
     return values | {"directory": str(run.directory)}
@@ -199,11 +204,76 @@ def _knobs(run: Run) -> dict[str, str]:
 def compared(names: Sequence[str], root: Path) -> list[Path]:
     """Return the directories of the runs, each once, in their order.
 
-    Raises ValueError where a name is no run, and on too few or too many runs.
+    Raises ValueError where a name is no run, and where there is one run only.
     """
-    found: dict[Path, Path] = {}
-    for name in names:
-        found.setdefault((place := find_run(name, root)).resolve(), place)
-    if not FEWEST <= len(found) <= MOST:
-        raise ValueError(f"expected {FEWEST} to {MOST} different runs to compare, got {len(found)}")
+    found = {place.resolve(): place for place in (find_run(name, root) for name in names)}
+    if len(found) < 2:
+        raise ValueError("expected different runs to compare, got the same one")
     return list(found.values())
+
+
+# A campaign whose cells are runs of their own, as `export slurm` makes them
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A campaign of jobs: each cell is a run with its own ledger."""
+
+    directory: Path
+    matrix: Matrix
+    report: CampaignReport
+
+    @property
+    def is_over(self) -> bool:
+        return self.report.is_over
+
+    @property
+    def sentence(self) -> str:
+        return text.campaign(self.report, "runs")
+
+    def lines(self) -> list[str]:
+        """Return it for a terminal."""
+        running = f"{self.matrix.counts.get(RUNNING, 0)} of {len(self.matrix.cells)} runs running"
+        stands = "finished" if self.is_over else running
+        return [f"{self.directory}: {stands}", "", *text.matrix(self.matrix), "", self.sentence]
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "directory": str(self.directory),
+            "sentence": self.sentence,
+            "statuses": self.matrix.counts,
+            "matrix": self.matrix.model_dump(mode="json"),
+            "campaign": self.report.model_dump(mode="json"),
+        }
+
+    def page(self, *, with_plots: bool) -> Page:
+        """Return what it found, and how each run stands."""
+        from orchestrator.look import draw, plots
+
+        title = "Effects found" if self.report.found else "No effect found"
+        drawn = [draw.figure("effects", plots.campaign(self.report))] if with_plots else []
+        sections = (
+            Section("effects", "Effects", [*drawn, *campaign_blocks(self.report)]),
+            Section("runs", "Runs", [items(plain(line) for line in text.matrix(self.matrix))]),
+        )
+        own = headline(title if self.is_over else "In progress", self.sentence)
+        about = f"a campaign of {len(self.matrix.cells)} runs"
+        return Page(self.report.name, about, own, sections)
+
+    def collect(self) -> None:
+        """Write the effects that it found to its `effects.json`."""
+        effects = {"sentence": self.sentence, "campaign": self.report.model_dump()}
+        write_aside(self.directory / "effects.json", as_json(effects))
+
+
+def exported(run: str | None, root: Path, now: datetime) -> Exported | None:
+    """Return the campaign of jobs with that name or directory; None without a manifest.
+
+    Raises ValueError where the manifest cannot be read.
+    """
+    if run is None or (found := manifest.exported_campaign(run, root)) is None:
+        return None
+    matrix = manifest.matrix_of_runs(*found, now)
+    level, is_over = Thresholds().alive_level, not matrix.unsettled
+    return Exported(found[0], matrix, campaign_report(matrix, level, is_over=is_over))

@@ -14,13 +14,11 @@ from budgets.effects import CampaignReport
 from budgets.formatting import better_when, percent, shortened
 from budgets.stats import interval
 from budgets.verdict import BASELINE, mean_score
-from orchestrator.look import draw
-from orchestrator.look.campaign import name_of
+from orchestrator.look import draw, text
 from orchestrator.look.draw import Drawing
 from orchestrator.look.files import Curve, curve
 from orchestrator.look.page import Figure
-from orchestrator.look.rows import Attempt, Knob
-from orchestrator.look.run import Run
+from orchestrator.look.run import Attempt, Knob, Run
 
 MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs; rows of a forest
 LABEL_WIDTH = 34  # characters of a forest's row: longer names take two lines
@@ -204,7 +202,7 @@ def _effects(run: Run) -> Drawing | None:
 
 def campaign(own: CampaignReport) -> Drawing:
     """Draw the effects of factors, else conditions against controls, else conditions alone."""
-    named = [(name_of(one), one.difference) for one in own.effects]
+    named = [(text.effect(one), one.difference) for one in own.effects]
     for row in own.rows if not named else ():
         named += [(f"{row.name} - {one.control}", one.difference) for one in row.comparisons]
     measure = draw.line(own.measure)
@@ -353,7 +351,7 @@ def _correlations(run: Run) -> Drawing | None:
     history, names = run.landscapes[0], [draw.line(knob.name) for knob in run.plan.space.knobs]
     if not history or len(names) < 2:
         return None
-    limit, count, found = run.landscape_by_chance[0], len(names), history[-1].correlations
+    count, found = len(names), history[-1].correlations
     side = min(0.42 * (count - 1), 4.4)
 
     def paint(canvas: Any) -> None:
@@ -362,9 +360,8 @@ def _correlations(run: Run) -> Drawing | None:
             r = found[x][y]
             look = {"color": draw.BLUE if r > 0 else draw.RED, "alpha": 0.08 + 0.8 * min(abs(r), 1)}
             axes.bar(x, 1, 1, bottom=y - 0.5, lw=0, **look)
-            if count <= 12 or abs(r) > limit:
-                look = {"weight": "bold" if abs(r) > limit else "normal", "fontsize": size - 1.5}
-                axes.text(x, y, f"{r:+.2f}", ha="center", va="center", **look)
+            if count <= MOST_KNOBS:
+                axes.text(x, y, f"{r:+.2f}", ha="center", va="center", fontsize=size - 1.5)
         axes.set(xlim=(-0.5, count - 1.5), ylim=(count - 0.5, 0.5), aspect="equal", anchor="W")
         axes.set_yticks(range(1, count), names[1:])
         axes.set_xticks(range(count - 1), names[:-1], rotation=90)
@@ -374,7 +371,7 @@ def _correlations(run: Run) -> Drawing | None:
     return Drawing(
         "Correlations between knobs",
         "Of the last search distribution. Blue: two knobs rise together; red: one falls as the "
-        "other rises. Bold: beyond what any of five searches reached on pure noise.",
+        "other rises. A short search on noise shows some as well.",
         0.4 + side + 0.068 * max(map(len, names)),
         paint,
     )

@@ -1,7 +1,8 @@
 """`Run`: everything that views show of a run, with one definition of each number.
 
 A run is a function of its ledger's records and of the moment. Only `slots` reads other files: the
-heartbeats of running attempts.
+heartbeats of running attempts. Times are seconds on the run's clock: its sessions end to end,
+without the breaks between them. Points, and fields named `unit`, are in the unit cube.
 """
 
 from collections import Counter, defaultdict
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import accumulate, count
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal
@@ -21,14 +22,15 @@ from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
 from budgets.liveness import Liveness, label, liveness
 from budgets.matrix import Matrix, matrix_of
-from budgets.plan import Calibration, ComparisonName, Plan
+from budgets.plan import Calibration, ComparisonName, Frozen, Plan
 from budgets.proxy import Certificate, certificate
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
-from budgets.state import Attempt, Batch, Moment, RunState
+from budgets.state import Attempt as Recorded
+from budgets.state import Batch, Moment, RunState
+from budgets.stats import Gain
 from budgets.verdict import BASELINE, Findings, findings, recommendation
 from objectives.space import Knob as Scale
-from orchestrator.look import rows
 from orchestrator.look.files import heartbeat
 from orchestrator.matrix.manifest import in_flight
 from orchestrator.records.objective import best_point
@@ -39,6 +41,138 @@ if TYPE_CHECKING:
     from orchestrator.search.landscape import Landscape
 
 NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the end
+
+
+# The parts of a run, as plain values
+
+
+class Balance(Frozen):
+    """One currency."""
+
+    currency: str  # [comparison] evaluations, device-hours, wall-clock hours, cost
+    spent: float
+    reserved: float
+    free: float | None  # None without a cap
+    cap: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One attempt at an evaluation; it has no status while it runs."""
+
+    what: str  # `generation 3, candidate 2`; `winner, average`
+    comparison: str | None  # None: of the search, a check, a calibration or a campaign
+    generation: int  # or the comparison's number
+    candidate: int
+    configuration: str  # of a comparison; a campaign's condition; otherwise empty
+    seed: int
+    attempt: int
+    place: str  # its directory below the run's: `eval/gen_0000/cand_0003/seed_12`
+    point: tuple[float, ...]
+    slot: int | None  # of the session; None: an older ledger without slots
+    began: float
+    status: Status | None = None
+    is_final: bool = False  # it decided its evaluation, which is not retried
+    score: float | None = None
+    ended: float | None = None
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """What a slot of the current session does now."""
+
+    slot: int
+    device: str = ""  # as its attempt reports it; empty: not known
+    doing: Literal["idle", "starting", "running"] = "idle"  # starting: not yet taken by a worker
+    seconds: float | None = None  # for how long; None: not known
+    what: str = ""  # the evaluation; empty when idle
+    place: str = ""
+    attempt: int = 0
+    expected_seconds: float | None = None
+    limit_seconds: float | None = None  # it is killed after these
+    step: float | None = None  # from its last heartbeat, as are the next
+    loss: float | None = None
+    progress: float | None = None  # 0 to 1
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it takes 1.5 times what is expected, and at least two seconds more."""
+        expected = self.expected_seconds
+        return expected is not None and (self.seconds or 0) > max(1.5 * expected, expected + 2)
+
+
+class Counts(Frozen):
+    """Evaluations, of the search and of comparisons together."""
+
+    settled: int
+    ok: int
+    failed: dict[str, int]  # by status
+    lost: int  # attempts, lost or cancelled, that are retried: they use up no evaluation
+    in_flight: int
+    to_come: int  # neither settled nor in flight, at most
+    planned: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One generation, with the scores of its healthy candidates: each the mean over its seeds.
+
+    In a run without a search a score is a single evaluation's.
+    """
+
+    number: int
+    failed: int  # evaluations
+    best: float | None
+    mean: float | None
+    sd: float | None
+    best_so_far: float | None  # of all generations up to this one
+    best_by_chance: float | None  # expected of that many candidates equal to the baseline
+    step_size: float | None  # of the search after this generation, as are the next
+    axis_ratio: float | None
+
+
+class Usage(Frozen):
+    """Device-hours."""
+
+    planned: float  # by the calibration; 0 without one
+    useful: float
+    wasted: float  # by attempts without a score
+    idle: float
+
+
+class Knob(Frozen):
+    """One knob, its baseline and what is recommended."""
+
+    name: str
+    kind: str
+    low: int | float
+    high: int | float
+    baseline: int | float
+    recommended: int | float | None
+    baseline_unit: float
+    recommended_unit: float | None
+    at_end: str | None  # `lower`, `upper`: the end of the range where the search's best lies
+
+
+class NamedGain(Frozen):
+    """A gain on fresh seeds."""
+
+    name: str  # `winner`, `winner, 4 x FLOPs`, `plain attention (control)`
+    against: str
+    gain: Gain
+    is_decisive: bool  # the verdict rests on it
+
+
+class FailureKind(Frozen):
+    """Attempts that failed in the same way."""
+
+    whose: str  # configuration, infrastructure, ambiguous, setup
+    what: str
+    attempts: int
+    final: int  # how many of them were not retried
+    example: str  # the cause of one
+    place: str  # its directory
 
 
 @dataclass(eq=False)
@@ -89,21 +223,21 @@ class Run:
     # What was spent
 
     @cached_property
-    def balances(self) -> tuple[rows.Balance, ...]:
-        """Every currency: spent, reserved, free and the cap."""
+    def balances(self) -> tuple[Balance, ...]:
+        """Every currency with a cap or something spent: spent, reserved, free and the cap."""
         names = {"device time": "device-hours", "wall clock": "wall-clock hours", "money": "cost"}
-        caps = self.state.accounts.caps
-        limits = {"device time": caps.device_hours, "wall clock": caps.hours, "money": caps.cost}
         return tuple(
-            rows.Balance(
+            Balance(
                 currency=names.get(name, name),
                 spent=one.spent / one.per_unit,
                 reserved=one.reserved / one.per_unit,
                 free=one.free,
-                cap=limits.get(name, one.cap),
+                cap=None if one.cap is None else one.cap / one.per_unit,
             )
             for name, one in self.state.accounts.table.items()
-            if name != "comparison evaluations" or one.cap
+            if name not in ("comparison evaluations", "money")
+            or one.cap
+            or one.spent / one.per_unit
         )
 
     @property
@@ -113,7 +247,7 @@ class Run:
         return calendar and datetime.fromtimestamp(calendar.deadline_ms / 1000, UTC)
 
     @cached_property
-    def usage(self) -> rows.Usage:
+    def usage(self) -> Usage:
         """Device-hours: planned for what was begun, useful, wasted, and idle beside both."""
         batches = list(self.state.batches())
         planned = sum(batch.cost for batch in batches) * (self.eval_seconds or 0.0) / 3600
@@ -124,7 +258,7 @@ class Run:
             seconds[kind] += ended - one.began
         sessions = zip(self.state.opened, self.state.own_sessions_ms, strict=True)
         slots = sum(opened.workers * ms for opened, ms in sessions) / 1000
-        return rows.Usage(
+        return Usage(
             planned=planned,
             useful=seconds["useful"] / 3600,
             wasted=seconds["wasted"] / 3600,
@@ -173,11 +307,11 @@ class Run:
     # Evaluations
 
     @cached_property
-    def counts(self) -> rows.Counts:
+    def counts(self) -> Counts:
         state, ends = self.state, list(self.state.ends())
         statuses = Counter(end.status for end in ends if end.final)
         healthy = statuses.pop(Status.OK, 0)
-        return rows.Counts(
+        return Counts(
             settled=state.accounts.evaluations + state.accounts.comparisons,
             ok=healthy,
             failed={str(status): number for status, number in sorted(statuses.items())},
@@ -188,13 +322,7 @@ class Run:
         )
 
     @cached_property
-    def evaluations_by_status(self) -> dict[str, int]:
-        """Of the search, the check, the calibration or the campaign, without comparisons."""
-        results = (end for generation in self.state.generations for end in generation.results())
-        return dict(Counter(str(end.status) for end in results))
-
-    @cached_property
-    def attempts(self) -> tuple[rows.Attempt, ...]:
+    def attempts(self) -> tuple[Attempt, ...]:
         """Every attempt, in the order in which they began."""
         found = [
             self.attempt(batch, attempt)
@@ -204,12 +332,12 @@ class Run:
         ]
         return tuple(sorted(found, key=lambda one: one.began))
 
-    def attempt(self, batch: Batch, attempt: Attempt) -> rows.Attempt:
+    def attempt(self, batch: Batch, attempt: Recorded) -> Attempt:
         """Return one attempt. It ends with its session at the latest, whoever settled it."""
         reserved, end = attempt.reserved, attempt.settled
         began = self.at_ms(Moment(attempt.session, attempt.reserved_ms)) / 1000
         session_end = self.at_ms(Moment(attempt.session + 1, 0)) / 1000
-        return rows.Attempt(
+        return Attempt(
             what=self.which(reserved),
             comparison=comparison_name(reserved.comparison),
             generation=reserved.generation,
@@ -239,24 +367,19 @@ class Run:
         return f"generation {place.generation}, candidate {place.candidate}"
 
     @cached_property
-    def slots(self) -> tuple[rows.Slot, ...]:
+    def slots(self) -> tuple[Slot, ...]:
         """What every slot does now, by number."""
-        state, found = self.state, dict[int, rows.Slot]()
-        for attempt in state.running_attempts():
-            number = attempt.reserved.slot
-            if number is None or number in found:  # an older ledger, or an earlier session's
-                number = next(slot for slot in count() if slot not in found)
-            found[number] = self._busy(number, attempt)
-        workers = state.opened[-1].workers if self.standing.goes_on and state.opened else 0
-        for number in set(range(workers)) - found.keys():
-            found[number] = rows.Slot(slot=number, device=self._device)
-        return tuple(found[number] for number in sorted(found))
+        found = list(map(self._busy, self.state.running_attempts()))
+        workers = self.state.opened[-1].workers if self.standing.goes_on else 0
+        for number in set(range(workers)) - {one.slot for one in found}:
+            found.append(Slot(slot=number, device=self._device))
+        return tuple(sorted(found, key=lambda one: one.slot))
 
     @property
     def _device(self) -> str:  # of every slot, as far as the plan says
         return "cpu" if self.plan.devices.kind == "cpu" else ""
 
-    def _busy(self, number: int, attempt: Attempt) -> rows.Slot:
+    def _busy(self, attempt: Recorded) -> Slot:
         batch = self.state.batch(attempt.reserved)
         one, expected, seconds = self.attempt(batch, attempt), self._expected_seconds, None
         said: dict[str, object] = {"device": self._device, "doing": "running"}
@@ -267,8 +390,8 @@ class Run:
                 now = self.edges_ms[-1] / 1000 + (self.now - self.last).total_seconds()
                 seconds = max(0.0, now - one.began)
         cost = batch.configurations[one.candidate].cost_factor
-        return rows.Slot(
-            slot=number,
+        return Slot(
+            slot=attempt.reserved.slot or 0,
             what=one.what,
             place=one.place,
             attempt=one.attempt,
@@ -283,14 +406,14 @@ class Run:
         return paces.expected_seconds(self.state)
 
     @cached_property
-    def failures(self) -> tuple[rows.FailureKind, ...]:
+    def failures(self) -> tuple[FailureKind, ...]:
         """Kinds of failed attempts, the most frequent first."""
-        by_kind = defaultdict[tuple[str, str], list[rows.Attempt]](list)
+        by_kind = defaultdict[tuple[str, str], list[Attempt]](list)
         for one in self.attempts:
             if one.status and (cause := cause_of(one.status, one.cause)) is not None:
                 by_kind[cause.whose, cause.what].append(one)
         kinds = (
-            rows.FailureKind(
+            FailureKind(
                 whose=whose,
                 what=what,
                 attempts=len(own),
@@ -353,13 +476,13 @@ class Run:
         return [score for one in self.state.generations for score in self.healthy(one)]
 
     @cached_property
-    def generations(self) -> tuple[rows.Generation, ...]:
+    def generations(self) -> tuple[Generation, ...]:
         """Every generation; a check, a calibration or a campaign is one."""
-        so_far, found = list[float](), list[rows.Generation]()
+        so_far, found = list[float](), list[Generation]()
         for generation in self.state.generations:
             scores, told = self.healthy(generation), generation.told
             so_far += scores
-            one = rows.Generation(
+            one = Generation(
                 number=generation.number,
                 failed=len(generation.failed),
                 best=self.best_of(scores),
@@ -386,15 +509,14 @@ class Run:
     # Knobs and the search distribution
 
     @cached_property
-    def knobs(self) -> tuple[rows.Knob, ...]:
+    def knobs(self) -> tuple[Knob, ...]:
         point = recommendation(self.state)
         best = best_point(self.state, compared=True) if self.is_search else None
         nothing = [None] * self.plan.space.dimension
         return tuple(
-            rows.Knob(
+            Knob(
                 name=knob.name,
                 kind=knob.kind,
-                step=knob.step,
                 low=knob.decode(0.0),
                 high=knob.decode(1.0),
                 baseline=knob.typed(knob.baseline),
@@ -422,15 +544,6 @@ class Run:
         except (ImportError, ReplayError, ValueError, ArithmeticError) as error:
             return (), f"the search cannot be replayed here: {error}"
 
-    @cached_property
-    def landscape_by_chance(self) -> tuple[float, float]:
-        """The strongest correlation and the largest condition of five searches on noise."""
-        from orchestrator.search import landscape_by_chance
-
-        assert self.plan.search is not None, "it searches"
-        population, generations = self.plan.resolved.population, self.state.finished
-        return landscape_by_chance(self.plan.search, population, generations)
-
     # Verdicts
 
     @cached_property
@@ -439,7 +552,7 @@ class Run:
         return findings(self.state)
 
     @cached_property
-    def gains(self) -> tuple[rows.NamedGain, ...]:
+    def gains(self) -> tuple[NamedGain, ...]:
         """Every gain on fresh seeds, the decisive one first."""
         return () if self.findings is None else tuple(_gains(self.findings))
 
@@ -504,7 +617,7 @@ def _to_come(state: RunState) -> int:
     return max(0, of_search + left_for_the_verdict(state).evaluations - len(accounts.holds))
 
 
-def _gains(found: Findings) -> Iterator[rows.NamedGain]:
+def _gains(found: Findings) -> Iterator[NamedGain]:
     before = "winner of phase 1"
     named = [
         ("winner", BASELINE, found.gain),
@@ -520,4 +633,4 @@ def _gains(found: Findings) -> Iterator[rows.NamedGain]:
     for name, against, gain in named:
         if gain is not None:
             decisive = gain is found.gain
-            yield rows.NamedGain(name=name, against=against, gain=gain, is_decisive=decisive)
+            yield NamedGain(name=name, against=against, gain=gain, is_decisive=decisive)

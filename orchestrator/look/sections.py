@@ -7,6 +7,7 @@ with nothing to show says why.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import sqrt
 
+from budgets.effects import CampaignReport, Difference
 from budgets.following import beginning as begins_with
 from budgets.formatting import (
     better_when,
@@ -22,14 +23,11 @@ from budgets.formatting import (
 from budgets.liveness import EndEffect, Liveness
 from budgets.verdict import Findings
 from orchestrator.look import text
-from orchestrator.look.answer import answer
-from orchestrator.look.campaign import campaign_blocks
+from orchestrator.look.answer import answer, beginning, named
 from orchestrator.look.document import flat
 from orchestrator.look.files import measured_in
-from orchestrator.look.next_step import beginning, named
 from orchestrator.look.page import Block, Details, Figure, Page, Section, commands, items, table
-from orchestrator.look.rows import Knob
-from orchestrator.look.run import Run
+from orchestrator.look.run import Knob, Run
 
 ON_A_TERMINAL = 5
 
@@ -155,6 +153,53 @@ def _end(end: EndEffect) -> str:
     return f"{size:+.3g} ({'exact' if is_exact else f'{end.t:+.1f}'})"
 
 
+def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
+    """Yield the conditions against the controls, and the effects of the factors."""
+    judged = "nothing is judged before the last evaluation is settled"
+    if len(found.seeds) == 1:
+        judged = "with one seed a condition, nothing here can be told from chance"
+    elif found.is_over:
+        judged = f"**bold** is beyond chance, of which at most {found.rate:.0%} is chance"
+    yield (
+        f"{sentence_case(better_when(found.direction))} ({plain(found.measure)}). Differences are "
+        f"paired on {counted(len(found.seeds), 'seed')}, in percent of the control's mean, with "
+        f"the {1 - found.level:.0%} interval in brackets; {judged}."
+    )
+    compared = {one.control for row in found.rows for one in row.comparisons}
+    rows = []
+    for row in found.rows:
+        failed = [f"{n} {status}" for status, n in row.statuses.items() if status != "ok"]
+        healthy = f"{row.healthy} of {len(found.seeds)}"
+        healthy += f" ({', '.join(failed)})" if failed else ""
+        cells = {">healthy": healthy, ">mean": number(row.mean), ">sd": number(row.sd, 3)}
+        own = {one.control: _judged(one.difference, found) for one in row.comparisons}
+        for control in filter(compared.__contains__, found.controls):
+            said = "(control)" if control == row.name else own.get(control, "")
+            cells[f">against {plain(control)}"] = said
+        rows.append({"condition": plain(row.name), **cells})
+    yield from table("Conditions", rows)
+    effects = (
+        {
+            "effect": plain(text.effect(one)),
+            ">on the score": _judged(one.difference, found),
+            ">seeds": one.difference.seeds,
+            ">chance": "-" if (p := one.difference.chance) is None else f"{max(p, 1e-4):.2g}",
+        }
+        for one in found.effects
+    )
+    yield from table("Effects", effects)
+    if found.effects:
+        yield (
+            f"Averaged over the other factors, in percent of {number(found.reference)}, the mean "
+            f"of {plain(found.reference_of)}."
+        )
+
+
+def _judged(own: Difference, found: CampaignReport) -> str:
+    said = text.difference(own, found.direction)
+    return f"**{said}**" if own.is_found else said
+
+
 def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     what, baseline = sentence_case(plain(measured_in(run.state))), run.baseline
     said = "No calibration says what the baseline scores, or how much it varies."
@@ -237,11 +282,8 @@ def _search(run: Run, figures: Figures) -> Iterator[Block]:
     if not history:
         yield f"{sentence_case(plain(why)).rstrip('.')}."
     else:
-        last, limit = history[-1], sqrt(run.landscape_by_chance[1])
-        yield (
-            f"Step size {last.sigma:.3g}; axis ratio, the longest to the shortest, "
-            f"{sqrt(last.condition):.3g} (five searches on noise: up to {limit:.3g})."
-        )
+        step, ratio = history[-1].sigma, sqrt(history[-1].condition)
+        yield f"Step size {step:.3g}; axis ratio, the longest to the shortest, {ratio:.3g}."
     own = _shown(figures, "step_size", "correlations")
     yield from _folded("Step size, and which knobs go together", own)
     yield from _shown(figures, "losses")

@@ -30,10 +30,9 @@ from budgets.verdict import title
 from objectives.process import die_with_parent
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.campaign import Exported, matrix_lines
+from orchestrator.look.compare import Exported
 from orchestrator.look.page import markdown
-from orchestrator.look.rows import Slot
-from orchestrator.look.run import Run, comparison_name
+from orchestrator.look.run import Run, Slot, comparison_name
 from orchestrator.look.sections import summary
 from orchestrator.records.tail import Tail
 
@@ -66,7 +65,7 @@ def status_lines(run: Run, most_slots: int = MOST_SLOTS) -> Iterator[str]:
     if run.directory is not None:
         yield f"{'files':11s}  {run.directory}"
     if run.matrix is not None:
-        yield from ("", *matrix_lines(run.matrix))
+        yield from ("", *text.matrix(run.matrix))
 
 
 def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None]) -> None:
@@ -229,7 +228,7 @@ def pause(began: float) -> float:
 
 def picture(console: Console, seen: Run | Exported, height: int) -> SegmentLines:
     """Return how a run or a campaign stands, folded to the console and cut to so many lines."""
-    lines = seen.lines(console.width) if isinstance(seen, Exported) else status_lines(seen, 8)
+    lines = seen.lines() if isinstance(seen, Exported) else status_lines(seen, 8)
     said = "\n".join(printable(line).replace("\n", " ") for line in lines)
     return SegmentLines(console.render_lines(Text(said), pad=False)[:height], new_lines=True)
 

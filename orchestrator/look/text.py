@@ -3,9 +3,12 @@
 The functions of the second half, about rules and verdicts, return clauses without a full stop.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from statistics import fmean
 
 from budgets import verdict
+from budgets.effects import CampaignReport, Difference, Effect
 from budgets.events import Amended, Decided, Fired, Overridden, Status
 from budgets.following import objection
 from budgets.formatting import (
@@ -13,22 +16,26 @@ from budgets.formatting import (
     duration,
     in_bytes,
     listed,
+    number,
     percent,
     precise_duration,
     quoted,
     sentence_case,
+    shortened,
 )
+from budgets.matrix import Matrix
 from budgets.pace import GOOD_ACCURACY, Timing
-from budgets.plan import Caps
+from budgets.plan import Direction
 from budgets.rules import Reading
 from budgets.schedule import next_action
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, better
-from orchestrator.look.rows import Balance, Knob
-from orchestrator.look.run import Run
+from orchestrator.look.run import Balance, Knob, Run
 
 CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
 """Currencies that are shown as a time, and their names then."""
+
+MOST_NAME, MOST_NOTES = 48, 8  # characters of a condition; cells whose notes are printed
 
 FINALISTS = {
     verdict.AVERAGE: "the mean of the search distribution, over its last third of generations",
@@ -56,13 +63,12 @@ def balances(run: Run, *, with_reserved: bool = False) -> list[str]:
     """Return what is spent of each currency: `8 of 16 evaluations, 2 reserved`."""
     said = []
     for own in run.balances:
-        if own.counts:
-            name = CURRENCIES.get(own.currency)
-            line = f"{of_cap(run, own)} {f'of {name}' if name else own.currency}"
-            line += f" on {devices(run)}" if own.currency == "device-hours" else ""
-            if with_reserved and own.reserved:
-                line += f", {amount(own, own.reserved)} reserved"
-            said.append(line)
+        name = CURRENCIES.get(own.currency)
+        line = f"{of_cap(run, own)} {f'of {name}' if name else own.currency}"
+        line += f" on {devices(run)}" if own.currency == "device-hours" else ""
+        if with_reserved and own.reserved:
+            line += f", {amount(own, own.reserved)} reserved"
+        said.append(line)
     return said
 
 
@@ -88,23 +94,11 @@ def devices(run: Run) -> str:
     return f"{run.plan.devices.count} x {run.plan.devices.name}"
 
 
-def caps(own: Caps) -> dict[str, str]:
-    """Return the caps that are set, by name."""
-    found = own.model_dump(mode="json", exclude_none=True)
-    found |= {f"window {name}": value for name, value in found.pop("window", {}).items()}
-    return {name.replace("_", " "): str(v).removesuffix(".0") for name, v in found.items()}
-
-
-def caps_changed(before: Caps, after: Caps) -> str:
-    """Return `evaluations 120 -> 60, hours no cap -> 9`; empty without a change."""
-    old, new = caps(before), caps(after)
-    named = [name for name in new if old.get(name) != new[name]]
-    return ", ".join(f"{name} {old.get(name, 'no cap')} -> {new[name]}" for name in named)
-
-
 def amended(event: Amended) -> str:
     """Return the caps that an amendment set, and its reason."""
-    said = [f"{name} {value}" for name, value in caps(event.caps).items()]
+    caps = event.caps.model_dump(mode="json", exclude_none=True)
+    caps |= {f"window {name}": value for name, value in caps.pop("window", {}).items()}
+    said = [f"{k.replace('_', ' ')} {str(v).removesuffix('.0')}" for k, v in caps.items()]
     return f"{event.generations} generations, {', '.join(said)}: {event.reason}"
 
 
@@ -259,6 +253,75 @@ def _of_a_no_go(found: verdict.Findings) -> Iterator[str]:
             f"{counted(gain.pairs, 'seed')}; a larger one of these settings is unlikely "
             f"({percent(1 - gain.level)} sure)."
         )
+
+
+# Campaigns
+
+
+def effect(own: Effect) -> str:
+    """Return `n_embd: 64 against 32`."""
+    return f"{own.factor}: {own.level} against {own.against}"
+
+
+def difference(own: Difference, direction: Direction) -> str:
+    """Return `3.1% better (2.2 to 4.0)`; in the score's unit where there are no percents.
+
+    A negative bound is on the other side of none.
+    """
+    if own.mean is None:
+        return "not estimated: a condition has no score"
+    mean, lower, upper, digits, unit = own.percent, own.percent_lower, own.percent_upper, ".2f", "%"
+    if mean is None:
+        mean, lower, upper, digits, unit = own.mean, own.lower, own.upper, ".3g", ""
+    is_better = (mean < 0) == (direction == "minimize")
+    said = f"{abs(mean):{digits}}{unit} {'better' if is_better else 'worse'}"
+    if lower is None or upper is None:
+        return said
+    low, high = sorted((-lower, -upper) if mean < 0 else (lower, upper))
+    return f"{said} ({low:{digits}} to {high:{digits}})"
+
+
+def campaign(found: CampaignReport, cells: str = "evaluations") -> str:
+    """Return what was found beyond chance. `cells`: what the campaign consists of."""
+    settled = found.evaluations - found.unsettled
+    if not found.is_over:
+        return f"{settled} of {found.evaluations} {cells} settled."
+    failed = settled - found.statuses.get("ok", 0)
+    said = [
+        f"{effect(one)} is {difference(one.difference, found.direction)}" for one in found.found
+    ]
+    for row in found.rows:
+        for against in row.comparisons:
+            if against.difference.is_found and (row.is_control or not found.effects):
+                size = difference(against.difference, found.direction)
+                said.append(f"{row.name} is {size} than {against.control}")
+    beyond = f"Beyond chance: {listed(said, 4)}."
+    if not said:
+        least = found.detectable_percent
+        power = "" if least is None else f"; detectable main effect at 80 % power: {least:.2g}%"
+        beyond = f"No difference is beyond chance{power}."
+    return f"{settled} of {found.evaluations} {cells} settled, {failed} failed. {beyond}"
+
+
+def matrix(own: Matrix) -> Iterator[str]:
+    """Yield a line for each condition: its name, mean score and how its cells stand; then notes."""
+    conditions = own.terms.conditions
+    names = shortened([one.name for one in conditions], MOST_NAME)
+    for name, row in zip(names, own.rows, strict=True):
+        scores = [cell.score for cell in row if cell.score is not None]
+        mean = number(fmean(scores) if scores else None)
+        stands = Counter(cell.status for cell in row).most_common()
+        said = ", ".join(f"{count} {status}" for status, count in stands)
+        yield f"{name:{max(map(len, names))}}  {mean:>10}  {said}"
+    noted = [
+        f"  {condition.name}, seed {seed}: {cell.status}: {cell.note}"
+        for condition, row in zip(conditions, own.rows, strict=True)
+        for seed, cell in zip(own.terms.seeds, row, strict=True)
+        if cell.note
+    ]
+    yield from noted[:MOST_NOTES]
+    if len(noted) > MOST_NOTES:
+        yield f"  and {len(noted) - MOST_NOTES} more; --json has them all."
 
 
 # Rules

@@ -4,6 +4,6 @@ The rest of the program uses `Search`. Only `strategy` imports cma.
 """
 
 from orchestrator.search.landscape import Point
-from orchestrator.search.search import Search, landscape_by_chance, landscape_of_noise
+from orchestrator.search.search import Search
 
-__all__ = ["Point", "Search", "landscape_by_chance", "landscape_of_noise"]
+__all__ = ["Point", "Search"]

@@ -5,21 +5,16 @@ bit for bit, and nothing is pickled.
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
 from itertools import zip_longest
-
-import numpy as np
 
 from budgets.events import GenerationTold, Guided
 from budgets.plan import SearchTerms
-from budgets.state import Batch, fitness
+from budgets.state import Batch
 from orchestrator.records.runs import ReplayError
 from orchestrator.search.directions import Chained, Independent
 from orchestrator.search.guide import guided
 from orchestrator.search.landscape import Landscape, Point
 from orchestrator.search.strategy import Strategy
-
-NOISE_SEARCHES = 5  # a page of 2,160 evaluations takes 0.35 s longer for each
 
 
 class Search:
@@ -114,34 +109,3 @@ def _strategy(terms: SearchTerms, population: int) -> Strategy:
     if terms.known:
         strategy.propose(terms.known)
     return strategy
-
-
-@lru_cache(maxsize=8)
-def landscape_by_chance(
-    terms: SearchTerms, population: int, generations: int
-) -> tuple[float, float]:
-    """Return the largest values that searches of that size reach where no knob does anything.
-
-    They are the absolute correlation of two knobs and the condition number of the covariance, in
-    `NOISE_SEARCHES` searches.
-    """
-    seen = [
-        landscape_of_noise(terms.model_copy(update={"seed": seed}), population, generations)
-        for seed in range(1, NOISE_SEARCHES + 1)
-    ]
-    rest = (np.array(one.correlations) - np.eye(len(terms.start)) for one in seen)
-    strongest = max(float(np.abs(matrix).max()) for matrix in rest)
-    return strongest, max(one.condition for one in seen)
-
-
-def landscape_of_noise(terms: SearchTerms, population: int, generations: int) -> Landscape:
-    """Return the distribution after so many generations whose scores are noise.
-
-    The noise comes from a stream of the seed that no direction uses. No model is fitted: it would
-    move the mean and hold the step, but leave the shape as it is.
-    """
-    strategy = _strategy(terms, population)
-    rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([terms.seed, 0, 1])))
-    for _ in range(generations):
-        strategy.tell(fitness([float(s) for s in rng.standard_normal(len(strategy.ask()))]))
-    return strategy.landscape()

@@ -52,7 +52,7 @@ def test_every_command_answers_in_json_and_a_run_has_its_files(
     assert [p["plan"]["tier"] for p in documents["plan"]["tiers"]] == ["min", "target", "max"]
     assert [k["name"] for k in documents["explain"]["knobs"]] == [f"x{i}" for i in range(10)]
     assert {f["verdict"] for f in documents["check"]["check"]["knobs"]} == {"alive"}
-    assert documents["phase1"]["evaluations_by_status"] == {"ok": 16}
+    assert documents["phase1"]["counts"]["ok"] == 16
     assert documents["status"]["standing"] == "finished"
     assert documents["report"]["ledger"]["head"] == documents["verify"]["head"]
     assert documents["verify"]["divergence"] is None

@@ -9,13 +9,9 @@ from budgets.effects import Difference, campaign_report
 from budgets.events import Status
 from budgets.matrix import Cell, Matrix
 from budgets.plan import CampaignTerms, Condition, Factor
-from orchestrator.look.campaign import (
-    campaign_blocks,
-    campaign_sentence,
-    difference_in_words,
-    matrix_lines,
-)
+from orchestrator.look import text
 from orchestrator.look.page import Section, markdown
+from orchestrator.look.sections import campaign_blocks
 
 NOISE = (0.0, 0.01, -0.02, 0.015, 0.02)
 TABLE = {  # of b = 2 every score is lower by a fifth
@@ -65,7 +61,7 @@ def difference(
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        (difference(None), "-"),
+        (difference(None), "not estimated: a condition has no score"),
         (difference(-3.144, -4.0, -2.25), "3.14% better (2.25 to 4.00)"),
         (difference(3.144, 2.25, 4.0), "3.14% worse (2.25 to 4.00)"),
         (difference(-3.0, -7.0, 1.0), "3.00% better (-1.00 to 7.00)"),
@@ -74,30 +70,28 @@ def difference(
     ],
 )
 def test_a_difference_says_which_is_better(own: Difference, said: str) -> None:
-    assert difference_in_words(own, "minimize") == said
+    assert text.difference(own, "minimize") == said
 
 
 def test_where_higher_is_better_a_lower_mean_is_worse() -> None:
-    assert difference_in_words(difference(-3.0), "maximize") == "3.00% worse"
+    assert text.difference(difference(-3.0), "maximize") == "3.00% worse"
 
 
 def test_only_what_is_beyond_chance_is_named_and_only_when_all_is_over() -> None:
     matrix = matrix_of(TABLE, FACTORS)
     over, running = (campaign_report(matrix, 0.05, is_over=is_over) for is_over in (True, False))
-    assert "b: 2 against 1" in campaign_sentence(over)
-    assert "a: 2" not in campaign_sentence(over)
-    assert "against" not in campaign_sentence(running)
+    assert "b: 2 against 1" in text.campaign(over)
+    assert "a: 2" not in text.campaign(over)
+    assert "against" not in text.campaign(running)
     shown = [markdown([Section("c", "C", list(campaign_blocks(one)))]) for one in (over, running)]
     assert "**2" in shown[0]
     assert "**2" not in shown[1]
 
 
-@pytest.mark.parametrize("seeds", [1, 8, 12, 30, 200])
-@pytest.mark.parametrize("name", ["c", "n" * 97])
-@pytest.mark.parametrize("width", [80, 110])
-def test_no_line_of_a_matrix_is_longer_than_the_terminal(seeds: int, name: str, width: int) -> None:
-    cells = [1.0, Status.OOM, None, *(seeds - 3) * [2.0]][:seeds]
-    matrix = matrix_of({name: cells, f"{name}2": cells})
-    lines = matrix_lines(matrix, width)
-    assert max(len(line) for line in lines if "seed " not in line) <= width
-    assert sum("oom" in line for line in lines) >= (seeds > 1)
+def test_a_matrix_has_a_line_for_each_condition_and_says_what_failed() -> None:
+    matrix = matrix_of({"n" * 97: [1.0, Status.OOM, None], "c": [1.0, 2.0, 3.0]})
+    one, other, note = text.matrix(matrix)
+    assert one.split()[1:] == ["1", "1", "ok,", "1", "oom,", "1", "pending"]
+    assert other.split() == ["c", "2", "3", "ok"]
+    assert "seed 2: oom: it was oom" in note
+    assert len(one) < 100

@@ -9,8 +9,7 @@ from budgets.plan import Confirmation
 from budgets.state import RunState
 from budgets.stats import detectable
 from budgets.verdict import decide, winner_gain
-from orchestrator.look.answer import answer
-from orchestrator.look.next_step import after_the_verdict
+from orchestrator.look.answer import after_the_verdict, answer
 from orchestrator.look.run import Run
 from tests.budgets.conftest import confirmed_plan, told_of
 from tests.orchestrator.look.golden import NOW, golden

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from objectives.space import SearchSpace
+from orchestrator.look.document import as_study
 from orchestrator.look.run import Run
-from orchestrator.look.study import as_study
 from tests.orchestrator.look.golden import GOLDEN, golden
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def test_a_trial_is_a_candidate_of_the_ledger(
         assert trial.value == pytest.approx(generation.score(place["candidate"]))
         assert (trial.state.name == "COMPLETE") == (trial.value is not None)
     values = [trial.value for trial in found.trials if trial.value is not None]
-    assert values == pytest.approx(run.scores)
+    assert values == pytest.approx([one for each in run.state.completed for one in each.healthy])
 
 
 def test_ranges_keep_their_scale_and_their_steps(tmp_path: Path) -> None:

@@ -25,8 +25,7 @@ from budgets.ledger import LEDGER, LedgerCorruptError
 from objectives.api import ObjectiveSpec
 from orchestrator.cli import session as output
 from orchestrator.look import terminal as look
-from orchestrator.look.rows import Slot
-from orchestrator.look.run import Run
+from orchestrator.look.run import Run, Slot
 from orchestrator.look.terminal import looks, picture, slot_lines, status_lines
 from orchestrator.records import standing
 from orchestrator.records.runs import load_state

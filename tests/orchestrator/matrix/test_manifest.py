@@ -9,7 +9,7 @@ import pytest
 from budgets.ledger import LEDGER, read
 from budgets.matrix import Matrix
 from budgets.plan import CampaignTerms, Condition
-from orchestrator.look.campaign import Exported, exported
+from orchestrator.look.compare import Exported, exported
 from orchestrator.look.run import Run
 from orchestrator.matrix.manifest import MANIFEST, Manifest, ManifestRun
 from orchestrator.records.runs import Result, load_state

@@ -12,7 +12,7 @@ import pytest
 from budgets.plan import SearchTerms
 from budgets.state import Batch
 from orchestrator.records.runs import ReplayError
-from orchestrator.search import Search, landscape_of_noise
+from orchestrator.search import Search
 from orchestrator.search.landscape import rows
 
 if TYPE_CHECKING:
@@ -121,16 +121,6 @@ def test_a_shape_that_is_not_positive_definite_is_refused(lowest: float) -> None
     shape = np.diag([lowest, *[(10 - lowest) / 9] * 9])
     with pytest.raises(ValueError, match="shape: expected a positive definite matrix"):
         Search(TERMS.model_copy(update={"shape": rows(shape)}), 8)
-
-
-# Pure noise
-
-
-def test_the_landscape_of_noise_is_a_search_whose_knobs_do_nothing() -> None:
-    found = [landscape_of_noise(TERMS.model_copy(update={"seed": s}), 8, 6) for s in (1, 1, 2)]
-    assert found[0] == found[1] != found[2]
-    assert landscape_of_noise(TERMS, 8, 0) == Search(TERMS, 8).landscape()
-    assert 0.01 < max(abs(r) for r in found[0].correlations[0][1:]) < 0.9
 
 
 @pytest.mark.parametrize("method", ["guided", "plain"])
