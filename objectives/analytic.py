@@ -34,7 +34,6 @@ from objectives.api import (
     Objective,
     ObjectiveError,
     ObjectiveSpec,
-    SetupError,
     Variant,
 )
 from objectives.settings import parse
@@ -173,13 +172,10 @@ class AnalyticObjective(Objective):
         """Spend the time, then score.
 
         Raises DivergedError past the cliff's edge and within `nan_radius`, InjectedError at the
-        `failure_rate`, SetupError if a knob is missing.
+        `failure_rate`.
         """
         settings = self.settings
-        names = [f"x{i}" for i in range(settings.dimension)]
-        if missing := [name for name in names if name not in knobs]:
-            raise SetupError(f"objective {self.name}: knobs {', '.join(missing)} are missing")
-        x = tuple(float(knobs[name]) for name in names)
+        x = tuple(float(knobs[f"x{i}"]) for i in range(settings.dimension))
         spent = _spend(settings.seconds * settings.effort, settings.busy, context.heartbeat)
         if _draws("failure", seed, x).random() < settings.failure_rate:
             raise InjectedError(f"failure on request: failure_rate {settings.failure_rate}")

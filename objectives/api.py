@@ -167,11 +167,6 @@ class Objective(ABC):
         return {}
 
     @property
-    def requires(self) -> tuple[str, ...]:
-        """Packages that an evaluation imports and a plain installation does not have."""
-        return ()
-
-    @property
     def preload(self) -> tuple[str, ...]:
         """Modules a fork server may import before it forks an evaluation. None touches CUDA."""
         return (type(self).__module__,)

@@ -75,14 +75,42 @@ class CommandConfig(ProgramConfig):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        check_variables(self.environment)
         for pattern in self.failures:
             compiled(pattern)
-        self._check_placeholders()
-        self._check_names()
-        self._check_everything_arrives()
-        check_variables(self.environment)
-        check_variables(dict.fromkeys(self.pass_environment, ""))
+        reserved = {*OF_AN_EVALUATION, BUDGET, KNOBS_FILE} | self.knobs.keys() & self.fixed.keys()
+        for name in (*self.knobs, *self.fixed):
+            if name in reserved:
+                raise ValueError(
+                    f"{name}: an evaluation gives the program something of that name already: call "
+                    f"the knob or fixed value otherwise, and say {name}={{OTHER}} in argv"
+                )
+        if placeholders(self.argv[0]):
+            raise ValueError(f"argv begins with the program's name or path, got {self.argv[0]!r}")
+        known = {*self._named, *OF_AN_EVALUATION}
+        known |= {KNOBS_FILE} if self.send == "json" else set()
+        for name in self.placed - known:
+            raise ValueError(
+                f"unknown placeholder {{{cut(name, 60)}}}. Known are "
+                f"{', '.join(f'{{{one}}}' for one in sorted(known))}; a brace is {{{{ or }}}}"
+            )
+        for name in set(self._named) - self.placed - set(self.sent):
+            raise ValueError(
+                f"{name} does not reach the program: put {{{name}}} into argv or environment, "
+                'or say send = "key=value", "flags" or "json"'
+            )
+        for locator in (self.score, *self.measures.values()):
+            if locator.file and self.sending != "json" and "directory" not in self.placed:
+                raise ValueError(
+                    f"the program is not told where to write {locator.file}: put "
+                    f"{{directory}}/{locator.file} into argv or environment"
+                )
         return self
+
+    @property
+    def _named(self) -> list[str]:
+        """Names of what the program has to get."""
+        return [*self.knobs, *self.fixed, *([] if self.budget is None else [BUDGET])]
 
     @property
     def sending(self) -> Send:
@@ -101,57 +129,9 @@ class CommandConfig(ProgramConfig):
     @property
     def sent(self) -> list[str]:
         """Names that are sent as they are: those without a placeholder."""
-        if self.sending == "argv":
-            return []
-        budget = [] if self.budget is None else [BUDGET]
-        names = [*self.knobs, *self.fixed, "seed", *budget]
+        names = [] if self.sending == "argv" else [*self.knobs, *self.fixed, "seed"]
+        names += [BUDGET] if names and self.budget is not None else []
         return [name for name in names if name not in self.placed]
-
-    def _check_placeholders(self) -> None:
-        known = {*self.knobs, *self.fixed, *OF_AN_EVALUATION}
-        if self.send == "json":
-            known.add(KNOBS_FILE)
-        if self.budget is not None:
-            known.add(BUDGET)
-        elif BUDGET in self.placed:
-            raise ValueError("the placeholder {budget} needs a budget: say budget = NUMBER")
-        for name in self.placed - known:
-            raise ValueError(
-                f"unknown placeholder {{{cut(name, 60)}}}. Known are "
-                f"{', '.join(f'{{{one}}}' for one in sorted(known))}; a brace is {{{{ or }}}}"
-            )
-        if not self.argv[0] or placeholders(self.argv[0]):
-            raise ValueError(
-                f"argv begins with the program: expected its name or path, got {self.argv[0]!r}"
-            )
-
-    def _check_names(self) -> None:
-        for name in (*OF_AN_EVALUATION, BUDGET, KNOBS_FILE):
-            if name in self.knobs or name in self.fixed:
-                raise ValueError(
-                    f"{{{name}}} is what an evaluation gives the program: call the knob or fixed "
-                    f"value otherwise, and say {name}={{OTHER}} in argv"
-                )
-        if both := self.knobs.keys() & self.fixed.keys():
-            raise ValueError(f"{', '.join(sorted(both))}: a knob cannot be fixed as well")
-
-    def _check_everything_arrives(self) -> None:
-        """Raises ValueError on a knob, a fixed value or a budget that the program never sees."""
-        budget = [] if self.budget is None else [BUDGET]
-        for name in (*self.knobs, *self.fixed, *budget):
-            if name not in self.placed and name not in self.sent:
-                raise ValueError(
-                    f"{name} does not reach the program: put {{{name}}} into argv or environment, "
-                    'or say send = "key=value", "flags" or "json"'
-                )
-        knows_directory = self.sending == "json" or "directory" in self.placed
-        for locator in (self.score, *self.measures.values()):
-            if locator.file is not None and not knows_directory:
-                raise ValueError(
-                    f"{locator.file} is looked for in the evaluation's own directory, which the "
-                    f"program is not told: put {{directory}}/{locator.file} into argv or "
-                    "environment"
-                )
 
 
 class CommandObjective(ProgramObjective[CommandConfig]):
@@ -163,8 +143,6 @@ class CommandObjective(ProgramObjective[CommandConfig]):
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """Raises ValueError on a wrong setting, SetupError where the sources cannot be read."""
         config = parse(CommandConfig, settings, "command")
-        if config.code is None and not Path(config.directory).is_dir():
-            raise ValueError(f"command setting directory: there is none at {config.directory}")
         return cls("command", config).pinned()
 
     @property
@@ -243,20 +221,15 @@ class CommandObjective(ProgramObjective[CommandConfig]):
         self.require_program()
         self.versions()
         self.require_same_sources()
-        return tuple(self._warnings())
-
-    def _warnings(self) -> Iterator[str]:
-        config = self.config
+        config, warnings = self.config, []
         if "seed" not in config.placed and "seed" not in config.sent:
-            yield (
+            warnings.append(
                 "no seed reaches the program: its noise cannot be repeated, or equal knobs give "
                 "equal scores; put {seed} into argv"
             )
         if not config.code:
-            yield "no source file is found, so none is pinned: name them with the setting sources"
-        for name in config.pass_environment:
-            if name not in os.environ:
-                yield f"pass_environment names {name}, which is not set here"
+            warnings.append("no source file is found and pinned: name them in the setting sources")
+        return tuple(warnings)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Start the program and wait for its end.

@@ -7,8 +7,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from objectives.settings import each_key_once
-
 LARGEST = 1 << 20
 """Bytes of a file that a user wrote: a longer one is another file."""
 
@@ -76,6 +74,12 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
 
 def parse_json(data: bytes) -> Any:
     """Return JSON whose objects have each key once. Raises ValueError on anything else."""
+
+    def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(found := dict(pairs)) < len(pairs):
+            raise ValueError("a key is there twice")
+        return found
+
     try:
         return json.loads(data.decode(), object_pairs_hook=each_key_once)
     except RecursionError:
@@ -84,7 +88,7 @@ def parse_json(data: bytes) -> Any:
 
 def replace(path: Path, data: bytes) -> None:
     """Replace the content of `path`, whole or not at all. Raises OSError."""
-    aside = path.with_name(f"{path.name}.partial")
+    aside = path.with_name(f"{path.name}.{os.getpid()}.partial")  # two may write the same cache
     try:
         with aside.open("wb") as file:
             file.write(data)

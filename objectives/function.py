@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from importlib import metadata
-from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -22,7 +21,6 @@ from objectives.importing import (
     arguments_of,
     find,
     imported,
-    parsed,
     require_no_namesake,
     surroundings,
     try_import,
@@ -62,11 +60,9 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         Raises ValueError on a wrong setting, and where there is no such module; SetupError where
         its sources cannot be read.
         """
-        parsed(name)
         objective = cls(name, parse(FunctionConfig, settings, name))
-        if objective.config.code is not None:  # of a run that is on record: the files may be gone
-            return objective
-        find(name, objective.directory)
+        if objective.config.code is None:  # not on record: of a run that is, files may be gone
+            find(name, objective.directory)
         return objective.pinned()
 
     @property
@@ -102,6 +98,10 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         self.require_program()
         return ()
 
+    def require_program(self) -> None:
+        """Raises SetupError where it cannot be imported, in a process of its own."""
+        try_import(self._found(), tuple(sorted(self.config.fixed)), self.code)
+
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call the function. Its own exceptions come as they are."""
         own, user = self.space.rounded(knobs), self._checked()
@@ -113,10 +113,6 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
             words = arguments_of(function, own, seed, self.config.budget, self.config.fixed)
             value = function(*words, **deepcopy(self.config.fixed))
             return measurement_of(value, time.perf_counter() - began)
-
-    def require_program(self) -> None:
-        """Raises SetupError where it cannot be imported, in a process of its own."""
-        try_import(self._found(), tuple(sorted(self.config.fixed)), self.code)
 
     def _found(self) -> UserFunction:
         """Return where the function is now. Raises SetupError where it is gone."""
@@ -146,28 +142,18 @@ def beating(heartbeat: Heartbeat, every_seconds: float = CHECK_SECONDS) -> Itera
 
 
 def _beat(heartbeat: Heartbeat, every_seconds: float, over: threading.Event) -> None:
-    """Other processes are looked at only while this one rests, because that takes time itself."""
-    own, others = _own_cpu_seconds(), _others_cpu_seconds()
-    least = LEAST_CPU_SHARE * every_seconds
+    used = _cpu_seconds()
     while not over.wait(every_seconds):
-        own_before, own = own, _own_cpu_seconds()
-        is_alive = own - own_before >= least
-        if not is_alive:
-            others_before, others = others, _others_cpu_seconds()
-            is_alive = others - others_before >= least
-        if is_alive:
+        before, used = used, _cpu_seconds()
+        if used - before >= LEAST_CPU_SHARE * every_seconds:
             heartbeat({})
 
 
-def _own_cpu_seconds() -> float:
-    """Return this process's CPU time, without that of the thread that looks."""
-    return time.process_time() - time.thread_time()
-
-
-def _others_cpu_seconds() -> float:
-    """Return the CPU time of processes that this one started and that live or were waited for."""
-    times = os.times()
-    return times.children_user + times.children_system + cpu_seconds(os.getpid(), itself=False)
+def _cpu_seconds() -> float:
+    """Return the CPU time of this process, but for this thread, and of those that it started."""
+    ended = os.times()
+    living = cpu_seconds(os.getpid()) - time.thread_time()
+    return ended.children_user + ended.children_system + living
 
 
 def measurement_of(value: object, train_seconds: float) -> Measurement:
@@ -177,27 +163,22 @@ def measurement_of(value: object, train_seconds: float) -> Measurement:
     """
     if isinstance(value, Measurement):
         return value
-    value = _plain(value)
-    if isinstance(value, Mapping):
-        try:
-            return Measurement.model_validate({"train_seconds": train_seconds, **value})
-        except ValidationError as error:
-            raise NoScoreError(f"the function returned a mapping: {in_words(error)}") from error
-    if isinstance(value, Real) and not isinstance(value, bool):
-        try:
-            return Measurement(score=float(value), train_seconds=train_seconds)
-        except OverflowError:
-            raise NoScoreError("the function returned a number that no float can hold") from None
-    raise NoScoreError(
-        f"the function returned {cut(repr(value), 60)}: expected a number, a Measurement, or a "
-        "mapping with its fields"
-    )
+    fields = value if isinstance(value, Mapping) else {"score": value}
+    plain = {name: _plain(field) for name, field in fields.items()}
+    if isinstance(metrics := plain.get("metrics"), Mapping):
+        plain["metrics"] = {name: _plain(field) for name, field in metrics.items()}
+    try:
+        return Measurement.model_validate({"train_seconds": train_seconds, **plain})
+    except (ValidationError, OverflowError) as error:
+        why = in_words(error) if isinstance(error, ValidationError) else str(error)
+        raise NoScoreError(
+            f"the function returned {cut(repr(value), 60)}: expected a number, a Measurement, or a "
+            f"mapping with its fields; {why}"
+        ) from error
 
 
 def _plain(value: Any) -> Any:
     """Return arrays of no dimension, as numpy and torch make one of a number, as that number."""
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return value.item()
     return value

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module, invalidate_caches
 from inspect import signature
@@ -46,25 +46,18 @@ class UserFunction(BaseModel, frozen=True):
     directory: Path
 
 
-def parsed(name: str) -> tuple[str, str]:
-    """Return module and function of `python:MODULE:FUNCTION`. Raises ValueError on another name."""
-    module, _, function = name.removeprefix(PREFIX).partition(":")
-    parts = (*module.split("."), function)
-    if all(part.isidentifier() and not iskeyword(part) for part in parts):
-        return module, function
-    raise ValueError(
-        f"objective {name!r}: expected python:MODULE:FUNCTION (a module's name has no .py), for "
-        "example python:train:evaluate or python:package.train:evaluate"
-    )
-
-
 def find(name: str, directory: Path) -> UserFunction:
-    """Return the function of that name in `directory`. Imports nothing.
+    """Return the function `python:MODULE:FUNCTION` in `directory`. Imports nothing.
 
     Raises ValueError where there is no such module, or another one would be imported in its place.
     """
-    module, function = parsed(name)
+    module, _, function = name.removeprefix(PREFIX).partition(":")
     top, *inner = module.split(".")
+    if not all(part.isidentifier() and not iskeyword(part) for part in (top, *inner, function)):
+        raise ValueError(
+            f"objective {name!r}: expected python:MODULE:FUNCTION (a module's name has no .py), "
+            "for example python:train:evaluate or python:package.train:evaluate"
+        )
     if top in OURS or top in sys.stdlib_module_names:
         whose = "the orchestrator's" if top in OURS else "Python's"
         raise ValueError(f"the module {module} would be {whose} own: give yours another name")
@@ -125,23 +118,17 @@ def _is_own(module: str, folder: Path) -> bool:
 def imported(user: UserFunction) -> Callable[..., Any]:
     """Import the function. Raises SetupError where there is none, or what its import raises."""
     try:
-        found = import_module(user.module)
-    except (ImportError, SyntaxError) as error:
+        module = import_module(user.module)
+        found: Callable[..., Any] = getattr(module, user.function)
+    except (ImportError, SyntaxError, AttributeError) as error:
         raise SetupError(f"cannot import {user.module} from {user.file}: {error}") from error
-    came_from = getattr(found, "__file__", None)
+    came_from = getattr(module, "__file__", None)
     if came_from is None or not Path(came_from).samefile(user.file):
         raise SetupError(
             f"importing {user.module} gave {came_from}, expected {user.file}: another module "
             "of that name was imported before. Give yours another name"
         )
-    function = getattr(found, user.function, None)
-    if not callable(function):
-        what = "nothing" if function is None else f"a {type(function).__name__}"
-        raise SetupError(
-            f"{user.file} has {what} of the name {user.function}: expected a function of "
-            "(knobs, seed, budget)"
-        )
-    return function  # type: ignore[no-any-return]
+    return found
 
 
 def arguments_of(
@@ -157,8 +144,11 @@ def arguments_of(
     """
     try:
         wanted = signature(function)
-    except (TypeError, ValueError):  # of what is not written in Python
-        return knobs, seed, budget
+    except (TypeError, ValueError) as error:
+        if not callable(function):
+            raise SetupError(f"expected a function of (knobs, seed, budget): {error}") from error
+        return (knobs, seed) if budget is None else (knobs, seed, budget)  # not written in Python
+    why = None
     ways: list[tuple[Any, ...]] = [(knobs, seed), (knobs, seed, budget)]
     for given in ways if budget is None else reversed(ways):
         try:
@@ -182,10 +172,10 @@ def try_import(user: UserFunction, fixed: tuple[str, ...], code: str) -> None:  
     be imported or called so.
     """
     path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
-    what = f"importing {user.module} from {user.file}"
-    with tempfile.TemporaryDirectory(prefix="import-") as scratch, tempfile.TemporaryFile() as said:
-        try:
-            status = subprocess.run(
+    with tempfile.TemporaryDirectory(prefix="import-") as scratch:
+        output = Path(scratch, "output")
+        with output.open("wb") as said, suppress(subprocess.TimeoutExpired):
+            subprocess.run(
                 (sys.executable, "-P", "-m", __name__, user.model_dump_json(), scratch, *fixed),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
@@ -193,25 +183,20 @@ def try_import(user: UserFunction, fixed: tuple[str, ...], code: str) -> None:  
                 env={**os.environ, "PYTHONPATH": path},
                 timeout=LIMIT_SECONDS,
                 check=False,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            raise SetupError(
-                f"{what} took longer than {LIMIT_SECONDS:g} s: what takes long belongs into the "
-                "function"
-            ) from None
+            )
         if Path(scratch, DONE).exists():
             return
-        said.seek(0)
-        output = said.read()[-10_000:].decode(errors="replace")
-    last = output.strip().rpartition("\n")[2]
+        text = output.read_bytes()[-10_000:].decode(errors="replace")
+    last = text.strip().rpartition("\n")[2]
     if last.startswith(REFUSED):
         raise SetupError(last.removeprefix(REFUSED))
-    if "Traceback (most recent call last)" not in output:
+    if "Traceback (most recent call last)" not in text:
         raise SetupError(
-            f"{what} ended Python with status {status}{last and f': {last}'}. What a program does "
-            "belongs below: if __name__ == '__main__'"
+            f"importing {user.module} from {user.file} ended Python or took longer than "
+            f"{LIMIT_SECONDS:g} s{last and f': {last}'}. What a program does belongs below: "
+            "if __name__ == '__main__'"
         )
-    lines = re.findall(r'File "(.+)", line (\d+)', output)
+    lines = re.findall(r'File "(.+)", line (\d+)', text)
     own = [f" ({file}, line {n})" for file, n in lines if Path(file).is_relative_to(user.directory)]
     raise SetupError(f"cannot import {user.module}: {last}{own[-1] if own else ''}")
 

@@ -128,20 +128,31 @@ def _start(line: CommandLine) -> subprocess.Popen[bytes]:
 class _Stream:
     """One of the program's streams: copied to ours and cut into lines."""
 
-    def __init__(self, ours: TextIO) -> None:
-        self._ours, self._rest = ours, ""
+    def __init__(self, descriptor: int, ours: TextIO) -> None:
+        self._descriptor, self._ours, self._rest = descriptor, ours, ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def lines(self, data: bytes) -> list[str]:
-        """Return the lines that end in `data`; without data, at the end, the rest."""
-        self._ours.flush()
-        self._ours.buffer.write(data)  # bytes: our own encoding may lack a character
-        self._ours.buffer.flush()
-        text = self._decoder.decode(data, final=not data)
+    def read(self) -> tuple[int, list[str]]:
+        """Return how many bytes were there, and the lines that end in them; 0 at the end."""
+        with suppress(BlockingIOError):
+            data = os.read(self._descriptor, READ_BYTES)
+            self._ours.flush()
+            self._ours.buffer.write(data)  # bytes: our own encoding may lack a character
+            self._ours.buffer.flush()
+            return len(data), self._lines(self._decoder.decode(data))
+        return 0, []
+
+    def rest(self) -> list[str]:
+        """Return all that is left when the program is over, however much another process adds."""
+        left, lines = fcntl.fcntl(self._descriptor, fcntl.F_GETPIPE_SZ), list[str]()
+        while left > 0 and (found := self.read())[0]:
+            left -= found[0]
+            lines += found[1]
+        return lines + self._lines(self._decoder.decode(b"", final=True) + "\n")
+
+    def _lines(self, text: str) -> list[str]:
         *whole, rest = re.split(r"[\r\n]+", self._rest + text)
         self._rest = rest[:LONGEST_LINE]
-        if not data:
-            whole.append(rest)
         return list(filter(None, (_CONTROL.sub("", line[:LONGEST_LINE]) for line in whole)))
 
 
@@ -163,10 +174,8 @@ class _Conversation:
         started = self._started
         assert started.stdout is not None
         assert started.stderr is not None
-        streams = {
-            started.stdout.fileno(): _Stream(sys.stdout),
-            started.stderr.fileno(): _Stream(sys.stderr),
-        }
+        pipes = ((started.stdout.fileno(), sys.stdout), (started.stderr.fileno(), sys.stderr))
+        streams = {descriptor: _Stream(descriptor, ours) for descriptor, ours in pipes}
         end = os.pidfd_open(started.pid)
         try:
             with selectors.DefaultSelector() as selector:
@@ -175,38 +184,26 @@ class _Conversation:
                     selector.register(descriptor, selectors.EVENT_READ)
                 while started.poll() is None:
                     for key, _ in selector.select(BEAT_SECONDS):
-                        if key.fd in streams and self._drain(key.fd, streams[key.fd]) == 0:
+                        if key.fd != end and not self._handle(*streams[key.fd].read()):
                             selector.unregister(key.fd)
                     self._beat()
         finally:
             os.close(end)
-        for descriptor, stream in streams.items():
-            # All that it wrote itself is in the pipe, however much another process adds.
-            left = fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
-            while left > 0 and (taken := self._drain(descriptor, stream)):
-                left -= taken
-            self._handle(stream.lines(b""))
+        for stream in streams.values():
+            self._handle(0, stream.rest())
         if self._metrics:
             self._heartbeat(self._metrics)
         return Exit(started.returncode, tuple(self._tail), self._out_of_memory)
 
-    def _drain(self, descriptor: int, stream: _Stream) -> int | None:
-        """Read and handle what there is; return its bytes: 0 at the end, None if none yet."""
-        try:
-            data = os.read(descriptor, READ_BYTES)
-        except BlockingIOError:
-            return None
-        if data:
-            self._is_alive = True
-            self._handle(stream.lines(data))
-        return len(data)
-
-    def _handle(self, lines: list[str]) -> None:
+    def _handle(self, size: int, lines: list[str]) -> bool:
+        """Keep what the lines say; return whether there was anything to read."""
         for line in lines:
             self._tail.append(line)
             if OUT_OF_MEMORY.search(line):
                 self._out_of_memory = line.strip()
             self._metrics.update(self._listener(line) or {})
+        self._is_alive |= size > 0
+        return size > 0
 
     def _beat(self) -> None:
         now = time.monotonic()
@@ -222,12 +219,12 @@ class _Conversation:
             self._metrics, self._is_alive, self._beat_at = {}, False, now
 
 
-def cpu_seconds(pid: int, *, itself: bool = True) -> float:
-    """Return the CPU time of a process's living descendants, and of itself."""
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process and its living descendants."""
     total = 0.0
     with suppress(psutil.Error):
         root = psutil.Process(pid)
-        for process in (*([root] if itself else []), *root.children(recursive=True)):
+        for process in (root, *root.children(recursive=True)):
             with suppress(psutil.Error):
                 times = process.cpu_times()
                 total += times.user + times.system

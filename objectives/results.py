@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from objectives.api import (
     DivergedError,
@@ -19,13 +26,10 @@ from objectives.api import (
 )
 from objectives.files import parse_json, read_regular
 from objectives.process import Exit
+from objectives.settings import in_words
 
 MOST_BYTES = 1_000_000
 """Of a result file."""
-
-COUNTS = ("steps", "tokens")
-AMOUNTS = ("train_flops", "eval_flops", "train_seconds")
-"""Measures that a `Measurement` has fields for; others are metrics."""
 
 KNOBS = "knobs.json"
 """The file with the knobs, in the directory where a program leaves its results."""
@@ -75,13 +79,9 @@ class Locator(BaseModel):
             raise ValueError("expected a key without : or =, which come after it")
         if self.pattern is not None and compiled(self.pattern).groups != 1:
             raise ValueError("expected a pattern with one group, around the number")
-        if self.file is not None:
-            path = PurePosixPath(self.file)
-            if path.is_absolute() or not path.name or {"..", KNOBS} & {*path.parts}:
-                raise ValueError(
-                    "a result lies in the evaluation's own directory: expected a name in it such "
-                    "as result.json, which the program knows as {directory}/result.json"
-                )
+        path = PurePosixPath(self.file or "result")
+        if path.is_absolute() or {"..", KNOBS} & {*path.parts}:
+            raise ValueError(f"expected a file in the evaluation's own directory, got {path}")
         return self
 
     @model_serializer
@@ -121,7 +121,6 @@ class Results:
         self._locators = {SCORE: score, **{f"measures.{n}": one for n, one in measures.items()}}
         self._directory = directory
         self._found: dict[str, str] = {}  # the last text that each locator matched
-        self._inside: dict[str, str] = {}  # the last line that has its key among other words
 
     def listen(self, line: str) -> dict[str, float]:
         """Keep what the locators match. Returns its finite numbers, for a heartbeat.
@@ -133,17 +132,11 @@ class Results:
                 raise _FAILURES[kind](f"{pattern.pattern!r} matched {line.strip()[:200]!r}")
         numbers = {}
         for name, where in self._locators.items():
-            if where.file is not None:
-                continue
-            found = None
-            for found in where.regex.finditer(line):
-                self._found[name] = (found[1] or "").strip()
-            if found is not None:
-                value = _number(self._found[name])
+            for found in () if where.file else where.regex.finditer(line):
+                self._found[name] = text = (found[1] or "").strip()
+                value = _number(text)
                 if value is not None and math.isfinite(value):
                     numbers[name.removeprefix("measures.")] = value
-            elif where.line and re.search(rf"(?<!\w){re.escape(where.line)}\s*[:=]", line):
-                self._inside[name] = line.strip()
         return numbers
 
     def measurement(self, exit_: Exit, seconds: float) -> Measurement:
@@ -153,39 +146,37 @@ class Results:
         ResultRefusedError on what is not such a number.
         """
         score = self._value(SCORE, exit_)
-        fields: dict[str, Any] = {"train_seconds": seconds}
-        metrics = {}
-        for what in self._locators.keys() - {SCORE}:
+        found: dict[str, float] = {"train_seconds": seconds}
+        for name in self._locators.keys() - {SCORE}:
             try:
-                value = self._value(what, exit_)
+                value = self._value(name, exit_)
                 if not math.isfinite(value):
-                    raise ResultRefusedError(f"{what}: expected a finite number, got {value}")
+                    raise ResultRefusedError(f"{name}: expected a finite number, got {value}")
             except (NoScoreError, ResultRefusedError):
                 if math.isfinite(score):
                     raise
                 continue  # of a training that diverged
-            name = what.removeprefix("measures.")
-            if name in (*COUNTS, *AMOUNTS):
-                fields[name] = _amount(name, value)
-            else:
-                metrics[name] = value
-        return Measurement(score=score, metrics=metrics, **fields)
+            found[name.removeprefix("measures.")] = value
+        fields: dict[str, Any] = {n: found.pop(n) for n in Measurement.model_fields if n in found}
+        try:
+            return Measurement(**{**fields, "score": score, "metrics": found})
+        except ValidationError as error:
+            raise ResultRefusedError(f"measures: {in_words(error)}") from error
 
-    def _value(self, what: str, exit_: Exit) -> float:
+    def _value(self, name: str, exit_: Exit) -> float:
         """Return the number, which may be NaN or infinite. Raises as `measurement` does."""
-        where = self._locators[what]
+        where, value = self._locators[name], None
         if where.file is not None:
             value = self._in_file(where.file, (where.key or "").split("."))
-        else:
-            text = self._found.get(what)
-            value = None if text is None else _number(text)
-            if text is not None and value is None:
+        elif text := self._found.get(name):
+            value = _number(text)
+            if value is None:
                 raise ResultRefusedError(
-                    f"{what}: expected a number alone in {where}, got {text[:80]!r} in the last "
+                    f"{name}: expected a number alone in {where}, got {text[:80]!r} in the last "
                     "one; a pattern can say which part is meant"
                 )
         if value is None:
-            raise NoScoreError(self._missing(what, exit_))
+            raise NoScoreError(self._missing(name, where, exit_))
         return value
 
     def _in_file(self, name: str, keys: list[str]) -> float | None:
@@ -204,27 +195,26 @@ class Results:
             if not isinstance(found, dict) or key not in found:
                 return None
             found = found[key]
-        if isinstance(found, bool) or not isinstance(found, int | float):
-            hint = ". Some writers make null of NaN" if found is None else ""
-            raise ResultRefusedError(
-                f"{'.'.join(keys)} in {name}: expected a number, got {json.dumps(found)[:80]}{hint}"
-            )
         try:
-            return float(found)
+            if isinstance(found, int | float) and not isinstance(found, bool):
+                return float(found)
         except OverflowError:
-            raise ResultRefusedError(f"the number in {name} is larger than any float") from None
+            found = "a number larger than any float"
+        got = json.dumps(found)[:80]
+        raise ResultRefusedError(f"{'.'.join(keys)} in {name}: expected a number, got {got}")
 
-    def _missing(self, what: str, exit_: Exit) -> str:
+    def _missing(self, name: str, where: Locator, exit_: Exit) -> str:
         """Return one line for a person, and the program's last lines for the log."""
-        where, inside = self._locators[what], ""
-        if line := self._inside.get(what):
-            pattern = json.dumps(f"{re.escape(where.line or '')}\\s*[:=]\\s*(\\S+)")
-            inside = f" (it is inside {line[:120]!r}: say {{ pattern = {pattern} }})"
-        said = f"its last line was {exit_.last_line[:120]!r}" if exit_.last_line else ""
-        head = f"no {what}: the program exited with 0, and {where}{inside} was not found; "
-        return "\n".join(
-            (head + (said or "it said nothing"), f"Its last {len(exit_.tail)} lines:", *exit_.tail)
+        inside = ""
+        for line in exit_.tail:
+            if where.line and re.search(rf"(?<!\w){re.escape(where.line)}\s*[:=]", line):
+                pattern = json.dumps(f"{re.escape(where.line)}\\s*[:=]\\s*(\\S+)")
+                inside = f" (it is inside {line[:120]!r}: say {{ pattern = {pattern} }})"
+        said = (
+            f"its last line was {exit_.last_line[:120]!r}" if exit_.last_line else "it was silent"
         )
+        head = f"no {name}: the program exited with 0, and {where}{inside} was not found; {said}"
+        return "\n".join((head, f"Its last {len(exit_.tail)} lines:", *exit_.tail))
 
 
 def _number(text: str) -> float | None:
@@ -235,11 +225,3 @@ def _number(text: str) -> float | None:
         return float(text) if "_" not in text else None
     except ValueError:
         return None
-
-
-def _amount(name: str, value: float) -> float | int:
-    if value < 0 or (value >= 2**63 and name in COUNTS):
-        raise ResultRefusedError(f"measures.{name}: expected a number of 0 or more, got {value:g}")
-    if name in COUNTS and not value.is_integer():
-        raise ResultRefusedError(f"measures.{name}: expected a whole number, got {value:g}")
-    return int(value) if name in COUNTS else value

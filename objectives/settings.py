@@ -12,8 +12,7 @@ from objectives import secrets
 
 Model = TypeVar("Model", bound=BaseModel)
 
-DIRECTIONS = frozenset({"direction", "goal", "maximise", "maximize", "minimise", "minimize"})
-"""Settings of other tools that say whether more or less is better."""
+DIRECTIONS = {"direction", "goal", "maximise", "maximize", "minimise", "minimize"}  # elsewhere
 
 LONGEST_SHOWN = 200
 """Characters of a wrong value that a message repeats."""
@@ -40,21 +39,12 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
 
 
 def check_writable(place: str, value: Any) -> None:
-    """Raises ValueError on a secret in a setting, because settings are written to the ledger.
-
-    The message does not repeat it.
-    """
-    if isinstance(value, str) and secrets.in_url(value):
+    """Raises ValueError, without repeating it, on a secret: settings are written to the ledger."""
+    if isinstance(value, str) and (secrets.in_url(value) or secrets.is_issued(value)):
         raise ValueError(
-            f"{place} is a URL with a user name or a password in it, and settings are written to "
-            "the ledger: expected the URL without them. Give them to the program that reads it, "
-            "by its environment variable or ~/.netrc"
-        )
-    if isinstance(value, str) and secrets.is_issued(value):
-        raise ValueError(
-            f"{place} holds an access token, and settings are written to the ledger: give it to "
-            "the program by a variable of your environment (of a program that is not ours named "
-            "in pass_environment)"
+            f"{place} is a URL with a user name or a password in it, or holds an access token, and "
+            "settings are written to the ledger: give it to the program by an environment variable "
+            "(named in pass_environment, where the program is not ours) or ~/.netrc"
         )
     inner = value.values() if isinstance(value, Mapping) else value
     if isinstance(inner, Collection) and not isinstance(inner, str):
@@ -97,16 +87,3 @@ def shown(value: object, most: int = LONGEST_SHOWN) -> str:
 def cut(text: str, most: int) -> str:
     """Return `text`, cut after `most` characters."""
     return text if len(text) <= most else f"{text[:most]}..."
-
-
-class TwinKeysError(ValueError):
-    """A JSON object that has the key of this name twice."""
-
-
-def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object for `json.loads`. Raises TwinKeysError."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise TwinKeysError(next(key for key in keys if keys.count(key) > 1))
-    return found

@@ -103,8 +103,8 @@ def require_same(pinned: Mapping[str, str], directory: Path) -> None:
     if changed:
         raise SetupError(
             f"the sources in {directory} have changed since the run was planned: "
-            f"{in_short(changed)}. Put them back and repeat the command, or begin another run with "
-            "--run-id"
+            f"{', '.join(changed[:MOST_NAMED])}. Put them back and repeat the command, or begin "
+            "another run with --run-id"
         )
 
 
@@ -113,9 +113,3 @@ def _digest(file: Path) -> str | None:
         return sha256(file.read_bytes()).hexdigest()
     except OSError:
         return None
-
-
-def in_short(names: Collection[str]) -> str:
-    """Return the first few names, and how many more there are."""
-    first = ", ".join(sorted(names)[:MOST_NAMED])
-    return first + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")

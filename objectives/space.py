@@ -4,7 +4,6 @@
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Self
 
@@ -74,11 +73,6 @@ class Knob(BaseModel):
             self._check_grid()
         elif self.step != 1:
             raise ValueError(f"knob {self.name}: only an int knob has a step")
-        if not self._returns(self.low) or not self._returns(self.high):
-            raise ValueError(
-                f"knob {self.name}: {self.kind} cannot tell values apart at bounds "
-                f"{self.low} and {self.high}: expected narrower ones"
-            )
         try:
             inside = 0.0 <= self.encode(self.baseline) <= 1.0
         except (ValueError, ArithmeticError):  # log10(0), atanh(1): no point of the x-space
@@ -100,14 +94,6 @@ class Knob(BaseModel):
                     f"knob {self.name}: {edge} {value:g} must lie whole steps of {self.step} "
                     f"from low {self.low:g}"
                 )
-
-    def _returns(self, x: float) -> bool:
-        """Return whether `x` survives the way to the knob's unit and back (tanh(30) is 1)."""
-        scale = _SCALES[self.kind]
-        try:
-            return abs(scale.to_x(scale.to_value(x)) - x) <= 1e-6 * (self.high - self.low)
-        except (ValueError, ArithmeticError):
-            return False
 
     @property
     def _values(self) -> float:
@@ -163,11 +149,6 @@ class DeclaredKnob(BaseModel):
 
     def named(self, name: str) -> Knob:
         """Return the knob of that name. Raises ValueError, naming it, where it cannot be."""
-        if not re.fullmatch(NAME, name):
-            raise ValueError(
-                "knobs: expected names of 1 to 64 letters, digits and . _ -, without dashes in "
-                f"front, got {name[:80]!r}"
-            )
         if not self.min < self.max:
             raise ValueError(f"knobs.{name}: min {self.min:g} must be below max {self.max:g}")
         scale = _SCALES[self.kind]
@@ -181,7 +162,7 @@ class DeclaredKnob(BaseModel):
                 baseline=self.baseline,
             )
         except ValidationError as error:
-            raise ValueError(in_words(error).replace("knob ", "knobs.", 1)) from error
+            raise ValueError(f"knobs.{name}: {in_words(error)}") from error
         except (ValueError, ArithmeticError):
             raise ValueError(
                 f"knobs.{name}: min {self.min:g} and max {self.max:g} of a {self.kind} knob must "

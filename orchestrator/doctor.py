@@ -61,7 +61,7 @@ def examine(config: Config, *, quick: bool = False) -> tuple[Section, ...]:
     engine, conditions = engine_of(config), {"": config}
     for condition in () if config.campaign is None else terms_of(config).conditions:
         conditions[condition.name] = config_of(config, condition)
-    trains = any("torch" in each.tuned.requires for each in conditions.values())
+    trains = any("torch" in each.tuned.preload for each in conditions.values())
     offer, slots, devices = _devices(engine)
     packages = [_package(name, quick=quick, trains=trains) for name in PACKAGES]
     has_torch = all(one.state == "ok" for one in packages if one.item == "torch")

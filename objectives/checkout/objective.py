@@ -6,7 +6,6 @@ directory of its own.
 
 import ast
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -71,8 +70,6 @@ FAILURES: Mapping[str, Failure] = {
     "DATASET UPGRADE REQUIRED": "error",  # it would train on another data set
 }
 
-_FLAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-
 Place = Annotated[str, BeforeValidator(absolute)]
 
 
@@ -104,19 +101,10 @@ class CheckoutConfig(ProgramConfig):
     @model_validator(mode="after")
     def _check(self) -> Self:
         check_variables(self.environment)
-        for name in self.environment:
-            if name == BASE or name in ONE_PROCESS:
-                raise ValueError(
-                    f"environment.{name}: an evaluation is one process with a base directory of "
-                    "its own; see the settings data and tokenizer"
-                )
-        for name in (*self.flags, *self.knobs):
-            if not _FLAG.fullmatch(name):
-                raise ValueError(f"{name!r}: expected a flag's name without the hyphens in front")
-            if name.replace("_", "-") in OURS:
+        ours = OURS | {BASE, *ONE_PROCESS} | self.knobs.keys() & self.flags.keys()
+        for name in (*self.flags, *self.knobs, *self.environment):
+            if name.replace("_", "-") in ours or name in ours:
                 raise ValueError(f"{name} cannot be set here: every evaluation has its own")
-        if both := self.knobs.keys() & self.flags.keys():
-            raise ValueError(f"{', '.join(sorted(both))}: a knob's value is its baseline, no flag")
         return self
 
     @property
@@ -138,14 +126,10 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         config = parse(CheckoutConfig, settings, "nanochat checkout")
         if config.code is None and not config.source.is_file():
             raise ValueError(
-                f"checkout: expected a checkout of nanochat with {MODULE} in it, got "
-                f"{config.checkout}: git clone https://github.com/karpathy/nanochat, or name "
-                "another"
+                f"checkout: {config.checkout} has no {MODULE}: expected a clone of "
+                "https://github.com/karpathy/nanochat"
             )
-        try:
-            return cls("nanochat", config).pinned()
-        except SetupError as error:
-            raise ValueError(str(error)) from error
+        return cls("nanochat", config).pinned()
 
     @property
     def directory(self) -> Path:
@@ -177,37 +161,29 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
             for name, value in flags.items()
             if value is not False
         )
+        program = (config.python, str(SHIM), MODULE, str(seed))
         mode = "eager" if config.eager else "compiled"
+        variables = {
+            "TORCHINDUCTOR_CACHE_DIR": str(cache_directory() / "inductor"),
+            "PYTORCH_ALLOC_CONF": "expandable_segments:True",  # as nanochat sets it before torch
+            **config.environment,
+            BASE: str(context.directory / "base"),
+            "WANDB_MODE": "disabled",
+            "HF_HUB_OFFLINE": "1",
+        }
         return CommandLine(
-            argv=(
-                *(config.python, str(SHIM), MODULE, str(seed), mode),
-                *(*given, *self.arguments(knobs)),
-            ),
+            argv=(*program, mode, *given, *self.arguments(knobs)),
             directory=self.directory,
-            environment=self._environment(context),
+            environment=program_environment(context, config.pass_environment, variables),
         )
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         return tuple(f"--{name}={value!r}" for name, value in self.space.rounded(knobs).items())
 
-    def _environment(self, context: Context) -> dict[str, str]:
-        variables = {
-            BASE: str(context.directory / "base"),
-            "WANDB_MODE": "disabled",
-            "HF_HUB_OFFLINE": "1",
-            "TORCHINDUCTOR_CACHE_DIR": str(cache_directory() / "inductor"),
-            "PYTORCH_ALLOC_CONF": "expandable_segments:True",  # as nanochat sets it before torch
-        }
-        own = variables | self.config.environment
-        return program_environment(context, self.config.pass_environment, own)
-
     def preflight(self) -> tuple[str, ...]:
         config = self.config
         if "program_torch" not in self.versions():
-            raise SetupError(
-                f"python: {config.python} has no torch: expected the interpreter that has "
-                "nanochat's packages (in the checkout: uv sync, or pip install into .venv)"
-            )
+            raise SetupError(f"python: {config.python} has no torch, which nanochat needs")
         self.data()
         known = declared_flags(config.source)
         for name in ("target-flops", *config.flags, *(knob.name for knob in self.space.knobs)):
@@ -229,8 +205,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
             if pinned.get(name, value) != value:
                 raise SetupError(
                     f"{name} is {value}, and the run was planned with {pinned[name]}: the data "
-                    f"in {self.config.data} or the tokenizer in {self.config.tokenizer} has "
-                    "changed. Put it back, let nothing write there, or begin another run"
+                    f"in {self.config.data} or the tokenizer in {self.config.tokenizer} has changed"
                 )
 
     @contextmanager
@@ -269,35 +244,29 @@ def _shards(directory: Path) -> dict[str, str | int]:
     The hash is over name, size and the last 64 KiB of each, so hundreds of gigabytes cost nothing;
     a change in the middle of a file that keeps its size and its end is not seen.
     """
-    whole, total, names = sha256(), 0, list[str]()
-    try:
-        names = sorted(name for name in os.listdir(directory) if name.endswith(".parquet"))
-        for name in names:
-            with (directory / name).open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                file.seek(max(0, size - TAIL_BYTES))
-                tail = sha256(file.read(TAIL_BYTES)).hexdigest()
-            whole.update(f"{name}\0{size}\0{tail}\n".encode())
-            total += size
-    except OSError as error:
-        raise SetupError(f"data: cannot read {error.filename}: {error.strerror}") from error
-    if len(names) < 2:
+    whole, total, files = sha256(), 0, sorted(directory.glob("*.parquet"))
+    if len(files) < 2:
         raise SetupError(
             f"data: expected two or more *.parquet in {directory} (the last is held out), got "
-            f"{len(names)}: python -m nanochat.dataset -n 8 downloads some"
+            f"{len(files)}: python -m nanochat.dataset -n 8 downloads some"
         )
-    return {"data_files": len(names), "data_bytes": total, "data_sha256": whole.hexdigest()}
+    for path in files:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - TAIL_BYTES))
+            tail = sha256(file.read(TAIL_BYTES)).hexdigest()
+        whole.update(f"{path.name}\0{size}\0{tail}\n".encode())
+        total += size
+    return {"data_files": len(files), "data_bytes": total, "data_sha256": whole.hexdigest()}
 
 
 def _tokenizer_sha256(directory: Path) -> str:
     """Return the hash of the tokenizer's files. Raises SetupError if one is missing."""
-    whole = sha256()
-    for name in TOKENIZER_FILES:
-        try:
-            whole.update(sha256((directory / name).read_bytes()).digest())
-        except OSError as error:
-            raise SetupError(
-                f"tokenizer: expected {' and '.join(TOKENIZER_FILES)} in {directory}, where "
-                f"{name} cannot be read ({error.strerror}): python -m scripts.tok_train makes both"
-            ) from error
-    return whole.hexdigest()
+    try:
+        found = [sha256((directory / name).read_bytes()).digest() for name in TOKENIZER_FILES]
+    except OSError as error:
+        raise SetupError(
+            f"tokenizer: cannot read {error.filename} ({error.strerror}): "
+            "python -m scripts.tok_train makes it"
+        ) from error
+    return sha256(b"".join(found)).hexdigest()

@@ -19,20 +19,17 @@ import ast
 import gzip
 import json
 import lzma
-import os
 import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
-from itertools import islice
 from os.path import isdir  # unlike Path.is_dir it never raises: opening the path says what is wrong
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from objectives.api import SetupError
@@ -42,10 +39,9 @@ from objectives.nanochat.tokenizer import BYTES, learn, library, optional, vocab
 if TYPE_CHECKING:  # numpy is imported where it is used: plans start quickly
     import numpy as np
 
-LAYOUT = "4"  # raise it when the same data is split, tokenised or stored in another way
+LAYOUT = "5"  # raise it when the same data is split, tokenised or stored in another way
 COLUMN = "text"  # the column, or field, that holds the documents
 SHARD = ".parquet"
-BATCH = 256  # documents tokenised at once
 
 
 class Builtin(NamedTuple):
@@ -113,13 +109,11 @@ def load(data: str, tokenizer: str = "bytes") -> Corpus:
         path = cache_directory() / f"text-{_sha256(f'{source.name} {tokenizer}')[:32]}"
         if found := _cached(path, key):
             return found
-        with _scratch(path.parent) as file:
-            facts = _tokenise(source, tokenizer, file)
-            if source.state() != state:
-                raise SetupError(f"data {source.name!r} changed while it was read: try again")
-            corpus = _mapped(Path(file.name), **facts)
-            _keep(path, key, facts, file)
-    return corpus
+        corpus = _tokenised(source, tokenizer)
+        if source.state() != state:
+            raise SetupError(f"data {source.name!r} changed while it was read: try again")
+        _keep(path, key, corpus)
+    return _cached(path, key) or corpus
 
 
 @contextmanager
@@ -142,59 +136,36 @@ def require_length(corpus: Corpus, sequence_len: int) -> None:
             )
 
 
-def _tokenise(source: "Source", name: str, file: IO[bytes]) -> dict[str, Any]:
-    """Write the tokens of both parts, the training part first; return the facts for `_mapped`.
-
-    Raises SetupError when a part has no document, or one that is no text.
-    """
-    documents = source.documents()
-    tokenizer = learn(name, pieces(documents.train()))
-    text = sha256()
-    counts, sizes, lengths = [0, 0], [0, 0], [0, 0]
-    for n, (part, read) in enumerate((("training", documents.train), ("held-out", documents.val))):
-        rest = pieces(read())
-        while texts := list(islice(rest, BATCH)):
-            text.update(b"".join(texts))
-            tokens = tokenizer.encode(texts)
-            file.write(tokens.data)
-            lengths[n] += len(tokens)
-            counts[n] += len(texts)
-            sizes[n] += sum(map(len, texts)) - 2 * len(texts)  # without blank lines
-        if not counts[n]:
+def _tokenised(source: "Source", name: str) -> Corpus:
+    """Return the text of a source. Raises SetupError when a part has no document."""
+    train, val, duplicates = source.documents()
+    held_out = set(val)
+    distinct = [document for document in train if document not in held_out]
+    for part, documents in (("training", distinct), ("held-out", val)):
+        if not documents:
             raise SetupError(f"the {part} part of data {source.name!r} holds no document")
-        if n == 0:
-            text.update(b"\n")  # with the newline that ends the training part: a blank line
-    file.flush()
-    return {
-        "sha256": text.hexdigest(),
-        "tokenizer": name,
-        "tokenizer_sha256": tokenizer.sha256,
-        "documents": sum(counts),
-        "duplicates": documents.duplicates + documents.overlap,
-        "train_bytes": sizes[0] + 1,  # its last separator is one byte
-        "val_bytes": sizes[1] + 1,
-        "train_tokens": lengths[0],
-        "token_bytes": tokenizer.token_bytes.tolist(),
-    }
+    texts = [pieces(distinct), pieces(val)]
+    tokenizer = learn(name, texts[0])
+    text = sha256()
+    for piece in (*texts[0], b"\n", *texts[1]):
+        text.update(piece)
+    return Corpus(
+        sha256=text.hexdigest(),
+        tokenizer=name,
+        tokenizer_sha256=tokenizer.sha256,
+        documents=len(distinct) + len(val),
+        duplicates=duplicates + len(train) - len(distinct),
+        train_bytes=sum(map(len, distinct)),
+        val_bytes=sum(map(len, val)),
+        train=tokenizer.encode(texts[0]),
+        val=tokenizer.encode(texts[1]),
+        token_bytes=tokenizer.token_bytes,
+    )
 
 
-def _mapped(file: Path, train_tokens: int, token_bytes: list[int], **facts: Any) -> Corpus:
-    import numpy as np
-
-    tokens = np.asarray(np.memmap(file, np.uint8 if len(token_bytes) == BYTES else np.uint16, "r"))
-    train, val = tokens[:train_tokens], tokens[train_tokens:]
-    return Corpus(train=train, val=val, token_bytes=np.array(token_bytes), **facts)
-
-
-def pieces(documents: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield a part's text by document: a blank line between two, a newline at the end."""
-    before: bytes | None = None
-    for document in documents:
-        if before is not None:
-            yield before + b"\n\n"
-        before = document
-    if before is not None:
-        yield before + b"\n"
+def pieces(documents: Sequence[bytes]) -> list[bytes]:
+    """Return a part's text by document: a blank line between two, a newline at the end."""
+    return [*(document + b"\n\n" for document in documents[:-1]), documents[-1] + b"\n"]
 
 
 # The cache: a file of tokens, and a JSON file with the facts and the state of the file of tokens.
@@ -203,81 +174,81 @@ def pieces(documents: Iterable[bytes]) -> Iterator[bytes]:
 
 def _cached(path: Path, key: str) -> Corpus | None:
     """Return the corpus of that key that is kept at `path`, if it is there and untouched."""
+    import numpy as np
+
+    file = path.with_suffix(".tokens")
     with suppress(OSError, ValueError, LookupError, TypeError):
-        kept, tokens = json.loads(path.with_suffix(".json").read_bytes()), _tokens_file(path)
-        if (kept["key"], kept["stamp"]) == (key, _stamp(tokens.stat())):
-            return _mapped(tokens, **kept["facts"])
+        kept = json.loads(path.with_suffix(".json").read_bytes())
+        if (kept["key"], kept["stamp"]) == (key, _stamp(file)):
+            sizes, length = np.array(kept["token_bytes"]), kept["train_tokens"]
+            dtype = np.uint8 if len(sizes) == BYTES else np.uint16
+            tokens = np.asarray(np.memmap(file, dtype, "r"))
+            train, val = tokens[:length], tokens[length:]
+            return Corpus(train=train, val=val, token_bytes=sizes, **kept["facts"])
     return None
 
 
-def _keep(path: Path, key: str, facts: dict[str, Any], file: IO[bytes]) -> None:
-    tokens = _tokens_file(path)
+def _keep(path: Path, key: str, corpus: Corpus) -> None:
+    document = {
+        "key": key,
+        "facts": {one.name: getattr(corpus, one.name) for one in fields(corpus) if one.compare},
+        "train_tokens": len(corpus.train),
+        "token_bytes": corpus.token_bytes.tolist(),
+    }
+    file = path.with_suffix(".tokens")
     with suppress(OSError):
-        os.fsync(file.fileno())
-        os.replace(file.name, tokens)
-        document = {"key": key, "stamp": _stamp(tokens.stat()), "facts": facts}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(file, corpus.train.tobytes() + corpus.val.tobytes())
+        document["stamp"] = _stamp(file)
         replace(path.with_suffix(".json"), json.dumps(document).encode())
 
 
-def _tokens_file(path: Path) -> Path:
-    return path.with_suffix(".tokens")
-
-
-def _stamp(status: os.stat_result) -> list[int]:
+def _stamp(path: Path) -> list[int]:
+    """Return what changes with a file. Raises ValueError unless it is one: a pipe may never end."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("it is neither a file nor a folder")
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
-@contextmanager
-def _scratch(folder: Path) -> Iterator[IO[bytes]]:
-    """Open a new file in `folder`, or in the temporary directory if that cannot be written.
-
-    It is gone after the block unless it was renamed; a mapping of it stays valid.
-    """
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-    place = folder if os.access(folder, os.W_OK) else None
-    with NamedTemporaryFile(dir=place, prefix=".", delete=False) as file:
-        try:
-            yield file
-        finally:
-            Path(file.name).unlink(missing_ok=True)
-
-
 # What `data` names
+
+Parts = tuple[Sequence[bytes], Sequence[bytes], int]
+"""Documents to train on, documents held out, copies left out: UTF-8, none of them blank."""
 
 
 @dataclass(frozen=True)
 class Source:
     """Where documents come from."""
 
-    form: Literal["builtin", "path", "jsonl", "hub", "saved"]
+    form: Literal["builtin", "path", "jsonl", "hf"]
     place: str  # an absolute path, or a name
-    part: str = ""  # the field of "jsonl", the configuration of "hub"
+    part: str = ""  # the field of "jsonl", the configuration of "hf"
 
     @property
     def name(self) -> str:
         """The same source's name in any working directory."""
-        prefix = {"jsonl": "jsonl:", "hub": "hf:", "saved": "hf:"}.get(self.form, "")
+        prefix = f"{self.form}:" if self.form in {"jsonl", "hf"} else ""
         return f"{prefix}{self.place}" + (f":{self.part}" if self.part else "")
 
     def state(self) -> str:
         """Return a text that changes with the documents. Raises where they cannot be read."""
         if self.form == "builtin":
             return BUILTIN[self.place].sha256
-        if self.form == "hub":  # loads it, and downloads what is new
+        if self.form == "hf":  # loads it, and downloads what is new
             return str(sorted((name, rows._fingerprint) for name, rows in self._splits.items()))
-        return _sha256(str([(str(path), *_stamp(_status(path))) for path in self._files()]))
+        return _sha256(str([(str(path), *_stamp(path)) for path in self._files()]))
 
-    def documents(self) -> "Documents":
+    def documents(self) -> Parts:
         """Return both parts. Raises SetupError, saying how to mend it, when there is no text."""
         if self.form == "builtin":
             return _last_tenth_held_out(_builtin(self.place))  # two of kjv-v1 are copies
         found: Iterable[bytes]
-        if self.form in {"hub", "saved"}:
-            rows = {name: partial(_rows, part) for name, part in self._splits.items()}
-            if "validation" in rows:
-                return Documents(rows["train"], rows["validation"])
-            found = rows["train"]()
+        if self.form == "hf":
+            parts = {name: list(_cells(rows[COLUMN])) for name, rows in self._splits.items()}
+            if "validation" in parts:
+                return parts["train"], parts["validation"], 0
+            found = parts["train"]
         elif self.form == "jsonl":
             found = _json_lines(Path(self.place), self.part)
         elif not isdir(self.place):
@@ -286,7 +257,8 @@ class Source:
         elif (files := self._files())[0].suffix.lower() == SHARD:
             if len(files) < 2:
                 raise SetupError(f"{self.name!r} needs two *.parquet files: the last is held out")
-            return Documents(partial(_shards, files[:-1]), partial(_shards, files[-1:]))
+            *train, val = map(_shard, files)
+            return [document for shard in train for document in shard], val, 0
         else:
             found = (_clean(_text(file)) for file in files)
         return _split(found, self.name)
@@ -295,8 +267,10 @@ class Source:
         """Return the files that are read. Raises SetupError for a folder without one kind."""
         place = Path(self.place)
         if self.form != "path" or not isdir(place):
-            return _tree(place) if self.form == "saved" else [place]
-        files = _tree(place)
+            return [place]
+        names = (path.relative_to(place) for path in place.rglob("*") if path.is_file())
+        seen = (name for name in names if not any(part.startswith(".") for part in name.parts))
+        files = sorted(place / name for name in seen)
         texts = [file for file in files if file.suffix.lower() in {".txt", ".md"}]
         shards = [file for file in files if file.suffix.lower() == SHARD]
         if bool(texts) == bool(shards):
@@ -312,15 +286,15 @@ class Source:
         """The splits of a Hugging Face data set that are read, by name."""
         datasets = optional("datasets", "hf")
         try:
-            if self.form == "hub":
-                found = datasets.load_dataset(self.place, self.part or None)
-            else:
+            if self.place.startswith("/") and not self.part:
                 found = datasets.load_from_disk(self.place)
+            else:
+                found = datasets.load_dataset(self.place, self.part or None)
         except datasets.exceptions.DatasetsError as error:
             raise ValueError(error) from error
         splits = found if isinstance(found, dict) else {"train": found}
         if "train" not in splits:
-            raise ValueError(f"no split 'train', only {', '.join(splits) or 'none'}")
+            raise ValueError(f"no split 'train', only {', '.join(splits)}")
         return {name: splits[name] for name in ("train", "validation") if name in splits}
 
 
@@ -336,11 +310,11 @@ def parse(data: str) -> Source:
         if path and column:
             return Source("jsonl", absolute(path), column)
     elif prefix == "hf" and rest.startswith(("/", ".", "~")):
-        return Source("saved", absolute(rest))
+        return Source("hf", absolute(rest))
     elif prefix == "hf":
         name, colon, config = rest.partition(":")
         if name and bool(colon) == bool(config):
-            return Source("hub", name, config)
+            return Source("hf", name, config)
     elif data and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", data):
         return Source("path", absolute(data))
     raise ValueError(
@@ -349,45 +323,21 @@ def parse(data: str) -> Source:
     )
 
 
-# Documents, and the split into a training and a held-out part
-
-
-@dataclass
-class Documents:
-    """Both parts of a text, each readable several times: UTF-8 documents, none of them blank."""
-
-    all_train: Callable[[], Iterable[bytes]]
-    val: Callable[[], Iterable[bytes]]
-    duplicates: int = 0  # copies left out before
-    overlap: int = 0  # held-out documents left out of `train` when it was read last
-
-    def train(self) -> Iterator[bytes]:
-        """Yield the documents to train on: none of them is held out."""
-        val, self.overlap = {sha256(document).digest() for document in self.val()}, 0
-        for document in self.all_train():
-            if sha256(document).digest() in val:
-                self.overlap += 1
-            else:
-                yield document
-
-
-def _split(documents: Iterable[bytes], data: str) -> Documents:
+def _split(documents: Iterable[bytes], data: str) -> Parts:
     """Order distinct documents by their SHA-256 (a shuffle without a seed) and split them."""
-    count, distinct = 0, {}
-    for document in filter(None, documents):
-        count += 1
-        distinct[sha256(document).digest()] = document
+    found = [document for document in documents if document]
+    distinct = sorted(set(found), key=lambda document: sha256(document).digest())
     if len(distinct) < 2:
         raise SetupError(
             f"data {data!r} needs at least two documents that differ, got {len(distinct)} of "
-            f"{count}; in a text file a blank line separates two"
+            f"{len(found)}; in a text file a blank line separates two"
         )
-    return _last_tenth_held_out([distinct[key] for key in sorted(distinct)], count - len(distinct))
+    return _last_tenth_held_out(distinct, len(found) - len(distinct))
 
 
-def _last_tenth_held_out(ordered: Sequence[bytes], duplicates: int = 0) -> Documents:
+def _last_tenth_held_out(ordered: Sequence[bytes], duplicates: int = 0) -> Parts:
     val = max(1, len(ordered) // 10)
-    return Documents(lambda: ordered[:-val], lambda: ordered[-val:], duplicates)
+    return ordered[:-val], ordered[-val:], duplicates
 
 
 # One reader per form
@@ -445,43 +395,26 @@ def _json_lines(path: Path, name: str) -> Iterator[bytes]:
         for number, line in enumerate(file, 1):
             if line.strip():
                 with _read(f"{path}, line {number}"):
-                    row = json.loads(line.decode())
+                    row = json.loads(line)
                     if not isinstance(row, dict) or name not in row:
-                        raise ValueError(
-                            f"no object with the field {name!r}; another field is named by "
-                            "data = jsonl:PATH:FIELD"
-                        )
-                    yield _cell(row[name])
+                        raise ValueError(f"no object with the field {name!r}: say jsonl:PATH:FIELD")
+                    yield from _cells([row[name]])
 
 
-def _shards(paths: Sequence[Path]) -> Iterator[bytes]:
-    """Yield the rows of Parquet files, in the order of the files."""
+def _shard(path: Path) -> list[bytes]:
+    """Return the rows of a Parquet file."""
     parquet = optional("pyarrow.parquet", "parquet")
-    for path in paths:
-        with _read(path), parquet.ParquetFile(path) as file:
-            _require_column(file.schema_arrow.names)
-            batches = file.iter_batches(batch_size=BATCH, columns=[COLUMN])
-            cells = (cell.as_py() for batch in batches for cell in batch.column(0))
-            yield from filter(None, map(_cell, cells))
+    with _read(path):
+        return list(_cells(parquet.read_table(path, columns=[COLUMN])[COLUMN].to_pylist()))
 
 
-def _rows(dataset: Any) -> Iterator[bytes]:
-    """Yield the rows of one split of a Hugging Face data set."""
-    _require_column(dataset.column_names)
-    batches = dataset.select_columns([COLUMN]).iter(batch_size=BATCH)
-    return filter(None, (_cell(cell) for batch in batches for cell in batch[COLUMN]))
-
-
-def _require_column(columns: Sequence[str]) -> None:
-    if COLUMN not in columns:
-        raise ValueError(f"no column {COLUMN!r}, only {', '.join(columns) or 'none at all'}")
-
-
-def _cell(value: object) -> bytes:
-    """Return the document in a cell of a table; an empty cell holds a blank one."""
-    if not isinstance(value, str | None):
-        raise ValueError(f"expected text in each row, got {type(value).__name__}")
-    return _clean((value or "").encode())
+def _cells(column: Iterable[Any]) -> Iterator[bytes]:
+    """Yield the documents in the cells of a table; an empty cell holds none."""
+    for cell in column:
+        if not isinstance(cell, str | None):
+            raise ValueError(f"expected text in each row, got {type(cell).__name__}")
+        if document := _clean((cell or "").encode()):
+            yield document
 
 
 def _clean(text: bytes) -> bytes:
@@ -489,28 +422,11 @@ def _clean(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n").strip()
 
 
-# Files
-
-
 def _opened(path: Path) -> IO[bytes]:
     """Open `path` for reading, unpacked if its name ends in .gz or .xz."""
     unpack: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
     file: IO[bytes] = unpack.get(path.suffix.lower(), open)(path, "rb")
     return file
-
-
-def _status(path: Path) -> os.stat_result:
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        raise ValueError("it is neither a file nor a folder")  # reading it may never end
-    return found
-
-
-def _tree(folder: Path) -> list[Path]:
-    """Return the files below `folder`, sorted, without names that start with a dot."""
-    files = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
-    hidden = re.compile(r"/\.")
-    return sorted(file for file in files if not hidden.search(f"/{file.relative_to(folder)}"))
 
 
 def _sha256(text: str) -> str:

@@ -89,10 +89,6 @@ class NanochatObjective(Objective):
         }
 
     @property
-    def requires(self) -> tuple[str, ...]:
-        return ("torch",)
-
-    @property
     def preload(self) -> tuple[str, ...]:
         # torch._dynamo: torch's optimizers import it when first used, which takes over a second.
         return ("torch", "torch._dynamo", "objectives.nanochat.train", __name__)

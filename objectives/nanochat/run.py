@@ -1,8 +1,8 @@
 """A training by itself: the loop with checkpoints, resume, metrics and a summary in one directory.
 
-`manifest.json` names every checkpoint with its SHA-256 before the file gets its name, and until
-after it is deleted: only files that it names are ever deleted or overwritten. What is due at a step
-follows from what was done at it, so a run resumed at any moment does the same.
+`manifest.json` names every checkpoint before the file gets its name, and until after it is deleted:
+only files that it names are ever deleted or overwritten. What is due at a step follows from what
+was done at it, so a run resumed at any moment does the same.
 """
 
 import fcntl
@@ -12,10 +12,9 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from hashlib import sha256
 from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
@@ -45,11 +44,12 @@ class Checkpoint(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str
     step: int  # optimiser steps done
-    bpb: float | None  # validation bits per byte, where it was measured
-    sha256: str
-    bytes: int
+    bpb: float | None = None  # validation bits per byte, where it was measured
+
+    @property
+    def name(self) -> str:
+        return f"step-{self.step:08d}.pt"
 
 
 class Manifest(BaseModel):
@@ -95,7 +95,7 @@ def train(
         raise ValueError("the budget pays for no step: raise target_flops or num_batches")
     with locked(directory), torch_set(run.threads, device):
         manifest = read_manifest(directory, _identity(config, run, corpus, device))
-        _require_disk(config, run, steps, manifest.checkpoints)
+        _require_disk(config, run, steps, manifest)
         loop = Loop(run, manifest, Trainer(config, corpus, run.seed, device), say, check)
         loop.resume()
         loop.to_the_end()
@@ -122,24 +122,19 @@ def _identity(
 
 
 def read_manifest(directory: Path, identity: dict[str, Any]) -> Manifest:
-    """Return the manifest in `directory`, or a new one if it has none.
+    """Return the manifest in `directory`, or a new one if the directory is empty.
 
-    Raises ValueError when the files there are damaged, of another run or not ours.
+    Raises ValueError when what is there is damaged, of another run or not ours.
     """
     path = directory / MANIFEST
+    if not path.exists() and any(directory.iterdir()):
+        raise ValueError(f"{directory} has files but no {MANIFEST}, so it is not ours: {ELSEWHERE}")
+    if not path.exists():
+        return Manifest(run=identity)
     try:
         found = Manifest.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        for name in (METRICS, SUMMARY):
-            if (directory / name).exists():
-                raise ValueError(
-                    f"{directory} has {name} but no {MANIFEST}, so it may not be ours: "
-                    f"move it away, or {ELSEWHERE}"
-                ) from None
-        return Manifest(run=identity)
     except ValidationError as error:
-        fault = error.errors()[0]["msg"]
-        raise ValueError(f"{path} is damaged or not ours: {fault}. {ELSEWHERE}") from error
+        raise ValueError(f"{path} is damaged or not ours: {ELSEWHERE}") from error
     changed = [
         f"{name} was {found.run.get(name)!r}, is {identity.get(name)!r}"
         for name in sorted({*found.run, *identity})
@@ -153,13 +148,11 @@ def read_manifest(directory: Path, identity: dict[str, Any]) -> Manifest:
     return found
 
 
-def _require_disk(
-    config: NanochatConfig, run: RunConfig, steps: int, held: tuple[Checkpoint, ...]
-) -> None:
-    """Raises SetupError when the checkpoints to come do not fit beside those `held`."""
+def _require_disk(config: NanochatConfig, run: RunConfig, steps: int, manifest: Manifest) -> None:
+    """Raises SetupError when the checkpoints to come do not fit."""
     free = shutil.disk_usage(run.checkpoint_dir).free
     size = flops.checkpoint_bytes(config, steps)
-    needed = size * (run.most_kept + 1) - sum(one.bytes for one in held)
+    needed = size * (run.most_kept + 1 - len(manifest.checkpoints))
     if free < needed:
         raise SetupError(
             f"{run.checkpoint_dir} needs {needed / 1e6:,.1f} MB more for checkpoints of "
@@ -170,18 +163,14 @@ def _require_disk(
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Make `directory` and let only this process train in it. Raises ValueError."""
+    """Make `directory` and let only this process train in it. Raises ValueError and OSError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise ValueError(f"checkpoint_dir {directory}: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ValueError(f"another process trains in {directory}: {ELSEWHERE}") from error
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
+    except BlockingIOError as error:
+        raise ValueError(f"another process trains in {directory}: {ELSEWHERE}") from error
     finally:
         os.close(handle)
 
@@ -199,15 +188,25 @@ class Loop:
     _logged: tuple[int, float] = (0, 0.0)  # step and training seconds when losses were last read
 
     def resume(self) -> None:
-        """Bring the trainer to the newest whole checkpoint, and cut the metrics there."""
-        trainer = self.trainer
-        self._list(self.manifest.checkpoints)
-        if newest := self._newest():
-            trainer.load_state_dict(newest[1]["trainer"])
-            self.progress = Progress(**newest[1]["progress"])
-            self.say(f"Resuming from {newest[0].name}, step {trainer.done} of {trainer.steps}.")
+        """Bring the trainer to the newest checkpoint, and cut the metrics there.
+
+        Raises ValueError when it cannot be read.
+        """
+        trainer, directory = self.trainer, self.run.checkpoint_dir
+        self._list(one for one in self.manifest.checkpoints if (directory / one.name).exists())
+        if self.manifest.checkpoints:
+            path = directory / self.manifest.checkpoints[-1].name
+            try:  # on the CPU: the state of a random generator must stay there
+                saved = torch.load(path, map_location="cpu", weights_only=True)
+            except (RuntimeError, EOFError) as error:
+                raise ValueError(
+                    f"{path} is damaged: delete it to resume from the checkpoint before"
+                ) from error
+            trainer.load_state_dict(saved["trainer"])
+            self.progress = Progress(**saved["progress"])
+            self.say(f"Resuming from {path.name}, step {trainer.done} of {trainer.steps}.")
         self._logged = (trainer.done, self.progress.train_seconds)
-        self._metrics = self.run.checkpoint_dir / METRICS
+        self._metrics = directory / METRICS
         lines = self._metrics.read_bytes().splitlines(True) if self._metrics.exists() else []
         replace(self._metrics, b"".join(line for line in lines if _is_until(line, trainer.done)))
 
@@ -294,66 +293,40 @@ class Loop:
         Raises OSError, which leaves the checkpoints before.
         """
         done, directory = self.trainer.done, self.run.checkpoint_dir
-        bpb = self.progress.evaluations.get(done)
-        if done == 0 or any((c.step, c.bpb) == (done, bpb) for c in self.manifest.checkpoints):
+        new = Checkpoint(step=done, bpb=self.progress.evaluations.get(done))
+        if done == 0 or new in self.manifest.checkpoints:
             return
         buffer = BytesIO()
-        torch.save(
-            {"trainer": self.trainer.state_dict(), "progress": asdict(self.progress)}, buffer
-        )
-        data = buffer.getvalue()
-        digest = sha256(data).hexdigest()
-        name = f"step-{done:08d}-{digest[:8]}.pt"  # no other file has this name
-        new = Checkpoint(name=name, step=done, bpb=bpb, sha256=digest, bytes=len(data))
-        self._list((*self.manifest.checkpoints, new))
-        replace(directory / name, data)
-        by_step = {one.step: one for one in self.manifest.checkpoints}  # the newest of each
-        newest = [by_step[step] for step in sorted(by_step)]
-        wanted = (*newest[-self.run.keep_checkpoints :], self.manifest.best)
+        state = {"trainer": self.trainer.state_dict(), "progress": asdict(self.progress)}
+        torch.save(state, buffer)
+        before = [one for one in self.manifest.checkpoints if one.step != done]
+        self._list([*before, Checkpoint(step=done)])
+        replace(directory / new.name, buffer.getvalue())
+        self._list([*before, new])
+        kept = (*self.manifest.checkpoints[-self.run.keep_checkpoints :], self.manifest.best)
         for one in self.manifest.checkpoints:
-            if one not in wanted:
+            if one not in kept:
                 (directory / one.name).unlink(missing_ok=True)
-        self._list(tuple(one for one in newest if one in wanted))
+        self._list(one for one in self.manifest.checkpoints if one in kept)
 
-    def _newest(self) -> tuple[Checkpoint, Any] | None:
-        """Return the newest checkpoint that is as it was written, and its content.
-
-        A damaged one is reported, taken off the list, and left where it is.
-        """
-        for one in reversed(self.manifest.checkpoints):
-            path = self.run.checkpoint_dir / one.name
-            data = path.read_bytes() if path.is_file() else b""
-            if sha256(data).hexdigest() == one.sha256:
-                # On the CPU: the state of a random generator must stay there.
-                return one, torch.load(BytesIO(data), map_location="cpu", weights_only=True)
-            self.say(f"{path} is damaged or missing: not used, left as it is")
-            self._list(tuple(other for other in self.manifest.checkpoints if other != one))
-        return None
-
-    def _list(self, checkpoints: tuple[Checkpoint, ...]) -> None:
-        self.manifest = self.manifest.model_copy(update={"checkpoints": checkpoints})
+    def _list(self, checkpoints: Iterable[Checkpoint]) -> None:
+        self.manifest = self.manifest.model_copy(update={"checkpoints": tuple(checkpoints)})
         document = self.manifest.model_dump_json(indent=2) + "\n"
         replace(self.run.checkpoint_dir / MANIFEST, document.encode())
 
     def summarise(self) -> dict[str, Any]:
-        """Write and return `summary.json`. Evaluations' FLOPs are outside the planned ones."""
-        trainer, progress, corpus = self.trainer, self.progress, self.trainer.corpus
-        tokens, plan = trainer.done * trainer.config.tokens_per_step, trainer.plan
-        windows, best = len(progress.evaluations) * len(trainer.val.tokens), self.manifest.best
+        """Write and return `summary.json`."""
+        trainer, progress, best = self.trainer, self.progress, self.manifest.best
+        tokens = trainer.done * trainer.config.tokens_per_step
         document = {
             "bpb": progress.evaluations.get(trainer.done),
-            "best": best and best.model_dump(include={"name", "step", "bpb"}),
+            "best": best and {"name": best.name, **best.model_dump()},
             "steps": trainer.done,
             "tokens": tokens,
-            "epochs": tokens / len(corpus.train),
-            "decided_by": plan.paid_by,
-            "train_flops": trainer.done * plan.flops_per_step,
-            "eval_flops": windows * plan.eval_flops_per_window,
+            "train_flops": trainer.done * trainer.plan.flops_per_step,
             "tokens_per_second": tokens / progress.train_seconds,
             **asdict(progress),
             "health": diagnose(trainer.losses, trainer.grad_norms),
-            "documents": corpus.documents,
-            "duplicates": corpus.duplicates,
             "run": self.manifest.run,
             "threads": self.run.threads,
             "versions": {"python": platform.python_version(), "torch": version("torch")},

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # numpy is imported where it is used: plans start quickly
 
 BYTES = 256  # the smallest vocabulary that spells everything
 LARGEST = 65536  # token ids are stored in 16 bits
+BATCH = 256  # documents tokenised at once
 LEARN_BYTES = 1 << 28  # of training text that BPE learns from, at most: minutes on one core
 
 
@@ -105,8 +106,11 @@ class Bpe(Tokenizer):
     def encode(self, texts: Sequence[bytes]) -> "np.ndarray":
         import numpy as np
 
-        parts = self._model.encode_batch_fast([text.decode() for text in texts])
-        return np.concatenate([np.asarray(part.ids, dtype=np.uint16) for part in parts])
+        parts = []
+        for first in range(0, len(texts), BATCH):
+            words = [text.decode() for text in texts[first : first + BATCH]]
+            parts += [np.array(p.ids, np.uint16) for p in self._model.encode_batch_fast(words)]
+        return np.concatenate(parts)
 
 
 def learn(tokenizer: str, texts: Iterable[bytes]) -> Tokenizer:

@@ -114,18 +114,17 @@ def evaluate(attempt: Path) -> Evaluate:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"checkout": "/nowhere"}, "git clone"),
+    ({"checkout": "/nowhere"}, "expected a clone"),
     ({"checkout": " "}, "checkout: expected a path"),
     ({"target_flops": None}, "target_flops"),
-    ({"flags": {"--depth": 4}}, "without the hyphens"),
     ({"flags": {"depth": [4]}}, "flags.depth"),
     ({"flags": {"target_flops": 5}}, "target_flops cannot be set here"),
-    ({"environment": {"NANOCHAT_BASE_DIR": "/x"}}, "data and tokenizer"),
+    ({"environment": {"NANOCHAT_BASE_DIR": "/x"}}, "cannot be set here"),
     ({"environment": {"RANK": "0"}}, "RANK"),
     ({"environment": {"HF_TOKEN": "swordfish"}}, "pass_environment"),
     ({"flags": {"run": "https://me:swordfish@host/"}}, "a URL with a user name"),
     ({"knobs": {}}, "at least one"),
-    ({"knobs": {"depth": DEPTH}}, "depth: a knob's value"),
+    ({"knobs": {"depth": DEPTH}}, "depth cannot be set here"),
     ({"knobs": {"target-flops": DEPTH}}, "target-flops cannot be set here"),
 ]
 

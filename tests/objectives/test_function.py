@@ -217,7 +217,7 @@ def test_its_module_and_what_that_imports_is_pinned(
         ("import missing_thing", "missing_thing"),
         ("def evaluate(:", "line 1"),
         ("x = 1\ny = x + z", "line 2"),
-        ("evaluate = 3", "a int of the name"),
+        ("evaluate = 3", "expected a function"),
         ("import sys; sys.exit('usage: me')", "usage: me"),
         ("def evaluate(knobs): 0", "(knobs, seed, budget), nor without"),
         ("def evaluate(knobs, seed, budget, more): 0", "'more'"),
