@@ -277,7 +277,7 @@ class Configuration(Terms):
 class LongRun(Terms):
     """More FLOPs, on which a gain must persist."""
 
-    factor: float = Field(gt=0)  # of the objective's FLOPs
+    factor: float = Field(gt=1)  # of the objective's FLOPs
     seeds: int = Field(ge=1)
     variant: Variant
 

@@ -44,8 +44,6 @@ Flags = Mapping[str, tuple[Any, str]]
 VERDICT_SEEDS = 8
 """Fresh, paired: a gain of 1.5 sd of the paired differences is then shown 8 times of 10."""
 
-LONG_RUN_FACTOR, LONG_RUN_SEEDS = 4.0, 2
-
 LARGEST = 1e9  # hours, seconds or money; a larger number is a typing error
 MOST_SEEDS = 1000  # of one point
 LONGEST_SHOWN = 60  # characters of a table in one row
@@ -102,7 +100,7 @@ class Search(Table):
     tier: Tier | None = key(None, "Size of the search.", "-")  # no search begins without it
     run_id: str | None = key(None, "The run's name.", "-", "ID")
     seed: PositiveSeed = key(1, "Seed of the candidates; default: 1.", "-", "SEED")
-    method: SearchMethod | None = key(None, "guided (default), or plain: CMA-ES as pycma has it.")
+    method: SearchMethod = key("guided", "guided, or plain: CMA-ES as pycma has it.")
     # with a smaller step, rounding decides which points of a generation differ
     sigma0: float | None = key(None, "First step, as a share of the ranges.", ge=1e-6, le=0.3)
     population: int | None = key(None, "Candidates a generation; default: 2 x devices.")
@@ -142,12 +140,11 @@ class Evaluation(Table):
 class Verdict(Table):
     """How the winner is compared with the baseline."""
 
-    confirm_seeds: Seeds | None = key(None, f"Fresh seeds; 0: no Go; default: {VERDICT_SEEDS}.")
-    long_run: Annotated[float, Field(ge=0, le=LARGEST)] | None = key(
-        None,
-        f"Times the FLOPs, on which a gain must persist; 0: none; default: {LONG_RUN_FACTOR:g}.",
+    confirm_seeds: Seeds = key(VERDICT_SEEDS, "Fresh seeds; 0: no Go.")
+    long_run: float = key(
+        4.0, "Times the FLOPs, on which a gain must persist; 0: none.", ge=0, le=LARGEST
     )
-    long_run_seeds: Seeds | None = key(None, f"Seeds of the long run; default: {LONG_RUN_SEEDS}.")
+    long_run_seeds: Seeds = key(2, "Seeds of the long run.")
 
 
 class Backend(Table):

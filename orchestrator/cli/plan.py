@@ -60,7 +60,6 @@ def _plan_search(config: Config, devices: Devices, *, as_json: bool, in_full: bo
     if earlier is not None:
         warnings += earlier.objections.values()
     page = page_of(config, devices, None if earlier is None else earlier.succession(config))
-    warnings += page.warnings
     if as_json:
         print_json({**page.as_dict(), "warnings": warnings})
         return
@@ -102,10 +101,10 @@ def _fit(config: Config, devices: Devices, *, as_json: bool) -> None:
             "available_hours": hours,
             "fits": best(found) is not None,
             "choices": [choice.as_dict() for choice in found],
-            "prior": None if times.prior is None else times.prior.sentence(),
+            "prior": times.prior,
         }
         print_json(document)
         return
     print_markdown(fit_text(found, hours))
     if times.prior is not None:
-        print_line(printable(f"Note: {times.prior.sentence()}."))
+        print_line(printable(f"Note: {times.prior}."))

@@ -11,7 +11,7 @@ from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
-from orchestrator.config import Config
+from orchestrator.config import Config, Verdict
 from orchestrator.matrix.matrix import Matrix
 from orchestrator.plan.resolve import family_of
 from orchestrator.records.objective import Point
@@ -138,7 +138,7 @@ def on_shorter_evaluations(config: Config) -> Config:
             "--objective and --set"
         )
     short = config.with_objective(registry.load(registry.varied(full.spec, shorter.settings)))
-    if short.verdict.long_run is not None:
+    if short.verdict.long_run != Verdict().long_run:
         return short
     return short.having({"verdict.long_run": 1 / fraction})
 

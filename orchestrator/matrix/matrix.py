@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgets.calibration import measure
+from budgets.formatting import PROGRAM
 from budgets.ledger import LedgerCorruptError
 from budgets.plan import Calibration, Caps, Devices, Envelope, Phase, Plan
-from budgets.state import ImpossibleEventError, RunState
+from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective
 from objectives.registry import CALLABLE
@@ -295,14 +296,18 @@ def _refuse_zero(plan: Plan, calibration: Calibration | None) -> None:
 
 
 def _say_known_knobs(session: Session, objective: Objective, kind: str) -> None:
-    """Say what finished checks have shown; a damaged one is named and stops no search."""
-    try:
-        known = known_knobs(session.root, objective, kind)
-    except (LedgerCorruptError, ImpossibleEventError, ValueError) as error:
-        session.say(f"Warning: {error}.")
-        return
-    for line in known.lines():
-        session.say(line)
+    """Say which knobs finished checks have found dead, and which they have not shown alive."""
+    known = known_knobs(session.root, objective, kind)
+    if known.dead:
+        session.say(
+            f"Warning: {', '.join(known.dead)} did not move the score when checked: a search "
+            "wastes budget there."
+        )
+    if known.neither:
+        session.say(
+            f"Note: {len(known.neither)} of {sum(map(len, known))} knobs have not been shown to "
+            f"move the score; `{PROGRAM} check knobs` with the same options finds out."
+        )
 
 
 def replayed(state: RunState) -> "Search":

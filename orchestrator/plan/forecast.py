@@ -20,13 +20,19 @@ from budgets.calibration import noise
 from budgets.plan import Calibration, Plan
 from budgets.schedule import expected
 from budgets.stats import detectable
-from orchestrator.plan.times import CALIBRATION_SEEDS, Overheads, Times
+from orchestrator.plan.times import CALIBRATION_SEEDS, Times
 
 SEED = 20_247
 """Fixed, so that equal plans have equal figures."""
 
 LEAST_RUNS, MOST_RUNS, MOST_EVALUATIONS = 50, 400, 20_000
 """Number of simulated runs: fewer if each has more evaluations."""
+
+STARTUP_SECONDS = 10.0
+"""Assumed: from the command to the first evaluation, as seen with Ray on two cores."""
+
+GAP_SECONDS = 0.03
+"""Assumed: of a device, before and after each evaluation."""
 
 Lengths = tuple[float, ...]
 """Costs of evaluations, relative to one of the search."""
@@ -45,11 +51,7 @@ class Forecast:
     hours_p50: float
     hours_p90: float
     device_hours_p50: float
-    device_hours_p90: float
-    search_hours_p50: float  # until the last generation is closed
-    calibrating_hours: float  # before the first
     long_run_hours_p50: float  # in addition, after a Go
-    idle_share: float  # mean, of all devices' time
     hours_free: float  # what a window or a cap on hours must leave free
     device_hours_free: float  # what a cap on device-hours must leave free
 
@@ -66,38 +68,31 @@ class Work(NamedTuple):
 def forecast_of(plan: Plan, times: Times, at_once: int | None = None) -> Forecast | None:
     """Return the forecast of a plan by its calibration; None without one.
 
-    `times` has the overheads; `at_once` limits the devices.
+    `times` says whether the run calibrates first; `at_once` limits the devices.
     """
     calibration, devices, work = plan.calibration, at_once or plan.devices.count, work_of(plan)
     if calibration is None:
         return None
     stagger = 0.0 if plan.campaign is None else plan.campaign.stagger_seconds
-    runs = list(simulate(work, calibration, times.overheads, devices, stagger))
-    over, searched, longer, busy = zip(*runs, strict=True)
-    typical, repeats = calibration.median_seconds / 3600, 0
-    if times.is_to_measure(calibration):
-        repeats = CALIBRATION_SEEDS
+    over, longer, busy = zip(*simulate(work, calibration, devices, stagger), strict=True)
+    typical, whole = calibration.median_seconds / 3600, plan.limits.reserve_ms / MS_PER_HOUR
+    repeats = CALIBRATION_SEEDS if times.is_to_measure(calibration) else 0
     calibrating, first = ceil(repeats / devices) * typical, repeats * typical
-    whole = plan.limits.reserve_ms / MS_PER_HOUR
     longest = max(length for generation in work.generations for length in generation)
     # The last attempt of the search, and of the verdict, must find its whole reservation free.
     last = max(0.0, plan.limits.stretched(longest).reserve_ms / MS_PER_HOUR - typical * longest)
     last += 0.0 if plan.confirmation is None else whole
     batches = (*work.generations, work.reference, *work.comparisons)
-    by_the_rules = times.overheads.startup_seconds / 3600 + sum(
+    by_the_rules = STARTUP_SECONDS / 3600 + sum(
         expected(len(batch), sum(batch), calibration, devices).hours for batch in batches if batch
     )
-    p90 = max(_hours(over, 9), by_the_rules)
+    p90 = _hours(over, 9)
     return Forecast(
         hours_p50=calibrating + _hours(over, 5),
-        hours_p90=calibrating + _hours(over, 9),
+        hours_p90=calibrating + p90,
         device_hours_p50=first + _hours(busy, 5),
-        device_hours_p90=first + _hours(busy, 9),
-        search_hours_p50=_hours(searched, 5),
-        calibrating_hours=calibrating,
         long_run_hours_p50=_hours(longer, 5),
-        idle_share=1 - sum(busy) / (devices * sum(over)),
-        hours_free=calibrating + p90 + _hours(longer, 9) + last,
+        hours_free=calibrating + max(p90, by_the_rules) + _hours(longer, 9) + last,
         device_hours_free=first + _hours(busy, 9) + sum(work.long_run) * typical + last,
     )
 
@@ -125,10 +120,10 @@ def work_of(plan: Plan) -> Work:
 
 
 def simulate(
-    work: Work, calibration: Calibration, overheads: Overheads, devices: int, stagger: float = 0.0
-) -> Iterable[tuple[float, float, float, float]]:
-    """Yield, for each simulated run, seconds from the command's start until the verdict and until
-    the last generation's end, of the long run, and of all devices together without the long run.
+    work: Work, calibration: Calibration, devices: int, stagger: float = 0.0
+) -> Iterable[tuple[float, float, float]]:
+    """Yield, for each simulated run, the seconds from the command's start until the verdict, those
+    of the long run, and those of all devices together without the long run.
 
     Devices begin `stagger` seconds apart.
     """
@@ -136,21 +131,21 @@ def simulate(
     runs = min(MOST_RUNS, max(LEAST_RUNS, MOST_EVALUATIONS // count))
     random = Random(SEED)  # noqa: S311 - no secret
     for _ in range(runs if len(calibration.samples) > 1 else 1):
-        queue = _Queue(_evaluations(calibration, random), overheads, devices, stagger)
+        queue = _Queue(_evaluations(calibration, random), devices, stagger)
         filling = deque(work.reference)
         for generation in work.generations:
             queue.wait()
             queue.work(generation)
             queue.fill(filling)
         queue.wait()
-        searched, queue.end = queue.now, max(queue.end, queue.filled)
+        queue.end = max(queue.end, queue.filled)
         queue.work(filling)
         for comparison in work.comparisons:
             queue.work(comparison)
             queue.wait()
         over, busy = queue.now, queue.busy
         queue.work(work.long_run)
-        yield over, searched, queue.end - over, busy
+        yield over, queue.end - over, busy
 
 
 def _evaluations(calibration: Calibration, random: Random) -> Take:
@@ -176,10 +171,10 @@ def _evaluations(calibration: Calibration, random: Random) -> Take:
 class _Queue:
     """One simulated run: the device that becomes free first takes the next evaluation."""
 
-    def __init__(self, take: Take, overheads: Overheads, devices: int, stagger: float) -> None:
-        self.now = self.end = overheads.startup_seconds  # earliest start; end of all so far
+    def __init__(self, take: Take, devices: int, stagger: float) -> None:
+        self.now = self.end = STARTUP_SECONDS  # earliest start; end of all so far
         self.busy = self.filled = 0.0
-        self._take, self._gap = take, overheads.gap_seconds
+        self._take = take
         self._free = [self.now + place * stagger for place in range(devices)]  # a heap
 
     def work(self, lengths: Iterable[float]) -> None:
@@ -198,32 +193,21 @@ class _Queue:
 
     def _begin(self, length: float) -> float:
         seconds = self._take(length)
-        end = max(self._free[0], self.now) + seconds + self._gap
+        end = max(self._free[0], self.now) + seconds + GAP_SECONDS
         self.busy += seconds
         heapreplace(self._free, end)
         return end
 
 
-class DetectableGain(NamedTuple):
-    """The true gain that a verdict shows with 80 % power, relative to the baseline's score."""
+def detectable_gain(plan: Plan) -> float | None:
+    """Return the true gain, relative to the baseline, that the verdict shows with 80 % power.
 
-    gain: float
-    low: float  # with the noise at the low end of its confidence interval
-    high: float
-
-
-def detectable_gain(plan: Plan) -> DetectableGain | None:
-    """Return the detectable gain; None without a comparison or without a known noise.
-
-    It assumes that scores on the same seed are independent, the worst case.
+    It assumes that scores on the same seed are independent, the worst case. None without a
+    comparison or without a known noise.
     """
     confirmation, calibration = plan.confirmation, plan.calibration
     measured = None if calibration is None else noise(calibration)
     if confirmation is None or measured is None or measured.sd is None or measured.is_about_zero:
         return None
-    sds = (measured.sd, *(measured.sd_limits or (0.0, 0.0)))
-    paired = (sqrt(2) * sd / abs(measured.mean) for sd in sds)
-    level = plan.thresholds.go_level
-    return DetectableGain(
-        *(detectable(sd, confirmation.seeds, level) if sd else 0.0 for sd in paired)
-    )
+    paired = sqrt(2) * measured.sd / abs(measured.mean)
+    return detectable(paired, confirmation.seeds, plan.thresholds.go_level) if paired else 0.0

@@ -1,6 +1,6 @@
 """The page of a plan: ten lines on each tier, or all that they rest on. Without side effects."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from math import ceil, sqrt
@@ -9,19 +9,17 @@ from statistics import median
 from typing import Any, get_args
 
 from budgets.following import beginning
-from budgets.formatting import PROGRAM, counted, duration, plain, table
-from budgets.ledger import LedgerCorruptError
+from budgets.formatting import PROGRAM, duration, plain, table
 from budgets.plan import Devices, Plan, Tier
-from budgets.state import ImpossibleEventError
 from budgets.stats import power_of
 from budgets.tiers import INTENT
 from objectives.api import Objective, SetupError
 from objectives.registry import kind
 from orchestrator.config import Config
 from orchestrator.plan.checks import Item, checklist
-from orchestrator.plan.forecast import DetectableGain, Forecast, detectable_gain, forecast_of
+from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of
 from orchestrator.plan.resolve import Succession, search_plan
-from orchestrator.plan.times import Known, Times, known_knobs, times_here
+from orchestrator.plan.times import Times, known_knobs, times_here
 
 VERBOSE = "`--verbose` says why, and shows what the figures rest on."
 
@@ -32,7 +30,7 @@ class TierPage:
 
     plan: Plan
     forecast: Forecast | None  # None: no times are known
-    detectable: DetectableGain | None  # None: no comparison, or no known noise
+    detectable: float | None  # None: no comparison, or no known noise
     items: tuple[Item, ...]
 
     @property
@@ -51,12 +49,10 @@ class TierPage:
         """Return JSON values."""
         return {
             "plan": self.plan.model_dump(mode="json"),
-            "evaluations": self.plan.resolved.evaluations,
-            "verdict_evaluations": self.verdict_evaluations,
             "search": _by_formula(self.plan),
             "forecast": None if self.forecast is None else asdict(self.forecast),
             "cost": self.cost,
-            "detectable_gain": None if self.detectable is None else self.detectable._asdict(),
+            "detectable_gain": self.detectable,
             "checklist": [item._asdict() for item in self.items],
         }
 
@@ -82,19 +78,12 @@ class Page:
     objective: Objective
     times: Times
     tiers: tuple[TierPage, ...]
-    warnings: tuple[str, ...] = ()  # of what could not be read
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON values."""
-        times = self.times
         return {
-            "times": {
-                "origin": times.origin,
-                "prior": None if times.prior is None else times.prior.sentence(),
-                "overheads": asdict(times.overheads),
-                "measured_at": times.measured_at,
-            },
-            "evaluation": _evaluation(self.objective, times),
+            "times": {"origin": self.times.origin, "prior": self.times.prior},
+            "evaluation": _evaluation(self.objective, self.times),
             "tiers": [tier.as_dict() for tier in self.tiers],
         }
 
@@ -107,13 +96,9 @@ def _evaluation(objective: Objective, times: Times) -> dict[str, Any] | None:
         return None
     if work is None or times.calibration is None:
         return None
-    seconds = times.calibration.median_seconds
-    return {
-        "steps": work.steps,
-        "tokens": work.tokens,
-        "seconds": seconds,
-        "tokens_per_second": work.tokens / seconds,
-    }
+    seconds, tokens = times.calibration.median_seconds, work.tokens
+    figures = {"tokens": tokens, "seconds": seconds, "tokens_per_second": tokens / seconds}
+    return {"steps": work.steps, **figures}
 
 
 def page_of(config: Config, devices: Devices, succession: Succession | None = None) -> Page:
@@ -121,22 +106,17 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
 
     Raises ValueError on a plan that is impossible.
     """
-    root, objective, warnings = Path(config.runs_dir), config.tuned, list[str]()
+    root, objective = Path(config.runs_dir), config.tuned
     times = times_here(root, objective, devices, config.evaluation.assume_eval_seconds)
-    try:
-        known = known_knobs(root, objective, devices.kind)
-    except (LedgerCorruptError, ImpossibleEventError, ValueError) as error:
-        warnings.append(str(error))
-        known = Known((), (), tuple(knob.name for knob in objective.space.knobs))
-    tiers = get_args(Tier) if config.search.tier is None else (config.search.tier,)
+    known = known_knobs(root, objective, devices.kind)
     now, pages = datetime.now(UTC), list[TierPage]()
-    for tier in tiers:
-        one = config.having({"search.tier": tier})
-        plan = search_plan(one, devices, times.calibration, succession)
+    for tier in get_args(Tier) if config.search.tier is None else (config.search.tier,):
+        own = config.having({"search.tier": tier})
+        plan = search_plan(own, devices, times.calibration, succession)
         forecast = forecast_of(plan, times)
         items = checklist(plan, times, forecast, now, devices.count, known)
         pages.append(TierPage(plan, forecast, detectable_gain(plan), items))
-    return Page(objective, times, tuple(pages), tuple(warnings))
+    return Page(objective, times, tuple(pages))
 
 
 def page_text(page: Page, *, in_full: bool = False) -> str:
@@ -164,7 +144,7 @@ def _tiers(page: Page) -> list[str]:
             hours = (duration(3600 * took.hours_p50), duration(3600 * took.hours_p90))
             cost = (f"{tier.cost:.2f}",) if is_priced else ()
             times = (*hours, f"{took.device_hours_p50:.3g}", *cost)
-        gain = "?" if tier.detectable is None else f"{tier.detectable.gain:.2%}"
+        gain = "?" if tier.detectable is None else f"{tier.detectable:.2%}"
         gain = gain if tier.plan.confirmation is not None else "no verdict"
         rows.append((tier.plan.tier, shape.in_words, count, *times, gain))
     priced = (">cost",) if is_priced else ()
@@ -174,14 +154,13 @@ def _tiers(page: Page) -> list[str]:
 
 def _objections(page: Page) -> list[str]:
     """The checklist's answers that are not pass."""
-    failed: dict[str, list[str]] = {}
-    unknown: dict[str, None] = {}
-    for item, which in _answers(page.tiers):
-        if item.verdict == "fail":
-            failed.setdefault(item.question, []).append(f"{which} {plain(item.why)}".strip())
-        elif item.verdict == "unknown":
-            unknown[item.question] = None
-    lines = [f"- **fail**: {question} {'; '.join(why)}." for question, why in failed.items()]
+    answers = [(item, which) for item, which in _answers(page.tiers) if item.verdict != "pass"]
+    lines = [
+        f"- **fail**: {item.question} {f'{which}: ' if which else ''}{plain(item.why)}."
+        for item, which in answers
+        if item.verdict == "fail"
+    ]
+    unknown = dict.fromkeys(item.question for item, _ in answers if item.verdict == "unknown")
     lines += [f"- **not known yet**: {' '.join(unknown)}"] if unknown else []
     return lines or ["Nothing speaks against beginning."]
 
@@ -189,30 +168,25 @@ def _objections(page: Page) -> list[str]:
 def _answers(tiers: Sequence[TierPage]) -> Iterator[tuple[Item, str]]:
     """Yield each answer once, with the tiers that it is about; "": all of them."""
     for answers in zip(*(tier.items for tier in tiers), strict=True):
-        by_answer: dict[Item, list[str]] = {}
-        for tier, item in zip(tiers, answers, strict=True):
-            by_answer.setdefault(item, []).append(str(tier.plan.tier))
-        for item, names in by_answer.items():
-            yield item, "" if len(names) == len(tiers) else f"{', '.join(names)}:"
+        for item in dict.fromkeys(answers):
+            own = [tier.plan.tier or "" for tier in tiers if item in tier.items]
+            yield item, "" if len(own) == len(tiers) else ", ".join(own)
 
 
-def checklist_page(answers: Sequence[tuple[Item, str]]) -> list[str]:
-    """Return the checklist as a table."""
-    has_tiers, rows, before = any(which for _, which in answers), [], ""
-    for item, which in answers:
-        question, before = "" if item.question == before else item.question, item.question
-        verdict = "**fail**" if item.verdict == "fail" else item.verdict
-        tiers = (which.strip(":"),) if has_tiers else ()
-        rows.append((question, *tiers, verdict, plain(item.why)))
-    columns = ("", *(("tier",) if has_tiers else ()), "", "because")
-    return ["## Before you begin", "", *table(columns, rows)]
+def checklist_page(answers: Iterable[tuple[Item, str]]) -> list[str]:
+    """Return the checklist as a table; each answer has the tiers that it is about."""
+    rows = (
+        (item.question, which, item.verdict.replace("fail", "**fail**"), plain(item.why))
+        for item, which in answers
+    )
+    return ["## Before you begin", "", *table(("", "", "", "because"), rows)]
 
 
 def _in_full(page: Page) -> Iterator[list[str]]:
     compared = [tier for tier in page.tiers if tier.plan.confirmation is not None]
     yield [_power(compared[-1])] if compared else []
     yield [f"- **{tier.plan.tier}**: {_planned(tier.plan)}" for tier in page.tiers]
-    yield checklist_page(list(_answers(page.tiers)))
+    yield checklist_page(_answers(page.tiers))
 
 
 def _power(tier: TierPage) -> str:
@@ -227,9 +201,8 @@ def _power(tier: TierPage) -> str:
     spread = sqrt(2) * calibration.sd_score / abs(calibration.mean_score or 1.0)
     power = power_of(rules.go_gain, spread, seeds, rules.go_level)
     return (
-        f"{said}Detectable gain at 80 % power: {gain.gain:.2%} ({gain.low:.2%} to {gain.high:.2%} "
-        f"by the noise's confidence interval). A gain of {rules.go_gain:.1%} is shown {power:.0%} "
-        "of the time."
+        f"{said}Detectable gain at 80 % power: {gain:.2%}. A gain of {rules.go_gain:.1%} is shown "
+        f"{power:.0%} of the time."
     )
 
 
@@ -239,9 +212,8 @@ def _planned(plan: Plan) -> str:
     said = [INTENT[plan.phase, plan.tier], f"as written {plan.nominal.in_words}", *plan.reasons]
     if plan.confirmation is not None and plan.confirmation.long_run is not None:
         longer = plan.confirmation.long_run
-        said.append(f"after a Go {counted(2 * longer.seeds, 'evaluation')}, {longer.variant.label}")
-    reserved = plan.limits.reserve_ms / 1000
-    said.append(f"each attempt reserves {reserved:.0f} s, its limit and the time to end it")
+        said.append(f"after a Go {2 * longer.seeds} evaluations, {longer.variant.label}")
+    said.append(f"each attempt reserves {plan.limits.reserve_ms / 1000:.0f} s")
     return f"{'; '.join(said)}."
 
 
@@ -254,8 +226,9 @@ def in_short(times: Times) -> str:
             "--objective and --set, or say `--assume-eval-seconds X`."
         )
     if times.prior is not None:
-        said = plain(times.prior.sentence())
-        return f"**Estimated, not calibrated here**: {said}. The run calibrates first."
+        return (
+            f"**Estimated, not calibrated here**: {plain(times.prior)}. The run calibrates first."
+        )
     if times.origin == "assumed":
         return f"**Assumed, not measured**: {calibration.median_seconds:g} s an evaluation."
     seconds = sorted(sample.seconds for sample in calibration.samples)

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 from budgets.following import objection
 from budgets.formatting import PROGRAM
 from budgets.plan import Plan, SearchTerms, Source, VariantName
-from budgets.rules import BEFORE_THE_RUN, follows_a_go
+from budgets.rules import follows_a_go
 from budgets.state import RunState
-from objectives.api import Objective
 from objectives.space import SearchSpace
 from orchestrator.config import Config
-from orchestrator.plan.differences import deciding, differing, in_short
-from orchestrator.plan.resolve import SIGMA0, Overrides, Succession, method_of
-from orchestrator.plan.times import Known, known_knobs
+from orchestrator.plan.differences import differing, in_short
+from orchestrator.plan.resolve import SIGMA0, Overrides, Succession
+from orchestrator.plan.times import known_knobs
 from orchestrator.records.objective import Point, best_point, objective_of
 from orchestrator.records.runs import find_run, load_state
 
@@ -48,11 +47,11 @@ class Followed:
         Without a replay it starts at the same point, with the default step and no shape.
         """
         shape: Matrix | None = None
-        sigma0 = config.search.sigma0 or SIGMA0[method_of(config)]
+        sigma0 = config.search.sigma0 or SIGMA0[config.search.method]
         if seen is not None:
             sigma0, shape = _distribution(seen, self.state.plan, config, self.source.added)
         search = SearchTerms(
-            method=method_of(config),
+            method=config.search.method,
             seed=config.search.seed,
             sigma0=sigma0,
             start=self.source.point,
@@ -63,14 +62,11 @@ class Followed:
     def permits(self, overrides: Overrides) -> tuple[Overrides, Overrides]:
         """Return the overrides that let the new run begin, and the others.
 
-        Raises ValueError if one is missing, or does not apply.
+        Raises ValueError if one is missing.
         """
         given = {rule for rule, _ in overrides}
         if missing := [why for rule, why in self.objections.items() if rule not in given]:
             raise ValueError(". ".join(missing))
-        for rule in BEFORE_THE_RUN:
-            if rule in given and rule not in self.objections:
-                raise ValueError(f"--override {rule}: that rule does not hold this run up")
         mine = [override for override in overrides if override[0] in self.objections]
         return mine, [override for override in overrides if override not in mine]
 
@@ -89,16 +85,11 @@ def followed(root: Path, config: Config, kind: str) -> Followed | None:
     run_id, state = directory.resolve().name, load_state(directory)
     if state.plan.phase != "phase1":
         raise ValueError(f"--from: expected a phase 1 run, {run_id} is a {state.plan.phase} run")
-    if config.direction != state.plan.direction:
-        raise ValueError(
-            f"direction: {run_id} was to {state.plan.direction}, a phase 2 from it cannot "
-            f"{config.direction} ({config.source('direction')})"
-        )
-    _require_same_objective(run_id, state.plan, objective, variant)
+    _require_same_objective(run_id, state.plan, config, variant)
     point, added = carried(run_id, state, objective.space)
     if variant == "expanded":
         _require_more_knobs(run_id, state.plan.space, objective.space)
-    known = known_knobs(root, objective, kind) if added else Known((), (), ())
+    alive = known_knobs(root, objective, kind).alive if added else ()
     source = Source(
         run_id=run_id,
         head=state.head,
@@ -106,9 +97,13 @@ def followed(root: Path, config: Config, kind: str) -> Followed | None:
         grade="" if state.decided is None else state.decided.grade,
         point=point,
         added=added,
-        unproven=tuple(name for name in added if name not in known.alive),
+        unproven=tuple(name for name in added if name not in alive),
     )
-    remedies = {"go": "Follow a run that says Go", "unproven_knobs": _remedy(source, known)}
+    check = f"{PROGRAM} check knobs --knobs {','.join(source.unproven)}"
+    remedies = {
+        "go": "Follow a run that says Go",
+        "unproven_knobs": f"Check them with `{check}` and the same --objective and --set",
+    }
     objections = {
         one.rule: f"{objection(source, one.rule)}. {remedies[one.rule]}, or begin all the same "
         f'with --override {one.rule} --reason "..."'
@@ -143,22 +138,22 @@ def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Point, tu
 
 
 def _require_same_objective(
-    run_id: str, plan: Plan, objective: Objective, variant: VariantName
+    run_id: str, earlier: Plan, config: Config, variant: VariantName
 ) -> None:
     """Raise ValueError unless both tune the same on the same data; `expanded` adds knobs."""
-    earlier = objective_of(plan)
     theirs, ours = (
-        {"objective": one.spec.name, **one.spec.settings} for one in (earlier, objective)
-    )
-    theirs["provenance"], ours["provenance"] = map(
-        deciding, (plan.provenance, objective.provenance)
+        {"objective": spec.name, "direction": direction, "provenance": provenance, **spec.settings}
+        for spec, direction, provenance in (
+            (earlier.objective, earlier.direction, earlier.provenance),
+            (config.tuned.spec, config.direction, dict(config.tuned.provenance)),
+        )
     )
     if variant == "expanded":
         for setting in ("space", "knobs"):  # knobs are compared one by one
             theirs.pop(setting, None)
             ours.pop(setting, None)
     changed = list(differing("", theirs, ours))
-    if not changed and earlier.fingerprint != plan.objective_fingerprint:
+    if not changed and objective_of(earlier).fingerprint != earlier.objective_fingerprint:
         changed = [f"its code or its space has changed since {run_id} was planned"]
     if changed:
         raise ValueError(
@@ -171,22 +166,10 @@ def _require_same_objective(
 def _require_more_knobs(run_id: str, earlier: SearchSpace, space: SearchSpace) -> None:
     lost = [knob.name for knob in earlier.knobs if knob not in space.knobs]
     if lost or space.dimension == earlier.dimension:
-        which = f"missing or changed: {', '.join(lost)}" if lost else "these are the same knobs"
         raise ValueError(
-            f"--variant expanded adds knobs to those of {run_id} and changes none, but {which}. "
-            "Join groups with --set space=A+B, or say --variant robust"
+            f"--variant expanded: expected the knobs of {run_id} and more, such as --set "
+            f"space=A+B; missing or changed: {', '.join(lost) or 'none'}"
         )
-
-
-def _remedy(source: Source, known: Known) -> str:
-    """Return what to do about unproven knobs: leave out the dead ones, check the others."""
-    dead = [name for name in source.unproven if name in known.dead]
-    unchecked = [name for name in source.unproven if name not in known.dead]
-    said = [f"Leave out {', '.join(dead)}, found not to move it"] if dead else []
-    if unchecked:
-        check = f"{PROGRAM} check knobs --knobs {','.join(unchecked)}"
-        said.append(f"Check with `{check}` and the same --objective and --set")
-    return ". ".join(said)
 
 
 def _distribution(
@@ -206,7 +189,7 @@ def _distribution(
     here = [place for place, name in enumerate(names) if name not in added]
     there = [searched.index(names[place]) for place in here]
     step = min(max(seen.scale, LEAST_STEP), MOST_STEP)
-    covariance = SIGMA0[method_of(config)] ** 2 * np.eye(len(names))
+    covariance = SIGMA0[config.search.method] ** 2 * np.eye(len(names))
     covariance[np.ix_(here, here)] = step**2 * np.array(seen.shape)[np.ix_(there, there)]
     variance = float(np.mean(np.diag(covariance)))
     sigma0 = config.search.sigma0 or min(sqrt(variance), LARGEST_SIGMA0)
@@ -222,7 +205,7 @@ def recorded_again(config: Config, recorded: Plan) -> Succession | None:
     if search is None or source is None:
         return None
     terms = {
-        "method": method_of(config),
+        "method": config.search.method,
         "seed": config.search.seed,
         "sigma0": config.search.sigma0 or search.sigma0,
     }

@@ -1,12 +1,14 @@
 """From a configuration, its devices and a calibration to the frozen plan of a run."""
 
 import hashlib
+import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
 
 from budgets.calibration import noise
 from budgets.formatting import counted
@@ -30,27 +32,18 @@ from budgets.plan import (
 from budgets.tiers import Sizing, size
 from objectives.api import Objective
 from objectives.api import Variant as ObjectiveVariant
+from objectives.files import read_text
 from objectives.registry import short_name
-from objectives.settings import shown
-from orchestrator.config import (
-    LONG_RUN_FACTOR,
-    LONG_RUN_SEEDS,
-    VERDICT_SEEDS,
-    Budget,
-    Config,
-    Evaluation,
-    Verdict,
-)
-from orchestrator.plan.known import known_points, read_known
+from objectives.settings import in_words, unknown
+from objectives.space import Knob
+from orchestrator.config import Budget, Config, Evaluation
+from orchestrator.records.objective import Point
 from orchestrator.records.runs import RUNS_DIR
 
 if TYPE_CHECKING:
     from orchestrator.capacity import Pacing
     from orchestrator.execution.api import Slots
     from orchestrator.execution.engine import Engine
-
-METHOD: SearchMethod = "guided"
-"""The default search method (docs/search.md)."""
 
 SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "plain": 0.2}
 """The default first step, a share of a knob's range (docs/search.md)."""
@@ -164,22 +157,20 @@ def parse_hours(flag: str, text: str) -> float:
 
 
 def window_of(budget: Budget) -> Window | None:
-    """Return the budget's window. Raises ValueError if it is malformed."""
-    return None if budget.window is None else parse_window(budget.window, budget.safety_margin)
-
-
-def parse_window(text: str, safety_margin: str) -> Window:
-    """Return a window from a duration or a moment (ISO 8601; local time without a zone).
+    """Return the budget's window: a duration, or a moment (ISO 8601; local time without a zone).
 
     Raises ValueError, naming the flag.
     """
-    margin = 3600 * parse_hours("budget.safety_margin", safety_margin)
-    if _DURATION.fullmatch(text.strip()):
-        if not (hours := parse_hours("--window", text)):
-            raise ValueError(f"--window: expected more than no time, got {text!r}")
-        return Window(hours=hours, margin_seconds=margin)
+    if budget.window is None:
+        return None
+    text, margin = (
+        budget.window.strip(),
+        3600 * parse_hours("budget.safety_margin", budget.safety_margin),
+    )
+    if _DURATION.fullmatch(text):
+        return Window(hours=parse_hours("--window", text), margin_seconds=margin)
     try:
-        until = datetime.fromisoformat(text.strip()).astimezone()
+        until = datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):  # the first or last day, in another zone
         raise ValueError(
             "--window: expected a duration such as 12h, or a moment such as 2026-11-27T18:00, "
@@ -190,12 +181,10 @@ def parse_window(text: str, safety_margin: str) -> Window:
 
 def refuse_the_past(window: Window | None, now: datetime) -> None:
     """Raise ValueError if the window ends before any evaluation could."""
-    if window is None or window.until is None:
-        return
-    if (window.until - now).total_seconds() <= window.margin_seconds:
+    if window is not None and 3600 * window.hours_from(now) <= window.margin_seconds:
         raise ValueError(
             f"--window: expected a moment more than {window.margin_seconds:g} s ahead (the "
-            f"budget.safety_margin), got {window.until.isoformat(timespec='minutes')}"
+            f"budget.safety_margin), got {window.until}"
         )
 
 
@@ -214,38 +203,30 @@ def sizing_of(config: Config, devices: int) -> Sizing:
     seeds, generations = search.seeds_per_candidate or shape.seeds_per_candidate, shape.generations
     if seeds != shape.seeds_per_candidate:
         reasons.append(f"{seeds} instead of {shape.seeds_per_candidate} seeds a candidate")
-    each, nominal = shape.population * seeds, sizing.nominal.evaluations
-    most = config.budget.max_evals
-    for name, cap in (f"the tier's E of {nominal}", nominal), (f"--max-evals {most}", most):
-        if cap is None or cap >= generations * each:
-            continue
-        if cap < each:
-            raise ValueError(
-                f"{name} does not pay for one generation of {each} evaluations, {shape.population} "
-                f"candidates on {seeds} seeds (search.seeds_per_candidate)"
-            )
-        reasons.append(f"{name} pays for {cap // each} of {generations} generations")
-        generations = cap // each
-    if search.generations is not None and search.generations < generations:
-        reasons.append(f"{search.generations} of {generations} generations were asked for")
-        generations = search.generations
+    each, cap = shape.population * seeds, most_evaluations(config, sizing.nominal)
+    if cap < each:
+        raise ValueError(
+            f"at most {cap} evaluations (the tier's, or --max-evals) do not pay for one generation "
+            f"of {each}, {shape.population} candidates on {seeds} seeds"
+        )
+    wanted = search.generations or generations
+    for most, why in (cap // each, f"{cap} evaluations pay for"), (wanted, "asked for are"):
+        if most < generations:
+            reasons.append(f"{why} {most} of {generations} generations")
+            generations = most
     changed = {"seeds_per_candidate": seeds, "generations": generations}
     return Sizing(sizing.nominal, shape.model_copy(update=changed), tuple(reasons))
 
 
-def most_evaluations(config: Config, sizing: Sizing) -> int:
-    """Return the cap on evaluations: the least of the tier's E and the configured limits."""
-    limits = [config.budget.max_evals or 2**31, sizing.nominal.evaluations]
-    if config.search.generations is not None:  # an amendment that raises it pays for more of them
-        limits.append(config.search.generations * sizing.resolved.per_generation)
-    return min(limits)
+def most_evaluations(config: Config, nominal: Envelope) -> int:
+    """Return the tier's E, or the configured limit if that is less."""
+    return min(config.budget.max_evals or nominal.evaluations, nominal.evaluations)
 
 
 # Plans
 
 
-@dataclass(frozen=True)
-class Succession:
+class Succession(NamedTuple):
     """What a phase 2 takes over from its phase 1."""
 
     source: Source
@@ -260,7 +241,9 @@ def search_plan(
 ) -> Plan:
     """Return the plan of a search. Raises ValueError if it is impossible, naming the key."""
     sizing = sizing_of(config, devices.count)
-    source = None if succession is None else succession.source
+    source, cap = succession and succession.source, most_evaluations(config, sizing.nominal)
+    if config.search.generations is not None:  # an amendment that raises it pays for more of them
+        cap = min(cap, config.search.generations * sizing.resolved.per_generation)
     plan = plan_of(
         config,
         devices,
@@ -272,7 +255,7 @@ def search_plan(
         nominal=sizing.nominal,
         reasons=sizing.reasons,
         search=_search_terms(config, sizing.resolved, succession),
-        caps=caps_for(config, most_evaluations(config, sizing)),
+        caps=caps_for(config, cap),
         thresholds=config.thresholds,
         confirmation=confirmation_for(config, source),
         source=source,
@@ -295,11 +278,9 @@ def plan_of(
     objective, evaluation = config.tuned, config.evaluation
     fields: dict[str, Any] = {
         "phase": phase,
-        "tier": None,
         "nominal": shape,
         "resolved": shape,
         "reasons": (),
-        "search": None,
         "evaluation_seed": evaluation.seed,
         "limits": _limits(evaluation, devices, calibration),
         "caps": caps_for(config, shape.evaluations),
@@ -320,46 +301,37 @@ def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
     shape = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
     family = calibration_name(config.tuned, devices)
     plan = plan_of(config, devices, None, shape, "calibration", run_id=family)
-    terms = f"{plan.evaluation_seed}/{plan.limits}/{plan.caps}/{plan.price_per_device_hour}"
-    terms += "" if config.direction == "minimize" else f"/{config.direction}"
+    terms = f"{plan.evaluation_seed}/{plan.limits}/{plan.caps}/{plan.price_per_device_hour}/"
+    terms += config.direction
     return plan.model_copy(update={"run_id": f"{family}-{short_hash(terms)}"})
 
 
 def check_beginning(config: Config) -> None:
     """Raise ValueError on a configuration that no run can begin with."""
-    space = config.tuned.space  # raises on a wrong setting
-    caps_for(config, evaluations=1)
-    if config.campaign is None:
-        _check_phase(config)
-    if config.search.known is not None:
-        read_known(Path(config.search.known), space)
-
-
-def _check_phase(config: Config) -> None:
-    """Raise ValueError unless a phase 2 follows a run, and a phase 1 follows none."""
-    search = config.search
-    if search.phase == "phase1":
-        for key, value in (("from", search.follows), ("variant", search.variant)):
-            if value is not None:
-                said = f"{shown(value)} ({config.source(f'search.{key}')})"
-                raise ValueError(f"--{key}: only a phase2 follows a run, got {said}")
-    elif search.follows is None:
-        raise ValueError("--from: which phase 1 shall it follow? Give its id or directory")
-    elif search.variant is None:
-        raise ValueError("--variant: expected robust (the same knobs) or expanded (more of them)")
+    search, space = config.search, config.tuned.space  # raises on a wrong setting
+    window_of(config.budget)
+    list(known_points(config, space.baseline))
+    is_search = config.campaign is None
+    if is_search and search.phase == "phase1" and (search.follows or search.variant):
+        raise ValueError("--from, --variant: only a phase2 follows a run")
+    if is_search and search.phase == "phase2" and not (search.follows and search.variant):
+        raise ValueError(
+            "a phase2 needs --from RUN, the phase 1 that it follows, and --variant robust (the "
+            "same knobs) or expanded (more of them)"
+        )
 
 
 def why_no_go(plan: Plan) -> tuple[str, ...]:
     """Return why the plan's comparison with the baseline cannot lead to a Go, if it cannot."""
-    reasons = []
-    if plan.confirmation is not None and plan.confirmation.seeds < plan.thresholds.go_seeds:
-        reasons.append(
-            f"no Go is possible: it needs {plan.thresholds.go_seeds} fresh seeds (go_seeds), the "
-            f"comparison has {plan.confirmation.seeds} (verdict.confirm_seeds)"
+    wanted, least = plan.confirmation, plan.thresholds.go_seeds
+    if wanted is not None and wanted.seeds < least:
+        return (
+            f"no Go is possible on {wanted.seeds} fresh seeds (verdict.confirm_seeds): it "
+            f"needs {least}",
         )
-    if plan.confirmation is not None and plan.resolved.generations < 2:
-        reasons.append("no Go is possible: it needs two generations, to show that gains persist")
-    return tuple(reasons)
+    if wanted is not None and plan.resolved.generations < 2:
+        return ("no Go is possible: it needs two generations, to show that gains persist",)
+    return ()
 
 
 def no_share(calibration: Calibration | None) -> str:
@@ -367,10 +339,9 @@ def no_share(calibration: Calibration | None) -> str:
     measured = None if calibration is None else noise(calibration)
     if measured is None or not measured.is_about_zero:
         return ""
-    spread = "" if measured.sd is None else f", sd {measured.sd:.3g}"
     return (
-        f"the baseline scores {measured.mean:.3g} on {counted(measured.seeds, 'seed')}{spread}: "
-        "that cannot be told from 0, and a gain is a share of it"
+        f"the baseline's score, {measured.mean:.3g} on {counted(measured.seeds, 'seed')}, cannot "
+        "be told from 0, and a gain is a share of it"
     )
 
 
@@ -380,46 +351,72 @@ def _search_terms(config: Config, resolved: Envelope, succession: Succession | N
         terms = succession.search
     else:
         terms = SearchTerms(
-            method=method_of(config),
+            method=config.search.method,
             seed=config.search.seed,
-            sigma0=config.search.sigma0 or SIGMA0[method_of(config)],
+            sigma0=config.search.sigma0 or SIGMA0[config.search.method],
             start=config.tuned.space.baseline,
         )
-    if config.search.known is None:
-        return terms
-    file, space = Path(config.search.known), config.tuned.space
-    known = known_points(file, space, terms.start, resolved.population)
+    known = tuple(known_points(config, terms.start))
+    if len(known) > resolved.population // 2:
+        raise ValueError(
+            f"search.known: expected at most {resolved.population // 2} settings, half of a "
+            f"generation, got {len(known)}"
+        )
     return terms.model_copy(update={"known": known})
 
 
-def method_of(config: Config) -> SearchMethod:
-    """Return the configured search method, or the default."""
-    return config.search.method or METHOD
+def known_points(config: Config, otherwise: Point) -> Iterator[Point]:
+    """Yield the settings in the JSON file `search.known`, a list or a run's best.json, as points.
+
+    Knobs that one does not name are as in `otherwise`. Raises ValueError, naming file and entry.
+    """
+    if (file := config.search.known) is None:
+        return
+    place, knobs = f"search.known {file}", config.tuned.space.knobs
+    try:
+        content = json.loads(read_text(Path(file), place))
+        if isinstance(content, dict):
+            content = [content["recommendation"]["knobs"]]
+        settings = TypeAdapter(list[dict[str, float]]).validate_python(content, strict=True)
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError(f"{place}: expected a list of settings, or a run's best.json") from error
+    for number, setting in enumerate(settings, 1):
+        names, here = {knob.name for knob in knobs}, f"{place}, entry {number}"
+        if others := [name for name in setting if name not in names]:
+            raise unknown(f"knob ({here})", others[0], names)
+        point = list(otherwise)
+        for index, knob in enumerate(knobs):
+            if knob.name in setting:
+                own = {**knob.model_dump(), "baseline": setting[knob.name]}
+                try:
+                    point[index] = knob.encode(Knob.model_validate(own).baseline)
+                except ValidationError as error:
+                    raise ValueError(f"{here}: {in_words(error)}") from error
+        yield tuple(point)
 
 
 def confirmation_for(config: Config, source: Source | None = None) -> Confirmation | None:
     """Return how the verdict is reached; None for a smoke test and without seeds for it.
 
-    A phase 2 also compares the winner of its phase 1. Raises ValueError on a single seed.
+    A phase 2 also compares the winner of its phase 1.
     """
     verdict, objective = config.verdict, config.tuned
-    seeds = VERDICT_SEEDS if verdict.confirm_seeds is None else verdict.confirm_seeds
     is_smoke_test = config.search.tier == "min" and source is None
-    if is_smoke_test or seeds == 0:
+    if is_smoke_test or verdict.confirm_seeds == 0:
         return None
-    if seeds < 2:
-        raise ValueError(
-            f"verdict.confirm_seeds: expected 2 or more (5 for a Go), or 0 for none, got {seeds}"
-        )
     controls = tuple(map(_variant, objective.controls()))
+    factor, long_run = verdict.long_run, None
+    if factor and verdict.long_run_seeds and (longer := objective.scaled(factor)) is not None:
+        variant = _variant(longer)
+        long_run = LongRun(factor=factor, seeds=verdict.long_run_seeds, variant=variant)
     return Confirmation(
-        seeds=seeds,
+        seeds=verdict.confirm_seeds,
         picking_seeds=PICKING_SEEDS,
         best_candidates=BEST_CANDIDATES,
-        control_seeds=min(CONTROL_SEEDS, seeds) if controls else 0,
+        control_seeds=min(CONTROL_SEEDS, verdict.confirm_seeds) if controls else 0,
         controls=controls,
         incumbent=None if source is None else source.point,
-        long_run=_long_run(objective, verdict),
+        long_run=long_run,
     )
 
 
@@ -428,28 +425,9 @@ def _variant(own: ObjectiveVariant) -> Variant:
     return Variant(label=own.label, settings=own.settings, cost_factor=own.length)
 
 
-def _long_run(objective: Objective, verdict: Verdict) -> LongRun | None:
-    factor = LONG_RUN_FACTOR if verdict.long_run is None else verdict.long_run
-    seeds = LONG_RUN_SEEDS if verdict.long_run_seeds is None else verdict.long_run_seeds
-    if factor == 0 or seeds == 0:
-        return None
-    if factor <= 1:
-        raise ValueError(
-            f"verdict.long_run: expected a factor above 1, or 0 for none, got {factor:g}"
-        )
-    varied = objective.scaled(factor)
-    if varied is None:
-        return None
-    return LongRun(factor=factor, seeds=seeds, variant=_variant(varied))
-
-
 def caps_for(config: Config, evaluations: int) -> Caps:
-    """Return the budget's caps, with this one on evaluations. Raises ValueError without a price."""
+    """Return the budget's caps, with this one on evaluations."""
     budget = config.budget
-    if budget.max_cost is not None and not budget.price_per_device_hour:
-        raise ValueError(
-            f"[budget] max_cost {budget.max_cost:g} needs a price_per_device_hour above 0"
-        )
     return Caps(
         evaluations=evaluations,
         device_hours=budget.max_device_hours,
@@ -461,13 +439,8 @@ def caps_for(config: Config, evaluations: int) -> Caps:
 
 def _limits(own: Evaluation, devices: Devices, calibration: Calibration | None) -> Limits:
     """Return the limits of an attempt: by default six times the calibrated p90, at least 60 s."""
-    stall, wall = own.stall_seconds or 120.0, own.limit_seconds
-    if wall is None:
-        wall = CALIBRATION_LIMIT_SECONDS
-        if calibration is not None:
-            wall = max(60.0, round(6 * calibration.p90_seconds))
-    return Limits(
-        wall_seconds=wall,
-        stall_seconds=min(wall, stall),
-        memory_bytes=devices.memory_bytes,
-    )
+    wall = own.limit_seconds or CALIBRATION_LIMIT_SECONDS
+    if own.limit_seconds is None and calibration is not None:
+        wall = max(60.0, round(6 * calibration.p90_seconds))
+    stall = min(wall, own.stall_seconds or 120.0)
+    return Limits(wall_seconds=wall, stall_seconds=stall, memory_bytes=devices.memory_bytes)

@@ -17,7 +17,7 @@ FILES = {
     "typed.toml": "[training]\nmicro_batch_size = true\n",
     "corrupt.toml": 'objective = "sphere\n',
     "latin1.toml": 'objective = "sph\xe8re"\n',
-    "knobs.json": '{"knobs": {"x9999": 1}}',
+    "knobs.json": '[{"x9999": 1}]',
     "notes.txt": "buy milk\n",
     "train.py": "def evaluate(knobs, seed, budget):\n    return knobs['lr']\n",
     "short.py": "def evaluate(knobs):\n    return 1.0\n",
@@ -62,7 +62,7 @@ phase1 --tier min {RUN} --workers 1000                  | 1000
 phase1 --tier min {RUN} --reason why                    | --override
 phase1 --tier min {RUN} --colour red                    | colour
 phase1 --tier min {RUN} --address h:1                   | inline
-phase1 --tier min {RUN} --window 0h                     | 0h
+phase1 --tier min {RUN} --window 0h                     | greater than 0
 phase1 --tier min {RUN} --window 99999999d              | 100000h
 phase1 --tier min {RUN} --preset quick                  | presets
 phase1 --tier min --set target_flops=1e9 --workers 1    | target_flops

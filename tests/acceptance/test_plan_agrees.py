@@ -74,7 +74,7 @@ def test_one_run_has_one_forecast(product: Product) -> None:
 def test_fit_offers_each_way_to_spend_a_window_once(product: Product) -> None:
     words = "--objective sphere --workers 2 --assume-eval-seconds 60"
     found = product.json(f"plan --tier max --fit --window 1h {words}")
-    sizes = ("population", "generations", "seeds_per_candidate", "settings", "needed_hours")
+    sizes = ("population", "generations", "seeds_per_candidate", "needed_hours")
     offered = [[choice[size] for size in sizes] for choice in found["choices"]]
     assert len(offered) > 2
     assert all(offered.count(one) == 1 for one in offered)

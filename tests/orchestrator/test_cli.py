@@ -129,7 +129,7 @@ def test_a_check_that_is_held_up_says_by_what(
 
 def test_a_check_is_a_run_and_warns_the_search_after_it(command: "Command", tmp_path: Path) -> None:
     search = ("phase1", "--tier", "min", *IDLE)
-    assert command(*search).out.startswith("Note: no knob has been shown to move the score yet")
+    assert command(*search).out.startswith("Note: 2 of 2 knobs have not been shown")
     first = command("check", "knobs", *IDLE, "--seeds", "3")
     assert first.code == 0  # a dead knob is a result
     lines = [line for line in first.out.splitlines() if line.startswith("[")]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from budgets.ledger import LEDGER
 from budgets.liveness import KnobFinding, KnobVerdict, Liveness, liveness
 from budgets.plan import Devices
 from objectives import registry
@@ -205,18 +204,3 @@ def test_alive_in_one_check_outweighs_dead_in_another(monkeypatch: pytest.Monkey
         monkeypatch.setattr(times, "finished_runs", lambda *_, checks=checks: checks)
         known = known_knobs(Path(), sphere(), "cpu")
         assert known == Known(alive=("x0",), dead=("x1",), neither=("x2",))
-
-
-def test_a_damaged_check_is_named_and_stops_no_search(
-    tmp_path: Path, run_search: RunSearch, run_check: RunCheck
-) -> None:
-    check = run_check(tmp_path, settings={"dimension": 3, **NOISY}, seeds=4).directory
-    data = bytearray((check / LEDGER).read_bytes())
-    data[len(data) // 2] ^= 1
-    (check / LEDGER).write_bytes(data)
-
-    result, said = hearing(tmp_path, run_search)
-
-    assert result.ruling.decision == "done"
-    assert len(said) == 1
-    assert str(check) in said[0]

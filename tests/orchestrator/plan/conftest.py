@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from budgets.plan import Calibration, Sample
+from orchestrator.plan import forecast
 
 Calibrated = Callable[..., Calibration]
 
@@ -25,3 +26,10 @@ def calibrated() -> Calibrated:
         return Calibration(samples=tuple(samples), failed=failed)
 
     return make
+
+
+@pytest.fixture
+def no_overheads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forecast counts evaluations alone."""
+    monkeypatch.setattr(forecast, "STARTUP_SECONDS", 0.0)
+    monkeypatch.setattr(forecast, "GAP_SECONDS", 0.0)

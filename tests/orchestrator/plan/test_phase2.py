@@ -133,7 +133,7 @@ EXPANDED = {"follows": SOURCE, "variant": "expanded"}
         ({"follows": "empty", "variant": "robust"}, "no generation"),
         ({"settings": {**SMALL, "noise": 0.02}}, "noise: 0.01 -> 0.02"),
         ({"objective": "ellipsoid"}, "sphere -> ellipsoid"),
-        (EXPANDED, "the same knobs"),
+        (EXPANDED, "and more"),
         ({**EXPANDED, "settings": {**SMALL, "dimension": 4}}, "dimension: 3 -> 4"),
     ],
 )
@@ -182,7 +182,7 @@ def test_new_knobs_begin_at_their_baseline_once_a_check_shows_them_alive(
     assert not (tmp_path / "artifacts/cmaes/phase2").exists()
     assert command("check", "knobs", "more.toml", *local, "--seeds", "3").code == 0
     refused = command(*expanded, "--override", "go")
-    assert "Leave out idle" in refused.err
+    assert "check knobs --knobs idle`" in refused.err
     both = ("--override", "go", "--override", "unproven_knobs")
     done = command(*expanded, *both, "--set", "search.sigma0=0.1")
     assert done.code == 0, done.err

@@ -1,5 +1,7 @@
 """Windows as people write them, and the sizes that they ask for."""
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +10,9 @@ from pydantic import ValidationError
 from budgets.plan import Devices
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan.resolve import parse_hours, parse_window, search_plan
+from objectives.space import Knob, SearchSpace
+from orchestrator.config import Budget
+from orchestrator.plan.resolve import known_points, parse_hours, search_plan, window_of
 from tests.asking import config_for
 
 
@@ -31,15 +35,17 @@ def test_what_is_neither_is_refused_with_both_ways_to_say_it(text: str) -> None:
     with pytest.raises(
         ValueError, match=r"--window: expected a duration such as 12h, or a moment such as 20"
     ):
-        parse_window(text, "30m")
+        window_of(Budget(window=text))
 
 
 def test_a_window_within_its_own_margin_is_refused() -> None:
     with pytest.raises(
         ValidationError, match=r"longer --window, or a shorter budget\.safety_margin"
     ):
-        parse_window("30m", "30m")
-    assert parse_window("30m", "29m").hours == 0.5
+        window_of(Budget(window="30m"))
+    window = window_of(Budget(window="30m", safety_margin="29m"))
+    assert window is not None
+    assert window.hours == 0.5
 
 
 # Sizes
@@ -73,8 +79,8 @@ def test_sizes_that_are_asked_for_are_caps_within_the_tiers_evaluations(
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"seeds_per_candidate": 16}, "E of 120 does not pay for .* 8 candidates on 16 seeds"),
-        ({"max_evals": 7}, "--max-evals 7 does not pay for one generation of 8"),
+        ({"seeds_per_candidate": 16}, "at most 120 .* 8 candidates on 16 seeds"),
+        ({"max_evals": 7}, "at most 7 evaluations .* one generation of 8"),
     ],
 )
 def test_sizes_that_no_generation_can_pay_for_are_refused(
@@ -82,3 +88,55 @@ def test_sizes_that_no_generation_can_pay_for_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=said):
         plan_of(**fields)
+
+
+# Settings known to be good
+
+SPACE = SearchSpace(
+    knobs=(
+        Knob(name="rate", kind="log10", low=-4, high=-1, baseline=1e-2),
+        Knob(name="share", kind="linear", low=0, high=2, baseline=1.0),
+        Knob(name="depth", kind="int", low=2, high=8, step=2, baseline=4),
+    )
+)
+
+
+def known(text: str, folder: Path) -> list[tuple[float, ...]]:
+    file = folder / "known.json"
+    file.write_text(text)
+    config: Any = SimpleNamespace(
+        search=SimpleNamespace(known=str(file)), tuned=SimpleNamespace(space=SPACE)
+    )
+    return list(known_points(config, (0.1, 0.2, 0.3)))
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [
+        ('[{"rate": 0.01, "depth": 8}, {"share": 2}]', [(2 / 3, 0.2, 7 / 8), (0.1, 1.0, 0.3)]),
+        ('{"recommendation": {"point": [], "knobs": {"share": 0.5}}}', [(0.1, 0.25, 0.3)]),
+    ],
+)
+def test_a_knob_that_is_not_named_is_where_the_search_starts(
+    text: str, points: list[tuple[float, ...]], tmp_path: Path
+) -> None:
+    assert known(text, tmp_path) == [pytest.approx(point) for point in points]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"rat": 0.1}]', r"entry 1\) 'rat'\. Did you mean 'rate'\?"),
+        ('[{"share": 1}, {"rate": 1}]', r"entry 2: .* 1\.0 lies outside its bounds, 0\.0001 to"),
+        ('[{"rate": 0}]', r"entry 1: .* 0\.0 lies outside its bounds"),
+        ('[{"depth": 3}]', r"entry 1: .* 3 must lie whole steps of 2 from low 2"),
+        ('[{"share": NaN}]', r"entry 1: .*Input should be a finite number"),
+        *(
+            (text, "expected a list of settings")
+            for text in ("{}", '[{"share": "x"}]', "[" * 10**5)
+        ),
+    ],
+)
+def test_what_is_no_setting_is_refused_with_its_place(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"search\.known .*{said}"):
+        known(text, tmp_path)
