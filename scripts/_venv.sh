@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Sourced by the other scripts: one virtual environment in .venv, installed when pyproject.toml
-# (or the place of this checkout) differs from what the stamp in it says.
+# Sourced by the other scripts: installs the project into .venv if pyproject.toml or the path of
+# this checkout has changed since the last install.
 #
-# pip takes torch from PyPI. Where that build brings CUDA (`nvidia-*`, some 3 GB) to a machine
-# without an NVIDIA GPU, name torch's CPU index once, before the first install:
+# pip installs torch from PyPI, with CUDA (about 3 GB) even on a machine without an NVIDIA GPU. For
+# the CPU build set its index before the first install:
 #     PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu scripts/run --help
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
@@ -12,10 +12,10 @@ STAMP="$VENV/.installed"
 
 say() { printf '%s\n' "$*" >&2; }
 
-# What the stamp says after an install: the project's state, then the extras.
+# The stamp's text after an install: the project's state, then the extras.
 wanted() { printf '%s %s %s' "$(cksum <"$ROOT/pyproject.toml")" "$ROOT" "$1"; }
 
-# True if the extras $1 are there; dev holds all of nanochat.
+# True if the extras $1 are installed; dev includes nanochat.
 installed() {
   local found
   [[ -x "$VENV/bin/python" && -r "$STAMP" ]] || return 1
@@ -36,21 +36,21 @@ make_venv() {
 install() {
   local log
   rm -f "$STAMP"
-  if ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then # none yet, or half made
+  if ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then # missing or incomplete
     make_venv || return 1
   fi
-  say "Installing the project with [$1] into .venv: seconds to minutes, torch being the big part."
+  say "Installing the project with [$1] into .venv: seconds to minutes, most of them for torch."
   log="$VENV/install.log"
   if ! (cd "$ROOT" && "$VENV/bin/python" -m pip install --progress-bar off -e ".[$1]") \
     >"$log" 2>&1; then
     cat "$log" >&2
-    say "The install failed: pip's output is above and in $log. Mend the cause and run $0 again."
+    say "The install failed: pip's output is above and in $log. Fix the cause and run $0 again."
     return 1
   fi
   wanted "$1" >"$STAMP"
 }
 
-# Afterwards $VENV has the project with the extras $1, or the script has ended with an error.
+# Installs the project with the extras $1 into $VENV where needed; ends the script on an error.
 ensure_venv() {
   if installed "$1"; then return; fi
   ( # one install at a time; macOS has no flock and goes without

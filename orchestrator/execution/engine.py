@@ -46,7 +46,7 @@ class Engine:
         """A remark on how long the executor takes to start; empty if it starts at once."""
         place = self.address or os.environ.get("RAY_ADDRESS") or "local"
         is_own = self.kind == "ray" and place == "local"
-        return ", some 10 s; --executor local starts at once" if is_own else ""
+        return ", about 10 s; --executor local starts at once" if is_own else ""
 
     def slots(self) -> Slots:
         """Return the slots to use. Raises ValueError if there are fewer devices than asked for."""

@@ -1,6 +1,5 @@
-"""A bench: what each `scripts/bench/*` can be asked, and how it says what it has measured."""
+"""The command line that all benchmarks share, and the table of their figures."""
 
-import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
@@ -9,19 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isinf
 from pathlib import Path
-from statistics import quantiles
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass as checked
 
-OURS = (0, 4)
-"""How a command of ours ends that did what it was told: with a Go, or without one."""
-
 
 @checked(frozen=True, slots=True)
 class Aim:
-    """Where a figure should lie; and where that is promised, if it is not only asked for."""
+    """The limits of a figure, and the document that promises them, if one does."""
 
     least: float | None = None
     most: float | None = None
@@ -31,7 +26,7 @@ class Aim:
         low = self.least is None or value >= self.least
         return low and (self.most is None or value <= self.most)
 
-    def words(self, unit: str) -> str:
+    def text(self, unit: str) -> str:
         ends = {"at least": self.least, "at most": self.most}
         limits = (f"{word} {amount(end, unit)}" for word, end in ends.items() if end is not None)
         return ", ".join(filter(None, (*limits, self.source)))
@@ -39,7 +34,7 @@ class Aim:
 
 @checked(frozen=True, slots=True, config=ConfigDict(ser_json_inf_nan="constants"))
 class Figure:
-    """Something measured; with its interval, or its range, and its aim where it has them."""
+    """A measured value, with its interval or range and its aim, if it has them."""
 
     name: str
     value: float
@@ -53,18 +48,18 @@ class Figure:
         return self.aim is not None and not self.aim.holds(self.value)
 
     @property
-    def said(self) -> str:
-        """Value and interval with the unit."""
+    def shown(self) -> str:
+        """Return the value with unit and interval."""
         own = amount(self.value, self.unit)
         if self.low is None or self.high is None or self.low == self.high:
             return own
         return f"{own} ({amount(self.low)} to {amount(self.high)})"
 
     def row(self, judged: bool = True) -> str:
-        """Of a table in Markdown. A quick run has too few of everything to be held to an aim."""
-        aim = self.aim.words(self.unit) if self.aim else ""
+        """Return a table's row in Markdown. Quick runs measure too little to be judged."""
+        aim = self.aim.text(self.unit) if self.aim else ""
         verdict = ("**missed**" if self.is_missed else "met") if aim and judged else ""
-        return f"| {self.name} | {self.said} | {aim} | {verdict} |"
+        return f"| {self.name} | {self.shown} | {aim} | {verdict} |"
 
 
 HEAD = "| figure | value | aim | |\n|---|--:|---|---|"
@@ -72,7 +67,7 @@ FIGURES = TypeAdapter(list[Figure])
 
 
 def amount(value: float, unit: str = "") -> str:
-    """A number with three digits that count, or all before its point."""
+    """Return the number with three significant digits, or all digits before the point."""
     if isinf(value):
         return "never"
     number = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -81,7 +76,7 @@ def amount(value: float, unit: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A word of a bench's command line, and what it is in a full and in a quick run."""
+    """A command-line option, with its default in a full and in a quick run."""
 
     name: str
     full: Any
@@ -95,7 +90,7 @@ class Option:
             return
         many = isinstance(self.full, tuple)
         each = next(iter(self.full), "") if many else self.full
-        text = f"{self.about} (full: {shown(self.full)}; quick: {shown(self.quick)})"
+        text = f"{self.about} (full: {listed(self.full)}; quick: {listed(self.quick)})"
         parser.add_argument(
             f"--{self.name}",
             type=count if isinstance(each, int) else type(each),
@@ -106,77 +101,61 @@ class Option:
         )
 
 
-def shown(value: Any) -> str:
-    words = " ".join(map(str, value)) if isinstance(value, tuple) else str(value or "")
-    return words or "none"
+def listed(value: Any) -> str:
+    text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value or "")
+    return text or "none"
 
 
 def count(text: str) -> int:
-    """Raises ArgumentTypeError unless it is a whole number of 1 or more."""
+    """Return the whole number; raise ArgumentTypeError unless it is 1 or more."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"expected 1 or more, got {text}")
     return int(text)
 
 
-def options(doc: str, wanted: Iterable[Option], words: Sequence[str]) -> Namespace:
-    """What was asked of a bench, on its command line."""
+def options(doc: str, wanted: Iterable[Option], arguments: Sequence[str]) -> Namespace:
+    """Return the parsed command line."""
     parser = ArgumentParser(
         description=doc, formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--quick", action="store_true", help="only show that it still runs")
-    parser.add_argument("--json", type=Path, help="the figures into this file as well")
+    parser.add_argument("--quick", action="store_true", help="only check that it still runs")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     for option in wanted:
-        option.add(parser, "--quick" in words)
-    return parser.parse_args(words)
+        option.add(parser, "--quick" in arguments)
+    return parser.parse_args(arguments)
 
 
 def bench(doc: str, measure: Callable[[Namespace], Iterable[Figure]], *wanted: Option) -> None:
-    """A bench's command line: each figure a row of a table, as soon as it is measured."""
-    given = options(doc, wanted, sys.argv[1:])
+    """Run a benchmark from the command line; print each figure as soon as it is measured."""
+    chosen = options(doc, wanted, sys.argv[1:])
     found: list[Figure] = []
-    for figure in measure(given):
-        row = figure.row(judged=not given.quick)
+    for figure in measure(chosen):
+        row = figure.row(judged=not chosen.quick)
         print(row if found else f"{HEAD}\n{row}", flush=True)
         found.append(figure)
-    if given.json:
-        given.json.write_bytes(FIGURES.dump_json(found, indent=1))
+    if chosen.json:
+        chosen.json.write_bytes(FIGURES.dump_json(found, indent=1))
 
 
 def progress(text: str = "") -> None:
-    """A line that the next one replaces."""
+    """Show a line that the next call replaces."""
     print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def rate_interval(count: int, total: int) -> tuple[float, float]:
-    """Where the true rate lies, with 95 % confidence (C. J. Clopper and E. S. Pearson, 1934)."""
-    from scipy.special import betaincinv
+    """Return the 95 % interval of a rate (C. J. Clopper and E. S. Pearson, 1934)."""
+    from scipy.stats import binomtest
 
-    low = float(betaincinv(count, total - count + 1, 0.025)) if count else 0.0
-    high = float(betaincinv(count + 1, total - count, 0.975)) if count < total else 1.0
-    return low, high
-
-
-def p95(values: Sequence[float]) -> float:
-    """What 95 in 100 stay within; of one value, that."""
-    return quantiles(values, n=20, method="inclusive")[-1] if len(values) > 1 else values[0]
+    interval = binomtest(count, total).proportion_ci(0.95, "exact")
+    return float(interval.low), float(interval.high)
 
 
 @contextmanager
 def folder(kept: Path | None = None) -> Iterator[Path]:
-    """The one that was named, made where it is missing; else one for the time being."""
+    """Yield the folder `kept`, made if it is missing, or a temporary one."""
     if kept:
         kept.mkdir(parents=True, exist_ok=True)
         yield kept
         return
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
         yield Path(place)
-
-
-def orchestrate(*words: str) -> str:
-    """What a command of ours prints, whatever its verdict. Ends the bench where it fails."""
-    command = [sys.executable, "-m", "orchestrator", *words]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True)
-    if done.returncode not in OURS:
-        print(done.stdout)
-        sys.exit(f"orchestrator {' '.join(words)} ended with {done.returncode}, as said above")
-    return done.stdout

@@ -1,7 +1,7 @@
-"""Who races: the product's search, and its peers in the loop that their users would write."""
+"""The contenders: our search, and its peers in the loop that their users would write."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import version
@@ -16,13 +16,13 @@ from budgets.state import Batch, RunState
 from budgets.verdict import stood_for
 from orchestrator.plan.resolve import SIGMA0 as FIRST_STEPS
 from orchestrator.search import Search
-from scripts.bench.problems import VERSION, Array, Point, keyed, reflected
+from scripts.bench.problems import VERSION, Point, keyed
 from scripts.bench.race import BestSeen, Contender, Start, Trial
 
 
 @dataclass(slots=True, kw_only=True)
 class _Scored(Batch):
-    """Scores without attempts."""
+    """A generation whose scores are given: it has no attempts."""
 
     found: tuple[float | None, ...]
 
@@ -31,19 +31,19 @@ class _Scored(Batch):
 
 
 @dataclass(slots=True)
-class _Story:
-    """Of a run's state, what its recommendation is made from."""
+class _History:
+    """The part of a run's state that its recommendation is computed from."""
 
     completed: list[Batch] = field(default_factory=list)
 
 
 class Ours:
-    """P candidates a generation, on one seed; recommends what the search stands for."""
+    """Our search: P candidates a generation, on one seed; recommends what a run would."""
 
     def __init__(self, start: Start, method: SearchMethod, sigma0: float) -> None:
-        terms = SearchTerms(method=method, seed=start.seed, sigma0=sigma0, start=start.default)
-        self._search = Search(terms, start.budget.population)
-        self._default, self._story = start.default, _Story()
+        settings = SearchTerms(method=method, seed=start.seed, sigma0=sigma0, start=start.default)
+        self._search = Search(settings, start.budget.population)
+        self._default, self._history = start.default, _History()
         self._is_paused = False
 
     def ask(self) -> Sequence[Trial]:
@@ -54,30 +54,24 @@ class Ours:
 
     def tell(self, trials: Sequence[Trial], scores: Sequence[float | None], /) -> None:
         if all(score is None for score in scores):
-            self._is_paused = True  # as a run is, when nothing of a generation is healthy
+            self._is_paused = True  # as a run is when a whole generation fails
             return
-        tried = tuple(Configuration(name="", point=trial.point) for trial in trials)
+        asked = tuple(Configuration(name="", point=trial.point) for trial in trials)
         number, found = self._search.generation, tuple(scores)
-        seeds = ((1,),) * len(tried)
-        generation = _Scored(None, number, tried, seeds, found=found)
+        generation = _Scored(None, number, asked, ((1,),) * len(asked), found=found)
         told = self._search.tell(generation)
-        self._story.completed.append(replace(generation, told=told))
+        self._history.completed.append(replace(generation, told=told))
 
     def recommend(self) -> Point:
-        return stood_for(cast("RunState", self._story)) or self._default
+        return stood_for(cast("RunState", self._history)) or self._default
 
 
 def ours(method: SearchMethod) -> Callable[[Start], Contender]:
-    """By its method."""
     return lambda start: Ours(start, method, FIRST_STEPS[method])
 
 
-Sampler = Callable[[int], Array]
-"""The next so many points, one per row."""
-
-
-class Untouched:
-    """Takes the default and spends nothing."""
+class Default:
+    """Recommends the default and evaluates nothing."""
 
     def __init__(self, start: Start) -> None:
         self._default = start.default
@@ -86,23 +80,24 @@ class Untouched:
         return ()
 
     def tell(self, *_: object) -> None:
-        """Nothing was asked."""
+        pass
 
     def recommend(self) -> Point:
         return self._default
 
 
-class Sampled:
-    """The default first, then a batch of draws a round; recommends the best seen."""
+class Random:
+    """The default first, then points drawn uniformly from the box; recommends the best seen."""
 
-    def __init__(self, start: Start, sampler: Sampler) -> None:
-        self._workers, self._sampler = start.budget.workers, sampler
+    def __init__(self, start: Start) -> None:
+        self._workers, self._dimension = start.budget.workers, start.dimension
+        self._rng = keyed("anywhere", start.seed)
         self._first = [Trial(start.default)]
         self._best = BestSeen(start.default)
 
     def ask(self) -> Sequence[Trial]:
-        more = self._sampler(self._workers - len(self._first))
-        trials = self._first + [Trial(tuple(row)) for row in more.tolist()]
+        drawn = self._rng.uniform(size=(self._workers - len(self._first), self._dimension))
+        trials = self._first + [Trial(tuple(row)) for row in drawn.tolist()]
         self._first = []
         return trials
 
@@ -113,29 +108,13 @@ class Sampled:
         return self._best.point
 
 
-def anywhere(start: Start) -> Sampled:
-    """Uniform in the box."""
-    rng = keyed("anywhere", start.seed)
-    return Sampled(start, lambda count: rng.uniform(size=(count, start.dimension)))
-
-
-def nearby(start: Start) -> Sampled:
-    """Normal around the default with a standard deviation of 0.1, reflected into the box."""
-    rng, centre = keyed("nearby", start.seed), np.array(start.default)
-
-    def draw(count: int) -> Array:
-        return reflected(centre + 0.1 * rng.standard_normal((count, start.dimension)))
-
-    return Sampled(start, draw)
-
-
 SIGMA0 = 0.2
-"""Its documentation: about a quarter of the range, or less, where the optimum is expected."""
+"""First step of the peers. pycma's documentation advises a quarter of the range or less."""
 
 
 def strategy(start: Start, sigma0: float) -> Any:
-    """A `CMAEvolutionStrategy` in the unit box, with the tier's population."""
-    with warnings.catch_warnings(action="ignore"):  # it misses matplotlib
+    """Return a `CMAEvolutionStrategy` in the unit box, with the tier's population."""
+    with warnings.catch_warnings(action="ignore"):  # about missing matplotlib
         import cma
     options = {
         "bounds": [0.0, 1.0],
@@ -151,7 +130,7 @@ def strategy(start: Start, sigma0: float) -> Any:
 
 
 class Pycma:
-    """Batch by generation; NaN for a failure, which it takes as the median."""
+    """pycma by generation. A failure is NaN, which pycma replaces by the median."""
 
     def __init__(self, start: Start, sigma0: float, best: bool) -> None:
         self._es = strategy(start, sigma0)
@@ -168,7 +147,7 @@ class Pycma:
     def tell(self, trials: Sequence[Trial], scores: Sequence[float | None]) -> None:
         if self._best is not None:
             self._best.see(trials, scores)
-        if any(score is not None for score in scores):  # of none, it learns nothing
+        if any(score is not None for score in scores):  # from failures alone it learns nothing
             self._es.tell(self._asked, [np.nan if score is None else score for score in scores])
 
     def recommend(self) -> Point:
@@ -180,17 +159,17 @@ class Pycma:
 
 
 def pycma(*, sigma0: float = SIGMA0, best: bool = False) -> Callable[[Start], Contender]:
-    """Recommends the mean, or the best seen."""
+    """Recommend the mean, or with `best` the best point seen."""
     return lambda start: Pycma(start, sigma0, best)
 
 
 class Cmaes:
-    """Batch by generation; a failure counts as infinitely bad. Recommends the mean."""
+    """The package cmaes by generation. A failure scores inf; recommends the mean."""
 
     def __init__(self, start: Start, lr_adapt: bool) -> None:
         from cmaes import CMA
 
-        self._default, self._told = start.default, False
+        self._default, self._is_told = start.default, False
         self._cma = CMA(
             mean=np.array(start.default),
             sigma=SIGMA0,
@@ -210,23 +189,23 @@ class Cmaes:
         values = [np.inf if score is None else score for score in scores]
         pairs = zip((np.array(t.point) for t in trials), values, strict=True)
         self._cma.tell(list(pairs))
-        self._told = True
+        self._is_told = True
 
     def recommend(self) -> Point:
-        if not self._told:
+        if not self._is_told:
             return self._default
         return tuple(np.clip(self._cma.mean, 0, 1).tolist())
 
 
 def cmaes(*, lr_adapt: bool) -> Callable[[Start], Contender]:
-    """With or without its adapted learning rate (M. Nomura, Y. Akimoto, I. Ono, GECCO 2023)."""
+    """Use a fixed or adapted learning rate (M. Nomura, Y. Akimoto, I. Ono, GECCO 2023)."""
     return lambda start: Cmaes(start, lr_adapt)
 
 
 class Optuna:
-    """W trials a round, told together; a failure is a trial of state FAIL. Takes the best seen.
+    """An Optuna study, W trials a round. A failure has state FAIL; recommends the best seen.
 
-    The default is the first trial, as a user who has one would enqueue it; CMA-ES has it as x0.
+    The default is enqueued as the first trial, except for CMA-ES, which gets it as x0.
     """
 
     def __init__(self, start: Start, sampler: Any, enqueue: bool) -> None:
@@ -265,29 +244,29 @@ class Optuna:
         return tuple(best[name] for name in self._names)
 
 
-def optuna(sampler: str) -> Callable[[Start], Contender]:
-    """By the sampler's name: "cmaes", "tpe" or "gp"."""
+def optuna_cmaes(start: Start) -> Contender:
+    from optuna.samplers import CmaEsSampler
 
-    def make(start: Start) -> Contender:
-        return Optuna(start, _sampler(sampler, start), enqueue=sampler != "cmaes")
-
-    return make
-
-
-def _sampler(name: str, start: Start) -> Any:
-    from optuna import samplers
-
+    x0 = {f"x{knob}": unit for knob, unit in enumerate(start.default)}
     with warnings.catch_warnings(action="ignore"):  # some of it is experimental or deprecated
-        if name == "tpe":
-            return samplers.TPESampler(seed=start.seed, constant_liar=True)
-        if name == "gp":
-            return samplers.GPSampler(seed=start.seed)
-        x0 = {f"x{knob}": unit for knob, unit in enumerate(start.default)}
-        return samplers.CmaEsSampler(x0=x0, sigma0=SIGMA0, seed=start.seed)
+        sampler = CmaEsSampler(x0=x0, sigma0=SIGMA0, seed=start.seed)
+    return Optuna(start, sampler, enqueue=False)
+
+
+def optuna_tpe(start: Start) -> Contender:
+    from optuna.samplers import TPESampler
+
+    with warnings.catch_warnings(action="ignore"):
+        return Optuna(start, TPESampler(seed=start.seed, constant_liar=True), enqueue=True)
 
 
 REFERENCE = "pycma"
-"""The plain search that the others are measured against: pycma's mean."""
+"""The contender whose spend the others are compared with: pycma, recommending its mean."""
+
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = (*sorted((ROOT / "orchestrator/search").glob("*.py")), ROOT / "budgets/verdict.py")
+"""What our search consists of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,47 +275,33 @@ class Entry:
 
     make: Callable[[Start], Contender]
     needs: str = "cma"  # the module
-    goes_on: bool = False  # beyond its budget, so that its price for a result can be told
-    sources: tuple[str, ...] = ()  # modules and packages of ours that it consists of
+    continues: bool = False  # past its budget, so that its spend for a result can exceed 1
+    sources: tuple[Path, ...] = ()
 
     @property
     def version(self) -> str:
-        """What its results rest on: another is another contender."""
+        """Changes with whatever its results depend on."""
         parts = [f"{self.needs} {version(self.needs)}", f"races {VERSION}"]
         if self.sources:
-            digest = sha256(b"".join(path.read_bytes() for path in _files(self.sources)))
+            digest = sha256(b"".join(path.read_bytes() for path in self.sources))
             parts.append(f"ours {digest.hexdigest()[:8]}")
         return ", ".join(parts)
 
     @property
-    def is_here(self) -> bool:
+    def is_installed(self) -> bool:
         return find_spec(self.needs) is not None
 
 
-def _files(modules: tuple[str, ...]) -> Iterator[Path]:
-    """Their source files: of a package, those directly in it."""
-    for module in modules:
-        spec = find_spec(module)
-        assert spec is not None
-        assert spec.origin is not None
-        path = Path(spec.origin)
-        yield from sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]
-
-
-SEARCH = ("orchestrator.search", "budgets.verdict")
-
 ENTRIES: dict[str, Entry] = {
-    "ours": Entry(ours("guided"), sources=SEARCH),
-    "ours plain": Entry(ours("plain"), sources=SEARCH),
-    "pycma": Entry(pycma(), goes_on=True),
-    "pycma best": Entry(pycma(best=True), goes_on=True),
-    "pycma 0.1": Entry(pycma(sigma0=0.1), goes_on=True),
+    "ours": Entry(ours("guided"), sources=SOURCES),
+    "ours plain": Entry(ours("plain"), sources=SOURCES),
+    "pycma": Entry(pycma(), continues=True),
+    "pycma best": Entry(pycma(best=True), continues=True),
+    "pycma 0.1": Entry(pycma(sigma0=0.1), continues=True),
     "cmaes": Entry(cmaes(lr_adapt=False), "cmaes"),
     "cmaes lr_adapt": Entry(cmaes(lr_adapt=True), "cmaes"),
-    "optuna cmaes": Entry(optuna("cmaes"), "optuna"),
-    "optuna tpe": Entry(optuna("tpe"), "optuna"),
-    "optuna gp": Entry(optuna("gp"), "optuna"),
-    "random": Entry(anywhere, "numpy"),
-    "nearby": Entry(nearby, "numpy"),
-    "default": Entry(Untouched, "numpy"),
+    "optuna cmaes": Entry(optuna_cmaes, "optuna"),
+    "optuna tpe": Entry(optuna_tpe, "optuna"),
+    "random": Entry(Random, "numpy"),
+    "default": Entry(Default, "numpy"),
 }

@@ -1,11 +1,11 @@
-"""Problems in the unit box whose best point is known, and the noise of their evaluations.
+"""Problems in the unit box with a known optimum, and the noise of their evaluations.
 
-Most functions are the published ones of N. Hansen, S. Finck, R. Ros and A. Auger, "Real-parameter
-black-box optimization benchmarking 2009: noiseless functions definitions", INRIA RR-6829, moved and
-scaled to the box; the others imitate what tuning a training meets: divergence, knobs that do
-nothing, bounds that bind. A function gives NaN where an evaluation fails. Of a real run's noise a
-part is common to all candidates on one seed, a part is smooth in the knobs, so that a fixed seed
-bends the landscape, and the rest is each evaluation's own.
+Most functions are those of N. Hansen, S. Finck, R. Ros and A. Auger, "Real-parameter black-box
+optimization benchmarking 2009: noiseless functions definitions", INRIA RR-6829 (BBOB), moved and
+scaled to the box. The others imitate the tuning of a training: divergence, knobs without effect,
+active bounds. A function returns NaN where an evaluation fails. As in real trainings, the noise has
+three parts: one common to all candidates on a seed, one smooth in the knobs (a fixed seed bends the
+landscape), and one independent in each evaluation.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,32 +21,32 @@ import numpy.typing as npt
 Point = tuple[float, ...]
 
 VERSION = 1
-"""Of every problem and of the race: raise it with any change that moves a result."""
+"""Version of problems and race: raise it with any change that moves a result."""
 
 FAILED = 2.0
-"""The regret of a recommendation that fails: as bad again as the default."""
+"""Regret of a recommendation that fails; the default has 1."""
 
 
 class Problem(Protocol):
-    """An objective in the unit box, and the truth about it that no contender sees."""
+    """An objective in the unit box, with its true values, which contenders do not see."""
 
     @property
     def default(self) -> Point:
-        """Where every search begins."""
+        """The point where every search begins."""
 
     @property
     def group(self) -> str:
-        """Which problems it is counted with: its noise."""
+        """Name of the group it is reported in: its noise."""
 
     @property
-    def is_dear(self) -> bool:
-        """Whether the truth takes long: it is looked at twice, not at every spend."""
+    def is_expensive(self) -> bool:
+        """Whether a regret takes several evaluations: then it is computed at few checkpoints."""
 
     def score(self, point: Point, seed: int) -> float | None:
-        """What one evaluation finds, lower is better; None where it fails."""
+        """Return the score of one evaluation, lower is better; None if it fails."""
 
     def regret(self, point: Point) -> float:
-        """What is left of the available improvement: 0 at the optimum, 1 at the default."""
+        """Return the share of the possible gain that is missed: 0 at the optimum, 1 at x0."""
 
 
 def _digest(parts: tuple[object, ...]) -> bytes:
@@ -54,18 +54,18 @@ def _digest(parts: tuple[object, ...]) -> bytes:
 
 
 def keyed(*parts: object) -> np.random.Generator:
-    """A generator that is this key's alone."""
+    """Return a generator seeded by the key."""
     entropy = int.from_bytes(_digest(parts), "little")
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(entropy)))
 
 
 def seed_of(*parts: object) -> int:
-    """A seed that any library takes: from 1 to 2^31 - 1."""
+    """Return a seed from 1 to 2^31 - 1, which any library accepts."""
     return 1 + int.from_bytes(_digest(parts)[:8], "little") % (2**31 - 1)
 
 
 def normal(*parts: object) -> float:
-    """One standard normal number that is this key's (G. E. P. Box and M. E. Muller, 1958)."""
+    """Return a standard normal number that follows from the key (Box and Muller, 1958)."""
     digest = _digest(parts)
     first, second = (int.from_bytes(half, "little") for half in (digest[:8], digest[8:]))
     return sqrt(-2 * log((first + 1) / 2**64)) * cos(2 * pi * second / 2**64)
@@ -75,15 +75,15 @@ Array = npt.NDArray[np.float64]
 Function = Callable[[Array], float]
 
 SCALE = 0.2
-"""How far in the box is one unit of a function's own coordinates."""
+"""Length in the box of one unit of a function's coordinates."""
 
 CLIFF = 0.08
-"""How far behind the optimum evaluations begin to fail."""
+"""Distance from the optimum at which evaluations begin to fail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where an instance lies in its box, and the draws that make it."""
+    """An instance's default and optimum in the box, and the generator of its other draws."""
 
     default: Array
     optimum: Array
@@ -94,17 +94,17 @@ class Setting:
         return len(self.optimum)
 
     def straight(self, x: Array) -> Array:
-        """The function's own coordinates, the optimum at 0."""
+        """Return the function's coordinates, with the optimum at 0."""
         return (x - self.optimum) / SCALE
 
     def rotation(self) -> Array:
-        """A rotation, uniformly drawn (F. Mezzadri, "How to generate random matrices", 2007)."""
+        """Return a uniformly drawn rotation (F. Mezzadri, "How to generate random matrices")."""
         q, r = np.linalg.qr(self.rng.standard_normal((self.dimension, self.dimension)))
         rotation: Array = q * np.sign(np.diag(r))
         return rotation
 
     def shares(self) -> Array:
-        """0 to 1 in equal steps, one for each coordinate, in a drawn order."""
+        """Return 0 to 1 in equal steps, one per coordinate, in random order."""
         return self.rng.permutation(np.linspace(0, 1, self.dimension))
 
     def signs(self) -> Array:
@@ -127,17 +127,17 @@ def _rotated_ellipsoid(at: Setting, condition: float) -> Function:
 
 
 def rotated(at: Setting) -> Function:
-    """The ellipsoid of condition 1e2, its axes anywhere."""
+    """The rotated ellipsoid of condition 1e2."""
     return _rotated_ellipsoid(at, 1e2)
 
 
 def steep(at: Setting) -> Function:
-    """The ellipsoid of condition 1e4, its axes anywhere."""
+    """The rotated ellipsoid of condition 1e4."""
     return _rotated_ellipsoid(at, 1e4)
 
 
 def rosenbrock(at: Setting) -> Function:
-    """A curved valley through most coordinates, rotated (BBOB f9, wider)."""
+    """A curved valley, rotated (BBOB f9, wider)."""
     rotation = at.rotation()
 
     def value(x: Array) -> float:
@@ -148,7 +148,7 @@ def rosenbrock(at: Setting) -> Function:
 
 
 def valley(at: Setting) -> Function:
-    """One long direction that bends, the others a hundred times as narrow (after BBOB f12)."""
+    """One long curved direction; the others are 100 times steeper (after BBOB f12)."""
     rotation = at.rotation()
 
     def value(x: Array) -> float:
@@ -161,7 +161,7 @@ def valley(at: Setting) -> Function:
 
 
 def few(at: Setting) -> Function:
-    """Three knobs matter, and lean on each other; the others do nothing."""
+    """Three knobs interact; the others have no effect."""
     some = at.rng.permutation(at.dimension)[:3]
     mixing = at.rng.standard_normal((3, 3))
     form = mixing @ mixing.T + np.eye(3)
@@ -174,12 +174,12 @@ def few(at: Setting) -> Function:
 
 
 def plateau(at: Setting) -> Function:
-    """A basin of Gaussian shape in a plain: far away there is hardly a slope."""
+    """A Gaussian basin in a plain: far away the slope is almost 0."""
     return lambda x: float(1 - np.exp(-np.sum((x - at.optimum) ** 2) / (2 * 0.3**2)))
 
 
 def edge(at: Setting) -> Function:
-    """A separable bowl whose bottom lies outside the box in three coordinates."""
+    """A separable bowl whose minimum lies outside the box in three coordinates."""
     bottom, weights = at.optimum.copy(), 10 ** at.shares()
     for knob in at.rng.permutation(at.dimension)[:3]:
         bottom[knob] = 1.1 if at.default[knob] > 0.5 else -0.1
@@ -188,7 +188,7 @@ def edge(at: Setting) -> Function:
 
 
 def ripple(at: Setting) -> Function:
-    """A bowl with waves on it, rotated: many optima, the deepest in the middle (BBOB f15)."""
+    """A rotated bowl with waves: many optima, the best in the middle (BBOB f15)."""
     rotation = at.rotation()
 
     def value(x: Array) -> float:
@@ -199,7 +199,7 @@ def ripple(at: Setting) -> Function:
 
 
 def cliff(at: Setting) -> Function:
-    """Knobs that lean on each other, and two that fail a little beyond their best value."""
+    """Interacting knobs, two of which fail slightly beyond their best value."""
     rotation, weights = at.rotation(), 30 ** at.shares()
     some = at.rng.permutation(at.dimension)[:2]
     onward = np.where(at.optimum[some] < at.default[some], -1.0, 1.0)
@@ -219,7 +219,7 @@ def powers(at: Setting) -> Function:
 
 
 def kinks(at: Setting) -> Function:
-    """A crease along every axis, steeper on one side of it than on the other."""
+    """A kink along every axis, steeper on one side."""
     rotation, weights = at.rotation(), 10 ** at.shares()
 
     def value(x: Array) -> float:
@@ -230,7 +230,7 @@ def kinks(at: Setting) -> Function:
 
 
 def bowl(at: Setting) -> Function:
-    """As the logarithm of a learning rate: slow on one side, ever steeper on the other."""
+    """Like the logarithm of a learning rate: flat on one side, exponential on the other."""
     turn, weights = 2 * at.signs(), 10 ** at.shares()
 
     def value(x: Array) -> float:
@@ -242,7 +242,7 @@ def bowl(at: Setting) -> Function:
 
 
 def steps(at: Setting) -> Function:
-    """Terraces: most small moves change nothing (BBOB f7)."""
+    """Terraces: most small steps change nothing (BBOB f7)."""
     rotation, weights = at.rotation(), 1e1 ** at.shares()
 
     def value(x: Array) -> float:
@@ -254,7 +254,7 @@ def steps(at: Setting) -> Function:
 
 
 def sector(at: Setting) -> Function:
-    """Good only within a narrow sector of all directions (BBOB f6)."""
+    """Good only within a narrow sector of directions (BBOB f6)."""
     rotation, signs = at.rotation(), at.signs()
 
     def value(x: Array) -> float:
@@ -265,7 +265,7 @@ def sector(at: Setting) -> Function:
 
 
 def decoy(at: Setting) -> Function:
-    """Two basins, the default between them; the wrong one keeps 0.4 of the regret (after f24)."""
+    """Two basins around the default; the wrong one keeps 0.4 of the regret (after f24)."""
     wrong = np.clip(2 * at.default - at.optimum, 0, 1)
     start = float(np.sum((at.default - at.optimum) ** 2))
 
@@ -276,28 +276,14 @@ def decoy(at: Setting) -> Function:
     return value
 
 
-KNOWN: dict[str, Callable[[Setting], Function]] = {
-    f.__name__: f
-    for f in (
-        sphere,
-        ellipsoid,
-        rotated,
-        steep,
-        rosenbrock,
-        valley,
-        few,
-        plateau,
-        edge,
-        ripple,
-        cliff,
-    )
-}
-"""The kinds of function on which the search's defaults were chosen."""
+_KNOWN = (sphere, ellipsoid, rotated, steep, rosenbrock, valley, few, plateau, edge, ripple, cliff)
+KNOWN: dict[str, Callable[[Setting], Function]] = {f.__name__: f for f in _KNOWN}
+"""The functions on which the search's defaults were chosen."""
 
 HELD_OUT: dict[str, Callable[[Setting], Function]] = {
     f.__name__: f for f in (powers, kinks, bowl, steps, sector, decoy)
 }
-"""Those that nothing was chosen on."""
+"""Functions that no default was chosen on."""
 
 FUNCTIONS = KNOWN | HELD_OUT
 
@@ -308,15 +294,15 @@ SHARES: dict[Kind, tuple[float, float, float]] = {
     "white": (0.0, 0.0, 1.0),
     "shared": (0.5, 0.3, 0.2),
 }
-"""Of the variance: common to the seed, smooth in the point, the evaluation's own."""
+"""Shares of the variance: common to a seed, smooth in the point, independent."""
 
 WAVES = 64
 LENGTH = 0.18
-"""Of the smooth part: as measured on trainings, correlation 0.2 at a distance of 0.1 per knob."""
+"""Length scale of the smooth part: correlation 0.2 at 0.1 per knob, as measured on trainings."""
 
 
 def noise(key: str, kind: Kind, point: Point, seed: int) -> float:
-    """Of standard deviation 1."""
+    """Return the noise of an evaluation, with standard deviation 1."""
     common, smooth, own = SHARES[kind]
     total: float = own**0.5 * normal(key, "own", seed, point)
     if common:
@@ -333,31 +319,30 @@ def _smooth(key: str, point: Point, seed: int) -> float:
 
 @lru_cache(maxsize=32)
 def _field(key: str, dimension: int, seed: int) -> tuple[Array, Array]:
-    """Random Fourier features (A. Rahimi and B. Recht, NIPS 2007) of a Gaussian process."""
+    """Return random Fourier features of a Gaussian process (A. Rahimi and B. Recht, 2007)."""
     rng = keyed(key, "smooth", seed)
     waves = rng.standard_normal((WAVES, dimension)) / LENGTH
     return waves, rng.uniform(0, 2 * np.pi, WAVES)
 
 
+DIMENSION = 10
 DISTANCES = (0.1, 0.2, 0.3)
-"""How far the optimum is from the default in each coordinate, by the instance's seed."""
+"""Scale of the distance from default to optimum per coordinate, by the instance's seed."""
 
 LEVELS = {"0": 0.0, "0.1": 0.1, "1/3": 1 / 3, "1": 1.0}
-"""The noise's standard deviation, as a share of the available improvement."""
+"""Standard deviation of the noise, as a share of the possible gain."""
 
 
 class OwnProblem:
-    """A function, an instance of it, a noise. Scores are regrets with the noise added."""
+    """An instance of a function with noise. A score is the regret plus noise."""
 
-    is_dear = False
+    is_expensive = False
 
-    def __init__(
-        self, function: str, seed: int, level: str = "0", kind: Kind = "white", dimension: int = 10
-    ) -> None:
+    def __init__(self, function: str, seed: int, level: str = "0", kind: Kind = "white") -> None:
         self._name, self._seed = f"{function} {seed}", seed
         self._kind: Kind = kind
         self._level, self._sd = level, LEVELS[level]
-        self._function, self._dimension = function, dimension
+        self._function = function
 
     @property
     def group(self) -> str:
@@ -365,11 +350,11 @@ class OwnProblem:
 
     @cached_property
     def setting(self) -> Setting:
-        """x0 ~ U(0.25, 0.75), the optimum normally distributed around it, reflected inside."""
-        rng = keyed("instance", self._name, self._dimension)
-        default = rng.uniform(0.25, 0.75, self._dimension)
+        """x0 ~ U(0.25, 0.75); the optimum is normal around it, reflected into the box."""
+        rng = keyed("instance", self._name, DIMENSION)
+        default = rng.uniform(0.25, 0.75, DIMENSION)
         distance = DISTANCES[self._seed % len(DISTANCES)]
-        optimum = reflected(default + distance * rng.standard_normal(self._dimension))
+        optimum = reflected(default + distance * rng.standard_normal(DIMENSION))
         return Setting(default, optimum, rng)
 
     @property
@@ -378,7 +363,7 @@ class OwnProblem:
 
     @cached_property
     def _value(self) -> tuple[Function, float]:
-        """The function, and its value at the default."""
+        """The function and its value at the default."""
         function = FUNCTIONS[self._function](self.setting)
         return function, function(self.setting.default)
 
@@ -398,6 +383,6 @@ class OwnProblem:
 
 
 def reflected(x: Array) -> Array:
-    """Folded at the faces of the unit box until it is inside."""
+    """Return the point reflected at the faces of the unit box until it is inside."""
     folded: Array = 1 - np.abs(x % 2 - 1)
     return folded

@@ -1,8 +1,8 @@
-"""Problems by their names, so that another process can build them: our own, and trainings."""
+"""Problems by name, so that another process can build them: functions, and small trainings."""
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -29,23 +29,20 @@ from scripts.bench.problems import (
 SMALL = {"n_layer": 1, "n_embd": 32, "sequence_len": 64, "val_windows": 64, "num_batches": 80}
 SETTINGS = {"optimizer": SMALL | {"space": "optimizer", "model": "gpt"}}
 GAIN = {"optimizer": 0.05}
-"""Bits per byte that the best found has on the baseline, on the same seeds.
-
-A search of 240 evaluations had 0.047.
-"""
+"""Largest known gain over the baseline in bits per byte; a search of 240 evaluations had 0.047."""
 
 FRESH = 8
-"""Seeds, of no search, on which a recommendation and the default are compared."""
+"""Number of fresh seeds on which a recommendation and the default are compared."""
 
 MOVES = (0.0, 0.1, 0.2)
-"""How far in each knob a search begins from the baseline, by the instance's seed."""
+"""Scale of the distance from baseline to x0 per knob, by the instance's seed."""
 
 
 class TrainingProblem:
-    """The training's knobs; an instance begins elsewhere, and has other seeds."""
+    """A small training; instances differ in x0 and in their seeds."""
 
     group = "real"
-    is_dear = True
+    is_expensive = True
 
     def __init__(self, space: str, instance: int) -> None:
         self._space, self._instance = space, instance
@@ -76,7 +73,7 @@ class TrainingProblem:
                 return None
 
     def _level(self, point: Point) -> float | None:
-        """Mean score on the fresh seeds; None where one fails."""
+        """Return the mean score on the fresh seeds; None if one fails."""
         seeds = [seed_of("fresh", self._instance, number) for number in range(FRESH)]
         scores = [self._evaluate(point, seed) for seed in seeds]
         healthy = [score for score in scores if score is not None]
@@ -84,10 +81,10 @@ class TrainingProblem:
 
     @cached_property
     def _ends(self) -> tuple[float, float]:
-        """The best level there is, as far as known, and the default's."""
+        """The best known level, and the default's."""
         baseline, start = (self._level(p) for p in (self._objective.space.baseline, self.default))
         if baseline is None or start is None:
-            raise ValueError(f"instance {self._instance} of {self._space} begins where it fails")
+            raise ValueError(f"the default of instance {self._instance} of {self._space} fails")
         return baseline - GAIN[self._space], start
 
     def regret(self, point: Point) -> float:
@@ -99,7 +96,7 @@ class TrainingProblem:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Which problem. As text it is one word, `suite:function:seed:level:kind`."""
+    """A problem's name, as text `suite:function:seed:level:kind`."""
 
     suite: str
     function: str
@@ -116,48 +113,29 @@ class Key:
         return cls(suite, function, int(seed), level, kind)
 
 
-def _own(key: Key) -> Problem:
+def load(key: Key) -> Problem:
+    """Return the problem of that name."""
+    if key.suite == "training":
+        return TrainingProblem(key.function, key.seed)
     kind: Kind = "shared" if key.kind == "shared" else "white"
     return OwnProblem(key.function, key.seed, key.level, kind)
 
 
-def _training(key: Key) -> Problem:
-    return TrainingProblem(key.function, key.seed)
-
-
-_BUILDERS: dict[str, Callable[[Key], Problem]] = {
-    "own": _own,
-    "training": _training,
-}
-
-
-def load(key: Key) -> Problem:
-    """The problem of that name."""
-    return _BUILDERS[key.suite](key)
-
-
-def _of_own(functions: Iterable[str], kinds: tuple[str, ...]) -> list[Key]:
-    return [
-        Key("own", function, 0, level, kind)
-        for kind in kinds
-        for level in LEVELS
-        for function in functions
-        if kind == "white" or LEVELS[level]
-    ]
+def _own(functions: Iterable[str], levels: Iterable[str], kind: Kind = "white") -> list[Key]:
+    return [Key("own", function, 0, level, kind) for level in levels for function in functions]
 
 
 def keys(suite: str, seeds: range) -> Iterator[Key]:
-    """Every problem of a suite with those seeds."""
-    every = SUITES[suite]
+    """Yield every problem of a suite with each of the seeds."""
     for seed in seeds:
-        for key in every:
-            yield Key(key.suite, key.function, seed, key.level, key.kind)
+        for key in SUITES[suite]:
+            yield replace(key, seed=seed)
 
 
 SUITES: dict[str, list[Key]] = {
-    "known": _of_own(KNOWN, ("white",)),
-    "held-out": _of_own(HELD_OUT, ("white",)),
-    "shared": [key for key in _of_own(FUNCTIONS, ("shared",)) if key.level in {"1/3", "1"}],
+    "known": _own(KNOWN, LEVELS),
+    "held-out": _own(HELD_OUT, LEVELS),
+    "shared": _own(FUNCTIONS, ("1/3", "1"), "shared"),
     "training": [Key("training", "optimizer", 1)],
 }
-"""What --suite takes, by its first seed."""
+"""The choices of --suite; the seed of each problem is replaced."""

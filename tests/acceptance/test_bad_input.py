@@ -127,7 +127,7 @@ check proxy --objective sphere --set search.proxy=2     | 2
 
 @pytest.fixture(scope="module")
 def user(shared: Product) -> Product:
-    """Somebody with two runs of one name, another run, and files most of which are wrong."""
+    """A user with two runs of one name, another run, and files most of which are wrong."""
     (shared.folder / "folder").mkdir()
     for name, text in FILES.items():
         (shared.folder / name).write_text(text, encoding="latin-1")

@@ -1,8 +1,8 @@
-"""No cap is overshot: what fits exactly is run, what needs one more is not, also through kills.
+"""No cap is exceeded: what fits exactly runs, one evaluation more does not, also through kills.
 
-The judge is the books that these tests keep of a ledger's raw records. An attempt sets its worst
-case aside before it starts (its time limit, and twice five seconds to end it), and is charged all
-of it when nobody knows what became of it.
+These tests keep their own accounts of a ledger's raw records. An attempt reserves its worst case
+before it starts (its time limit, and twice five seconds to end it), and is charged all of it if its
+end is unknown.
 """
 
 import json
@@ -17,10 +17,10 @@ from tests.product.books import LEDGER, Books, cut, sealed
 from tests.product.product import Product
 
 WORST = 60  # seconds that an attempt may take
-TERMS = (
+OPTIONS = (
     f"--objective sphere --executor inline --run-id run --set evaluation.limit_seconds={WORST - 10}"
 )
-KNOWN = f"{TERMS} --assume-eval-seconds 0.001"
+KNOWN = f"{OPTIONS} --assume-eval-seconds 0.001"
 MIN = "phase1 --tier min --set search.population=4 --workers 1 --set seconds=0.02"
 SMALL = f"{MIN} {KNOWN}"
 """Sixteen evaluations, one at a time."""
@@ -152,7 +152,7 @@ def test_a_calibration_counts_against_the_caps_of_its_run(product: Product) -> N
     """A worst case is lost in it; the rest of it, and then the run, need another one."""
     for spare, code in ((-1, 4), (30, 0)):
         shutil.rmtree(product.folder / "artifacts", ignore_errors=True)
-        command = f"{MIN} {TERMS} {cap_of('device-hours', 2 * WORST + spare)}"
+        command = f"{MIN} {OPTIONS} {cap_of('device-hours', 2 * WORST + spare)}"
         product(command)
         shutil.rmtree(product.run_directory("run"))
         (calibration,) = (path.parent for path in product.folder.glob("**/calibration/*/eval"))
@@ -168,7 +168,7 @@ def test_verify_accepts_caps_that_hold_what_was_in_use_and_not_a_millisecond_les
 ) -> None:
     """One run under a cap of each currency: calibrated, with a verdict, and with lost attempts."""
     caps = " ".join(cap_of(currency, 9e5) for currency in ("device-hours", "hours", "cost"))
-    command = f"{VERDICT} {TERMS} --window 250h --set budget.safety_margin=10s {caps}"
+    command = f"{VERDICT} {OPTIONS} --window 250h --set budget.safety_margin=10s {caps}"
     product(command)
     run = product.run_directory("run")
     assert lose(run, 11) == 2

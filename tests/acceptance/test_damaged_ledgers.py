@@ -139,7 +139,7 @@ def test_what_is_whole_of_a_damaged_ledger_is_salvaged_and_the_search_ends_as_it
     lines = ledger.read_bytes().splitlines(keepends=True)
 
     ledger.write_bytes(b"")
-    product(COMMAND, code=6)  # it does not begin anew beside what was paid
+    product(COMMAND, code=6)  # it does not start again beside what was paid
     older = b"".join(lines[:-1])  # the record that it lacks was paid for
     for damaged in (older, b"".join([*lines[:29], flipped(lines[29]), *lines[30:]])):
         ledger.write_bytes(damaged)

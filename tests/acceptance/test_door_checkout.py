@@ -34,7 +34,7 @@ REAL = [os.environ.get(f"NANOCHAT_{name}") for name in ("BASE_DIR", "CHECKOUT", 
 
 @pytest.fixture
 def user(product: Product) -> Product:
-    """Someone with a checkout, two shards and a tokenizer."""
+    """A user with a checkout, two shards and a tokenizer."""
     fake = REPOSITORY / "tests/objectives/fake_nanochat"
     shutil.copytree(fake, product.folder / "nanochat", ignore=shutil.ignore_patterns("*.pyc"))
     for file in ("tokenizer/tokenizer.pkl", "tokenizer/token_bytes.pt", *SHARDS):

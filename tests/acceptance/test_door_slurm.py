@@ -84,7 +84,7 @@ def test_submit_all_stops_at_the_first_refusal_and_skips_what_was_submitted(
         ("USR1", 0, 143, True),  # the time limit is near
         ("USR1", 10, 143, False),
         ("TERM", 1, 143, False),  # scancel; what SLURM preempts, it requeues itself
-        ("5", 0, 5, False),  # somebody else has the run
+        ("5", 0, 5, False),  # another process has the run
         ("5", 1, 5, True),  # it may be this job's own predecessor, on a node that is cut off
         ("5", 10, 5, False),
     ],

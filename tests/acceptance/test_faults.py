@@ -95,7 +95,7 @@ def test_an_evaluation_ends_as_what_it_did_and_nothing_outlives_it(
 
 
 def test_what_is_lost_each_time_pauses_once_and_is_then_its_own_failure(product: Product) -> None:
-    """Whoever ends a supervisor: nothing is started again for ever, and no resume is in vain."""
+    """An evaluation whose supervisor dies is not retried forever, and a resume makes progress."""
     losing = [f"send(signal.{name}, os.getppid())" for name in ("SIGTERM", "SIGKILL")]
     losing.append("throw(AcceleratorError('CUDA error: device lost'))")
     *paused, _ = campaign(product, LOCAL, *losing, "1.0", code=3)

@@ -56,7 +56,7 @@ def test_what_does_not_fit_is_oom_and_the_gpu_is_used_again(product: Product) ->
     product.verify()
 
 
-def test_a_gpu_that_somebody_else_uses_is_left_alone(product: Product) -> None:
+def test_a_gpu_that_another_process_uses_is_not_used(product: Product) -> None:
     product.write("greedy.py", GREEDY)
     hold = "import torch; held = torch.ones(2**31, device='cuda'); print(1, flush=True); input()"
     with subprocess.Popen(

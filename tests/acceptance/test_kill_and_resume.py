@@ -42,7 +42,7 @@ SLOW = pytest.mark.slow
 
 
 class Story(NamedTuple):
-    """A run that nobody disturbed, in the folder of its user."""
+    """An undisturbed run, in its user's folder."""
 
     command: str
     folder: Path

@@ -22,9 +22,9 @@ SLOPE = """
 import math, random
 
 def evaluate(knobs, seed, budget):
-    luck = random.Random(f"{seed} {knobs['lr']}").gauss(0, 0.001)
+    noise = random.Random(f"{seed} {knobs['lr']}").gauss(0, 0.001)
     gain = 0.1 * math.log10(knobs["lr"] / 1e-3) + 0.02 * knobs["width"]
-    return 1 - gain + (knobs["mid"] - 0.2) ** 2 + luck / budget**0.5
+    return 1 - gain + (knobs["mid"] - 0.2) ** 2 + noise / budget**0.5
 """
 SETTINGS = """
 objective = "python:slope:evaluate"

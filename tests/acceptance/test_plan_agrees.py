@@ -12,7 +12,7 @@ COMMON = (
     " --set evaluation.limit_seconds=100"
 )
 RESERVED = 110 / 3600
-"""Hours that an attempt reserves: its limit, and some 10 s for its end."""
+"""Hours that an attempt reserves: its limit, and about 10 s for its end."""
 MIN = "--tier min --workers 2"
 VERDICT = "--tier target --set search.generations=3 --workers 2"
 ALONE = "--tier target --set search.generations=3 --workers 1 --set verdict.confirm_seeds=0"

@@ -51,7 +51,7 @@ def test_a_check_takes_no_more_memory_for_more_flops(product: Product) -> None:
 
 
 def test_the_fingerprint_is_that_of_what_computes_and_not_of_its_prose(product: Product) -> None:
-    """A typo that is mended in a docstring does not make every running search another one."""
+    """A typo fixed in a docstring does not stop every running search."""
     shutil.copytree(REPOSITORY / "objectives", product.folder / "objectives")
     code = (
         "from objectives.nanochat.objective import NanochatObjective as Ours;"

@@ -29,7 +29,7 @@ SEARCHES = [  # what is searched, how, and what must be said: the grade, or why 
     ("sphere", LARGE, {}, "go_persists"),
     ("sphere", f"{LARGE} --set persists=-1", {}, "does_not_persist"),
     ("needle", "--set search.generations=2", {}, "does_not_persist"),
-    ("flat", EARLY, {"lucky": "gen_0003/cand_0003"}, "below_noise"),
+    ("flat", EARLY, {"outlier": "gen_0003/cand_0003"}, "below_noise"),
     ("peak", EARLY, {}, "below_noise"),
     ("doubtful", "--set search.generations=2", {}, "below_noise"),
     ("sphere", SLIGHT, {}, "too_small"),
@@ -65,11 +65,13 @@ class Search(NamedTuple):
     report: dict[str, Any]
     best: dict[str, Any]
 
-    def gains(self, panel: str) -> dict[str, Gain]:
+    def gains(self, comparison: str) -> dict[str, Gain]:
         """Over the baseline, by the names of those compared."""
-        arms = self.books.comparisons.get(panel, {})
-        reference = self.books.scores(panel if "baseline" in arms else "reference 0", "baseline")
-        return {arm: gain(self.books.scores(panel, arm), reference) for arm in arms}
+        arms = self.books.comparisons.get(comparison, {})
+        reference = self.books.scores(
+            comparison if "baseline" in arms else "reference 0", "baseline"
+        )
+        return {arm: gain(self.books.scores(comparison, arm), reference) for arm in arms}
 
 
 @pytest.fixture(scope="module", params=SEARCHES, ids=[said for *_, said in SEARCHES])
@@ -127,8 +129,8 @@ def test_gains_and_what_a_go_needs_follow_from_the_raw_scores(search: Search) ->
 
 def test_nobody_is_compared_on_seeds_it_was_found_or_picked_on(search: Search) -> None:
     seeds = {
-        panel: {seed for arm in arms.values() for seed in arm["seeds"]}
-        for panel, arms in search.books.comparisons.items()
+        comparison: {seed for arm in arms.values() for seed in arm["seeds"]}
+        for comparison, arms in search.books.comparisons.items()
     }
     assert (len(seeds["finalists 0"]), len(seeds["winner 0"])) == (3, 8)
     assert seeds.pop("reference 0") == seeds["finalists 0"] | seeds["winner 0"]
@@ -140,13 +142,13 @@ def test_nobody_is_compared_on_seeds_it_was_found_or_picked_on(search: Search) -
 def test_the_best_candidates_are_compared_again_and_the_best_goes_on(search: Search) -> None:
     """The best: furthest below their generation's mean, in the last third of generations."""
     books, generations = search.books, search.books.shape[1]
-    lucky = [
+    lowest = [
         (one.score - fmean(scores(books, one.key[1])), one.key)
         for one in books.searched
         if one.score is not None and one.key[1] >= generations - ceil(generations / 3)
     ]
     arms = {name: arm["point"] for name, arm in books.comparisons["finalists 0"].items()}
-    for _, (_, number, candidate, _) in sorted(lucky)[:2]:
+    for _, (_, number, candidate, _) in sorted(lowest)[:2]:
         assert books.generations[number]["points"][candidate] in arms.values()
     gains = search.gains("finalists 0")
     best = max(gains, key=lambda name: gains[name]["mean"])

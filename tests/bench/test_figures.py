@@ -1,23 +1,14 @@
-"""What many results come to."""
+"""The tables and figures made of many results."""
 
 from collections.abc import Sequence
 from math import inf
+from pathlib import Path
 
 import pytest
 
-from scripts.bench.figures import (
-    Curves,
-    crashes,
-    finals,
-    price,
-    ratio,
-    reached,
-    regrets,
-    row,
-    spends,
-)
+from scripts.bench.figures import Curves, price, reached, rows, table
 from scripts.bench.race import Outcome
-from scripts.bench.runs import Result
+from scripts.bench.runs import Result, Store
 
 
 def some(contender: str, ends: Sequence[float], error: str = "") -> list[Result]:
@@ -29,15 +20,15 @@ def some(contender: str, ends: Sequence[float], error: str = "") -> list[Result]
     ]
 
 
-def test_a_row_has_quartiles_wins_and_who_is_worse_than_the_default() -> None:
-    own = some("a", [0.1, 0.2, 0.3, 0.4, 1.5])
-    found = row("a", own, {"own:f:0:0:white": 0.2, "own:f:1:0:white": 0.2})
+def test_a_row_has_quartiles_and_how_often_the_default_is_better() -> None:
+    results = [*some("a", [0.1, 0.2, 0.3, 0.4, 1.5]), *some("ours", [0.2, 0.2])]
+    _, found = rows(results, "pycma")
     assert found.over_all == pytest.approx((0.2, 0.3, 0.4))
     assert found.worse == 1
     assert found.shared_median == pytest.approx((0.15, 0.2))
 
 
-def test_a_spend_is_found_between_two_on_the_logarithm_s_line() -> None:
+def test_a_spend_between_two_checkpoints_is_interpolated_on_the_logarithm() -> None:
     spends, falling = [1.0, 2.0, 4.0], [0.1, 0.01, 0.0001]
     assert reached(spends, falling, 0.01) == pytest.approx(2)
     assert reached(spends, falling, 0.001) == pytest.approx(3)
@@ -53,27 +44,27 @@ def curves(factor: float) -> Curves:
     return {str(n): {s: (0.9 + n / 500) * 0.1 ** (s * factor) for s in at} for n in range(100)}
 
 
-def test_a_search_twice_as_fast_costs_the_other_twice_the_spend() -> None:
-    found = ratio(curves(2), curves(1))
+def test_a_search_twice_as_fast_needs_half_the_spend() -> None:
+    found, back = price(curves(2), curves(1)), price(curves(1), curves(2))
     assert found is not None
-    assert found.value == pytest.approx(2, rel=0.02)
-    assert found.low <= found.value <= found.high
-    back = price(curves(2), curves(1))
     assert back is not None
-    assert back.value == pytest.approx(0.5, rel=0.02)
+    assert (found.value, back.value) == pytest.approx((0.5, 2), rel=0.02)
+    assert found.low <= found.value <= found.high
+    beyond = price(curves(1), curves(5))
+    assert str(beyond) == "> 4 (> 4 to > 4)"
+    assert price({}, curves(1)) is None
 
 
-def test_a_result_that_the_reference_never_has_is_beyond_what_was_seen() -> None:
-    found = ratio(curves(5), curves(1))
-    assert found is not None
-    assert (found.value, found.most) == (inf, 4)
-    assert ratio({}, curves(1)) is None
-
-
-def test_the_tables_name_every_contender_and_every_crash() -> None:
+def test_the_table_names_every_contender_and_every_crash() -> None:
     results = [*some("ours", [0.1, 0.2]), *some("pycma", [0.3, 0.4]), *some("x", [1, 1], "E: no")]
-    table = "\n".join(regrets("min", results, "pycma", finals(some("pycma", [0.3, 0.4]))))
-    assert "| 0.150 / 0.350 |" in table
-    assert "| ours | 2 | 0.150 [0.125, 0.175] |" in table
-    assert "> 1 " in "\n".join(spends("min", results, "pycma"))
-    assert list(crashes(results)) == ["x crashed in 2 of 2 runs: E: no"]
+    text = "\n".join(table("min", results, "pycma"))
+    assert "| ours | 2 | 0.150 [0.125, 0.175] | **0.150 [0.125, 0.175]** | 0 % (0 % to" in text
+    assert "| > 1 (> 1 to > 1) |" in text
+    assert "x crashed in 2 of 2 runs: E: no" in text
+
+
+def test_a_line_that_a_kill_cut_off_is_skipped(tmp_path: Path) -> None:
+    store, results = Store(tmp_path), some("ours", [0.1, 0.2])
+    store.add(results)
+    (tmp_path / "min.jsonl").write_bytes((tmp_path / "min.jsonl").read_bytes()[:-9])
+    assert store.read() == results[:1]

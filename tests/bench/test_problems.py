@@ -1,4 +1,4 @@
-"""Each problem has a known best point and a default of regret 1; noise is a share of the gain."""
+"""Each problem has a known optimum and a default of regret 1; noise is a share of the gain."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_the_best_value_is_zero_and_the_default_has_more(name: str) -> None:
         assert function(at.optimum) == pytest.approx(0, abs=1e-12)
 
 
-def test_a_score_is_its_point_s_and_seed_s_whoever_asks_and_when() -> None:
+def test_a_score_follows_from_point_and_seed_alone() -> None:
     first, second = (OwnProblem("sphere", 1, "1/3", "shared") for _ in range(2))
     expected = [first.score(CENTRE, seed) for seed in range(5)]
     assert [second.score(CENTRE, seed) for seed in reversed(range(5))] == expected[::-1]
@@ -43,16 +43,14 @@ def test_a_score_is_its_point_s_and_seed_s_whoever_asks_and_when() -> None:
 
 @pytest.mark.parametrize(("level", "sd"), [("0", 0), ("0.1", 0.1), ("1/3", 1 / 3), ("1", 1)])
 @pytest.mark.parametrize("kind", SHARES)
-def test_the_noise_is_a_share_of_the_available_improvement(
-    level: str, sd: float, kind: Kind
-) -> None:
+def test_the_noise_is_a_share_of_the_possible_gain(level: str, sd: float, kind: Kind) -> None:
     problem = OwnProblem("steep", 2, level, kind)
     scores = np.array([problem.score(problem.default, seed) for seed in range(2000)], float)
     assert scores.mean() == pytest.approx(1, abs=4 * sd / 2000**0.5)
     assert scores.std() == pytest.approx(sd, rel=0.08)
 
 
-def test_noise_is_shared_by_a_seed_s_candidates_more_the_nearer_they_are() -> None:
+def test_near_candidates_of_a_seed_share_more_noise() -> None:
     def correlation(distance: float) -> float:
         other = tuple(unit + distance for unit in CENTRE)
         pairs = [[noise("k", "shared", p, seed) for p in (CENTRE, other)] for seed in range(2000)]
@@ -63,7 +61,7 @@ def test_noise_is_shared_by_a_seed_s_candidates_more_the_nearer_they_are() -> No
     assert correlation(0.4) == pytest.approx(common, abs=0.06)
 
 
-def test_a_suite_has_every_problem_once_for_each_seed_and_its_name_builds_it_again() -> None:
+def test_a_suite_has_every_problem_once_per_seed_and_names_can_be_loaded() -> None:
     for suite, every in SUITES.items():
         names = [str(key) for key in keys(suite, range(1, 4))]
         assert len(set(names)) == len(names) == 3 * len(every)
@@ -72,7 +70,7 @@ def test_a_suite_has_every_problem_once_for_each_seed_and_its_name_builds_it_aga
     assert load(key).score(CENTRE, 9) == OwnProblem("bowl", 4, "1/3", "shared").score(CENTRE, 9)
 
 
-def test_a_training_scores_the_same_again_and_its_default_has_regret_one() -> None:
+def test_a_training_is_deterministic_and_its_default_has_regret_one() -> None:
     problem = TrainingProblem("optimizer", 1)
     score = problem.score(problem.default, 3)
     assert score is not None

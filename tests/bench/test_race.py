@@ -1,4 +1,4 @@
-"""What every contender is held to: whole rounds, one seed a round, its own recommendation."""
+"""The rules of a race: whole rounds, one seed per batch, and when a recommendation counts."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ class Line:
 
     default: Point = (1.0,)
     group = "0"
-    is_dear = False
+    is_expensive = False
 
     def __init__(self) -> None:
         self.seeds: list[int] = []
@@ -29,7 +29,7 @@ class Line:
 
 
 class Batches:
-    """Asks batches of those sizes; recommends 1 / (1 + batches told)."""
+    """Asks for batches of those sizes; recommends 1 / (1 + batches told)."""
 
     def __init__(self, *sizes: int, fails: int = -1, unit: float = 0.5) -> None:
         self._sizes, self._told, self._fails, self._unit = list(sizes), 0, fails, unit
@@ -48,31 +48,30 @@ class Batches:
         return (1 / (1 + self._told),)
 
 
-def test_a_batch_takes_whole_rounds_and_its_empty_slots_are_lost() -> None:
+def test_a_batch_takes_whole_rounds() -> None:
     outcome = Race(Batches(4, 4, 4), Line(), BUDGET, [1.0]).run()
-    assert (outcome.evaluations, outcome.idle) == (8, 4)
+    assert outcome.evaluations == 8  # the 4 rounds of 3 slots hold two batches of 4
     assert outcome.regrets == {1.0: 1 / 3}
 
 
-def test_a_spend_within_a_batch_sees_what_was_recommended_before_it() -> None:
+def test_a_checkpoint_within_a_batch_sees_the_recommendation_before_it() -> None:
     outcome = Race(Batches(3, 6, 3), Line(), BUDGET, [0.25, 0.5, 0.75, 1.0]).run()
     assert outcome.regrets == {0.25: 1 / 2, 0.5: 1 / 2, 0.75: 1 / 3, 1.0: 1 / 4}
-    assert outcome.idle == 0
 
 
-def test_what_would_end_beyond_the_budget_is_not_begun() -> None:
+def test_a_batch_that_would_exceed_the_budget_does_not_start() -> None:
     outcome = Race(Batches(9, 6), Line(), BUDGET, [0.5, 1.0]).run()
     assert outcome.evaluations == 9
     assert outcome.regrets == {0.5: 1.0, 1.0: 1 / 2}
 
 
-def test_a_crash_leaves_the_default_and_its_reason() -> None:
+def test_after_a_crash_the_recommendation_is_the_default() -> None:
     outcome = Race(Batches(3, 3, 3, 3, fails=2), Line(), BUDGET, [0.25, 0.75, 1.0]).run()
     assert outcome.regrets == {0.25: 1 / 2, 0.75: 1.0, 1.0: 1.0}
     assert outcome.error == "RuntimeError: as peers do"
 
 
-def test_the_trials_of_an_ask_share_a_seed_unless_they_repeat() -> None:
+def test_the_trials_of_a_batch_share_a_seed_unless_they_repeat() -> None:
     line = Line()
     Race(Batches(2, 2), line, BUDGET, [1.0]).run()
     other = Line()

@@ -1,4 +1,4 @@
-"""The command line, with what needs no peer."""
+"""The command line of scripts/bench/search, with contenders that need no extra package."""
 
 import subprocess
 import sys
@@ -7,9 +7,9 @@ from pathlib import Path
 SCRIPT = Path(__file__).parents[2] / "scripts/bench/search"
 
 
-def bench(*given: str) -> subprocess.CompletedProcess[str]:
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(SCRIPT), *given],
+        [sys.executable, str(SCRIPT), *arguments],
         capture_output=True,
         text=True,
         timeout=120,
@@ -17,22 +17,22 @@ def bench(*given: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_fills_its_folder_once_and_reports_from_it(tmp_path: Path) -> None:
-    given = ["--out", str(tmp_path), "--tiers", "min", "--suite", "held-out", "--seeds", "1"]
-    given += ["--only", "ours", "pycma", "default", "--functions", "kinks"]
-    first = bench(*given)
+def test_results_are_stored_once_and_reported(tmp_path: Path) -> None:
+    options = ["--out", str(tmp_path), "--tiers", "min", "--suite", "held-out", "--seeds", "1"]
+    options += ["--only", "ours", "pycma", "default", "--functions", "kinks"]
+    first = bench(*options)
     assert first.returncode == 0, first.stderr
     assert "| ours | 4 |" in first.stdout
     assert "12 of 12 runs" in first.stderr
-    assert "share of the spend for pycma's result" in first.stdout
-    again = bench(*given)
+    assert "spend for pycma's result" in first.stdout
+    again = bench(*options)
     assert "runs," not in again.stderr
     assert again.stdout == first.stdout
-    assert bench(*given, "--report").stdout == first.stdout
+    assert bench(*options, "--report").stdout == first.stdout
     assert "| min: ours over the best peer, pycma | " in first.stdout
 
 
-def test_it_says_what_it_expects(tmp_path: Path) -> None:
+def test_a_wrong_option_is_refused(tmp_path: Path) -> None:
     wrong = bench("--out", str(tmp_path), "--seeds", "0")
     assert wrong.returncode == 2
     assert "--seeds: expected 1 or more, got 0" in wrong.stderr

@@ -1,6 +1,6 @@
-"""The test's own books of a run, from the raw lines of its ledger.
+"""Independent accounts of a run, from the raw lines of its ledger.
 
-The one place of the suite that knows how a ledger is written. Nothing here asks the product.
+The only place of the suite that knows the ledger's format. It uses no code of the product.
 """
 
 import hashlib
@@ -19,11 +19,11 @@ import pytest
 LEDGER = "ledger.jsonl"
 HEAD = "head.json"
 SEARCH = "search"
-"""The batch of everything that the search itself asked for; the others are comparisons."""
+"""Name of the batch of the search's evaluations; other batches are comparisons."""
 FAILED = {"nan", "oom", "timeout", "error"}
 
 Key = tuple[str, int, int, int]
-"""Names an evaluation: batch, number (of the generation), candidate, seed."""
+"""An evaluation: batch, number (of the generation), candidate, seed."""
 
 
 class Attempt(NamedTuple):
@@ -34,7 +34,7 @@ class Attempt(NamedTuple):
     score: float | None = None
     charged_ms: int = 0
     cause: str = ""
-    is_final: bool = False  # otherwise the evaluation is made again
+    is_final: bool = False  # otherwise the evaluation runs again
 
 
 class Verdict(NamedTuple):
@@ -55,18 +55,18 @@ class Fired(NamedTuple):
 
 
 class Use(NamedTuple):
-    """What is spent once an attempt is reserved, the worst of all that is in flight included."""
+    """What is spent and reserved at most after a reservation."""
 
     record: int
     evaluations: int  # of the search
     device_ms: int
     open_ms: int
     end_ms: int  # of the latest attempt, since 1970
-    limits: dict[str, float]  # in force on each of these
+    limits: dict[str, float]  # the caps at that time
 
 
 class Books:
-    """What the lines of a ledger say, added up by the test itself."""
+    """The contents of a ledger, added up without the product."""
 
     def __init__(self, lines: Sequence[dict[str, Any]]) -> None:
         self.lines = lines
@@ -97,13 +97,13 @@ class Books:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Population, generations, seeds per candidate, as they were carried out."""
+        """Resolved population, generations and seeds per candidate."""
         resolved = self.plan["resolved"]
         return resolved["population"], resolved["generations"], resolved["seeds_per_candidate"]
 
     @cached_property
     def attempts(self) -> list[Attempt]:
-        """In the order of their reservations."""
+        """All attempts, in the order of their reservations."""
         found: dict[tuple[Key, int], Attempt] = {}
         for event in (line["event"] for line in self.lines):
             if event["kind"] == "reserved":
@@ -124,19 +124,19 @@ class Books:
 
     @cached_property
     def results(self) -> dict[Key, Attempt]:
-        """The final attempt of every evaluation that has one. No evaluation has two."""
+        """The final attempt of each evaluation that has one; checks that none has two."""
         final = [attempt for attempt in self.attempts if attempt.is_final]
         assert len({attempt.key for attempt in final}) == len(final), "an evaluation is paid twice"
         return {attempt.key: attempt for attempt in final}
 
     @property
     def searched(self) -> list[Attempt]:
-        """The results of the search itself, comparisons left out."""
+        """The results of the search, without comparisons."""
         return [attempt for key, attempt in sorted(self.results.items()) if key[0] == SEARCH]
 
     @property
     def statuses(self) -> dict[str, int]:
-        """How many attempts ended in which way."""
+        """The number of attempts by status."""
         return Counter(sorted(one.status for one in self.attempts if one.status is not None))
 
     @property
@@ -145,7 +145,7 @@ class Books:
 
     @property
     def generations(self) -> list[dict[str, Any]]:
-        """The points and seeds of each, and the digest of the search that has learned them."""
+        """Points, seeds and the search's digest of each generation."""
         told = {event["generation"]: event["digest"] for event in self.events("generation_told")}
         return [
             {name: asked[name] for name in ("points", "seeds")}
@@ -155,7 +155,7 @@ class Books:
 
     @property
     def comparisons(self) -> dict[str, dict[str, Any]]:
-        """Of each comparison its configurations: name, point, changed settings, seeds."""
+        """By comparison and configuration: point, changed settings, seeds."""
         return {
             f"{asked['comparison']} 0": {
                 arm["name"]: {"point": arm["point"], "settings": arm["settings"], "seeds": seeds}
@@ -165,14 +165,14 @@ class Books:
         }
 
     def scores(self, comparison: str, arm: str) -> dict[int, float | None]:
-        """The raw score of every seed of one configuration of a comparison."""
+        """Return the raw scores of a comparison's configuration, by seed."""
         name, number = comparison.rsplit(" ", 1)
         place = name, int(number), list(self.comparisons[comparison]).index(arm)
         return {key[3]: one.score for key, one in self.results.items() if key[:3] == place}
 
     @property
     def candidate_means(self) -> dict[tuple[int, int], float]:
-        """The mean over seeds of each candidate whose evaluations have all given a score."""
+        """The mean score of each candidate with a score on every seed."""
         scores: dict[tuple[int, int], list[float]] = {}
         for one in self.searched:
             scores.setdefault(one.key[1:3], []).extend([] if one.score is None else [one.score])
@@ -181,7 +181,7 @@ class Books:
 
     @property
     def essence(self) -> dict[str, Any]:
-        """What the run found: no times, and not how often it was interrupted."""
+        """What the run found, without times and interruptions."""
         results = sorted(self.results.items())
         return {
             "generations": self.generations,
@@ -193,7 +193,7 @@ class Books:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """What is stored beside a golden ledger: the essence, what was spent, and what fired."""
+        """What is stored beside a golden ledger: the essence, the cost, and fired rules."""
         return {
             **self.essence,
             "statuses": self.statuses,
@@ -207,12 +207,12 @@ class Books:
 
     @property
     def open_ms(self) -> int:
-        """How long the run was open, by the last moment that each session is known to have seen."""
+        """How long the run was open, up to the last known moment of each session."""
         return self._time[1]
 
     @property
     def uses(self) -> list[Use]:
-        """What each reservation made of every currency."""
+        """What was used at most after each reservation."""
         return self._time[0]
 
     @cached_property
@@ -235,7 +235,7 @@ class Books:
             if event["kind"] == "settled":
                 session, since, reserved = held.pop((_key(event), event["attempt"]))
                 device_ms += event["charged_ms"]
-                if session < len(sessions) - 1:  # it was open for as long as that attempt
+                if session < len(sessions) - 1:  # it was open until that attempt's end
                     proven = since + min(event["charged_ms"], reserved)
                     sessions[session] = max(sessions[session], proven)
             elif event["kind"] == "reserved":
@@ -259,7 +259,7 @@ class Books:
         return limits
 
     def check(self, document: dict[str, Any]) -> None:
-        """The balances in a JSON document of the run are what these books add up to."""
+        """Check that the balances in the run's JSON document equal these accounts."""
         balances = {one["currency"]: one for one in document["balances"]}
         for one in balances.values():
             left = None if one["cap"] is None else one["cap"] - one["spent"] - one["reserved"]
@@ -278,7 +278,7 @@ class Books:
         assert balances["device-hours"]["reserved"] == pytest.approx(held / 3_600_000, rel=1e-9)
 
     def overshoots(self) -> list[str]:
-        """Every reservation that did not fit under a cap when it was made, by these books alone."""
+        """Return every reservation that did not fit under a cap when it was made."""
         return [
             f"record {use.record}: {name} {getattr(use, name)} of {limit}"
             for use in self.uses
@@ -287,7 +287,7 @@ class Books:
         ]
 
     def deadline_ms(self, window: dict[str, Any]) -> float:
-        """When the last evaluation must be over, in milliseconds since 1970."""
+        """Return the deadline of the last evaluation, in milliseconds since 1970."""
         began = _milliseconds(self.lines[0]["at"]) - self.open_before_ms[0]
         until = window["until"] and _milliseconds(window["until"])
         end = until or began + window["hours"] * 3_600_000
@@ -295,7 +295,7 @@ class Books:
 
 
 def _milliseconds(at: str) -> int:
-    """Since 1970."""
+    """Return the milliseconds since 1970."""
     return round(1000 * datetime.fromisoformat(at).timestamp())
 
 
@@ -311,7 +311,7 @@ def _key(event: dict[str, Any]) -> Key:
 
 
 def sealed(lines: Iterable[dict[str, Any]]) -> bytes:
-    """A ledger of these lines whose chain of hashes is right, whatever they say."""
+    """Return a ledger of these lines with a valid hash chain."""
     previous, data = "", b""
     for line in lines:
         unsealed = {name: value for name, value in line.items() if name != "h"}
@@ -322,16 +322,16 @@ def sealed(lines: Iterable[dict[str, Any]]) -> bytes:
 
 
 def records(run: Path) -> int:
-    """How many whole records a run's ledger holds; none while there is no ledger."""
+    """Return the number of complete records of a run's ledger; 0 if there is none."""
     ledger = run / LEDGER
     return ledger.read_bytes().count(b"\n") if ledger.exists() else 0
 
 
 def cut(run: Path, keep: int, *, half_of_the_next: bool = False) -> None:
-    """Leave the first records of a ledger, as a kill at that moment does, and the evaluations."""
+    """Cut a ledger after `keep` records, as a kill does, and remove the derived files."""
     lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
     rest = lines[keep][: len(lines[keep]) // 2] if half_of_the_next else b""
     (run / LEDGER).write_bytes(b"".join(lines[:keep]) + rest)
-    for path in run.iterdir():  # reports, and what else was made of the later records
+    for path in run.iterdir():  # files derived from the removed records
         if path.name not in (LEDGER, "eval"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()

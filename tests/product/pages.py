@@ -1,4 +1,4 @@
-"""Pages as their reader has them: in a browser, from a server, as text."""
+"""Pages in a browser, from a server, and as text."""
 
 import html
 import json
@@ -28,7 +28,7 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def opened(browser: Browser, url: str) -> Iterator[Page]:
-    """The page there: it asks nobody else for anything, complains of nothing, is not too wide."""
+    """Open a page; check that it loads only its own files, logs nothing, and is not too wide."""
     seen: list[str] = []
     with browser.new_page(viewport={"width": 1280, "height": 800}) as page:
         page.on("request", lambda request: seen.append(request.url))
@@ -51,7 +51,7 @@ def ask(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
 
 
 def serve(user: Product, run: str = ".*?") -> tuple[str, str, int]:
-    """Where a user's runs are listed, and one is shown, and by which process."""
+    """Start `serve`; return the URLs of the list and of a run, and the pid."""
     process = user.start("serve --port 0 --json")
     assert process.stdout is not None
     announced = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
@@ -61,7 +61,7 @@ def serve(user: Product, run: str = ".*?") -> tuple[str, str, int]:
 
 
 def plain(page: str) -> str:
-    """A page's text."""
+    """Return a page's text."""
     return html.unescape(re.sub(r"<[^>]+>", "", page))
 
 

@@ -1,4 +1,4 @@
-"""The product as its user has it: commands, exit codes, and the files of a run in a folder."""
+"""The product as a user sees it: commands, exit codes, and the files of a run in a folder."""
 
 import json
 import os
@@ -21,9 +21,9 @@ from tests.product.books import LEDGER, Books
 
 REPOSITORY = Path(__file__).parents[2]
 PROGRAM = "orchestrator"
-"""With it begin the commands that the product prints here, whichever Python runs it."""
+"""First word of the commands that the product prints in tests."""
 PATIENCE = 120.0
-"""Seconds that a command, or a condition that is waited for, may take before the test fails."""
+"""Seconds that a command or condition may take before the test fails."""
 
 USUAL = {"COLUMNS": "100", "NO_COLOR": "1", "CMAES_PROGRAM": PROGRAM}
 USUAL["PYTHONPATH"] = str(REPOSITORY)
@@ -32,7 +32,7 @@ READ_AT_START = ("PYTHONPATH", "OPENBLAS_CORETYPE")
 
 @dataclass(frozen=True)
 class Done:
-    """A command that has ended."""
+    """A finished command."""
 
     words: list[str]
     code: int
@@ -41,7 +41,7 @@ class Done:
 
     @property
     def text(self) -> str:
-        """Everything it printed."""
+        """Its whole output."""
         return self.out + self.err
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Done:
 
 @dataclass
 class Product:
-    """A user in a folder of their own. Call it with a command: a line, and more words."""
+    """A user with a folder. Call it with a command: a line, and further arguments."""
 
     folder: Path
     variables: dict[str, str] = field(default_factory=dict)
@@ -82,17 +82,17 @@ class Product:
         return done
 
     def environment(self, variables: dict[str, str] | None = None) -> dict[str, str]:
-        """What a command finds in its environment."""
+        """Return the environment of a command."""
         return {**os.environ, **USUAL, **self.variables, **(variables or {})}
 
     def json(self, line: str, *more: object, code: int | None = 0) -> Any:
-        """What a command prints with `--json`."""
+        """Run a command with `--json` and return the document."""
         return json.loads(self(line, *more, "--json", code=code).out)
 
     def start(
         self, line: str, *more: object, stderr: int = subprocess.STDOUT, **variables: str
     ) -> "subprocess.Popen[str]":
-        """Begin a command in a process group of its own; it is killed with the test's end."""
+        """Start a command in a new process group; it is killed at the end of the test."""
         process = subprocess.Popen(
             [sys.executable, "-m", "orchestrator", *shlex.split(line), *map(str, more)],
             cwd=self.folder,
@@ -108,7 +108,7 @@ class Product:
         return process
 
     def kill_at(self, ready: Callable[[], bool], line: str) -> None:
-        """Begin a command and kill -9 its process as soon as `ready()` holds."""
+        """Start a command and kill its process with SIGKILL as soon as `ready()` holds."""
         process = self.start(line)
         wait_until(lambda: ready() or process.poll() is not None)
         process.kill()
@@ -116,7 +116,7 @@ class Product:
         assert process.returncode == -signal.SIGKILL, f"it ended before it was killed:\n{out}"
 
     def run_directory(self, run: str = "*") -> Path:
-        """The directory of the one run with that id; without an id, no calibration's."""
+        """Return the directory of the run with that id, or of the only run but calibrations."""
         found = [
             path.parent
             for path in self.folder.glob(f"**/{run}/{LEDGER}")
@@ -129,7 +129,7 @@ class Product:
         return Books.of(self.run_directory(run))
 
     def stored(self, name: str) -> Path:
-        """The directory of a golden run, copied to where this user's runs are: only its ledger."""
+        """Copy a golden run's ledger to this user's runs; return the directory."""
         golden = REPOSITORY / "tests/golden/runs" / name
         phase: str = Books.of(golden).plan["phase"]
         directory = self.folder / "artifacts/cmaes" / phase / name
@@ -138,11 +138,11 @@ class Product:
         return directory
 
     def verify(self, run: object | None = None) -> None:
-        """Every run of a test ends here: its ledger replays to what it says."""
+        """Check that a run's ledger replays; every test of a run ends with it."""
         self("verify", *([run] if run is not None else []))
 
     def write(self, name: str, text: str) -> Path:
-        """A file of the user's."""
+        """Write a file into the user's folder."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -151,24 +151,24 @@ class Product:
     def end(self) -> None:
         for process in self.started:
             process.kill()
-            if process.stdout and not process.stdout.closed:  # nobody has waited for its end
+            if process.stdout and not process.stdout.closed:  # not yet waited for
                 process.communicate()
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
-    """Poll until it holds. Fails the test when it does not within that time."""
+    """Poll until the condition holds; fail the test after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it never came true"
+        assert time.monotonic() < deadline, "the condition never held"
         time.sleep(0.01)
 
 
 def commands_in(text: str) -> list[str]:
-    """Whole lines that are commands of the product, without its name."""
+    """Return the lines that are commands of the product, without its name."""
     return re.findall(rf"^\s*{PROGRAM} (.+)$", text, re.MULTILINE)
 
 
 def alive_below(directory: Path) -> list[int]:
-    """The processes that work in a run's directory: every evaluation's do."""
+    """Return the pids of processes whose working directory is in a run's directory."""
     processes = psutil.process_iter(["cwd"])
     return [one.pid for one in processes if Path(one.info["cwd"] or "/").is_relative_to(directory)]

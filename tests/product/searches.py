@@ -1,4 +1,4 @@
-"""Searches of functions whose truth is known, with inline evaluations."""
+"""Searches of functions with known properties, with inline evaluations."""
 
 import json
 
@@ -10,23 +10,23 @@ import re, time
 from pathlib import Path
 from random import Random
 
-def place():  # "gen_0003/cand_0000"; of a calibration nothing
+def place():  # "gen_0003/cand_0000"; empty in a calibration
     here = Path.cwd().parts
     return "" if "calibration" in here else "/".join(here[-3:-1])
 
-def noise(seed):  # by place, for points differ in their last bits from processor to processor
+def noise(seed):  # by place, as points may differ in their last bits between processors
     return 0.003 * Random(f"{seed} {place()}").gauss(0.0, 1.0)
 
-def flat(knobs, seed, budget, level=1.0, lucky="-"):  # where it is lucky it seems far better
-    return level + noise(seed) - (0.03 if re.match(lucky, place()) else 0.0)
+def flat(knobs, seed, budget, level=1.0, outlier="-"):  # scores far too low where it matches
+    return level + noise(seed) - (0.03 if re.match(outlier, place()) else 0.0)
 
-def peak(knobs, seed, budget):  # nothing is better than the baseline; seeds move all alike
+def peak(knobs, seed, budget):  # the baseline is best; a seed shifts all scores equally
     return Random(seed).gauss(1.0, 0.2) + knobs["a"] ** 2 + knobs["b"] ** 2 + noise(seed)
 
 def doubtful(knobs, seed, budget):  # better than the baseline, but by less than its noise
     return 1.0 - 0.05 * (knobs["a"] != 0) + 30 * noise(seed)
 
-def needle(knobs, seed, budget):  # one candidate, of the last generation, and nothing around it
+def needle(knobs, seed, budget):  # one candidate of the last generation, and no neighbour
     there = Path(__file__).with_name("needle")
     if place() == "gen_0001/cand_0000":
         there.write_text(repr(knobs))
@@ -41,7 +41,7 @@ def hill(knobs, seed, budget, crash="-", diverge="-", explodes=False, uneven=Fal
     score = float("nan") if re.match(diverge, place()) else 1.0 - gain + noise(seed)
     return {"score": score, "metrics": {"exploding": explodes and knobs["a"] != 0}}
 
-def working(knobs, seed, budget, later=0.02, idle=0.0):  # in generation 1 longer, or idle
+def working(knobs, seed, budget, later=0.02, idle=0.0):  # generation 1 takes longer, or idles
     is_later = place().startswith("gen_0001")
     end = time.process_time() + (later if is_later else 0.02)
     while time.process_time() < end:
@@ -55,7 +55,7 @@ SMALL = f"--set search.population=8 {TWO}"
 
 
 def phase1(user: Product, objective: str, line: str = "", code: int = 0, **fixed: object) -> Done:
-    """A verified search called `run`: of a function of LAWS, or of an analytic objective."""
+    """Run and verify a search with id `run`, of a function in LAWS or an analytic objective."""
     what = ["--objective", objective]
     if f"def {objective}(" in LAWS:
         user.write("laws.py", LAWS)
@@ -69,7 +69,7 @@ def phase1(user: Product, objective: str, line: str = "", code: int = 0, **fixed
 
 
 def scores(books: Books, generation: int | None = None) -> list[float]:
-    """The healthy scores of a search, or of one of its generations."""
+    """Return the scores of a search, or of one of its generations."""
     return [
         one.score
         for one in books.searched

@@ -1,4 +1,4 @@
-"""SLURM: stand-ins that note what they are asked, or daemons of its own on this machine."""
+"""SLURM: fake programs that record their calls, or real daemons on this machine."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ SCONTROL = '#!/bin/bash\necho "$*" >>"$ASKED.scontrol"\n'
 
 
 def shell(product: Product, *command: object, code: int = 0, **variables: str) -> str:
-    """What a program prints that ends with that exit code."""
+    """Run a program, check its exit code and return its output."""
     ended = subprocess.run(
         [*map(str, command)], env=product.environment(variables),
         capture_output=True, text=True, check=False, timeout=100,
@@ -31,7 +31,7 @@ def shell(product: Product, *command: object, code: int = 0, **variables: str) -
 
 @pytest.fixture
 def cluster(product: Product) -> Product:
-    """A user with stand-ins for `sbatch` and `scontrol`, which note what they are asked."""
+    """A user with a fake `sbatch` and `scontrol`, which record their calls."""
     for name, text in {"sbatch": SBATCH, "scontrol": SCONTROL}.items():
         product.write(f"../cluster/{name}", text).chmod(0o755)
     place = product.folder.parent / "cluster"
@@ -80,7 +80,7 @@ MUNGE["log-file"] = "log"
 
 @pytest.fixture
 def slurm(product: Product) -> Iterator[Path]:
-    """slurmctld, two slurmd and munge of our own on this machine, as root. Their directory."""
+    """Start slurmctld, two slurmd and munge as root; yield their directory."""
     if os.getuid() or not shutil.which("slurmctld") or not shutil.which("munged"):
         pytest.skip("needs root and SLURM: apt-get install slurm-wlm munge")
     home, host = product.folder.parent, os.uname().nodename.partition(".")[0]

@@ -1,4 +1,4 @@
-"""Commands of the product in processes forked from one that has imported what commands need."""
+"""Run commands in processes forked from a server that has imported their modules."""
 
 import atexit
 import gc
@@ -27,8 +27,8 @@ def run(
     streams: list[Path],
     most: float,
 ) -> int:
-    """Run a command to its end, for so many seconds at most. Returns its exit code."""
-    nothing = ModuleType("__main__")  # otherwise the child imports what runs the tests
+    """Run a command for at most `most` seconds; return its exit code."""
+    nothing = ModuleType("__main__")  # otherwise the child imports pytest's main module
     with patch.dict(os.environ, environment), patch.dict(sys.modules, __main__=nothing):
         process = FORKS.Process(target=_become, args=(arguments, folder, environment, streams))
         process.start()
@@ -42,9 +42,9 @@ def run(
 def _become(
     arguments: list[str], folder: Path, environment: dict[str, str], streams: list[Path]
 ) -> None:
-    """Turn this process into the command. Does not return."""
+    """Become the command; does not return."""
     os.setsid()
-    gc.freeze()  # garbage is not looked for among what all of them share
+    gc.freeze()  # so that the collector does not touch shared pages
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
     os.environ.clear()
@@ -57,7 +57,7 @@ def _become(
     try:
         runpy.run_module("orchestrator", run_name="__main__", alter_sys=True)
     finally:
-        for thread in threading.enumerate():  # as an interpreter does that ends
+        for thread in threading.enumerate():  # as at an interpreter's exit
             if not thread.daemon and thread is not threading.current_thread():
                 thread.join()
         atexit._run_exitfuncs()

@@ -1,7 +1,7 @@
-"""Simulated devices: an executor on a simulated clock, what fails on it, and what really happened.
+"""Simulated devices: an executor on a simulated clock, its faults, and what really happened.
 
 An evaluation is computed at once and ends later. The executor writes the files that a supervisor
-would write, so that whoever comes after a dead orchestrator finds what it would find.
+would write, so that the next orchestrator after a death finds them.
 """
 
 import hashlib
@@ -23,10 +23,10 @@ from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, Started, writ
 from tests.simulation.session import SimulatedClock
 
 Evaluation = tuple[ComparisonName | None, int, int, int]
-"""The panel or None, its or the generation's number, candidate, seed."""
+"""The comparison or None, its or the generation's number, candidate, seed."""
 
 Failure = Literal["ok", "error", "crash", "nan", "oom", "hang", "stall"]
-"""How an evaluation ends by itself, whenever and wherever it is tried."""
+"""How an evaluation ends on its own, in every attempt."""
 
 FAILURES: dict[Failure, tuple[Status, str]] = {
     "error": (Status.ERROR, "InjectedError: failure on request"),
@@ -43,12 +43,12 @@ Fault = Literal[
 ]  # fmt: skip
 """What the machines do to one attempt.
 
-lost: its node dies during it; unborn: before it could begin. silent: nothing is heard of its device
-until the reservation is over, and its own outcome comes later. duplicate: its outcome comes twice.
-delayed: its outcome is on disk before anybody hears of it, and others overtake it. unkillable: one
-that hangs outlives the kill and its reservation. killed: by a signal from outside, at most once per
-evaluation. broken: its device fails and says so. unready: what every evaluation needs is not there,
-at most once per evaluation, until somebody repairs it.
+lost: its node dies during it; unborn: before it starts. silent: its device does not answer until
+the reservation is over, and the outcome comes later. duplicate: its outcome comes twice. delayed:
+its outcome is on disk before it is delivered, and others overtake it. unkillable: it hangs and
+survives the kill and its reservation. killed: by a signal from outside, at most once per
+evaluation. broken: its device reports a failure. unready: a file that every evaluation needs is
+missing, at most once per evaluation, until it is repaired.
 """
 
 CAUSES: dict[Fault, str] = {
@@ -56,14 +56,14 @@ CAUSES: dict[Fault, str] = {
     "broken": "AcceleratorError: CUDA error: uncorrectable ECC error encountered",
     "unready": "SetupError: cannot read data 'text': No such file or directory",
 }
-NOTICE_SECONDS = 0.2  # from the orchestrator's death until a supervisor sees it
-DELIVERY_SECONDS = 0.01  # from the end of an evaluation until the orchestrator knows
+NOTICE_SECONDS = 0.2  # from the orchestrator's death until a supervisor notices
+DELIVERY_SECONDS = 0.01  # from the end of an evaluation until its outcome is delivered
 Name = TypeVar("Name", bound=str)
 
 
 @dataclass(frozen=True)
 class FaultRates:
-    """How likely which fault is, the share of slow devices, and of faults that never end."""
+    """Probability of each fault, share of slow devices, and share of faults that never end."""
 
     faults: Mapping[Fault, float] = field(default_factory=dict)
     slow: float = 0.0
@@ -88,7 +88,7 @@ STORM = FaultRates(
 
 
 def draw(rng: np.random.Generator, shares: Mapping[Name, float], otherwise: Name) -> Name:
-    """A name with the probability of its share; `otherwise` with what is left of 1."""
+    """Return a name with the probability of its share, else `otherwise`."""
     left = rng.random()
     for name, share in shares.items():
         left -= share
@@ -98,19 +98,19 @@ def draw(rng: np.random.Generator, shares: Mapping[Name, float], otherwise: Name
 
 
 def parse_attempt(attempt: Attempt) -> tuple[Evaluation, int]:
-    """Which evaluation the attempt is for, and the attempt's number, by its directory."""
+    """Return the evaluation and number of an attempt, from its directory."""
     seed, _, number = attempt.directory.name.partition(".")
     candidate, batch = attempt.directory.parent, attempt.directory.parent.parent
     names: tuple[ComparisonName, ...] = get_args(ComparisonName)
-    panel = next((name for name in names if batch.name.startswith(f"{name}_")), None)
+    comparison = next((name for name in names if batch.name.startswith(f"{name}_")), None)
     first, second, third = (
         int(name.rsplit("_", 1)[1]) for name in (batch.name, candidate.name, seed)
     )
-    return (panel, first, second, third), int(number or 1)
+    return (comparison, first, second, third), int(number or 1)
 
 
 def undisturbed(attempt: Attempt, rates: Mapping[Failure, float]) -> tuple[Failure, Outcome]:
-    """How the attempt ends if nothing disturbs it: a function of what is evaluated alone."""
+    """Return how an undisturbed attempt ends: it depends only on knobs and seed."""
     text = json.dumps([sorted(attempt.knobs.items()), attempt.seed])
     rng = np.random.default_rng(list(hashlib.sha256(text.encode()).digest()[:8]))
     failure, seconds = draw(rng, rates, "ok"), 0.2 + 0.8 * rng.random()
@@ -133,13 +133,13 @@ def undisturbed(attempt: Attempt, rates: Mapping[Failure, float]) -> tuple[Failu
 
 
 def ended(outcome: Outcome, status: Status, cause: str, seconds: float) -> Outcome:
-    """The same attempt with another end, after so long."""
+    """Return the outcome with another end, after `seconds`."""
     changed = {"status": status, "cause": cause, "seconds": seconds, "measurement": None}
     return outcome.model_copy(update=changed)
 
 
 def poisoned(outcome: Outcome) -> Outcome:
-    """The outcome with another score: it shows where one that nobody may believe was believed."""
+    """Return the outcome with a wrong score, which shows if it is used by mistake."""
     if outcome.measurement is None:
         return outcome
     worse = outcome.measurement.model_copy(update={"score": outcome.measurement.score + 1000})
@@ -148,15 +148,15 @@ def poisoned(outcome: Outcome) -> Outcome:
 
 @dataclass
 class Use:
-    """A device in use by an attempt: what really happened, whatever anybody was told."""
+    """What really happened on a device for an attempt, whatever was reported."""
 
     evaluation: Evaluation
     attempt: int
     device: str
     began: float
     ended: float | None = None
-    seen_at: float = 0.0  # when its summary was there for others to read
-    status: Status | None = None  # of its summary; None when it died without one
+    seen_at: float = 0.0  # when its summary could be read
+    status: Status | None = None  # of its summary; None if it died without one
 
 
 @dataclass
@@ -164,7 +164,7 @@ class Device:
     """One device, and when it cannot be used."""
 
     name: str
-    factor: float = 1.0  # on how long things take there
+    factor: float = 1.0  # on the time of evaluations
     gone_at: float = inf
     back_at: float = inf
 
@@ -172,67 +172,67 @@ class Device:
         return not self.gone_at <= now < self.back_at
 
     def is_lost(self, now: float) -> bool:
-        """Gone, and for good."""
+        """Whether it is gone and never comes back."""
         return self.gone_at <= now and self.back_at == inf
 
 
 @dataclass
 class Running:
-    """An attempt on its device: what it comes to, and which outcomes are delivered when."""
+    """An attempt on its device, its outcome, and the deliveries of outcomes."""
 
     attempt: Attempt
     device: Device
     began: float
     ends: float
-    outcome: Outcome  # in its directory once it is over
+    outcome: Outcome  # written to its directory when it is over
     deliveries: list[tuple[float, Outcome]] = field(default_factory=list)
-    seen_at: float = 0.0  # no file of it is seen before, even if it has ended
+    seen_at: float = 0.0  # its files cannot be read before, even if it has ended
     leaves_summary: bool = True
     is_over: bool = False
-    is_released: bool = False  # delivered, and over: its device is free
+    is_released: bool = False  # over and delivered: its device is free
 
     @property
     def over_at(self) -> float:
-        """When its summary is there, and nothing of it alive."""
+        """When its summary is there and its processes have ended."""
         return max(self.ends, self.seen_at)
 
     def moments(self) -> list[float]:
-        """When something happens to it."""
+        """Return the times at which something happens to it."""
         return [at for at, _ in self.deliveries] + ([] if self.is_over else [self.over_at])
 
 
 @dataclass
 class Machines:
-    """What the executors of one simulated run share: time, randomness, and what really happened."""
+    """What the executors of a simulated run share: time, randomness, and what really happened."""
 
     clock: SimulatedClock
     rng: np.random.Generator
     failures: Mapping[Failure, float]
-    touch: Callable[[], None]  # the process may die whenever this is called
-    is_dead: Callable[[], bool]  # then nothing that it still does has an effect
+    touch: Callable[[], None]  # the process may die in this call
+    is_dead: Callable[[], bool]  # then its further actions have no effect
     started: Callable[[Use], None] = lambda _: None
     counts: Counter[str] = field(default_factory=Counter)
-    met: set[tuple[Fault, Evaluation]] = field(default_factory=set)  # faults that strike once
+    met: set[tuple[Fault, Evaluation]] = field(default_factory=set)  # faults that occur once
     uses: list[Use] = field(default_factory=list)
 
     def start(self, attempt: Attempt, device: str) -> None:
-        """Note that a device begins an attempt."""
+        """Record that an attempt starts on a device."""
         self.uses.append(Use(*parse_attempt(attempt), device, self.clock.seconds))
         self.started(self.uses[-1])
 
     def end(self, running: Running, summary: Outcome | None) -> None:
-        """Note that it is over, with that summary; nothing for one that never began."""
+        """Record the end of an attempt with its summary, if it has started."""
         for use in self.uses_of(*parse_attempt(running.attempt))[-1:]:
             use.ended, use.seen_at = running.ends, self.clock.seconds
             use.status = None if summary is None else summary.status
 
     def uses_of(self, evaluation: Evaluation, attempt: int) -> list[Use]:
-        """The uses of devices by one attempt: one, if all is well, or none."""
+        """Return the uses of devices by one attempt: more than one is a defect."""
         return [u for u in self.uses if (u.evaluation, u.attempt) == (evaluation, attempt)]
 
 
 class SimulatedExecutor:
-    """`slots.count` devices that fail at those rates. The contract is `Executor`'s."""
+    """An `Executor` on `slots.count` devices that fail at the given rates."""
 
     def __init__(self, slots: Slots, machines: Machines, rates: FaultRates) -> None:
         self.slots = slots
@@ -249,7 +249,7 @@ class SimulatedExecutor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Supervisors end what runs, and say so."""
+        """Kill what is running, with a summary for each."""
         if self._machines.is_dead():
             return
         now = self._machines.clock.seconds
@@ -320,7 +320,7 @@ class SimulatedExecutor:
         return fault
 
     def _plan_deliveries(self, one: Running, fault: Fault) -> None:
-        """Decide which outcomes of the attempt are delivered, and when."""
+        """Decide which outcomes of an attempt are delivered, and when."""
         rng, outcome, at = self._machines.rng, one.outcome, one.ends + DELIVERY_SECONDS
         one.deliveries = [(at, outcome)]
         match fault:
@@ -346,20 +346,20 @@ class SimulatedExecutor:
                 self._take_away(one.device, one.ends)
 
     def _fall_silent(self, one: Running) -> None:
-        """It is given up; its summary is there later, if ever. Some really take so long."""
+        """Deliver a lost outcome first; the true end comes later, if at all."""
         rng, reserved = self._machines.rng, one.attempt.limits.reserve_ms / 1000
-        given_up = one.began + reserved
+        deadline = one.began + reserved
         lost = ended(one.outcome, Status.LOST, "its slot is silent", reserved)
-        one.deliveries = [(given_up, lost)]
-        one.seen_at = max(one.ends, given_up) + 2 * float(rng.random())
+        one.deliveries = [(deadline, lost)]
+        one.seen_at = max(one.ends, deadline) + 2 * float(rng.random())
         if rng.random() < 0.3:
             one.ends = one.seen_at
             one.outcome = one.outcome.model_copy(update={"seconds": one.ends - one.began})
         if rng.random() < self._rates.permanent:
-            one.device.gone_at, one.device.back_at = given_up, inf
+            one.device.gone_at, one.device.back_at = deadline, inf
 
     def _take_away(self, device: Device, at: float) -> None:
-        """The device is gone from then on, for a while or for good."""
+        """Make the device unusable from then on, for a while or forever."""
         rng = self._machines.rng
         device.gone_at, device.back_at = at, at + 5 * float(rng.random())
         if rng.random() < self._rates.permanent:
@@ -381,7 +381,7 @@ class SimulatedExecutor:
         return [arrived[n] for n in machines.rng.permutation(len(arrived))]
 
     def _deliver(self) -> list[Outcome]:
-        """All that is due: results on disk, outcomes heard of."""
+        """Write the summaries and return the outcomes that are due."""
         now, arrived = self._machines.clock.seconds, []
         for one in list(self.running):
             if not one.is_over and one.over_at <= now:
@@ -402,7 +402,7 @@ class SimulatedExecutor:
         self._machines.end(one, outcome if one.leaves_summary else None)
 
     def abandon(self) -> None:
-        """The orchestrator is dead: each supervisor ends what it runs, finishes it, or dies too."""
+        """After the orchestrator's death: each attempt is killed, finishes, or dies unrecorded."""
         rng, now = self._machines.rng, self._machines.clock.seconds
         for one in (one for one in self.running if not one.is_over):
             end = rng.choice(["ended", "finished", "dead"])

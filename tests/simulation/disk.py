@@ -1,11 +1,11 @@
-"""A `budgets.storage.Storage` that fails or loses power at the call a test names.
+"""A `budgets.storage.Storage` that fails or loses power at a chosen call.
 
-It writes through to real files, so that readers see what a running system would show, and keeps
-beside them what is durable: bytes that were synced, names whose directory was synced. `power_cut`
-turns the real files into one of the states that a dead machine may leave.
+It writes to real files, so that readers see what a running system would show, and remembers what is
+durable: synced bytes, and names in synced directories. `power_cut` turns the real files into one of
+the states that a power cut may leave.
 
-Not modelled: directories that are made (they last at once), and changes that bypass it (the
-evaluations' own files), which last as they are.
+Not simulated: new directories and files that are written past it (of the evaluations) are durable
+at once.
 """
 
 import errno
@@ -22,42 +22,42 @@ import numpy as np
 from budgets.storage import DISK
 
 SECTOR = 512
-PAGE_SECTORS = 8  # what is dirty is known by the page of 4096 bytes, as operating systems do
+PAGE_SECTORS = 8  # dirty data is tracked by pages of 4096 bytes, as in operating systems
 
 Call = Literal["open", "write", "sync", "truncate", "rename", "remove", "sync_directory"]
-"""The calls that change something; an `open` counts when it creates the file."""
+"""The calls that change the disk; an `open` counts if it creates the file."""
 
 CALLS: tuple[Call, ...] = get_args(Call)
 
 
 class PowerCut(BaseException):
-    """The machine stopped in the middle of a storage call: nothing after it is done."""
+    """The machine stops in the middle of a storage call."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at the `at`-th call (from 1) of a kind, or of any."""
+    """A fault at the `at`-th call (from 1) of a kind, or of any kind."""
 
     at: int
     call: Call | None = None
     error: int | None = None  # errno of the OSError; None cuts the power
     moment: Literal["before", "torn", "after"] = "before"  # torn: in the middle of a write
-    kept: float = 0.5  # the share of a torn write that got through
+    kept: float = 0.5  # the share of a torn write that is written
     lasting: bool = False  # every later call of the kind fails too
 
 
 class Pages:
     """One file: its bytes (`now`), and what a power cut may leave of it.
 
-    A sector is written whole or not at all. What was not synced may be there in any version it had
-    since, sector by sector, and so may the size: where the size reached the disk before the data,
-    the data reads as zeros (ext4 with data=writeback).
+    A sector is written completely or not at all. Each unsynced sector may have any version since
+    the last sync, and so may the size: if the size is on disk before the data, the data reads as
+    zeros (ext4 with data=writeback).
     """
 
     def __init__(self, data: bytes = b"") -> None:
         self.now = bytearray(data)
         self._sizes = [len(data)]
-        self._versions: dict[int, list[bytes]] = {}  # of sectors that no sync has written
+        self._versions: dict[int, list[bytes]] = {}  # of unsynced sectors
         self._dirty: set[int] = set()  # pages that the next sync writes
 
     def write(self, data: bytes) -> None:
@@ -65,14 +65,14 @@ class Pages:
         self._change(len(self.now), len(self.now) + len(data), data)
 
     def truncate(self, size: int) -> None:
-        """Cut after `size` bytes, or fill up to there with zeros."""
+        """Cut the file to `size` bytes, or extend it with zeros."""
         if size > len(self.now):
             self.write(bytes(size - len(self.now)))
         elif size < len(self.now):
             self._change(size, len(self.now), b"")
 
     def _change(self, start: int, end: int, data: bytes) -> None:
-        """From `start` on the file holds `data`; sectors up to `end` are touched."""
+        """Replace everything from `start` by `data`; sectors up to `end` become dirty."""
         sectors = range(start // SECTOR, -(-end // SECTOR))
         for sector in sectors:
             self._versions.setdefault(sector, [self._sector(sector)])
@@ -86,18 +86,18 @@ class Pages:
         return bytes(self.now[number * SECTOR : (number + 1) * SECTOR]).ljust(SECTOR, b"\0")
 
     def sync(self) -> None:
-        """All of it is on the disk, except what an earlier sync failed to write."""
+        """Make everything durable, except what an earlier sync failed to write."""
         kept = (n for n in self._versions if n // PAGE_SECTORS not in self._dirty)
         self._versions = {number: self._versions[number] for number in kept}
         self._dirty.clear()
         self._sizes = [len(self.now)]
 
     def fail_to_sync(self) -> None:
-        """The system takes the pages for clean now: no later sync writes them (fsyncgate, 2018)."""
+        """Mark the pages clean: no later sync writes them (as Linux does; fsyncgate, 2018)."""
         self._dirty.clear()
 
     def after_power_cut(self, rng: np.random.Generator) -> bytes:
-        """One of the possible states of the disk when the power is back."""
+        """Return one of the possible contents after a power cut."""
         case = int(rng.integers(4))  # all old, all new, the new size without the data, any mix
         size = self._sizes[(0, -1, -1, int(rng.integers(len(self._sizes))))[case]]
         image = bytearray(bytes(self.now[:size]).ljust(size, b"\0"))
@@ -110,9 +110,9 @@ class Pages:
 
 
 class FaultyDisk:
-    """Real files, with the faults it was told to have and a memory of what is durable.
+    """Real files with scheduled faults, and a record of what is durable.
 
-    `capacity` bounds the bytes of all its files together; it may be changed at any time.
+    `capacity` limits the bytes of all its files together; it may be changed at any time.
     """
 
     def __init__(self, *faults: Fault, capacity: int | None = None) -> None:
@@ -128,7 +128,7 @@ class FaultyDisk:
         self.schedule(*faults)
 
     def schedule(self, *faults: Fault) -> None:
-        """These faults from now on, counting calls from the next one."""
+        """Replace the faults; calls are counted from the next one."""
         self._faults = faults
         self.calls.clear()
 
@@ -163,7 +163,7 @@ class FaultyDisk:
             return len(fits)
 
     def _tear(self, handle: int, data: bytes, fault: Fault) -> int:
-        """A part gets through; then the power goes, or the next write meets the error."""
+        """Write a part; then the power fails, or the next write raises the error."""
         part = data[: round(fault.kept * len(data))]
         _put(handle, part)
         self._handles[handle].write(part)
@@ -218,16 +218,15 @@ class FaultyDisk:
         return DISK.free_bytes(directory) if room is None else max(room, 0)
 
     def restart(self) -> None:
-        """The process died, the machine did not: handles are gone, all that was written stays."""
+        """After the death of the process alone: forget the handles, keep everything written."""
         self.is_off = False
         self._handles.clear()
         self._full.clear()
 
     def power_cut(self, rng: np.random.Generator) -> None:
-        """Leave a possible state of the dead machine's disk; the power is on again afterwards.
+        """Put the files into a possible state after a power cut, and turn the power on.
 
-        What was synced is there. Of the rest any part may be, sector by sector and name by name.
-        Its owners must have closed the handles by now: they mean nothing any more.
+        Synced data is there; of the rest any sectors and names may be. Open handles are invalid.
         """
         mood, names = rng.integers(3), dict(self._durable)
         for change in self._unsynced:
@@ -245,9 +244,9 @@ class FaultyDisk:
         self.restart()
 
     def _meet(self, path: Path) -> None:
-        """Take note of a file that is there already: it is durable, and so is its absence.
+        """Register an existing or missing file as durable.
 
-        So is one that has another size than it should have: somebody else has changed it.
+        Also a file whose size has changed, because it was written past this disk.
         """
         size = path.stat().st_size if path.is_file() and not path.is_symlink() else None
         if path in self._names:
@@ -273,7 +272,7 @@ class FaultyDisk:
 
     @property
     def used_bytes(self) -> int:
-        """Of all files that have a name."""
+        """The bytes of all files that have a name."""
         files = {id(pages): len(pages.now) for pages in self._names.values() if pages is not None}
         return sum(files.values())
 
@@ -282,7 +281,7 @@ class FaultyDisk:
 
     @contextmanager
     def _call(self, call: Call) -> Iterator[Fault | None]:
-        """Count the call and let the fault that is due strike before or after it."""
+        """Count the call, and raise its fault before or after it, if there is one."""
         self._need_power()
         self.calls[call] += 1
         fault = self._due(call)
@@ -312,7 +311,7 @@ class FaultyDisk:
 
 
 def _is_whole(fault: Fault, call: Call) -> bool:
-    """Only a write can be torn: another call is not done then."""
+    """Whether a torn fault hits a call that is not a write: then the call is not done."""
     return fault.moment == "torn" and call != "write"
 
 

@@ -1,6 +1,6 @@
 """An executor whose evaluations take no real time: each is computed at once, and ends later.
 
-For runs that count by the hundred. It writes no files, so nobody can take up a run that died.
+For hundreds of runs. It writes no files, so a run that died cannot be resumed.
 """
 
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ from orchestrator.execution.api import Attempt, Outcome, Slots
 from tests.simulation.session import SimulatedClock
 
 STARTUP_SECONDS = 0.1
-LOST_SECONDS = 1.0  # until a failing device has lost what it was given
+LOST_SECONDS = 1.0  # until a failing device loses an evaluation
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Devices, how long an evaluation takes on them, and what goes wrong with them.
+    """Devices, how long an evaluation takes on them, and their trouble.
 
-    In trouble they are from one of the evaluations between `after` on: `slow` takes all of them
-    `slower` times as long, with `failing` the first device loses whatever it is given.
+    Trouble starts after a random number of evaluations in `after`: with `slow` all evaluations take
+    `slower` times as long, with `failing` the first device loses all of its evaluations.
     """
 
     devices: int = 2
-    seconds: float = 20.0  # of an evaluation as long as the search's
+    seconds: float = 20.0  # of a full evaluation
     spread: float = 0.05  # standard deviation of its logarithm
     trouble: Literal["none", "slow", "failing"] = "none"
     after: tuple[int, int] = (30, 100)
@@ -47,7 +47,7 @@ class _Running(NamedTuple):
 
 
 class InstantExecutor:
-    """`slots.count` devices of a machine. The contract is `Executor`'s."""
+    """An `Executor` on `slots.count` devices of a machine."""
 
     def __init__(self, machine: Machine, clock: SimulatedClock, rng: np.random.Generator) -> None:
         self.slots = machine.slots

@@ -1,7 +1,7 @@
-"""What must hold after every record and at the end of a run, whatever happened in it.
+"""The invariants that must hold after every record and at the end of a run.
 
-The judge reads the ledger's file record by record and keeps books of its own: hours, device time,
-evaluations, reservations and results. Where the product has a figure for the same, it must agree.
+The judge reads the ledger's file record by record and keeps independent accounts: hours, device
+time, evaluations, reservations and results. The product's figures must agree with them.
 """
 
 from collections import Counter
@@ -35,22 +35,22 @@ from tests.simulation.devices import Evaluation, Machines, Use
 MS_PER_HOUR = 3_600_000
 
 Place = tuple[Evaluation, int]
-"""An evaluation, and the number of the attempt at it."""
+"""An evaluation, and the number of an attempt."""
 
 
 class InvariantError(AssertionError):
-    """Something happened that must never happen: says what."""
+    """An invariant is broken; the message says which."""
 
 
 def must(holds: bool, what: str) -> None:
-    """Raises InvariantError unless it holds."""
+    """Raise InvariantError unless it holds."""
     if not holds:
         raise InvariantError(what)
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """The worst case of an attempt, in which session it began, and when in that session."""
+    """The worst case of an attempt, its session, and its start in that session."""
 
     reserve_ms: int
     session: int
@@ -64,11 +64,11 @@ class Books:
     spent_ms: int = 0  # of device time
     overrun_ms: int = 0  # of that, beyond what was reserved
     before_ms: int = 0  # wall clock of the calibration
-    sessions_ms: list[int] = field(default_factory=list)  # how long each was open at least
+    sessions_ms: list[int] = field(default_factory=list)  # how long each was open, at least
     began_ms: float = 0.0  # by the wall clock
     now_ms: float = 0.0  # the latest moment that any clock has shown
     session_began_ms: float = 0.0
-    reserved: dict[Place, Reservation] = field(default_factory=dict)  # every one there was
+    reserved: dict[Place, Reservation] = field(default_factory=dict)  # all, also settled ones
     open: dict[Place, Reservation] = field(default_factory=dict)
     charged: Counter[Place] = field(default_factory=Counter)
 
@@ -79,7 +79,7 @@ class Books:
         self.began_ms = at_ms - (plan.calibration.open_ms if plan.calibration else 0)
 
     def add(self, record: Record) -> None:
-        """One more record, whatever it says."""
+        """Add a record."""
         event, at_ms = record.event, 1000 * datetime.fromisoformat(record.at).timestamp()
         if isinstance(event, Opened):
             self.sessions_ms.append(0)
@@ -102,7 +102,7 @@ class Books:
         self.charged[place_of(event)] += event.charged_ms
         self.spent_ms += event.charged_ms
         self.overrun_ms += max(0, event.charged_ms - own.reserve_ms)
-        if own.session < len(self.sessions_ms) - 1:  # its session was open at least so long
+        if own.session < len(self.sessions_ms) - 1:  # so its session was open at least until then
             end = own.since_ms + min(event.charged_ms, own.reserve_ms)
             self.sessions_ms[own.session] = max(self.sessions_ms[own.session], end)
 
@@ -112,28 +112,28 @@ class Books:
 
     @property
     def wall_ms(self) -> int:
-        """How long the run has been open."""
+        """How long the run was open in total."""
         return self.before_ms + sum(self.sessions_ms)
 
     @property
     def longest_wall_ms(self) -> int:
-        """The same when all that is in flight takes its longest."""
+        """The same if all running attempts take their worst case."""
         ends = list(self.sessions_ms)
         for own in self.open.values():
             ends[own.session] = max(ends[own.session], own.since_ms + own.reserve_ms)
         return self.before_ms + sum(ends)
 
     def deadline_ms(self, plan: Plan) -> float:
-        """By the wall clock; infinite without a window."""
+        """The deadline in wall-clock time; infinite without a window."""
         window = plan.caps.window
         if window is None or window.hours is None:
             return inf
         return self.began_ms + MS_PER_HOUR * window.hours - 1000 * window.margin_seconds
 
     def check_caps(self, plan: Plan, aside_hours: tuple[float, float]) -> None:
-        """To be called after each reservation.
+        """Check every cap; call it after each reservation.
 
-        `aside_hours`: device-hours and hours that it must leave to the verdict.
+        `aside_hours`: device-hours and hours that the attempt must leave for the verdict.
         """
         caps, (aside_ms, aside_wall_ms) = plan.caps, (MS_PER_HOUR * own for own in aside_hours)
         hours = [caps.device_hours]
@@ -142,47 +142,52 @@ class Books:
         cap_ms = min((MS_PER_HOUR * cap for cap in hours if cap is not None), default=inf)
         used_ms = self.spent_ms + self.held_ms + aside_ms
         used_ms -= 0 if aside_ms else self.overrun_ms
-        must(used_ms <= cap_ms + 1e-3, "more device time than the cap, or than the search's share")
+        must(
+            used_ms <= cap_ms + 1e-3,
+            "more device time than the cap allows, or than the search's share",
+        )
         if caps.hours is not None:
             over_ms = self.longest_wall_ms + aside_wall_ms - MS_PER_HOUR * caps.hours
-            must(over_ms <= 1, "what is in flight may outlast --max-hours, or the search's share")
+            must(over_ms <= 1, "running attempts may outlast --max-hours, or the search's share")
         *_, last = self.open.values()
         end_ms = self.now_ms + last.reserve_ms + aside_wall_ms
         must(end_ms <= self.deadline_ms(plan) + 1, "it may end after the deadline")
 
     def check_agreement(self, state: RunState) -> None:
-        """The product's accounts say the same."""
+        """Check that the product's accounts are equal to these."""
         accounts = state.accounts
-        must(accounts.device_ms == self.spent_ms, "the accounts have another device time")
+        must(accounts.device_ms == self.spent_ms, "the product has another device time")
         must(accounts.reserved_ms == self.held_ms, "the reservations do not add up")
-        must(accounts.wall_ms == self.wall_ms, "the accounts have other hours")
+        must(accounts.wall_ms == self.wall_ms, "the product has other hours")
 
 
 @dataclass
 class Judge:
     """Follows one run record by record.
 
-    `reference` is the same search where nothing went wrong but evaluations by themselves.
+    `reference` is the same search without disturbances.
     """
 
     directory: Path
     machines: Machines
     reference: RunState | None = None
-    shadow: RunState | None = None  # the file's, folded record by record
-    end: int = 0  # of what is folded, in bytes
-    heads: dict[int, str] = field(default_factory=dict)  # acknowledged: number of records -> digest
+    shadow: RunState | None = None  # folded from the file, record by record
+    end: int = 0  # bytes of the file that are folded
+    heads: dict[int, str] = field(default_factory=dict)  # number of acknowledged records -> digest
     books: Books = field(default_factory=Books)
     lost: set[Place] = field(default_factory=set)
-    retried: set[Evaluation] = field(default_factory=set)  # that failed, perhaps by a machine
+    retried: set[Evaluation] = field(
+        default_factory=set
+    )  # that failed, perhaps because of a machine
     final: dict[Evaluation, Settled] = field(default_factory=dict)
     began_at: float = 0.0
-    is_unready: bool = False  # since then an evaluation found that nothing can be evaluated
+    is_unready: bool = False  # an evaluation of this session found that none can run
 
     def __post_init__(self) -> None:
         self.results = {} if self.reference is None else results_of(self.reference)
 
     def observe(self, state: RunState, event: Event) -> None:
-        """To be called after each record. Raises InvariantError."""
+        """Check a new record; call it after each. Raises InvariantError."""
         if not self.heads:
             self.began_at, self.machines.clock.was_set_back = self.machines.clock.seconds, False
         last = None
@@ -196,10 +201,10 @@ class Judge:
         if isinstance(event, Reserved):
             self._check_real_deadline(event)
         elif isinstance(event, Settled):
-            self._check_given_up(event)
+            self._check_lost(event)
 
     def _unread(self) -> Iterator[Record]:
-        """The records that are in the file since it was last read, each applied and booked."""
+        """Yield the new records of the file, each after applying it and adding it to the books."""
         path = self.directory / LEDGER
         with path.open("rb") as file:
             file.seek(self.end)
@@ -226,7 +231,7 @@ class Judge:
         return self.shadow
 
     def _check_before(self, event: Event) -> None:
-        """What must not have been so when a record came."""
+        """Check the state before the record."""
         if isinstance(event, Reserved):
             place = place_of(event)
             must(place not in self.books.reserved, f"{place} is reserved twice")
@@ -244,7 +249,7 @@ class Judge:
                 self._check_seeds()
             case ComparisonAsked():
                 self._check_seeds()
-                self._check_panel(self.state.comparisons[event.comparison])
+                self._check_comparison(self.state.comparisons[event.comparison])
             case Reserved():
                 needs = left_for_the_verdict(self.state)
                 aside = (0.0, 0.0) if event.comparison else (needs.device_hours, needs.hours)
@@ -258,13 +263,13 @@ class Judge:
                     expected_told = self.reference.generations[event.generation].told
                     must(event == expected_told, f"generation {event.generation}: told otherwise")
             case Fired() if event.decision == "stop":
-                must(not self.books.open, f"{event.rule} stops the run with attempts in flight")
+                must(not self.books.open, f"{event.rule} stops the run while attempts are running")
             case Decided():
-                must(not self.books.open, "it is decided with attempts in flight")
+                must(not self.books.open, "it is decided while attempts are running")
                 self._check_decision()
 
     def _check_real_deadline(self, event: Reserved) -> None:
-        """The deadline holds in real time too, unless somebody has set the clock back."""
+        """The deadline holds in real time too, unless the clock was set back."""
         window, clock = self.state.plan.caps.window, self.machines.clock
         if window is not None and window.hours is not None and not clock.was_set_back:
             end = clock.seconds + event.reserve_ms / 1000
@@ -272,7 +277,7 @@ class Judge:
             must(end <= deadline + 1e-3, f"{place_of(event)} may really end after the deadline")
 
     def _check_counts(self) -> None:
-        """Evaluations of the search and beside it are counted apart; neither are too many."""
+        """Check the number of evaluations of the search, and of those beside it."""
         plan, accounts = self.state.plan, self.state.accounts
         final, running = _count(self.final), _count(place[0] for place in self.books.open)
         must(final == (accounts.evaluations, accounts.comparisons), "the evaluations do not add up")
@@ -303,10 +308,10 @@ class Judge:
             found, expected = (event.status, event.score), self.results.get(evaluation)
             must(found == expected, f"{place} ended {found}, undisturbed {expected}")
 
-    def _check_given_up(self, event: Settled) -> None:
-        """No attempt is given up while its result is there to be read.
+    def _check_lost(self, event: Settled) -> None:
+        """Check that no attempt is settled as lost if its result can be read.
 
-        Except an error on a full disk, of a device or of the setup: that is nobody's result.
+        Errors of a full disk, a device or the setup are not results.
         """
         cause = cause_of(event.status, event.cause)
         excused = "disk is full" in event.cause or (cause is not None and cause.device_failed)
@@ -314,17 +319,17 @@ class Judge:
         for use in self.machines.uses_of(*place_of(event)):
             there = use.status is not None and use.status.final
             there = there and not (excused and use.status is Status.ERROR)
-            must(event.status.final or not there, f"{use} is given up although its result is there")
+            must(event.status.final or not there, f"{use} is lost although its result is there")
 
     def started(self, use: Use) -> None:
-        """To be called when an attempt gets its device. Raises InvariantError."""
+        """Check an attempt that gets its device. Raises InvariantError."""
         place = use.evaluation, use.attempt
         must(use.evaluation not in self.final, f"{use.evaluation} is paid for twice")
         must(len(self.machines.uses_of(*place)) == 1, f"{place} is started twice")
         must(place in self.books.open, f"{use} is not reserved")
 
     def reopens(self) -> None:
-        """To be called when the run is found again after a death. Raises InvariantError."""
+        """Check the file after a death: every acknowledged record is there."""
         path = self.directory / LEDGER
         records = read(path).records if path.exists() else ()
         for count, head in self.heads.items():
@@ -332,21 +337,21 @@ class Judge:
             must(records[count - 1].digest == head, f"record {count - 1} is another one now")
 
     def closes(self, state: RunState) -> None:
-        """To be called when a session has ended by itself. Raises InvariantError."""
+        """Check the file after a session that ended normally."""
         records = read(self.directory / LEDGER).records
         must(fold(records) == state, "the file folds to another state than the one in memory")
 
     def stops(self, state: RunState) -> None:
-        """To be called when a cap has stopped the run. Raises InvariantError.
+        """Check a run that a cap has stopped: its finalists were compared.
 
-        What outlived its kill and its reservation may have used what was set aside to compare.
+        Except after an overrun, which may have used the comparison's share.
         """
         is_comparable = state.plan.confirmation is not None and bool(state.completed)
         is_compared = state.comparison("finalists") is not None or bool(self.books.overrun_ms)
-        must(is_compared or not is_comparable, "it is stopped, and what it found is not compared")
+        must(is_compared or not is_comparable, "it is stopped before its finalists were compared")
 
     def ends(self, state: RunState) -> None:
-        """To be called at the end of the simulated run. Raises InvariantError."""
+        """Check the whole run at its end. Raises InvariantError."""
         found = verify(self.directory)
         must(found.divergence is None, f"verify: {found.divergence}")
         for device in {use.device for use in self.machines.uses}:
@@ -360,7 +365,7 @@ class Judge:
             self._check_conclusion(state)
 
     def _check_paid(self, use: Use) -> None:
-        """What a device did for an attempt is charged; of one given up, what was reserved."""
+        """Check that the time on a device is charged, for a lost attempt up to its reservation."""
         place = use.evaluation, use.attempt
         if place in self.books.open or use.ended is None:
             return
@@ -377,56 +382,57 @@ class Judge:
         wanted = state.plan.resolved.evaluations
         is_early = state.finished < state.plan.resolved.generations  # a cap ended the search
         must(count == wanted or is_early, f"{count} of {wanted} results are there")
-        for panel in state.comparisons.values():
-            self._check_panel(panel)
+        for comparison in state.comparisons.values():
+            self._check_comparison(comparison)
         if state.plan.confirmation is not None:
-            must(state.decided is not None, "the run is concluded, and nothing is decided")
+            must(state.decided is not None, "the run is concluded without a verdict")
             self._check_decision()
         beside = {
             (name, 0, *key)
-            for name, panel in state.comparisons.items()
-            for key in panel.evaluations()
+            for name, comparison in state.comparisons.items()
+            for key in comparison.evaluations()
         }
         found = {evaluation for evaluation in self.final if evaluation[0] is not None}
         must(found == beside, f"{len(found)} of {len(beside)} results beside the search are there")
 
     def _check_seeds(self) -> None:
-        """No seed that the search scored on decides anything, nor one a finalist was picked on."""
+        """Check that comparisons use fresh seeds, and the winner none of the finalists'."""
         state = self.state
         searched = {seed for generation in state.generations for seed in generation.seeds[0]}
         seeds = {name: {s for own in p.seeds for s in own} for name, p in state.comparisons.items()}
         for name, own in seeds.items():
             must(not own & searched, f"the comparison {name} has a seed of the search's")
         picked = seeds.get("finalists", set()) & seeds.get("winner", set())
-        must(not picked, "the winner is judged on seeds that it was picked on")
+        must(not picked, "the winner is compared on seeds that it was selected on")
 
-    def _is_comparable(self, panel: ComparisonName | None) -> bool:
-        """Whether the reference did the same there: no cap ended the search early."""
+    def _is_comparable(self, comparison: ComparisonName | None) -> bool:
+        """Whether the reference has the same comparison: no cap ended the search early."""
         assert self.reference is not None
         whole = len(self.state.completed) == len(self.reference.completed)
-        return panel in (None, "reference") or whole
+        return comparison in (None, "reference") or whole
 
-    def _check_panel(self, panel: Batch) -> None:
-        name = panel.comparison
+    def _check_comparison(self, comparison: Batch) -> None:
+        name = comparison.comparison
         if self.reference is not None and name is not None and self._is_comparable(name):
             expected = self.reference.comparisons[name]
-            same = panel.configurations == expected.configurations
+            same = comparison.configurations == expected.configurations
             must(same, f"the comparison {name} has other configurations")
-            must(panel.seeds == expected.seeds, f"the comparison {name} has other seeds")
+            must(comparison.seeds == expected.seeds, f"the comparison {name} has other seeds")
 
     def _check_decision(self) -> None:
         state, reference = self.state, self.reference
-        for panel in state.comparisons.values():
+        for comparison in state.comparisons.values():
             must(
-                panel.closed, f"the comparison {panel.comparison} is not closed, and it is decided"
+                comparison.closed,
+                f"the comparison {comparison.comparison} is open, although the run is decided",
             )
         if reference is None or not self._is_comparable("winner"):
             return
         own, other = state.decided, reference.decided
-        left_out = (
+        skipped = (
             reference.comparison("long_run") is not None and state.comparison("long_run") is None
         )
-        if own is not None and other is not None and left_out:  # a cap had no room for the long run
+        if own is not None and other is not None and skipped:  # a cap did not allow the long run
             must(own.grade == "go", f"{own.grade} without the long run that {other.grade} had")
             must((own.gain, own.lower) == (other.gain, other.lower), f"a gain of {own.gain}")
         else:
@@ -434,12 +440,12 @@ class Judge:
 
 
 def place_of(event: Reserved | Settled) -> Place:
-    """Which attempt the record is about."""
+    """Return the record's attempt."""
     return event.key, event.attempt
 
 
 def results_of(state: RunState) -> dict[Evaluation, tuple[Status, float | None]]:
-    """Every final result of a run."""
+    """Return every final result of a run."""
     return {
         (batch.comparison, batch.number, result.candidate, result.seed): (
             result.status,
@@ -451,8 +457,8 @@ def results_of(state: RunState) -> dict[Evaluation, tuple[Status, float | None]]
 
 
 def _count(evaluations: Iterable[Evaluation]) -> tuple[int, int]:
-    """How many are the search's, how many beside it."""
-    found = Counter(panel is None for panel, *_ in evaluations)
+    """Return the number of evaluations of the search, and of those beside it."""
+    found = Counter(comparison is None for comparison, *_ in evaluations)
     return found[True], found[False]
 
 

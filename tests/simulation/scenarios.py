@@ -1,4 +1,4 @@
-"""The small searches that are simulated, and what goes wrong in one session of them."""
+"""The small searches that are simulated, and the disturbances of their sessions."""
 
 import errno
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from tests.simulation.disk import CALLS, Call, Fault
 
 @dataclass(frozen=True)
 class Controlled(AnalyticObjective):
-    """An analytic objective with something to switch off: half of its effort."""
+    """An analytic objective with a control of half the effort."""
 
     def controls(self) -> tuple[Variant, ...]:
         return (Variant(label="half the effort", settings={"effort": 0.5}, length=0.5),)
@@ -27,28 +27,30 @@ class Controlled(AnalyticObjective):
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is searched, on how many slots, and how its evaluations fail by themselves."""
+    """A search, its slots, and how often its evaluations fail on their own."""
 
     name: str
     workers: int = 2
     objective: str = "sphere"
     dimension: int = 2
-    terms: Mapping[str, Any] = field(default_factory=dict)  # of the request
-    caps: Mapping[str, Any] = field(default_factory=dict)  # likewise; a reference has none
-    raised: Mapping[str, Any] = field(default_factory=dict)  # when a cap stops it, by a person
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the request
+    caps: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # also of the request; the reference has none
+    raised: Mapping[str, Any] = field(default_factory=dict)  # new caps, when a cap has stopped it
     failures: Mapping[Failure, float] = field(default_factory=dict)
-    assumed_seconds: float = 0.5  # of an evaluation: no calibration is made first
+    assumed_seconds: float = 0.5  # per evaluation, instead of a calibration
 
     def request(self, *, capped: bool = True) -> Config:
         settings = {"dimension": self.dimension, "noise": 0.01}
-        terms: dict[str, Any] = {"phase": "phase1", "tier": "min", **self.terms}
+        options: dict[str, Any] = {"phase": "phase1", "tier": "min", **self.options}
         return config_for(
             objective=Controlled.from_settings(self.objective, settings),
             run_id=self.name,
             limit_seconds=3.0,
             stall_seconds=1.5,
             assumed_seconds=self.assumed_seconds,
-            **terms,
+            **options,
             **(self.caps if capped else {}),
         )
 
@@ -59,7 +61,7 @@ class Scenario:
 
 RARE: Mapping[Failure, float] = dict.fromkeys(get_args(Failure)[1:], 0.02)
 OFTEN: Mapping[Failure, float] = {failure: 3 * share for failure, share in RARE.items()}
-RESERVE_HOURS = 13 / 3600  # the limit, and twice the grace of 5 s
+RESERVE_HOURS = 13 / 3600  # the limit plus twice the grace of 5 s
 SMALL: Mapping[str, Any] = {"population": 4, "max_evals": 12}
 CONFIRMED: Mapping[str, Any] = {
     "tier": "target",
@@ -67,48 +69,50 @@ CONFIRMED: Mapping[str, Any] = {
     "max_evals": 8,
     "confirm_seeds": 2,
     "long_run_seeds": 1,
-    "thresholds": {"go_seeds": 2, "go_level": 0.3},  # so that so little can show a Go
+    "thresholds": {"go_seeds": 2, "go_level": 0.3},  # so that few evaluations can show a Go
 }
 """A search of two generations whose finalists are compared on fresh seeds."""
 
 DEADLINE = {"window": Window(hours=45 / 3600, margin_seconds=5)}
 
 SCENARIOS = (
-    Scenario("healthy", terms=SMALL),
-    Scenario("one-slot", 1, terms={"population": 4, "max_evals": 8}, failures=RARE),
+    Scenario("healthy", options=SMALL),
+    Scenario("one-slot", 1, options={"population": 4, "max_evals": 8}, failures=RARE),
     Scenario("rare-failures", 3, "ellipsoid", 3, {"population": 6, "max_evals": 12}, failures=RARE),
-    Scenario("failures", 4, terms={"population": 8, "max_evals": 16}, failures=OFTEN),
+    Scenario("failures", 4, options={"population": 8, "max_evals": 16}, failures=OFTEN),
     Scenario(
         "seeds",
         objective="noise",
-        terms={"phase": "phase2", "population": 4, "max_evals": 24},
+        options={"phase": "phase2", "population": 4, "max_evals": 24},
         failures=RARE,
     ),
     Scenario(
-        "device-time", terms=SMALL, caps={"max_device_hours": 4 * RESERVE_HOURS}, failures=RARE
+        "device-time", options=SMALL, caps={"max_device_hours": 4 * RESERVE_HOURS}, failures=RARE
     ),
     Scenario(
         "money",
         3,
-        terms={"population": 6, "max_evals": 12},
+        options={"population": 6, "max_evals": 12},
         caps={"max_cost": 8 * RESERVE_HOURS, "price_per_device_hour": 2.0},
         failures=RARE,
     ),
-    Scenario("wall-clock", terms=SMALL, caps={"max_hours": 3 * RESERVE_HOURS}, failures=RARE),
-    Scenario("deadline", 1, terms={"population": 4, "max_evals": 24}, caps=DEADLINE, failures=RARE),
-    Scenario("confirmed", 3, terms=CONFIRMED, failures=RARE),
-    Scenario("nothing-found", objective="noise", terms=CONFIRMED, failures=RARE),
+    Scenario("wall-clock", options=SMALL, caps={"max_hours": 3 * RESERVE_HOURS}, failures=RARE),
+    Scenario(
+        "deadline", 1, options={"population": 4, "max_evals": 24}, caps=DEADLINE, failures=RARE
+    ),
+    Scenario("confirmed", 3, options=CONFIRMED, failures=RARE),
+    Scenario("nothing-found", objective="noise", options=CONFIRMED, failures=RARE),
     Scenario(
         "confirmed-in-hours",
         3,
-        terms=CONFIRMED,
+        options=CONFIRMED,
         caps={"max_hours": 6 * RESERVE_HOURS},
         raised={"hours": 9.0},
         failures=RARE,
     ),
     Scenario(
         "confirmed-in-device-time",
-        terms=CONFIRMED,
+        options=CONFIRMED,
         caps={"max_device_hours": 6 * RESERVE_HOURS},
         raised={"device_hours": 9.0},
         failures=RARE,
@@ -121,8 +125,8 @@ Kind = Literal[
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-CALLS_PER_SESSION = 200  # about as many storage calls as an undisturbed session makes
-TOUCHES_PER_SESSION = 120  # likewise, its calls of the executor and its records
+CALLS_PER_SESSION = 200  # about the storage calls of an undisturbed session
+TOUCHES_PER_SESSION = 120  # about its executor calls and records
 
 
 @dataclass(frozen=True)
@@ -133,16 +137,16 @@ class Disturbance:
     rates: FaultRates = CALM
     faults: tuple[Fault, ...] = ()
     dies_at: int | None = None  # this touch kills the process
-    cuts_power: bool = False  # whatever ends the process takes the machine along
-    interrupted_at: int | None = None  # at this record a person wants it to end
-    at_once: bool = False  # ... without waiting for what runs
-    fills_up_at: int | None = None  # from this record on nothing more fits on the disk
-    wall_clock_seconds: float = 0.0  # by so much somebody sets the wall clock
-    set_at: int = 0  # ... at this record; 0: before the session begins
+    cuts_power: bool = False  # the machine dies with the process
+    interrupted_at: int | None = None  # the user interrupts it at this record
+    at_once: bool = False  # ... a second time, so that running evaluations are killed
+    fills_up_at: int | None = None  # from this record on the disk is full
+    wall_clock_seconds: float = 0.0  # the wall clock is changed by this
+    set_at: int = 0  # ... at this record; 0: before the session
 
 
 def disturbed(rng: np.random.Generator, kind: Kind) -> Disturbance:
-    """A session with a disturbance of that kind. Moments lie anywhere in it, more of them early."""
+    """Return a disturbance of that kind at a random moment, more often an early one."""
     call = 1 + int(CALLS_PER_SESSION * rng.random() ** 2)
     touch = 1 + int(TOUCHES_PER_SESSION * rng.random() ** 2)
     half = bool(rng.random() < 0.5)

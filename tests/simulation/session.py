@@ -1,4 +1,4 @@
-"""A session of the product in a simulated world: its clock, its user, its engine, its death."""
+"""A session of the product in a simulated world: its clock, its user, its engine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,29 +13,29 @@ BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class Killed(BaseException):
-    """The orchestrator's process is dead, from here on."""
+    """The orchestrator's process dies here."""
 
 
 @dataclass
 class SimulatedClock:
-    """Seconds since the beginning, which never run back; and by how many the wall clock is off."""
+    """Seconds since the start, which never decrease, and the error of the wall clock."""
 
     seconds: float = 0.0
     wall_offset_seconds: float = 0.0
     was_set_back: bool = False
 
     def advance_to(self, seconds: float) -> None:
-        """Let time pass until then; a moment that is over changes nothing."""
+        """Let time pass until then, if it is in the future."""
         self.seconds = max(self.seconds, seconds)
 
     def set_wall(self, by_seconds: float) -> None:
-        """Somebody sets the wall clock."""
+        """Change the wall clock."""
         self.wall_offset_seconds += by_seconds
         self.was_set_back |= by_seconds < 0
 
     @property
     def clock(self) -> Clock:
-        """As the product sees it."""
+        """The clock as the product sees it."""
         return Clock(monotonic=lambda: self.seconds, now=self._now)
 
     def _now(self) -> datetime:
@@ -44,19 +44,19 @@ class SimulatedClock:
 
 @dataclass
 class Person:
-    """Who interrupts a session (`orchestrator.run.loop.Stop`)."""
+    """A user who may interrupt a session (`orchestrator.run.loop.Stop`)."""
 
     requested: bool = False
     now: bool = False
     signum: int = 0
 
     def install(self) -> None:
-        """Signals of this process are not for the simulation."""
+        """Install nothing: the simulation does not use signals."""
 
 
 @dataclass(frozen=True)
 class SimulatedEngine(Engine):
-    """An engine with one executor, a simulated one."""
+    """An engine with a simulated executor."""
 
     make: Callable[[Slots], Executor] | None = None
 

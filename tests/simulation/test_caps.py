@@ -1,4 +1,4 @@
-"""Whatever a cap allows, a search leaves what its verdict needs, and what it found is compared."""
+"""Under every cap a search leaves enough for its verdict."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,8 +13,8 @@ from budgets.state import RunState
 from tests.simulation.scenarios import CONFIRMED, Disturbance, Scenario
 from tests.simulation.world import SimulatedRun
 
-LONG = Scenario("capped", terms={**CONFIRMED, "max_evals": 16}, assumed_seconds=1.1)
-"""Four generations, whose evaluations never take as long as is expected of them."""
+LONG = Scenario("capped", options={**CONFIRMED, "max_evals": 16}, assumed_seconds=1.1)
+"""Four generations whose evaluations take less time than assumed."""
 
 CAPS: dict[str, Callable[[float], dict[str, Any]]] = {
     "device time": lambda hours: {"max_device_hours": hours},
@@ -25,14 +25,14 @@ CAPS: dict[str, Callable[[float], dict[str, Any]]] = {
 
 
 def simulated(root: Path, scenario: Scenario, **caps: Any) -> RunState:
-    """What a run comes to that nothing disturbs but its caps."""
+    """Return the final state of a run that only its caps disturb."""
     capped, rng = replace(scenario, caps=caps), np.random.default_rng(0)
     return SimulatedRun(capped, capped.request(), root, rng, lambda _: Disturbance()).run()
 
 
 @pytest.mark.parametrize("cap", CAPS)
-def test_under_any_cap_a_search_is_decided_or_never_begun(place: Path, cap: str) -> None:
-    """That it never takes what is set aside, the judge checks after each reservation."""
+def test_under_any_cap_a_search_is_decided_or_does_not_start(place: Path, cap: str) -> None:
+    """(The judge checks after each reservation that the verdict's share is left.)"""
     refused = simulated(place / "least", LONG, **CAPS[cap](5 / 3600))
     (fired,) = refused.fired
     assert (fired.rule, refused.accounts.device_ms) == ("budget", 0)

@@ -1,4 +1,4 @@
-"""Every scenario with every kind of disturbance; and that a bug, planted, does not go unnoticed."""
+"""Every scenario with every kind of disturbance; and planted bugs, which must be found."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ from tests.simulation.world import SEEDS, SimulationError, World
 
 @pytest.fixture(scope="module")
 def references() -> dict[str, RunState]:
-    """Of each scenario one, made when it is first needed."""
+    """One per scenario, made when it is first needed."""
     return {}
 
 
@@ -38,7 +38,7 @@ def world(place: Path, references: dict[str, RunState]) -> World:
     "turn", [0, *(pytest.param(turn, marks=pytest.mark.slow) for turn in range(1, 5))]
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_whatever_happens_a_run_ends_as_if_nothing_had(world: World, kind: str, turn: int) -> None:
+def test_a_disturbed_run_ends_like_an_undisturbed_one(world: World, kind: str, turn: int) -> None:
     first = turn * SEEDS + KINDS.index(kind) * len(SCENARIOS)
     met = set[str]()
     for seed in range(first, first + len(SCENARIOS)):
@@ -47,8 +47,7 @@ def test_whatever_happens_a_run_ends_as_if_nothing_had(world: World, kind: str, 
 
 
 def test_one_seed_is_one_run_byte_for_byte(world: World) -> None:
-    """On one machine: the sessions' host, boot and versions are its own. In one place: so are the
-    paths that some causes name."""
+    """On one machine and in one directory: host, versions and some paths are in the ledger."""
 
     def ledger(seed: int) -> bytes:
         run = world.prepare(seed)
@@ -64,7 +63,7 @@ def storm(rng: np.random.Generator) -> Disturbance:
 
 
 def deadly(rng: np.random.Generator) -> Disturbance:
-    """The power is cut somewhere."""
+    """A power cut at a random moment."""
     return Disturbance(dies_at=10 + int(rng.integers(40)), cuts_power=True)
 
 
@@ -81,21 +80,21 @@ class Twice(SimulatedExecutor):
 
 
 class Crowded(SimulatedExecutor):
-    """Takes every device for free."""
+    """Treats every device as free."""
 
     def _usable(self) -> list[Device]:
         return self._devices
 
 
 class Unsynced(FaultyDisk):
-    """Says that it has synced, and has not."""
+    """Does not sync, but reports success."""
 
     def sync(self, handle: int) -> None:
         self._pages(handle)
 
 
 class Nameless(FaultyDisk):
-    """Syncs no names."""
+    """Does not sync directories."""
 
     def sync_directory(self, directory: Path) -> None:
         pass
@@ -126,7 +125,7 @@ def blamed_on_resume(world: World, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attempts_of_run, "judged", judged)
 
 
-def goes_on_unready(_: World, patch: pytest.MonkeyPatch) -> None:
+def continues_unready(_: World, patch: pytest.MonkeyPatch) -> None:
     def quiet(state: RunState) -> Reading:
         return Reading("setup_failed", state.begun, 0, 0)
 
@@ -175,17 +174,17 @@ def disk(kind: type[FaultyDisk]) -> Bug:
         (disk(Nameless), "acknowledged record"),
         (never_blamed, "is retried again"),
         (blamed_on_resume, "undisturbed|retry False instead of True"),
-        (goes_on_unready, "although nothing can be evaluated"),
+        (continues_unready, "although nothing can be evaluated"),
         (loses_charges, "charged_ms 0 instead of|0 ms are charged"),
         (forgets_hours, "may outlast --max-hours"),
-        (forgets_results, "is given up although its result is there"),
+        (forgets_results, "is lost although its result is there"),
     ],
 )
 def test_a_planted_bug_is_caught(
     world: World, monkeypatch: pytest.MonkeyPatch, plant: Bug, seen: str
 ) -> None:
     world.disturb = storm
-    for seed in range(len(SCENARIOS)):  # references are made first, without the bug
+    for seed in range(len(SCENARIOS)):  # makes the references first, without the bug
         world.prepare(seed)
     plant(world, monkeypatch)
 

@@ -1,8 +1,8 @@
-"""One seed, one simulated run: sessions that are disturbed, die and are repeated to the end.
+"""Simulate a run from a seed: sessions are disturbed, die and are repeated until the run ends.
 
 The whole orchestrator runs for real, in this process, on a simulated executor, disk and clock. It
-dies in the middle of whatever it does, as by SIGKILL or a power cut, and is started again. The
-judge checks every record on the way. Seeds cross every scenario with every kind of disturbance.
+dies at any point, as after SIGKILL or a power cut, and is started again. The judge checks every
+record. Seeds cross every scenario with every kind of disturbance.
 """
 
 import shutil
@@ -31,12 +31,12 @@ from tests.simulation.scenarios import KINDS, SCENARIOS, Disturbance, Scenario, 
 from tests.simulation.session import Killed, Person, SimulatedClock, SimulatedEngine
 
 DISTURBED_SESSIONS = 5
-"""After so many, nothing more goes wrong: the run must come to its end then."""
+"""Later sessions are undisturbed, so the run must end."""
 
 MOST_SESSIONS = DISTURBED_SESSIONS + 8
-NO_PID = 1 << 23  # beyond what Linux gives out: whoever had it is gone
+NO_PID = 1 << 23  # larger than any pid of Linux: that process does not exist
 SEEDS = len(SCENARIOS) * len(KINDS)
-"""So many seeds in a row are every scenario with every kind of disturbance."""
+"""This many consecutive seeds have every scenario with every kind of disturbance."""
 
 Disturb = Callable[[np.random.Generator], Disturbance]
 MakeExecutor = Callable[[Slots, Machines, FaultRates], SimulatedExecutor]
@@ -44,7 +44,7 @@ MakeExecutor = Callable[[Slots, Machines, FaultRates], SimulatedExecutor]
 
 @dataclass
 class SimulatedRun:
-    """One run under one seed, from its first session to its last."""
+    """One run with one seed, from its first session to its last."""
 
     scenario: Scenario
     request: Config
@@ -72,7 +72,7 @@ class SimulatedRun:
         self._overrides: tuple[tuple[str, str], ...] = ()
 
     def run(self) -> RunState:
-        """The state that it comes to. Raises InvariantError, and what must not be raised."""
+        """Run to the end and return the final state. Raises InvariantError."""
         while self.sessions < MOST_SESSIONS:
             result = self._session()
             if result is not None and self._is_over(result):
@@ -82,7 +82,7 @@ class SimulatedRun:
         raise AssertionError
 
     def _session(self) -> Result | None:
-        """How a session ended; None if it died."""
+        """Run a session and return its result; None if it died."""
         self.sessions += 1
         self._begin()
         try:
@@ -97,7 +97,7 @@ class SimulatedRun:
             self._after_death()
         except EngineError:
             self.counts["no slot left"] += 1
-        except ValueError as error:  # it died after it was let through, and where it came to
+        except ValueError as error:  # an override was recorded before the session died
             must("give another --reason" in str(error), str(error))
             self._overrides = ()
         else:
@@ -148,14 +148,14 @@ class SimulatedRun:
         self._touch()
 
     def _touch(self) -> None:
-        """The process dies here if its time has come."""
+        """Count a moment at which the process may die, and die if it is the chosen one."""
         self._touches += 1
         if self._touches == self._now.dies_at:
             self.disk.is_off = True
             raise Killed
 
     def _after_death(self) -> None:
-        """What a dead process or machine leaves behind."""
+        """Put the world into the state after the process, or the machine, has died."""
         self.deaths += 1
         if self._executor is not None:
             self._executor.abandon()
@@ -167,7 +167,7 @@ class SimulatedRun:
         self.judge.reopens()
 
     def _reboot(self) -> None:
-        """Whoever ran before ran on another boot of the machine."""
+        """Change the boot id of the unfinished attempts: the machine has been restarted."""
         for path in sorted(self.judge.directory.glob(f"eval/*/*/*/{CONFIG}")):
             attempt = read(Attempt, path)
             if attempt is not None and not path.with_name(SUMMARY).exists():
@@ -175,7 +175,7 @@ class SimulatedRun:
                 write_model(path, attempt.model_copy(update={"owner": owner}), durable=False)
 
     def _is_over(self, result: Result) -> bool:
-        """Whether a person would leave it at that; or what they do about it."""
+        """Whether the run is over. If not, prepare what a user would do: override, raise caps."""
         self._overrides = ()
         ruling = result.ruling
         if ruling.decision == "continue":  # it was interrupted
@@ -196,7 +196,7 @@ class SimulatedRun:
         return False
 
     def _raise_caps(self, directory: Path) -> bool:
-        """Somebody lets the run spend more, once: that is enough."""
+        """Raise every cap, once."""
         must(not self.counts["amended"], "a run with every cap raised has stopped again")
         self.counts["amended"] += 1
         amendment = Amendment("it may cost more", **self.scenario.raised)
@@ -205,7 +205,7 @@ class SimulatedRun:
 
 
 class SimulationError(AssertionError):
-    """A simulated run went wrong: says which one, how, and how to replay it."""
+    """A simulated run failed: the message says which one, how, and how to replay it."""
 
     def __init__(self, run: SimulatedRun, seed: int, error: Exception) -> None:
         super().__init__(
@@ -217,17 +217,17 @@ class SimulationError(AssertionError):
 
 @dataclass
 class World:
-    """Simulates runs by their seeds, in directories under `place`."""
+    """Simulates runs from their seeds, in directories under `place`."""
 
     place: Path
     scenarios: tuple[Scenario, ...] = SCENARIOS
     make_disk: Callable[[], FaultyDisk] = FaultyDisk
     make_executor: MakeExecutor = SimulatedExecutor
-    disturb: Disturb | None = None  # None: by the seed
+    disturb: Disturb | None = None  # None: as the seed says
     references: dict[str, RunState] = field(default_factory=dict)
 
     def prepare(self, seed: int) -> SimulatedRun:
-        """The run of that seed, not begun."""
+        """Return the run of a seed, not started."""
         scenario = self.scenarios[seed % len(self.scenarios)]
         root = self.place / str(seed)
         shutil.rmtree(root, ignore_errors=True)
@@ -243,7 +243,7 @@ class World:
         )
 
     def _reference(self, scenario: Scenario) -> RunState:
-        """The same search, uncapped, where only evaluations fail, by themselves."""
+        """Return the final state of the same search without caps and disturbances."""
         if scenario.name not in self.references:
             root = self.place / f"reference-{scenario.name}"
             request, rng = scenario.request(capped=False), np.random.default_rng(0)
@@ -253,7 +253,7 @@ class World:
         return self.references[scenario.name]
 
     def simulate(self, seed: int) -> SimulatedRun:
-        """The run of that seed, brought to its end. Raises SimulationError."""
+        """Return the finished run of a seed. Raises SimulationError."""
         run = self.prepare(seed)
         try:
             run.run()
@@ -264,7 +264,7 @@ class World:
 
 
 def _by_seed(number: int) -> Disturb:
-    """Sessions by turns of the seed's own kind and of one that is drawn."""
+    """Return a function that alternates the seed's kind of disturbance with random ones."""
     kinds = iter([KINDS[number % len(KINDS)], None] * MOST_SESSIONS)
 
     def disturb(rng: np.random.Generator) -> Disturbance:
