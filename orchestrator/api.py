@@ -10,15 +10,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from pydantic import ValidationError
 
-from budgets.events import Concluded, Decided, Event, Settled
+from budgets.events import Concluded, Event, Settled
 from budgets.formatting import counted, printable
 from budgets.state import RunState
 from objectives.api import ObjectiveSpec
@@ -86,10 +87,7 @@ FUNCTIONS = "functions"
 SHOWN_EVERY = 0.5  # seconds, at most
 
 
-# What is asked for
-
-
-def knobs_of(space: Space) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
+def knobs_of(space: Space) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return the space as the setting `knobs`, and the names without a baseline of their own.
 
     Their baseline is the middle of the range. Raises ValueError, naming the knob.
@@ -99,51 +97,39 @@ def knobs_of(space: Space) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
         raise ValueError(f"space: expected knobs by name, such as {example}, got {space!r}")
     knobs, assumed = {}, []
     for name, given in space.items():
-        declared = _declared(name, given)
+        own = _declared(name, given)
         try:
-            if "baseline" not in declared:
-                assumed.append(name)
-                middle = DeclaredKnob.model_validate({**declared, "baseline": declared.get("min")})
-                declared["baseline"] = middle.named(name).rounded(middle.named(name).decode(0.5))
-            DeclaredKnob.model_validate(declared).named(name)
+            knob = DeclaredKnob.model_validate({"baseline": own.get("min"), **own}).named(name)
         except ValidationError as error:
             raise ValueError(f"space: {name}: {in_words(error)}") from None
-        knobs[name] = declared
-    return knobs, tuple(assumed)
+        if "baseline" not in own:
+            assumed.append(name)
+            own["baseline"] = knob.rounded(knob.decode(0.5))
+        knobs[name] = own
+    return knobs, assumed
 
 
 def _declared(name: str, given: Any) -> dict[str, Any]:
     if isinstance(given, Knob):
         low, high = given.decode(0.0), given.decode(1.0)
-        own = {"kind": given.kind, "min": low, "max": high, "baseline": given.baseline}
-        return own | ({"step": given.step} if given.kind == "int" else {})
-    if isinstance(given, Mapping):
-        declared = dict(given)
-    elif isinstance(given, tuple | list) and 2 <= len(given) <= 4:
-        declared = dict(zip(("min", "max", "kind", "baseline"), given, strict=False))
-    else:
+        fixed = {"kind": given.kind, "min": low, "max": high, "baseline": given.baseline}
+        return fixed | ({"step": given.step} if given.kind == "int" else {})
+    if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
         raise ValueError(
             f"space: {name}: expected (low, high), (low, high, kind) or (low, high, kind, "
             f"baseline), got {given!r}"
         )
-    kind = declared.get("kind", "linear")
-    return {**declared, "kind": KINDS.get(kind, kind)}
-
-
-@dataclass(frozen=True)
-class Request:
-    """A configuration, and notes on how it was understood."""
-
-    config: Config
-    notes: tuple[str, ...] = ()
+    own = dict[str, Any](zip(("min", "max", "kind", "baseline"), given, strict=False))
+    kind = own.get("kind", "linear")
+    return {**own, "kind": KINDS.get(kind, kind)}
 
 
 def requested(
-    space: Space, options: Options, function: Callable[..., Any] | None = None, name: str = ""
-) -> Request:
-    """Return the configuration of a search: of `function`, or of what its caller evaluates.
+    space: Space, options: Options, function: Callable[..., Any] | None = None
+) -> tuple[Config, tuple[str, ...]]:
+    """Return the configuration of a search, and notes on how it was understood.
 
-    Raises ValueError on a wrong value, naming it.
+    Without a `function` its caller makes the evaluations. Raises ValueError on a wrong value.
     """
     for option in options:
         if option not in Options.__annotations__:
@@ -152,15 +138,12 @@ def requested(
     runs_dir = str(options.get("runs_dir", runs.RUNS_DIR))
     if function is None:
         own = {"knobs": knobs, "directory": ".", "code": {}}
-        spec = ObjectiveSpec(name=f"{CALLABLE}{name}", settings=own)
+        spec = ObjectiveSpec(name=f"{CALLABLE}{options['name']}", settings=own)
     else:
         folder = Path(runs_dir, FUNCTIONS)
         spec = spec_of(function, knobs, options.get("budget"), Path.cwd(), folder)
-    given: dict[str, Any] = {
-        "tier": "target",
-        "executor": "ray" if options.get("address") else "local",
-    }
-    given |= {**options, "runs_dir": runs_dir}
+    executor = "ray" if options.get("address") else "local"
+    given = {"tier": "target", "executor": executor, **options, "runs_dir": runs_dir}
     layered: Flags = {
         **{KEYS[key]: (value, key) for key, value in given.items() if key in KEYS},
         **{f"training.{key}": (value, key) for key, value in spec.settings.items()},
@@ -168,13 +151,8 @@ def requested(
     }
     settings = options.get("settings", {})
     config = resolve(Layers(None, [assign(*one)[1] for one in settings.items()], layered))
-    if not assumed:
-        return Request(config)
-    note = (
-        f"No baseline was given for {', '.join(assumed)}: the search is compared with the middle "
-        "of the range."
-    )
-    return Request(config, (note,))
+    middle = "is compared with the middle of its range: no baseline was given"
+    return config, tuple(f"{name} {middle}" for name in assumed)
 
 
 def minimize(
@@ -197,15 +175,15 @@ def minimize(
     Raises ValueError on what cannot be run, and KeyboardInterrupt after a Ctrl-C, once the
     evaluations that ran have ended; the same call continues.
     """
-    request = requested(space, options, function)
-    with conducting(request.config, Progress(is_silent=not progress)) as session:
-        slots, overrides = slots_of(request.config), tuple((override or {}).items())
-        result = carry_out_search(session, request.config, slots, overrides)
+    config, notes = requested(space, options, function)
+    with conducting(config, Progress(is_silent=not progress)) as session:
+        overrides = tuple((override or {}).items())
+        result = carry_out_search(session, config, slots_of(config), overrides)
         stop = session.stop
     if stop.requested and result.ruling.decision == "continue":
         raise KeyboardInterrupt("the search is interrupted; call again with the same name to go on")
     run = Run(result.state, datetime.now(UTC), result.directory, result.ruling)
-    return Result(run, request.notes)
+    return Result(run, notes)
 
 
 def maximize(
@@ -228,7 +206,7 @@ def forecast(function: Callable[..., Any], space: Space, **options: Unpack[Optio
     Times are those of a calibration; before there is one, say
     `settings={"evaluation.assume_eval_seconds": 60}`. Raises ValueError as `minimize` does.
     """
-    config = requested(space, options, function).config
+    config, _ = requested(space, options, function)
     return page_of(config, devices_of(slots_of(config)))
 
 
@@ -249,10 +227,7 @@ class NoSignals:
 
 @contextmanager
 def conducting(
-    config: Config,
-    display: "Progress",
-    stop: Stop | None = None,
-    engine: Engine | None = None,
+    config: Config, display: "Progress", stop: Stop | None = None, engine: Engine | None = None
 ) -> Iterator[Session]:
     """Yield a session; afterwards signals are handled as before."""
     is_main = threading.current_thread() is threading.main_thread()
@@ -260,19 +235,16 @@ def conducting(
     if stop is None:
         stop = SignalStop(config.backend.drain_seconds) if is_main else NoSignals()
     try:
-        with (
-            display,
-            Session(
-                Path(config.runs_dir),
-                engine or engine_of(config),
-                display.observe,
-                display.say,
-                stop=stop,
-                allow_network_fs=config.backend.allow_network_fs,
-                pacing=pacing_of(config),
-                reports=ReportFiles(),
-            ) as session,
-        ):
+        with Session(
+            Path(config.runs_dir),
+            engine or engine_of(config),
+            display.observe,
+            display.say,
+            stop=stop,
+            allow_network_fs=config.backend.allow_network_fs,
+            pacing=pacing_of(config),
+            reports=ReportFiles(),
+        ) as session:
             yield session
     finally:
         for signum, handler in before.items():
@@ -281,62 +253,42 @@ def conducting(
 
 @dataclass
 class Progress:
-    """Shows how far a run is: a line of a terminal, or an element of a notebook."""
+    """Shows how far a run is: in the last line of a terminal, or an element of a notebook."""
 
     is_silent: bool = False
     _shown_at: float = 0.0
     _handle: Any = None
-    _last: str = field(default="", repr=False)
-
-    def __enter__(self) -> "Progress":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._last and not self.is_silent and self._notebook() is None and sys.stderr.isatty():
-            sys.stderr.write("\n")
 
     def say(self, line: str) -> None:
         """Show a message of its own."""
         if not self.is_silent:
-            self._clear()
-            sys.stderr.write(f"{printable(line)}\n")
-            sys.stderr.flush()
+            clear = "\r\x1b[2K" if sys.stderr.isatty() else ""
+            sys.stderr.write(f"{clear}{printable(line)}\n")
 
     def observe(self, state: RunState, event: Event) -> None:
-        """Show where the run stands: at most twice a second, and once its search is over."""
-        now, is_due = time.monotonic(), isinstance(event, Decided | Concluded)
-        is_due |= isinstance(event, Settled) and now - self._shown_at >= SHOWN_EVERY
-        if is_due and not self.is_silent:
-            self._shown_at = now
-            self._paint(Run(state, datetime.now(UTC)))
-
-    def _paint(self, run: Run) -> None:
+        """Show where the run stands: at most twice a second, and once it is over."""
+        now, is_over = time.monotonic(), isinstance(event, Concluded)
+        is_due = isinstance(event, Settled) and now - self._shown_at >= SHOWN_EVERY
+        if self.is_silent or not (is_due or is_over):
+            return
+        self._shown_at, run = now, Run(state, datetime.now(UTC))
         settled, planned = run.counts.settled, run.counts.planned
         text = f"{settled} of {counted(planned, 'evaluation')}. {pace_line(run)}"
-        if (display := self._notebook()) is not None:
-            bar = f'<progress value="{settled}" max="{planned}"></progress> {escape(text)}'
-            if self._handle is None:
-                self._handle = display.display(display.HTML(bar), display_id=True)
-            else:
-                self._handle.update(display.HTML(bar))
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        if type(shell).__name__ == "ZMQInteractiveShell":
+            self._paint(f'<progress value="{settled}" max="{planned}"></progress> {escape(text)}')
+        elif is_over:
+            self.say(text)
         elif sys.stderr.isatty():
-            width = os.get_terminal_size(sys.stderr.fileno()).columns
-            self._clear()
-            self._last = printable(text)[: width - 1]
-            sys.stderr.write(self._last)
+            width = os.get_terminal_size(sys.stderr.fileno()).columns - 1
+            line = printable(text)[:width]
+            sys.stderr.write(f"\r\x1b[2K{line}")
             sys.stderr.flush()
 
-    def _clear(self) -> None:
-        if self._last and sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[2K")
-        self._last = ""
-
-    @staticmethod
-    def _notebook() -> Any:
-        """IPython's display in a notebook; None elsewhere."""
-        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-        if type(shell).__name__ != "ZMQInteractiveShell":
-            return None
-        from IPython import display
-
-        return display
+    def _paint(self, html: str) -> None:
+        """Show it in a notebook in place of what was shown before."""
+        notebook: Any = import_module("IPython.display")
+        if self._handle is None:
+            self._handle = notebook.display(notebook.HTML(html), display_id=True)
+        else:
+            self._handle.update(notebook.HTML(html))

@@ -111,15 +111,11 @@ class CallersExecutor:
         """
         directory, name = trial.attempt.directory, trial.attempt.attempt_id
         seconds = time.monotonic() - trial.began
-        measurement = None if score is None else Measurement(score=score, train_seconds=seconds)
+        own = None if score is None else Measurement(score=score, train_seconds=seconds)
         outcome = Outcome(
-            attempt_id=name,
-            status=status,
-            cause=cause,
-            seconds=seconds,
-            device=DEVICE,
-            measurement=measurement,
-        )
+            attempt_id=name, status=status, cause=cause, seconds=seconds, device=DEVICE,
+            measurement=own,
+        )  # fmt: skip
         with self._changed, locked(directory):
             if name not in self._open or read_summary(directory, name) is not None:
                 raise ValueError("this trial is over: its score was told, or its search was closed")
@@ -138,17 +134,11 @@ class CallersExecutor:
 class CallersEngine(Engine):
     """How a search is evaluated whose caller asks and tells."""
 
-    own: CallersExecutor = field(default_factory=lambda: CallersExecutor(_slots(1)))
-
-    def slots(self) -> Slots:
-        return self.own.slots
+    own: CallersExecutor | None = None
 
     def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:  # noqa: ARG002
+        assert self.own is not None
         return self.own
-
-
-def _slots(count: int) -> Slots:
-    return Slots(count, "cpu", DEVICE, 1)
 
 
 class Search:
@@ -163,12 +153,12 @@ class Search:
     def __init__(self, space: Space, *, progress: bool = False, **options: Unpack[Options]) -> None:
         if "name" not in options:
             raise ValueError("Search: expected name=..., which says what is tuned")
-        self._executor = CallersExecutor(_slots(options.pop("workers", 1)))
-        self._request = requested(space, options, name=options["name"])
-        self._stop = NoSignals()
-        self._display = Progress(is_silent=not progress)
+        slots = Slots(options.pop("workers", 1), "cpu", DEVICE, 1)
+        self._config, self._notes = requested(space, options)
+        self._executor, self._stop = CallersExecutor(slots), NoSignals()
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._carry_out, daemon=True)
+        display = Progress(is_silent=not progress)
+        self._thread = threading.Thread(target=self._carry_out, args=(display,), daemon=True)
         self._thread.start()
 
     def ask(self) -> Trial | None:
@@ -200,9 +190,9 @@ class Search:
     def result(self) -> Result:
         """Return the run as it stands. Raises ValueError before its first evaluation."""
         self._raise_failure()
-        config = self._request.config
-        directory = run_directory(Path(config.runs_dir), config.search.phase, run_name(config))
-        return replace(load(directory), notes=self._request.notes)
+        root, phase = Path(self._config.runs_dir), self._config.search.phase
+        found = load(run_directory(root, phase, run_name(self._config)))
+        return replace(found, notes=self._notes)
 
     def close(self) -> None:
         """Leave the run; another `Search` of that name goes on with it."""
@@ -220,12 +210,11 @@ class Search:
         if self._failure is not None:
             raise self._failure
 
-    def _carry_out(self) -> None:
-        config = self._request.config
-        engine = CallersEngine("inline", own=self._executor)
+    def _carry_out(self, display: Progress) -> None:
         try:
-            with conducting(config, self._display, self._stop, engine) as session:
-                carry_out_search(session, config, engine.slots())
+            engine = CallersEngine("inline", own=self._executor)
+            with conducting(self._config, display, self._stop, engine) as session:
+                carry_out_search(session, self._config, self._executor.slots)
         except BaseException as error:  # raised where somebody asks
             self._failure = error
         finally:

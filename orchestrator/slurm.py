@@ -41,21 +41,6 @@ DRAIN_RESERVE = 30.0  # s between the last evaluation's end and the job's: repor
 REQUEUES = 10  # of a search; a single evaluation would begin anew each time
 
 
-def seconds_of(text: str) -> int:
-    """Return the seconds of `90m`, `12h` or `2d`. Raises ValueError."""
-    seconds = round(3600 * parse_hours("slurm.time", text))
-    if not 60 <= seconds <= 365 * 86400:
-        raise ValueError(f"slurm.time: expected a minute to a year, got {text!r}")
-    return seconds
-
-
-def clock_text(seconds: int) -> str:
-    """Return seconds as SLURM writes a time limit: `HH:MM:SS`, from a day on `D-HH:MM:SS`."""
-    days, rest = divmod(seconds, 86400)
-    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
-    return f"{days}-{clock}" if days else clock
-
-
 @dataclass(frozen=True)
 class Estimate:
     """What a run takes, and where that is known from."""
@@ -83,11 +68,6 @@ class Job:
     def name(self) -> str:
         """The name of the run and of its directory."""
         return self.run.name
-
-    @property
-    def clock(self) -> str:
-        """The time limit as SLURM reads it."""
-        return clock_text(self.limit_seconds)
 
 
 @dataclass(frozen=True)
@@ -117,9 +97,8 @@ def export_of(config: Config, out: Path | None = None) -> Export:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "search"
     directory = Path(os.path.abspath(name if out is None else out))  # no `..` in scripts
     python = Path(config.slurm.python or sys.executable).expanduser().absolute()
-    for path in (directory, Path.cwd(), python):
-        if not str(path).isprintable():
-            raise ValueError(f"expected a printable path, got {str(path)!r}")
+    if not f"{directory}{Path.cwd()}{python}".isprintable():
+        raise ValueError(f"expected printable paths, got {directory}, {Path.cwd()}, {python}")
     return Export(name, directory, Path.cwd(), python, tuple(_jobs(config, directory)), config)
 
 
@@ -157,13 +136,12 @@ def _jobs(config: Config, directory: Path) -> Iterator[Job]:
 
 def _shares(budget: Budget, runs: int) -> dict[str, Any]:
     """Return an equal share of the campaign's caps for each run. Raises ValueError on none."""
-    found: dict[str, Any] = {}
-    for name in ("max_evals", "max_device_hours", "max_hours", "max_cost"):
-        if (cap := getattr(budget, name)) is not None:
-            share = cap // runs if name == "max_evals" else cap / runs
-            if not share:
-                raise ValueError(f"[budget] {name}: {cap} cannot be shared by {runs} runs")
-            found[f"budget.{name}"] = share
+    caps = {name: getattr(budget, name) for name in ("max_device_hours", "max_hours", "max_cost")}
+    found = {f"budget.{name}": cap / runs for name, cap in caps.items() if cap is not None}
+    if (most := budget.max_evals) is not None:
+        if most < runs:
+            raise ValueError(f"[budget] max_evals: {most} cannot be shared by {runs} runs")
+        found["budget.max_evals"] = most // runs
     return found
 
 
@@ -228,16 +206,12 @@ def _limit_seconds(name: str, options: Slurm, estimate: Estimate | None, lead: i
             )
         wanted = estimate.seconds * MARGIN + START_SECONDS + lead
         return ceil(wanted / ROUND_SECONDS) * ROUND_SECONDS
-    limit = seconds_of(options.time)
-    if limit <= lead + 60:  # SLURM may send the signal a minute early
+    limit = ceil(60 * parse_hours("slurm.time", options.time)) * 60
+    least = lead + 120 if estimate is None else max(lead + 120, ceil(estimate.eval_seconds) + 60)
+    if limit < least:  # SLURM may send the signal a minute early
         raise ValueError(
-            f"slurm.time: {clock_text(limit)} leaves no time to run: {lead} s before the limit "
-            "(and a minute that SLURM may be early) no evaluation starts"
-        )
-    if estimate is not None and estimate.eval_seconds > limit - 60:
-        raise ValueError(
-            f"slurm.time: {clock_text(limit)} is less than one evaluation of {name} takes, "
-            f"{duration(estimate.eval_seconds)} ({estimate.source}): it would never finish"
+            f"slurm.time: {name} needs {duration(least)} or more: an evaluation, and {lead} s "
+            f"before the limit in which none starts; got {options.time}"
         )
     return limit
 
@@ -321,36 +295,25 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
 
 def _table(export: Export) -> list[str]:
     """Return every run as a row of a Markdown table."""
-    columns = (">#", "run", "type", ">p90", ">limit", ">CPUs", ">GPUs")
+    columns = ("run", "type", ">p90", ">limit", ">CPUs", ">GPUs")
     rows = (
         (
-            number,
             plain(job.name),
             "control" if job.run.control else "run",
             "no estimate" if job.estimate is None else duration(job.estimate.seconds),
-            job.clock,
+            duration(job.limit_seconds),
             job.cpus,
             job.gpus,
         )
-        for number, job in enumerate(export.jobs, 1)
+        for job in export.jobs
     )
     return table(columns, rows)
 
 
 def preview(export: Export) -> str:
     """Return what is shown before `--write`, as Markdown."""
-    jobs = export.jobs
-    controls = sum(job.run.control for job in jobs)
-    hours = sum(job.limit_seconds * job.slots for job in jobs) / 3600
-    sources = dict.fromkeys(job.estimate.source for job in jobs if job.estimate)
-    return "\n".join(
-        (
-            f"# {plain(export.name)}: {len(jobs)} jobs, {controls} of them controls",
-            "",
-            *_table(export),
-            "",
-            f"At most {hours:.3g} device-hours, by the time limits.",
-            "",
-            *(f"- Time: {plain(source)}" for source in sources),
-        )
-    )
+    hours = sum(job.limit_seconds * job.slots for job in export.jobs) / 3600
+    sources = dict.fromkeys(job.estimate.source for job in export.jobs if job.estimate)
+    lines = [f"# {plain(export.name)}: {len(export.jobs)} jobs", "", *_table(export), ""]
+    lines += [f"At most {hours:.3g} device-hours, by the time limits.", ""]
+    return "\n".join(lines + [f"- Time: {plain(source)}" for source in sources])

@@ -14,36 +14,33 @@ from objectives.secrets import redacted
 from orchestrator.config import Config
 from orchestrator.execution.devices import Offer, local_offer, visible_gpus
 from orchestrator.execution.trainer import environment_on
-from orchestrator.plan.times import BUDGET
-
-DIRECTORY, ATTEMPT = "{evaluation directory}", "{attempt id}"
-"""Placeholders for what differs between evaluations."""
 
 
 def start_of(config: Config, offer: Offer | None = None) -> dict[str, Any]:
-    """Return a JSON document without secrets; `missing` is why it cannot start, or None."""
-    objective, settings = config.tuned, config.tuned.spec.settings
+    """Return a JSON document without secrets; `missing` is why it cannot start, or None.
+
+    The device is the one that a run would use, even if this machine has none.
+    """
+    objective, backend, offer = config.tuned, config.backend, offer or local_offer()
+    kind = backend.device if backend.device != "auto" else "cuda" if offer.gpus else "cpu"
+    own = offer.slots("cuda").threads if kind == "cuda" and offer.gpus else 1
+    threads = own if backend.threads is None else backend.threads
+    place = (Path(config.runs_dir) / "{evaluation directory}").absolute()
+    context = Context(place, kind, threads, lambda _: None, "{attempt id}")
     knobs = objective.space.decode(objective.space.baseline)
-    context, line, missing, reading = _context(config, offer), None, None, None
-    outside = dict(os.environ)
+    line, missing, score, outside = None, None, None, dict(os.environ)
     try:
         with _environment_of(context):
             line = objective.command_line(knobs, config.evaluation.seed, context)
         if isinstance(objective, ProgramObjective):
-            reading = objective.reading or None
+            score = objective.reading or None
             objective.require_program()
     except SetupError as error:
         missing = str(error)
-    names = ("budget", *sorted(BUDGET))
+    program = None if line is None else _program(line, outside)
     return {
-        "budget": {name: settings[name] for name in names if settings.get(name) is not None},
-        "device": context.device,
-        "threads": context.threads,
-        "arguments": objective.arguments(knobs),
-        "program": None if line is None else _program(line, outside),
-        "score": reading,
-        "missing": missing,
-    }
+        "device": kind, "threads": threads, "program": program, "score": score, "missing": missing,
+    }  # fmt: skip
 
 
 def _program(line: CommandLine, outside: Mapping[str, str]) -> dict[str, Any]:
@@ -65,9 +62,10 @@ def _program(line: CommandLine, outside: Mapping[str, str]) -> dict[str, Any]:
 def _environment_of(context: Context) -> Iterator[None]:
     """Give this process the environment of an evaluation within the block."""
     gpus = [device for device, _ in visible_gpus()] or ["0"]
-    gpu_id = gpus[0] if context.device == "cuda" else None
     before = dict(os.environ)
-    os.environ.update(environment_on(gpu_id, context.threads))
+    os.environ.update(
+        environment_on(gpus[0] if context.device == "cuda" else None, context.threads)
+    )
     try:
         yield
     finally:
@@ -75,24 +73,10 @@ def _environment_of(context: Context) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _context(config: Config, offer: Offer | None) -> Context:
-    """Return where an evaluation would run, even if this machine has no such device."""
-    backend, offer = config.backend, offer or local_offer()
-    kind = backend.device
-    if kind == "auto":
-        kind = "cuda" if offer.gpus else "cpu"
-    threads = backend.threads
-    if threads is None:
-        threads = offer.slots("cuda").threads if kind == "cuda" and offer.gpus else 1
-    place = (Path(config.runs_dir) / DIRECTORY).absolute()
-    return Context(place, kind, threads, lambda _: None, ATTEMPT)
-
-
 def to_lines(start: Mapping[str, Any]) -> Iterator[str]:
     """Yield the document as Markdown."""
     yield from ("# One evaluation", "")
-    budget = "".join(f", {name} {value:g}" for name, value in start["budget"].items())
-    yield f"- On {start['device']}, {counted(start['threads'], 'thread')}{budget}."
+    yield f"- On {start['device']}, {counted(start['threads'], 'thread')}."
     if program := start["program"]:
         yield f"- It starts: {plain(program['shell'])}"
         yield f"- In: {plain(shell_word(program['directory']))}"
@@ -101,8 +85,6 @@ def to_lines(start: Mapping[str, Any]) -> Iterator[str]:
         yield f"- Set for it: {plain(' '.join(words))}"
     else:
         yield "- It starts no program: it is called in the evaluation's own process."
-        if start["arguments"]:
-            yield f"- As arguments: {plain(' '.join(map(shell_word, start['arguments'])))}"
     if start["score"]:
         yield f"- The score: {plain(start['score'])}"
     if start["missing"]:

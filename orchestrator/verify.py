@@ -51,11 +51,15 @@ class Verification:
 
 def verify(directory: Path) -> Verification:
     """Replay the run in `directory`, changing nothing. Raises FileNotFoundError without one."""
-    held: list[str] = []
-    records: Sequence[Record] = ()
-    divergence = None
+    path, held, divergence = directory / LEDGER, list[str](), None
+    records: tuple[Record, ...] = ()
+    if not is_there(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     try:
-        records = _chain(directory)
+        reader = marked(path)
+        records = tuple(reader)
+        if reader.torn or not records:
+            raise DivergedError(f"{path}: record {len(records)} is unfinished")
         held.append(f"hash chain: {len(records)} records follow from each other")
         for line in _replay(directory, records):
             held.append(line)
@@ -65,59 +69,41 @@ def verify(directory: Path) -> Verification:
     return Verification(len(records), head, tuple(held), divergence)
 
 
-def _chain(directory: Path) -> Sequence[Record]:
-    path = directory / LEDGER
-    if not is_there(path):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    reader = marked(path)
-    records = tuple(reader)
-    if not records:
-        raise DivergedError(f"{path} holds no whole record")
-    if reader.torn:
-        raise DivergedError(
-            f"{path}: record {len(records)} at byte {records[-1].end} is unfinished "
-            f"({len(reader.torn)} bytes); the next run sets them aside"
-        )
-    return records
-
-
 def _replay(directory: Path, records: Sequence[Record]) -> Iterator[str]:
     """Yield a line for each check that holds. Raises at the first that does not."""
     replay = Replay(directory, begin(records[0]))
+    state, plan = replay.state, replay.state.plan
     for record in records[1:]:
         try:
             replay.check(record.event)
         except LookupError:  # of an unknown batch, which `apply` refuses
-            apply(replay.state, record)
+            apply(state, record)
             raise
         except DivergedError as error:
             raise DivergedError(f"record {record.seq} at byte {record.offset} {error}") from None
-        apply(replay.state, record)
-    state = replay.state
-    yield "story: every record can follow the ones before it, none reserves beyond a cap"
-    yield _accounts(records, state)
+        apply(state, record)
+    spent = state.accounts
+    apart = f", {spent.comparisons} for the comparison" if spent.comparisons else ""
+    yield (
+        "accounts: every record can follow the ones before it, none reserves beyond a cap; "
+        f"{spent.evaluations} evaluations{apart}, {spent.device_ms / 1000:.1f} device-seconds"
+    )
     yield f"evaluation seeds: {len(state.generations)} generations use the plan's"
     yield from _points(state)
-    if state.plan.search is not None:
-        search = Search(state.plan.search, state.plan.resolved.population)
+    if plan.search is not None:
+        search = Search(plan.search, plan.resolved.population)
         search.replay(state.generations, with_models=True)
         models = sum(g.told is not None and g.told.guided is not None for g in state.completed)
-        advice = f" and the advice of {models} models" if models else ""
         yield (
-            f"search: {len(state.generations)} asks, {len(state.completed)} state digests{advice} "
-            "are what the plan gives here"
+            f"search: {len(state.generations)} asks, {len(state.completed)} state digests and the "
+            f"advice of {models} models are what the plan gives here"
         )
-    if state.plan.confirmation is not None:
-        own, verdict = state.decided, "; nothing is decided yet"
-        if own is not None:
-            verdict = f", and so is the verdict: {title(own.grade, own.no_go)}"
-        yield (
-            f"decision: {replay.compared} comparisons are what the plan and the records "
-            f"before give{verdict}"
-        )
-    files = replay.files
-    gone = f", {files[False]} have none (any more)" if files[False] else ""
-    yield f"settlements: {files[True]} attempts' own files agree{gone}"
+    if plan.confirmation is not None:
+        own = state.decided
+        verdict = "nothing is decided yet" if own is None else title(own.grade, own.no_go)
+        yield f"decision: {replay.compared} comparisons are due where they stand; {verdict}"
+    gone = f", {replay.files[False]} have none (any more)" if replay.files[False] else ""
+    yield f"settlements: {replay.files[True]} attempts' own files agree{gone}"
     yield from _elsewhere(directory, state)
     yield _reports(directory, records)
 
@@ -201,28 +187,6 @@ def _compare(what: str, recorded: Any, own: Any) -> None:
             raise DivergedError(f"{what} {one.name} {ours} instead of {theirs}")
 
 
-def _accounts(records: Sequence[Record], state: RunState) -> str:
-    """Add up the accounts from the events alone."""
-    events = [record.event for record in records]
-    settlements = [e for e in events if isinstance(e, Settled)]
-    closed = {s.attempt_key for s in settlements}
-    reserved = [e for e in events if isinstance(e, Reserved) and e.attempt_key not in closed]
-    added = (
-        sum(s.final for s in settlements if s.comparison is None),
-        sum(s.final for s in settlements if s.comparison is not None),
-        state.planned.paid_before_ms + sum(s.charged_ms for s in settlements),
-        sum(e.reserve_ms for e in reserved),
-    )
-    own = state.accounts
-    booked = (own.evaluations, own.comparisons, own.device_ms, own.reserved_ms)
-    if added != booked:
-        raise DivergedError(f"the accounts say {booked}, the records add up to {added}")
-    apart = f", {added[1]} for the comparison" if added[1] else ""
-    return (
-        f"accounts: {added[0]} evaluations{apart} and {added[2] / 1000:.1f} device-seconds add up"
-    )
-
-
 def _points(state: RunState) -> Iterator[str]:
     """Check that a campaign's or a check's points are those of the plan."""
     plan = state.plan
@@ -253,18 +217,15 @@ def _elsewhere(directory: Path, state: RunState) -> Iterator[str]:
         found = as_of(root, calibration.ledger, "calibration")
         if found is not None and measure(found[1]).samples != calibration.samples:
             raise DivergedError(f"the plan's calibration is not the one in {found[0]}")
-        own = "its own ledger is not beside this run" if found is None else "as its ledger says"
-        yield f"calibration: {own}"
+        yield f"calibration: its ledger {'is not here' if found is None else 'agrees'}"
     if source is not None:
         found = as_of(root, source.head, "phase1", source.run_id)
         if found is not None:
             path, then = found
             point, _ = carried(source.run_id, then, plan.space)
-            grade = "" if then.decided is None else then.decided.grade
-            if (point, grade) != (source.point, source.grade):
+            if then.decided is None or (point, then.decided.grade) != (source.point, source.grade):
                 raise DivergedError(f"the plan's source is not what {path} says")
-        own = "its ledger is not beside this run" if found is None else "its point and grade agree"
-        yield f"source {source.run_id}: {own}"
+        yield f"source {source.run_id}: its ledger {'is not here' if found is None else 'agrees'}"
 
 
 def _reports(directory: Path, records: Sequence[Record]) -> str:
@@ -273,11 +234,12 @@ def _reports(directory: Path, records: Sequence[Record]) -> str:
     for path in paths:
         try:
             mark = orjson.loads(path.read_bytes())["ledger"]
-            count, head = int(mark["records"]), mark["head"]
-        except (ValueError, TypeError, KeyError) as error:
+            is_known = records[mark["records"] - 1].digest == mark["head"]
+        except (ValueError, TypeError, LookupError):
+            is_known = False
+        if not is_known:
             raise DivergedError(
-                f"{path} is no budget report; write it again with: {PROGRAM} report --rebuild"
-            ) from error
-        if not 0 < count <= len(records) or records[count - 1].digest != head:
-            raise DivergedError(f"{path} was written at record {count - 1}, which is not there")
+                f"{path} does not name a record of this ledger; write it again with: {PROGRAM} "
+                "report --rebuild"
+            )
     return f"reports: {len(paths)} name heads of this ledger"

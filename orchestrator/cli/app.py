@@ -17,7 +17,6 @@ from typer.core import TyperCommand, TyperGroup
 from budgets.formatting import PROGRAM, printable
 from orchestrator.cli.errors import EXIT_SIGNAL, exit_code, in_words
 from orchestrator.execution.signals import Insisted
-from orchestrator.version import version
 
 SEARCH = "search"
 BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"
@@ -169,7 +168,9 @@ def _examples(*lines: str) -> str:
 
 def _say_version(asked: bool) -> None:
     if asked:
-        print(f"orchestrator {version()}")
+        from orchestrator.execution.engine import installed
+
+        print(f"orchestrator {installed('cmaes-orchestrator') or 'unknown'}")
         raise typer.Exit
 
 

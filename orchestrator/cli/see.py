@@ -317,21 +317,16 @@ def best(
     searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")
     directory = find_run(run, root, *searches)
     found = forms.best_of(load_state(directory), directory)
-    plan, is_no_go = found.run.plan, found.standing == "no_go"
-    candidate = forms.configuration_of(plan, found.candidate)
-    recommended = forms.configuration_of(plan, found.recommended) if is_no_go else candidate
-    source = (
-        f"{plan.run_id}: the {'baseline' if is_no_go else 'best candidate'}.",
-        forms.headline(found),
-    )
+    which = "baseline" if found.standing == "no_go" else "best candidate"
+    source = (f"{found.run.plan.run_id}: the {which}.", found.headline)
     if as_json:
-        print_json(forms.as_dict(found, recommended, candidate))
+        print_json(forms.as_dict(found))
     elif as_toml:
-        print_line(recommended.toml(*source).rstrip("\n"))
+        print_line(found.recommended.toml(*source).rstrip("\n"))
     elif as_flags:
-        line = recommended.flags()
+        line = found.recommended.flags()
         print(printable(" ".join(source)), file=sys.stderr)
         print_line(line)
     else:
-        for line in forms.to_lines(found, candidate):
+        for line in forms.to_lines(found):
             print_line(printable(line))

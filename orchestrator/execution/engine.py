@@ -13,7 +13,6 @@ from budgets.plan import Devices
 from objectives.api import Objective
 from orchestrator.execution.api import Executor, Slots
 from orchestrator.execution.devices import Offer, cpu_name, local_offer
-from orchestrator.version import version
 
 ExecutorKind = Literal["ray", "local", "inline"]
 PACKAGES = ("cma", "numpy", "ray", "torch")
@@ -108,15 +107,16 @@ def versions() -> dict[str, str]:
 
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {
-        "orchestrator": version(),
-        **{name: found for name in PACKAGES if (found := _installed(name))},
+        "orchestrator": installed("cmaes-orchestrator") or "unknown",
+        **{name: found for name in PACKAGES if (found := installed(name))},
         "blas": f"{blas['name']} {blas['version']}",
         "python": platform.python_version(),
         "processor": cpu_name(),
     }
 
 
-def _installed(name: str) -> str | None:
+def installed(name: str) -> str | None:
+    """Return the version of an installed distribution."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

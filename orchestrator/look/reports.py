@@ -1,7 +1,7 @@
 """The files that people read beside a ledger. All of them can be deleted and written again from it.
 
 During a run a budget report is written once a generation, and the files about the whole run every
-few seconds at most; `metrics.jsonl` grows by a line an evaluation (`records.tables`).
+few seconds at most.
 """
 
 from dataclasses import dataclass, field
@@ -22,13 +22,7 @@ from orchestrator.look.page import Page, Section, items, markdown, page_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import about, summary
 from orchestrator.matrix import manifest
-from orchestrator.records.tables import (
-    COLUMNS,
-    complete_metrics,
-    export_rows,
-    to_csv,
-    write_metrics,
-)
+from orchestrator.records.tables import COLUMNS, export_rows, metrics_lines, to_csv
 from orchestrator.run.session import Reports, system_clock
 
 EVERY_SECONDS = 5.0  # at most so often the files about the whole run are written
@@ -43,7 +37,6 @@ class ReportFiles(Reports):
 
     def taken_up(self, directory: Path, state: RunState) -> None:
         """Write what an earlier session left out."""
-        complete_metrics(directory, state)
         if state.plan.campaign is not None:
             manifest.write_manifest(directory, state)
         last = _generation_file(directory, state)
@@ -79,7 +72,6 @@ def rebuild(directory: Path, now: datetime) -> None:
         apply(state, record)
         if isinstance(record.event, GenerationTold):
             write_generation(Run(state, now, directory), directory)
-    write_metrics(directory, records)
     write_run(Run(state, now, directory), directory)
 
 
@@ -116,15 +108,15 @@ def _ledger(run: Run) -> str:
 
 
 def write_run(run: Run, directory: Path) -> None:
-    """Write `run.json`, `progress.csv`, `summary.md` and what the run found.
+    """Write `run.json`, `progress.csv`, `metrics.jsonl`, `summary.md` and what the run found.
 
     That is `best.json` of a search, `check.json` of a check, and `effects.json` and `manifest.json`
     of a campaign.
     """
     state = run.state
-    complete_metrics(directory, state)
     write_aside(directory / "run.json", as_json(state.plan.model_dump(mode="json")))
     write_aside(directory / "progress.csv", to_csv(export_rows(state), COLUMNS).encode())
+    write_aside(directory / "metrics.jsonl", metrics_lines(state))
     sections = (*summary(run), Section("ledger", "Ledger", [_ledger(run)]))
     page = Page(run.plan.run_id, about(run), answer(run), sections)
     write_aside(directory / "summary.md", page_markdown(page).encode())

@@ -73,7 +73,7 @@ def figures(state: RunState, record: Record) -> dict[str, float]:
             own = measured(state, event)
             found = {name: own.pop(name) for name in ("evaluations", "elapsed_seconds", *IN_TIME)}
             own |= {f"objective/{plain_name(name)}": one for name, one in event.metrics.items()}
-            found |= {f"{before}{name}": one for name, one in own.items() if name != "seed"}
+            found |= {f"{before}{name}": one for name, one in own.items()}
             found |= {f"spent/{plain_name(one.currency)}": one.spent for one in run.balances}
         case GenerationTold() as event:
             row = next(one for one in run.generations if one.number == event.generation)

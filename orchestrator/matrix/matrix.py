@@ -46,7 +46,7 @@ from orchestrator.plan.times import (
     known_knobs,
 )
 from orchestrator.records.objective import Point
-from orchestrator.records.runs import Result, first_plan, ledgers, recorded_plan, recorded_runs
+from orchestrator.records.runs import Result, ledgers, recorded_plan, recorded_runs
 from orchestrator.run.loop import Given
 from orchestrator.run.session import Session
 
@@ -225,7 +225,7 @@ def _is_paid_for(root: Path, calibration: str) -> bool:
     """
     for path in ledgers(root):
         with suppress(LedgerCorruptError, ValueError, OSError):
-            plan = first_plan(path)
+            plan = recorded_plan(path.parent)
             own = None if plan is None else plan.calibration
             if own is not None and own.ledger == calibration and own.charged_ms:
                 return True

@@ -6,14 +6,14 @@ calibration: they have fewer evaluations, on a machine that is loaded on purpose
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import ceil, isinf, sqrt
+from math import ceil, sqrt
 from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
 
 from budgets.events import Settled, Status
 from budgets.formatting import figure, table
 from budgets.state import Attempt, RunState
-from orchestrator.capacity import AtMost
+from orchestrator.capacity import AtMost, Level, fit
 from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
@@ -21,7 +21,6 @@ from orchestrator.matrix.matrix import evaluate
 from orchestrator.plan.resolve import calibration_plan
 from orchestrator.records.runs import Result
 from orchestrator.run.session import Session
-from orchestrator.scalability import Level, fit
 
 LEAST_EVALUATIONS, LEAST_ROUNDS = 4, 2
 
@@ -103,7 +102,7 @@ def _spans_ms(watched: Sequence[tuple[Attempt, Settled, int]]) -> Iterator[int]:
 def as_document(levels: Sequence[Throughput], devices: int) -> dict[str, Any]:
     """Return the levels, the fitted law and the recommendation as JSON; null: unknown."""
     fitted = fit(Level(one.workers, one.evaluations_per_hour, one.noise) for one in levels)
-    law, optimum = fitted.law, fitted.optimum
+    law = fitted.law
     rows = [
         {
             **level._asdict(),
@@ -116,7 +115,7 @@ def as_document(levels: Sequence[Throughput], devices: int) -> dict[str, Any]:
         "levels": rows,
         "law": {"lambda": law.one, "sigma": law.contention, "kappa": law.coherency},
         "residual": fitted.residual,
-        "optimum": None if optimum is None or isinf(optimum) else optimum,
+        "optimum": fitted.optimum,
         "noise": fitted.noise,
         "recommended_workers": fitted.recommended(devices),
     }

@@ -15,12 +15,13 @@ from budgets.formatting import PROGRAM
 from budgets.plan import Plan, SearchTerms, Source, VariantName
 from budgets.rules import follows_a_go
 from budgets.state import RunState
+from objectives import registry
 from objectives.space import SearchSpace
 from orchestrator.config import Config
 from orchestrator.plan.differences import differing, in_short
 from orchestrator.plan.resolve import SIGMA0, Overrides, Succession
 from orchestrator.plan.times import known_knobs
-from orchestrator.records.objective import Point, best_point, objective_of
+from orchestrator.records.objective import Point, best_point
 from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:
@@ -153,7 +154,10 @@ def _require_same_objective(
             theirs.pop(setting, None)
             ours.pop(setting, None)
     changed = list(differing("", theirs, ours))
-    if not changed and objective_of(earlier).fingerprint != earlier.objective_fingerprint:
+    if (
+        not changed
+        and registry.load(earlier.objective).fingerprint != earlier.objective_fingerprint
+    ):
         changed = [f"its code or its space has changed since {run_id} was planned"]
     if changed:
         raise ValueError(

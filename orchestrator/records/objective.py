@@ -1,18 +1,10 @@
-"""What a run's plan and state say of its objective: the knobs of a point, and the best point."""
+"""The knobs of a candidate, and the best point of a run."""
 
-from budgets.plan import Plan
 from budgets.state import Batch, RunState
 from budgets.verdict import recommendation, stood_for, winner
-from objectives import registry
-from objectives.api import Objective
 from objectives.space import SearchSpace
 
 Point = tuple[float, ...]
-
-
-def objective_of(plan: Plan) -> Objective:
-    """Return the plan's objective, loaded anew. Raises ValueError if it has changed since."""
-    return registry.load(plan.objective)
 
 
 def knobs_of(batch: Batch, candidate: int, space: SearchSpace) -> dict[str, float]:

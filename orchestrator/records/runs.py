@@ -8,21 +8,14 @@ from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 
-from budgets.events import Planned, Reserved, Settled
+from budgets.events import Reserved, Settled
 from budgets.formatting import counted
-from budgets.ledger import LEDGER, LedgerCorruptError, Reader, marked, read
+from budgets.ledger import LEDGER, LedgerCorruptError, marked, read
 from budgets.plan import Phase, Plan
 from budgets.rules import Ruling, ruling_of
 from budgets.state import RunState, fold
-from budgets.storage import read_plain
 
 RUNS_DIR = "artifacts/cmaes"
-
-DEPTHS = ("", "*/", "*/*/", "*/*/*/")
-"""Where the run of a campaign's cell may lie below its place: there, or in a runs directory."""
-
-MOST_NEAR = 3
-"""Names that are proposed in place of an unknown one."""
 
 SET_ASIDE = (".damaged", ".salvaged")
 """Endings of directories that `verify --salvage` proposes: they are no runs."""
@@ -86,14 +79,6 @@ def is_set_aside(directory: Path) -> bool:
     return any(part in SET_ASIDE for part in directory.suffixes)
 
 
-def first_plan(ledger: Path) -> Plan | None:
-    """Return the plan in a ledger's first record, the only one that is read; None without it."""
-    first, newline, _ = read_plain(ledger).partition(b"\n")
-    for record in Reader(ledger, first + newline):
-        return record.event.plan if isinstance(record.event, Planned) else None
-    return None
-
-
 def ledgers(root: Path, phase: str = "*", run: str = "*") -> list[Path]:
     """Return the ledgers in a runs directory, the latest first."""
     found = root.glob(f"{phase}/{run}/{LEDGER}")
@@ -120,15 +105,13 @@ def as_of(root: Path, head: str, phase: str = "*", run: str = "*") -> tuple[Path
 
 
 def runs_of_cell(place: Path) -> Iterator[Path]:
-    """Yield directories of runs in or below a cell's place, the least deep and latest first.
+    """Yield the runs at a cell's place, or in the runs directory there, the latest first.
 
     Calibrations and checks are left out: they are made for other runs.
     """
-    for depth in DEPTHS:
-        found = place.glob(f"{depth}{LEDGER}")
-        for path in sorted(found, key=last_changed, reverse=True):
-            plan = first_plan(path) if is_there(path) else None
-            if plan is not None and plan.phase not in ("calibration", "check"):
+    for pattern in (LEDGER, f"*/*/{LEDGER}"):
+        for path in sorted(place.glob(pattern), key=last_changed, reverse=True):
+            if path.parent.parent.name not in ("calibration", "check"):
                 yield path.parent
 
 
@@ -162,7 +145,7 @@ def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
         wanted = f"no {kind}" if run is None else f"no {kind} {run[:80]!r}"
         names = [path.parent.name for path in every]
         count = f" ({counted(len(names), 'run')} there)" if names else ""
-        near = "" if run is None else " or ".join(get_close_matches(run[:80], names, MOST_NEAR))
+        near = "" if run is None else " or ".join(get_close_matches(run[:80], names))
         hint = near and f". Did you mean {near}?"
         raise ValueError(f"{wanted} in {root}{count}: name its directory, or say --runs-dir{hint}")
     if run is not None and len(found) > 1:

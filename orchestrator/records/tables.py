@@ -1,25 +1,17 @@
-"""A run's evaluations as tables: `progress.csv`, `metrics.jsonl`, and `export table`.
-
-`metrics.jsonl` has a line for each evaluation, in the order in which they ended. It grows while the
-run goes on; a session that begins adds the lines that are missing, from the ledger.
-"""
+"""A run's evaluations as tables: `progress.csv`, `metrics.jsonl`, `export table`, trackers."""
 
 import csv
 import io
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import orjson
 
-from budgets.events import Event, Settled
+from budgets.events import Settled
 from budgets.formatting import printable
-from budgets.ledger import LEDGER, Record, read
 from budgets.pace import pace, timing
-from budgets.state import Observer, RunState, apply, begin
-from budgets.storage import document, write_aside
+from budgets.state import RunState
+from budgets.storage import document
 from orchestrator.records.objective import knobs_of
 
 Row = dict[str, Any]
@@ -52,7 +44,8 @@ COLUMNS = ("comparison", "configuration", *OWN)
 def export_rows(state: RunState) -> list[Row]:
     """Return a row for each settled attempt: the generations, then the comparisons.
 
-    Columns are COLUMNS, what it was charged, `knob.NAME` in the knob's unit, and `metric.NAME`.
+    Columns are COLUMNS, what it was charged, its rates, `knob.NAME` in the knob's unit, and
+    `metric.NAME`.
     """
     rows = []
     for batch in state.batches():
@@ -67,11 +60,21 @@ def export_rows(state: RunState) -> list[Row]:
                     "charged_ms": event.charged_ms,
                     "recovered": event.recovered,
                     "retry": event.retry,
+                    **rates(event),
                     **{f"knob.{name}": value for name, value in knobs.items()},
                     **{f"metric.{name}": value for name, value in sorted(event.metrics.items())},
                 }
             )
     return rows
+
+
+def rates(event: Settled) -> dict[str, float | None]:
+    """Return the seconds a step and the tokens a second of a training; None where unknown."""
+    trained, steps, tokens = event.train_seconds, event.steps, event.tokens
+    return {
+        "step_time_s": trained / steps if trained and steps else None,
+        "tokens_per_second": tokens / trained if trained and tokens else None,
+    }
 
 
 def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
@@ -106,106 +109,36 @@ def table_of(state: RunState, form: Literal["csv", "json"]) -> bytes:
     return document([{name: row.get(name) for name in columns} for row in found])
 
 
-# metrics.jsonl
+def metrics_lines(state: RunState) -> bytes:
+    """Return `metrics.jsonl`: the table's rows as JSON, one a line."""
+    rows = (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in export_rows(state))
+    return b"".join(rows)
 
-METRICS = "metrics.jsonl"
 
 IN_TIME = (
     *("training/elapsed_hours", "training/remaining_hours", "training/on_track"),
     *("optimization/estimated_hours", "optimization/actual_hours", "optimization/time_accuracy"),
 )
-
-
-def line(state: RunState, event: Settled) -> bytes:
-    """Return the evaluation's line; `state` is the run once it is settled."""
-    return orjson.dumps(
-        {**_place(state, event), **measured(state, event)}, option=orjson.OPT_APPEND_NEWLINE
-    )
+"""The run's times by their names in trackers."""
 
 
 def measured(state: RunState, event: Settled) -> dict[str, Any]:
-    """Return the evaluation's figures, and the run's time and evaluations once it is settled.
+    """Return a settled evaluation's figures for a tracker, and the run's as it was settled.
 
-    `elapsed_seconds` is the wall clock of all its sessions.
+    `elapsed_seconds` is the wall clock of all its sessions; None is not known yet.
     """
-    accounts, trained = state.accounts, event.train_seconds
+    accounts, taken, stands = state.accounts, timing(state), pace(state)
     before = 0 if state.plan.calibration is None else state.plan.calibration.open_ms
-    return {
-        "seed": event.seed,
-        "attempt": event.attempt,
-        "status": event.status,
-        "score": event.score,
-        "seconds": event.seconds,
-        "step_time_s": trained / event.steps if event.steps else None,
-        "tokens_per_second": event.tokens / trained if event.tokens and trained else None,
-        "steps": event.steps,
-        "train_flops": event.train_flops,
-        "peak_memory_bytes": event.peak_memory_bytes,
-        "elapsed_seconds": (accounts.wall_ms - before) / 1000,
-        "evaluations": accounts.evaluations + accounts.comparisons,
-        **in_time(state),
-    }
-
-
-def in_time(state: RunState) -> dict[str, float | None]:
-    """Return the run's times by their names in trackers; None: not known yet."""
-    taken, stands = timing(state), pace(state)
-    on_track = None if stands.on_track is None else float(stands.on_track)
+    own = ("attempt", "score", "seconds", "steps", "train_flops", "peak_memory_bytes")
     estimated: tuple[float | None, ...] = (None,) * 3
     if taken is not None:
         estimated = (taken.estimated_hours, taken.actual_hours, taken.accuracy)
-    found = (stands.elapsed_hours, stands.remaining_hours, on_track, *estimated)
-    return dict(zip(IN_TIME, found, strict=True))
-
-
-def _place(state: RunState, event: Settled) -> dict[str, Any]:
-    """Return which evaluation it was: of a condition, a comparison or a generation."""
-    if state.plan.campaign is not None:
-        return {"condition": state.plan.campaign.conditions[event.candidate].name}
-    if event.comparison is not None:
-        own = state.comparisons[event.comparison].configurations[event.candidate]
-        return {"comparison": event.comparison, "configuration": own.name}
-    return {"generation": event.generation, "candidate": event.candidate}
-
-
-def recording(directory: Path, observe: Observer) -> Observer:
-    """Return an observer that also appends each evaluation's line, if the disk has room."""
-
-    def told(state: RunState, event: Event) -> None:
-        if isinstance(event, Settled) and event.final:
-            _append(directory / METRICS, line(state, event))
-        observe(state, event)
-
-    return told
-
-
-def _append(path: Path, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-    with (
-        suppress(OSError),  # `complete_metrics` writes what is missing
-        os.fdopen(os.open(path, flags, 0o600), "ab", buffering=0) as file,
-    ):
-        file.write(data)
-
-
-def complete_metrics(directory: Path, state: RunState) -> None:
-    """Write the file again unless it has a line for each evaluation that has ended."""
-    path = directory / METRICS
-    expected = state.accounts.evaluations + state.accounts.comparisons
-    found = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-    if found.count(b"\n") != expected or (found and not found.endswith(b"\n")):
-        write_metrics(directory, read(directory / LEDGER).records)
-
-
-def write_metrics(directory: Path, records: tuple[Record, ...]) -> None:
-    """Write the file again, from a whole ledger's records."""
-    write_aside(directory / METRICS, b"".join(lines(records)))
-
-
-def lines(records: tuple[Record, ...]) -> Iterator[bytes]:
-    """Yield a line for each evaluation that has ended, in the order in which they ended."""
-    state = begin(records[0])
-    for record in records[1:]:
-        apply(state, record)
-        if isinstance(record.event, Settled) and record.event.final:
-            yield line(state, record.event)
+    on_track = None if stands.on_track is None else float(stands.on_track)
+    times = (stands.elapsed_hours, stands.remaining_hours, on_track, *estimated)
+    return {
+        **{name: getattr(event, name) for name in own},
+        **rates(event),
+        "elapsed_seconds": (accounts.wall_ms - before) / 1000,
+        "evaluations": accounts.evaluations + accounts.comparisons,
+        **dict(zip(IN_TIME, times, strict=True)),
+    }

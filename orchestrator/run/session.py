@@ -24,14 +24,11 @@ from orchestrator.execution.engine import Engine, opened
 from orchestrator.execution.processes import this_owner
 from orchestrator.execution.signals import SignalStop
 from orchestrator.plan.resolve import Overrides
-from orchestrator.records import tables
-from orchestrator.records.objective import objective_of
 from orchestrator.records.runs import Result, recorded_state
 from orchestrator.run.amend import override, refuse_late_overrides, refuse_override
 from orchestrator.run.attempts import Run, settle_abandoned
 from orchestrator.run.files import check_place, check_same_plan, make_directory, open_run
 from orchestrator.run.loop import Loop, Proposer, Stop, conclude, judge_on_record
-from orchestrator.scalability import Controller
 
 TIMED = ("calibration",)
 """Phases that measure times: back-pressure and trackers would change them."""
@@ -118,11 +115,10 @@ class Session:
             return Result(directory, recorded, ruling_of(recorded))
         _refuse_other_devices(directory, plan, slots)
         slots = slots.with_threads(plan.devices.threads)  # scores depend on it
-        objective = objective_of(plan)
+        objective = registry.load(plan.objective)
         self._prepare(directory, objective, plan, why)
         with Ledger(directory, self.clock, self.storage) as ledger:
-            observers = [tables.recording(directory, self.observe)]
-            run = open_run(ledger, plan, self.owner(), observers)
+            run = open_run(ledger, plan, self.owner(), [self.observe])
             self._say_repairs(ledger)
             if run.state.concluded is None:
                 proposes = proposer(run.state)  # a search that diverges is refused before it writes
@@ -222,7 +218,7 @@ class Session:
         """Return the run's own pace together with the session's pacing."""
         paces = [] if own is None else [own]
         if self.pacing.backpressure and run.state.plan.phase not in TIMED:
-            controlled = Controlled(Controller(slots.count), run.directory, self.say)
+            controlled = Controlled(slots.count, run.directory, self.say)
             run.observers.append(controlled.follow)
             paces.append(controlled)
         if self._shared is not None:

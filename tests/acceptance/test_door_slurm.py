@@ -47,7 +47,7 @@ def test_every_script_is_shell_and_a_job_asks_for_what_the_file_says(product: Pr
     jobs = exported(product, CAMPAIGN, '--out "../it\'s, $(a) path/jobs"')
     text = (jobs / RUNS[0] / "run.slurm").read_text()
     assert {line.split()[1] for line in text.splitlines() if line.startswith("#SBATCH")} >= {
-        f"--job-name=camp-{RUNS[0]}", "--time=00:10:00", "--nodes=1", "--gres=gpu:1",
+        f"--job-name=camp-{RUNS[0]}", "--time=10", "--nodes=1", "--gres=gpu:1",
         "--signal=B:USR1@300", "--requeue", "--dependency=singleton", "--exclude=n3",
     }  # fmt: skip
     exported(product, SEARCH, "--out more")

@@ -112,8 +112,8 @@ def test_an_objective_that_cannot_be_loaded_any_more_leaves_the_knobs(
     [
         (("nobody",), "no run 'nobody' in artifacts/cmaes"),
         (("--json", "--toml"), "one at a time"),
-        (("--flags",), "sphere has none: it is not started with arguments"),
-        (("--toml",), "sphere cannot have another baseline"),
+        (("--flags",), "sphere takes no arguments"),
+        (("--toml",), "sphere has no settings for another baseline"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(

@@ -35,8 +35,7 @@ def test_all_that_a_run_needs_is_looked_at_and_nothing_is_touched(
     answer = command("doctor", "--objective", "sphere", "--device", "cpu", "--json")
     document, found = orjson.loads(answer.out), items(answer)
     assert [one["title"] for one in document["sections"]] == ["Devices", "Packages", "Data", "Disk"]
-    assert all(one["mend"] for one in found.values() if one["state"] in ("missing", "unknown"))
-    assert sum(document["counts"].values()) == len(found)
+    assert all(one["mend"] for one in found.values() if one["state"] == "missing")
     assert answer.code == (0 if document["ready"] else 2)
     for needed in ("CPUs", "torch", "ray", "cma", "numpy", "objective", "writable", "disk"):
         assert found[needed]["state"] == "ok", found[needed]
@@ -95,8 +94,6 @@ def test_each_gpu_is_seen_with_what_is_on_it(
     found = items(command(*SPHERE))
     assert found["evaluations at once"]["state"] == "missing"
     assert items(command(*SPHERE, "--device", "cpu"))["evaluations at once"]["state"] == "ok"
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert items(command(*SPHERE))["GPU"]["mend"] == "unset CUDA_VISIBLE_DEVICES"
 
 
 def test_a_cluster_is_judged_by_what_it_offers(
@@ -114,7 +111,7 @@ def test_a_cluster_is_judged_by_what_it_offers(
 
     monkeypatch.setattr("orchestrator.execution.engine.Engine.offer", unreachable)
     answer = command(*SPHERE, "--address", "head:6379")
-    assert (answer.code, items(answer)["disk"]["state"]) == (2, "unknown")
+    assert (answer.code, items(answer)["cluster"]["state"]) == (2, "missing")
 
 
 def test_it_imports_neither_torch_nor_ray_itself(cli: "Cli", tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_call_is_the_run_that_the_command_line_makes(product: Product) -> None
 
 def test_a_closure_killed_in_mid_run_goes_on_and_another_one_is_refused(product: Product) -> None:
     undisturbed = Product(product.folder / "undisturbed")
-    assert "No baseline was given for lr" in said(undisturbed, CLOSURE, 0.3, 0)
+    assert "lr is compared with the middle" in said(undisturbed, CLOSURE, 0.3, 0)
     run = product.folder / "artifacts/cmaes/phase1/mine"
     for count in (5, 12):
         process = script(product, CLOSURE, 0.3, 0.05)

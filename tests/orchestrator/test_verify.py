@@ -63,7 +63,7 @@ def test_an_untouched_run_holds_in_every_respect(run: Path, decided: Path) -> No
     found = verify(run)
     assert found.divergence is None
     assert [line.partition(":")[0] for line in found.held] == [
-        *("hash chain", "story", "accounts", "evaluation seeds", "search", "settlements"),
+        *("hash chain", "accounts", "evaluation seeds", "search", "settlements"),
         *("calibration", "reports"),
     ]
     assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
@@ -80,19 +80,15 @@ def test_last_lines_that_are_gone_are_missed_by_the_head_and_by_the_reports(run:
     assert "gen_0001.json" in divergence(run)
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[]", "no json"])
-def test_a_damaged_report_is_named_and_a_damaged_head_mark_is_no_matter(
-    run: Path, content: str
-) -> None:
-    (run / HEAD).write_text(content)
+def test_a_damaged_report_is_named_and_a_damaged_head_mark_is_no_matter(run: Path) -> None:
+    (run / HEAD).write_text("no json")
     assert verify(run).divergence is None
     report = run / "reports/gen_0001.json"
     of_another = orjson.loads(report.read_bytes())
-    report.write_text(content)
-    assert "gen_0001.json is no budget report" in divergence(run)
     of_another["ledger"]["head"] = "0" * 32
-    report.write_bytes(orjson.dumps(of_another))
-    assert divergence(run).startswith(f"{report} was written at record ")
+    for content in (b"{}", b"no json", orjson.dumps(of_another)):
+        report.write_bytes(content)
+        assert divergence(run).startswith(f"{report} does not name a record")
 
 
 def test_deleted_evaluations_are_counted_not_hidden(run: Path) -> None:
@@ -117,7 +113,7 @@ def test_scores_without_their_files_do_not_lead_to_the_recorded_state(run: Path)
 def test_a_forged_calibration_is_found_by_its_own_ledger(tmp_path: Path, finished: Path) -> None:
     root = Path(shutil.copytree(finished.parent.parent, tmp_path / "runs"))
     run = root / "phase1" / finished.name
-    assert any(line == "calibration: as its ledger says" for line in verify(run).held)
+    assert any(line == "calibration: its ledger agrees" for line in verify(run).held)
     lines = lines_of(run)
     lines[0]["event"]["plan"]["calibration"]["samples"][0]["score"] += 0.1
     seal_again(run, lines)

@@ -11,11 +11,10 @@ from budgets.events import Event
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.capacity import Pacing
+from orchestrator.capacity import Law, Pacing
 from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.run.session import Session
-from orchestrator.scalability import Law
 from tests.simulation.session import Person, SimulatedClock, SimulatedEngine
 
 

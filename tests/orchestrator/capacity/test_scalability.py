@@ -1,14 +1,13 @@
 """The law through measured levels, and the controller on machines where a law holds."""
 
 from dataclasses import dataclass, field
-from math import inf
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.scalability import Controller, Decision, Law, Level, Observation, fit
+from orchestrator.capacity import Controller, Decision, Law, Level, Observation, fit
 
 WORKERS = (1, 2, 4, 8, 16, 32)
 laws = st.builds(
@@ -58,10 +57,10 @@ def test_the_recommended_workers_do_as_much_as_any_but_for_noise(
     found = fit(levels_of(law, WORKERS, *factors))
     assert min(found.law) >= 0
     assert found.residual < 0.12
-    own, optimum = found.recommended(most), found.optimum or inf
-    assert 1 <= own <= max(1, min(most, optimum, 32))
+    own = found.recommended(most)
+    assert 1 <= own <= min(most, 32)
     highest = max(found.law.throughput(n) for n in range(1, min(most, 32) + 1))
-    assert found.law.throughput(own) >= (1 - found.noise) * highest * 0.99 or optimum < most
+    assert found.law.throughput(own) >= (1 - found.noise) * highest * 0.99
 
 
 @pytest.mark.parametrize(
@@ -77,9 +76,9 @@ def test_the_recommended_workers_do_as_much_as_any_but_for_noise(
 )
 def test_few_or_odd_levels(throughputs: dict[int, float], recommended: int, regime: str) -> None:
     found = fit([Level(n, throughput) for n, throughput in throughputs.items()])
-    assert found.recommended() == recommended
+    assert found.recommended(64) == recommended
     assert found.law.regime(max(throughputs)) == regime
-    assert (found.optimum is None) == (len(throughputs) < 3)
+    assert (found.optimum is None) == (len(throughputs) < 3 or regime == "linear")
 
 
 @dataclass
@@ -106,8 +105,8 @@ class Machine:
         for flight in self.flights:
             flight[0] -= took * rate
         self.flights.remove(first)
-        workers = (self.flown_ms - first[2]) / (self.now_ms - first[1])
-        return Observation(first[1], self.now_ms, workers)
+        lasted_ms = self.now_ms - first[1]
+        return Observation(lasted_ms / 1000, (self.flown_ms - first[2]) / lasted_ms)
 
     def drive(self, controller: Controller, count: int) -> list[Decision]:
         """So many evaluations, with the decision after each."""
@@ -131,9 +130,9 @@ def test_the_controller_stays_near_the_optimum(law: Law, spread: float, devices:
 
 
 def test_it_does_not_increase_while_evaluations_take_longer_and_longer() -> None:
-    controller, at = Controller(16), 0.0
+    controller = Controller(16)
     for number in range(40):
-        controller.observe(Observation(at, at := at + 1000 * 1.2**number, 2.0))
+        controller.observe(Observation(1.2**number, 2.0))
         assert controller.decision.bp_allowed == 2
 
 

@@ -1,7 +1,7 @@
 """Slots shared on a host: never more than there are, free again whatever becomes of who had one."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import TYPE_CHECKING
@@ -11,10 +11,8 @@ import pytest
 from budgets.events import Event, Reserved
 from budgets.state import RunState
 from objectives.api import Objective
-from orchestrator.capacity import HostSlots, Pacing
-from orchestrator.execution.api import EngineError
+from orchestrator.capacity import HostSlots, Law, Pacing
 from orchestrator.matrix.matrix import carry_out_search
-from orchestrator.scalability import Law
 from tests.asking import config_for
 from tests.orchestrator.capacity.slot_holder import flying
 
@@ -25,10 +23,19 @@ HOLDER = Path(__file__).parent / "slot_holder.py"
 REPOSITORY = Path(__file__).parents[3]
 NONE, ONE = flying(0), flying(1)
 said: list[str] = []
+sharers: list[HostSlots] = []
 
 
 def sharer(directory: Path, limit: int) -> HostSlots:
-    return HostSlots(limit, said.append, directory, sleep=lambda _: None)
+    sharers.append(HostSlots(limit, said.append, directory, sleep=lambda _: None))
+    return sharers[-1]
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    while sharers:
+        sharers.pop().close()
 
 
 def test_slots_are_shared_and_given_back(place: Path) -> None:
@@ -51,10 +58,10 @@ def test_slots_are_shared_and_given_back(place: Path) -> None:
 
 
 def test_those_that_want_one_slot_take_turns(place: Path) -> None:
-    sharers = [sharer(place, 1) for _ in range(3)]
+    three = [sharer(place, 1) for _ in range(3)]
     turns, in_flight = list[int](), [0, 0, 0]
     for _ in range(100):
-        for number, own in enumerate(sharers):
+        for number, own in enumerate(three):
             own.look(NONE)
             in_flight[number] = own.admits(NONE)
             turns.extend([number] * in_flight[number])
@@ -75,17 +82,13 @@ def test_a_killed_process_frees_its_slot(place: Path) -> None:
         assert waits.admits(NONE)
 
 
-def test_what_cannot_hold_slots_is_refused_with_a_way_out(place: Path) -> None:
+def test_what_cannot_hold_slots_is_refused(place: Path) -> None:
     (place / "file").write_text("")
-    (place / "link").symlink_to(place)
-    for name in ("file", "link", "file/below"):
-        with pytest.raises(ValueError, match=r"backend\.slots_dir: "):
+    for name in ("file", "file/below"):
+        with pytest.raises(OSError, match=r"file"):
             sharer(place / name, 1)
-    one = sharer(place / "new/slots", 1)
+    sharer(place / "new/slots", 1)
     assert (place / "new/slots").stat().st_mode & 0o777 == 0o700
-    (place / "new/slots").rmdir()
-    with pytest.raises(EngineError, match=r"backend\.slots_dir"):
-        one.admits(NONE)
 
 
 @pytest.mark.parametrize("comes", [True, False])
@@ -97,7 +100,7 @@ def test_a_run_waits_uncharged_for_a_slot_until_its_hours_are_over(
     assert other.admits(ONE)
 
     def say(text: str) -> None:
-        if text.startswith("Waiting for a slot"):
+        if text.startswith("Waiting: other"):
             world.clock.advance_to(world.clock.seconds + (60 if comes else 100_000))
             if comes:
                 other.close()

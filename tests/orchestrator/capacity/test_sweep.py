@@ -10,6 +10,7 @@ from budgets.events import Event, Settled
 from budgets.ledger import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
+from orchestrator.capacity import Law
 from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
@@ -22,7 +23,6 @@ from orchestrator.matrix.workers import (
 )
 from orchestrator.plan.times import find_calibration
 from orchestrator.records.runs import Result
-from orchestrator.scalability import Law
 from tests.asking import config_for
 from tests.ledgers import cut, state_of
 

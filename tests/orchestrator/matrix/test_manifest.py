@@ -105,7 +105,7 @@ def test_a_training_in_its_own_runs_directory_is_a_cell_with_its_score(
     train: Train, ranks: Path
 ) -> None:
     own = {"noise": [0.01]}
-    result = train(ranks / "rank64_s2" / "runs", own, seeds=[2], control=False)
+    result = train(ranks / "rank64_s2", own, seeds=[2], control=False)
     train(ranks / "rank4_s1")  # a whole campaign is no cell
     ((whole, _), (_, cell), _) = now_of(ranks).matrix.rows
     assert (cell.status, cell.score) == ("ok", result.state.generations[0].score(0))
@@ -114,7 +114,7 @@ def test_a_training_in_its_own_runs_directory_is_a_cell_with_its_score(
 
 def test_a_damaged_run_is_said_and_hides_no_other(train: Train, ranks: Path) -> None:
     for seed in (1, 2):
-        train(ranks / f"rank4_s{seed}" / "runs", {"noise": [0.01]}, seeds=[seed], control=False)
+        train(ranks / f"rank4_s{seed}", {"noise": [0.01]}, seeds=[seed], control=False)
     (ledger,) = (ranks / "rank4_s2").rglob(LEDGER)
     data = bytearray(ledger.read_bytes())
     data[len(data) // 2] ^= 1
