@@ -161,7 +161,7 @@ class AnalyticObjective(Objective):
         }
         return hashlib.sha256(_canonical(identity)).hexdigest()
 
-    def _scale(self, factor: float) -> Variant | None:
+    def scaled(self, factor: float) -> Variant | None:
         """Return `factor` times the effort; None above 4."""
         effort = self.settings.effort * factor
         if effort > MOST_EFFORT:

@@ -5,7 +5,6 @@ gives the same score, bit for bit. It owns its configuration and its search spac
 what it needs to train only inside `evaluate` and `preflight`, so that planning stays quick.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -172,22 +171,11 @@ class Objective(ABC):
         return (type(self).__module__,)
 
     def controls(self) -> tuple[Variant, ...]:
-        """Return the comparisons that every verdict makes, at equal FLOPs; there may be none.
-
-        A knob that the control's model does not have moves nothing in it.
-        """
+        """Return the comparisons that every verdict makes, at equal FLOPs; there may be none."""
         return ()
 
-    def scaled(self, factor: float) -> Variant | None:
-        """Return the same training with `factor` times the budget, which may be below 1.
-
-        None if the objective has no budget. Raises ValueError unless the factor is positive.
-        """
-        if not 0 < factor < math.inf:
-            raise ValueError(f"a budget's factor must be positive and finite, got {factor}")
-        return self._scale(factor)
-
-    def _scale(self, factor: float) -> Variant | None:  # noqa: ARG002
+    def scaled(self, factor: float) -> Variant | None:  # noqa: ARG002
+        """Return the same training with `factor` (above 0) times the budget; None without one."""
         return None
 
     def flops(self) -> Flops | None:

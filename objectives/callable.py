@@ -60,6 +60,9 @@ class CallableObjective(ProgramObjective[CallableConfig]):
     def program_files(self) -> Iterable[Path]:
         return ()
 
+    def require_same_sources(self) -> None:
+        """A function's file is named by its digest."""
+
     def versions(self) -> Mapping[str, str]:
         return {"program_python": platform.python_version()}
 

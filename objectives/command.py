@@ -217,19 +217,14 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             before = "" if names or "=" in part else part
         return (*found, *self._by_name(values))
 
-    def preflight(self) -> tuple[str, ...]:
-        self.require_program()
-        self.versions()
-        self.require_same_sources()
-        config, warnings = self.config, []
-        if "seed" not in config.placed and "seed" not in config.sent:
-            warnings.append(
+    def warnings(self) -> Iterator[str]:
+        if "seed" not in (*self.config.placed, *self.config.sent):
+            yield (
                 "no seed reaches the program: its noise cannot be repeated, or equal knobs give "
                 "equal scores; put {seed} into argv"
             )
-        if not config.code:
-            warnings.append("no source file is found and pinned: name them in the setting sources")
-        return tuple(warnings)
+        if not self.config.code:
+            yield "no source file is found and pinned: name them in the setting sources"
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Start the program and wait for its end.

@@ -91,20 +91,17 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         """Return `lr=0.003`, one word a knob."""
         return tuple(f"{name}={value!r}" for name, value in self.space.rounded(knobs).items())
 
-    def preflight(self) -> tuple[str, ...]:
-        """Import the module in a process of its own."""
-        self._checked()
-        require_no_namesake(self.directory)
-        self.require_program()
-        return ()
-
     def require_program(self) -> None:
         """Raises SetupError where it cannot be imported, in a process of its own."""
-        try_import(self._found(), tuple(sorted(self.config.fixed)), self.code)
+        user = self._found()
+        require_no_namesake(self.directory)
+        try_import(user, tuple(sorted(self.config.fixed)), self.code)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call the function. Its own exceptions come as they are."""
-        own, user = self.space.rounded(knobs), self._checked()
+        own = self.space.rounded(knobs)
+        self.require_same_sources()
+        user = self._found()
         facts = {"function": self.name, "file": str(user.file), "code": self.code}
         record(None, context, {**facts, "program_python": platform.python_version()})
         with beating(context.heartbeat), surroundings(user, context.directory):
@@ -120,12 +117,6 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
             return find(self.name, self.directory)
         except ValueError as error:
             raise SetupError(str(error)) from error
-
-    def _checked(self) -> UserFunction:
-        """Return the same, of the pinned code. Raises SetupError on another one."""
-        user = self._found()
-        self.require_same_sources()
-        return user
 
 
 @contextmanager

@@ -145,7 +145,7 @@ class ProgramObjective(Objective, Generic[Config]):
     def versions(self) -> Mapping[str, str]:
         """Versions of the interpreter and the packages that it runs with."""
 
-    def _scale(self, factor: float) -> Variant | None:
+    def scaled(self, factor: float) -> Variant | None:
         """Return `factor` times the budget, a whole number if it is one; None without a budget."""
         amount = getattr(self.config, self.budget_setting)
         if amount is None:
@@ -173,7 +173,18 @@ class ProgramObjective(Objective, Generic[Config]):
         return ""
 
     def require_program(self) -> None:
-        """Raises SetupError where the program cannot be started. Starts nothing."""
+        """Raises SetupError where the program cannot be started."""
+
+    def preflight(self) -> tuple[str, ...]:
+        """Look for the pinned sources, the program and the data."""
+        self.require_same_sources()
+        self.require_program()
+        self.provenance  # noqa: B018 - read now, or refused
+        return tuple(self.warnings())
+
+    def warnings(self) -> Iterable[str]:
+        """What is doubtful in the settings."""
+        return ()
 
     def run(
         self, line: CommandLine, results: Results, context: Context, **facts: str | int

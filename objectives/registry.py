@@ -1,7 +1,7 @@
 """From a name and settings to an objective, and what is known of a kind before one is loaded."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,11 +14,8 @@ from objectives.api import Objective, ObjectiveSpec
 from objectives.settings import unknown
 
 ANALYTIC = tuple(FUNCTIONS)
-FUNCTION = "python:"
-"""What the name of a function begins with: `python:module:function`."""
-
-CALLABLE = "call:"
-"""What the name of a function begins with that was handed over in Python."""
+FUNCTION, CALLABLE = PREFIXES = ("python:", "call:")
+"""What the names of functions begin with: `python:module:function`, or handed over in Python."""
 
 CODE = "code"
 """The setting that has the SHA-256 of each of a program's sources."""
@@ -28,8 +25,6 @@ CHECKOUT = "checkout"
 
 MOVES_CODE = frozenset({"argv", "checkout", "directory", "sources"})
 """Settings that say which files a program is: when one differs, its code is pinned anew."""
-
-PREFIXES = (FUNCTION, CALLABLE)
 
 NAMES = ("nanochat", "command", f"{FUNCTION}MODULE:FUNCTION", *ANALYTIC)
 
@@ -147,12 +142,6 @@ def short_name(spec: ObjectiveSpec) -> str:
     """
     name = kind(spec).removeprefix(FUNCTION).removeprefix(CALLABLE)
     if name == "command":
-        name = f"{name}-{_program(spec.settings.get('argv', ()))}"
+        words = (Path(word).name for word in spec.settings.get("argv", ()) if "{" not in word)
+        name = "-".join((name, *(word.removesuffix(".py").lstrip("-") for word in words)))
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower())[-40:].strip("-._") or "function"
-
-
-def _program(argv: Sequence[str]) -> str:
-    """Return the words without a placeholder: `train-fast` of `python train.py --fast x={lr}`."""
-    fixed = (Path(word).name for word in argv if "{" not in word and word != "-m")
-    words = [word.removesuffix(".py").lstrip("-") for word in fixed]
-    return "-".join(words[1:] if len(words) > 1 else words)

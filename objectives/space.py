@@ -162,7 +162,8 @@ class DeclaredKnob(BaseModel):
                 baseline=self.baseline,
             )
         except ValidationError as error:
-            raise ValueError(f"knobs.{name}: {in_words(error)}") from error
+            message = in_words(error).removeprefix(f"knob {name}: ")
+            raise ValueError(f"knobs.{name}: {message}") from error
         except (ValueError, ArithmeticError):
             raise ValueError(
                 f"knobs.{name}: min {self.min:g} and max {self.max:g} of a {self.kind} knob must "

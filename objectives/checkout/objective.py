@@ -180,16 +180,15 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         return tuple(f"--{name}={value!r}" for name, value in self.space.rounded(knobs).items())
 
-    def preflight(self) -> tuple[str, ...]:
+    def require_program(self) -> None:
+        """Raises SetupError on an interpreter without torch, and on flags that there are not."""
         config = self.config
         if "program_torch" not in self.versions():
             raise SetupError(f"python: {config.python} has no torch, which nanochat needs")
-        self.data()
         known = declared_flags(config.source)
-        for name in ("target-flops", *config.flags, *(knob.name for knob in self.space.knobs)):
+        for name in ("target-flops", *config.flags, *config.knobs):
             if name not in known:
                 raise SetupError(f"{config.checkout}: {unknown('flag', name, sorted(known))}")
-        return ()
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         self._require_same_data(context.pinned)

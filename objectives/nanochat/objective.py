@@ -101,7 +101,7 @@ class NanochatObjective(Objective):
         settings = {"model": "gpt", "space": space, "control": True}
         return (Variant(label="synapses off", settings=settings),)
 
-    def _scale(self, factor: float) -> Variant:
+    def scaled(self, factor: float) -> Variant:
         settings = self.config.scaled(factor)
         return Variant(label=f"{factor:g} x FLOPs", settings=settings, length=factor)
 

@@ -59,29 +59,18 @@ def test_a_program_is_what_it_imports_and_not_what_it_writes(code: Path) -> None
     assert names(with_imports([code / "train.py"], (code,)), code) == {"train.py"}
 
 
-@pytest.mark.parametrize("change", ["edit", "remove", "rename", "swap", "add"])
 def test_any_change_of_a_pinned_file_is_refused_by_name_and_a_new_file_is_none(
-    change: str, code: Path, tmp_path: Path
+    code: Path, tmp_path: Path
 ) -> None:
     pinned = hashes(code, matching(code, ("**/*.py",)))
     code = code.rename(tmp_path / "elsewhere")
-    train, unused = code / "train.py", code / "model/unused.py"
-    match change:
-        case "edit":
-            unused.write_text("x = 1")
-        case "remove":
-            unused.unlink()
-        case "rename":
-            unused.rename(code / "model/used.py")
-        case "swap":
-            train.rename(code / "t")
-            unused.rename(train)
-            (code / "t").rename(unused)
-        case "add":
-            (code / "new.py").touch()
-            require_same(pinned, code)
-            return
+    (code / "new.py").touch()
+    require_same(pinned, code)
+    (code / "model/unused.py").rename(code / "model/used.py")
     with pytest.raises(SetupError, match=r"model/unused\.py"):
+        require_same(pinned, code)
+    (code / "train.py").write_text("edited = 1")
+    with pytest.raises(SetupError, match=r"model/unused\.py, train\.py"):
         require_same(pinned, code)
 
 

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,3 +148,16 @@ def test_on_a_gpu_the_same_seed_gives_the_same_losses(text: str, model: str) -> 
     one, other = (advance(Trainer(config, data.load(text), 0, "cuda")) for _ in range(2))
     assert same(one, other)
     assert one.evaluate_bpb(one.val) < 6.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["gpt", "synaptic"])
+def test_compiled_training_is_that_of_eager_up_to_rounding(
+    trainer: Build, model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    eager, compiled = (trainer(10, model=model, compile=on) for on in (False, True))
+    for _ in range(10):
+        eager.step()
+        compiled.step()
+    assert torch.allclose(eager.losses, compiled.losses, atol=1e-4)
