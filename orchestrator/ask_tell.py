@@ -117,7 +117,7 @@ class CallersExecutor:
             measurement=own,
         )  # fmt: skip
         with self._changed, locked(directory):
-            if name not in self._open or read_summary(directory, name) is not None:
+            if name not in self._open or read_summary(trial.attempt) is not None:
                 raise ValueError("this trial is over: its score was told, or its search was closed")
             write_summary(directory, outcome)
             self._ended.append(outcome)

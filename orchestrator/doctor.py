@@ -19,7 +19,7 @@ from budgets.ledger import LEAST_FREE_BYTES
 from objectives.api import SetupError
 from orchestrator.config import Config, is_installed
 from orchestrator.execution.api import EngineError, Slots
-from orchestrator.execution.devices import look_at_gpus, visible_gpus
+from orchestrator.execution.devices import visible_gpus
 from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.matrix.campaign import campaign_matrix, config_of, terms_of
 from orchestrator.plan.phase2 import foreseen
@@ -101,15 +101,12 @@ def _devices(engine: Engine, found: list[Finding]) -> Slots | None:
 
 def _gpus() -> Iterator[Finding]:
     """Yield each GPU of this machine, and what uses it."""
-    gpus = look_at_gpus()
-    used = {
-        (device, name): next((gpu.foreign_use() for gpu in gpus if gpu.is_meant_by(device)), "")
-        for device, name in visible_gpus()
-    }
-    free = ",".join(device for (device, _), use in used.items() if not use)
-    for (device, name), use in used.items():
+    visible = visible_gpus()
+    used = {device: gpu.foreign_use() for device, gpu in visible.items()}
+    free = ",".join(device for device, use in used.items() if not use)
+    for device, use in used.items():
         mend = f"export CUDA_VISIBLE_DEVICES={free}" if use and free else ""
-        seen = f"{name}: {use or 'free'}"
+        seen = f"{visible[device].name}: {use or 'free'}"
         yield Finding(f"GPU {device}", "absent" if use else "ok", seen, mend)
     if not used:
         yield Finding("GPU", "absent", "none that nvidia-smi names to this process")

@@ -61,11 +61,9 @@ def _program(line: CommandLine, outside: Mapping[str, str]) -> dict[str, Any]:
 @contextmanager
 def _environment_of(context: Context) -> Iterator[None]:
     """Give this process the environment of an evaluation within the block."""
-    gpus = [device for device, _ in visible_gpus()] or ["0"]
+    gpu_id = next(iter(visible_gpus()), "0") if context.device == "cuda" else None
     before = dict(os.environ)
-    os.environ.update(
-        environment_on(gpus[0] if context.device == "cuda" else None, context.threads)
-    )
+    os.environ.update(environment_on(gpu_id, context.threads))
     try:
         yield
     finally:

@@ -28,7 +28,7 @@ from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.local import LocalExecutor
-from orchestrator.execution.watch import CappedLog
+from orchestrator.execution.supervisor import CappedLog
 from orchestrator.look.page import page_markdown
 from orchestrator.look.reports import rebuild
 from orchestrator.look.run import Run
@@ -436,7 +436,7 @@ ONE_MEASUREMENT = '{"attempt_id": "ID", "status": "ok", "measurement": MEASUREME
     ("content", "cause"),
     [
         ("[" * 100_000, "measurement.json is not valid"),
-        ("{" + " " * 1_000_000 + "}", "is larger than 1000000 bytes"),
+        ("{" + " " * 1_000_000 + "}", "measurement.json is not valid"),
         ("null", "measurement.json is not valid"),
         ("\x00\xff", "measurement.json is not valid"),
         (ONE_MEASUREMENT.replace("ID", "other"), "measurement.json is"),
@@ -461,11 +461,12 @@ ONE_MEASUREMENT = '{"attempt_id": "ID", "status": "ok", "measurement": MEASUREME
     ids=lambda value: value[-60:],
 )  # fmt: skip
 def test_a_forged_measurement_is_not_believed(content: str, cause: str, tmp_path: Path) -> None:
-    text = content.replace("ID", "mine")
-    (tmp_path / files.MEASUREMENT).write_bytes(text.encode("latin-1"))
+    attempt = attempt_in(tmp_path / "mine", {})
+    text = content.replace("ID", attempt.attempt_id)
+    (attempt.directory / files.MEASUREMENT).write_bytes(text.encode("latin-1"))
 
     with pytest.raises(ValueError, match=r"measurement\.json") as refused:
-        files.read_report(tmp_path, "mine")
+        files.read_report(attempt)
 
     assert cause in str(refused.value)
     assert len(str(refused.value)) < 300

@@ -31,7 +31,7 @@ QUICK = {
     "alpha_c": "x1",
     "post_slow_lr           log10 ": "x9 linear",
     ", synapses off (": " (",
-    "(ray), about 10 s; --executor local starts at once": "(inline)",
+    "(ray)": "(inline)",
 }
 """What stands in the tutorial for whoever has an hour, and what takes its place in a test.
 

@@ -94,7 +94,7 @@ class Executor(Protocol):
         """
 
     def submit(self, attempt: Attempt) -> None:
-        """Start an attempt whose directory exists and is empty. Raises if no slot is free."""
+        """Start an attempt whose directory exists and is empty. A slot must be free."""
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
         """Return new outcomes: at least one, unless the time is up or nothing is running."""

@@ -6,7 +6,6 @@ All of it comes from the operating system and nvidia-smi; torch is not imported.
 import math
 import os
 import platform
-import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import psutil
 
 from budgets.formatting import counted
 from orchestrator.execution.api import EngineError, Slots, device_name
@@ -71,9 +72,9 @@ class Offer:
 
 def local_offer(environment: Mapping[str, str] = os.environ) -> Offer:
     """Return what this process may use: affinity, CPU quota and CUDA_VISIBLE_DEVICES count."""
-    found = visible_gpus(environment)
-    names = sorted({name for _, name in found})
-    return Offer(usable_cpus(), cpu_name(), len(found), " + ".join(names))
+    gpus = visible_gpus(environment)
+    names = sorted({gpu.name for gpu in gpus.values()})
+    return Offer(usable_cpus(), cpu_name(), len(gpus), " + ".join(names))
 
 
 def usable_cpus() -> int:
@@ -94,25 +95,6 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def visible_gpus(environment: Mapping[str, str] = os.environ) -> list[tuple[str, str]]:
-    """Return (id for CUDA_VISIBLE_DEVICES, name) of each GPU that this process may use, in order.
-
-    Ids are taken from CUDA_VISIBLE_DEVICES if it is set, otherwise UUIDs: CUDA and nvidia-smi
-    number the same GPUs differently.
-    """
-    gpus = _gpus({})
-    chosen = environment.get("CUDA_VISIBLE_DEVICES")
-    if chosen is None:
-        return [(gpu.uuid, gpu.name) for gpu in gpus]
-    found = []
-    for entry in (part.strip() for part in chosen.split(",")):
-        name = next((gpu.name for gpu in gpus if entry and gpu.is_meant_by(entry)), None)
-        if name is None:
-            break  # CUDA too ignores everything after the first id that it does not know
-        found.append((entry, name))
-    return found
-
-
 @dataclass(frozen=True)
 class Gpu:
     """One GPU as the driver sees it now."""
@@ -121,11 +103,7 @@ class Gpu:
     uuid: str
     name: str
     used_mib: int  # 0 if the driver cannot say
-    pids: tuple[str, ...] = ()  # processes with a CUDA context on it
-
-    def is_meant_by(self, device: str) -> bool:
-        """Return whether that entry of CUDA_VISIBLE_DEVICES names this GPU."""
-        return device == self.index or (not device.isdigit() and self.uuid.startswith(device))
+    pids: tuple[int, ...] = ()  # processes with a CUDA context on it
 
     def foreign_use(self) -> str:
         """Return who else uses the GPU, for people; empty when it is free."""
@@ -137,45 +115,69 @@ class Gpu:
         return ""
 
 
-def look_at_gpus() -> list[Gpu]:
-    """Return every GPU of this machine and who uses it; none if nvidia-smi is absent or fails."""
-    users: dict[str, tuple[str, ...]] = {}
-    for uuid, pid, *_ in nvidia_smi("--query-compute-apps=gpu_uuid,pid"):
-        if pid.isdigit():
-            users[uuid] = (*users.get(uuid, ()), pid)
-    return _gpus(users)
+def visible_gpus(environment: Mapping[str, str] = os.environ) -> dict[str, Gpu]:
+    """Return each GPU that this process may use, by its id for CUDA_VISIBLE_DEVICES, in order.
 
-
-def _gpus(users: Mapping[str, tuple[str, ...]]) -> list[Gpu]:
-    return [
-        Gpu(index, uuid, ", ".join(name), int(used) if used.isdigit() else 0, users.get(uuid, ()))
-        for index, uuid, *name, used in nvidia_smi("--query-gpu=index,uuid,name,memory.used")
-        if name
+    Ids are taken from CUDA_VISIBLE_DEVICES if it is set, otherwise UUIDs: CUDA and nvidia-smi
+    number the same GPUs differently. None if nvidia-smi is absent or fails.
+    """
+    users: dict[str, list[int]] = {}
+    for uuid, pid, *_ in _nvidia_smi("--query-compute-apps=gpu_uuid,pid"):
+        users.setdefault(uuid, []).extend([int(pid)] if pid.isdigit() else [])
+    gpus = [
+        Gpu(
+            index=index,
+            uuid=uuid,
+            name=", ".join(name),
+            used_mib=int(used) if used.isdigit() else 0,
+            pids=tuple(users.get(uuid, ())),
+        )
+        for index, uuid, *name, used in _nvidia_smi("--query-gpu=index,uuid,name,memory.used")
     ]
+    chosen = environment.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None:
+        return {gpu.uuid: gpu for gpu in gpus}
+    found: dict[str, Gpu] = {}
+    for entry in filter(None, (part.strip() for part in chosen.split(","))):
+        meant = [g for g in gpus if entry == g.index or g.uuid.startswith(entry)]
+        if not meant:
+            break  # CUDA too ignores everything after the first id that it does not know
+        found[entry] = meant[0]
+    return found
 
 
-def nvidia_smi(query: str) -> list[list[str]]:
-    """Return the rows of the answer that have two cells or more; none if nvidia-smi fails."""
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
-    command = [program, query, "--format=csv,noheader,nounits"]
+def _nvidia_smi(query: str) -> list[list[str]]:
+    """Return the rows of nvidia-smi's answer; none if it is absent or fails."""
+    command = ["nvidia-smi", query, "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(
             command, capture_output=True, text=True, timeout=QUERY_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return []
-    rows = ([part.strip() for part in line.split(",")] for line in answer.stdout.splitlines())
+    rows = [[part.strip() for part in line.split(",")] for line in answer.stdout.splitlines()]
     return [row for row in rows if len(row) > 1]
 
 
-def _process_name(pid: str) -> str:
+def _process_name(pid: int) -> str:
     """Return the name of a process, which may be gone or in another pid namespace."""
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
+        return psutil.Process(pid).name()
+    except psutil.Error:
         return "not visible from here"
+
+
+def devices_for(slots: Slots) -> list[Device]:
+    """Return the devices of these slots. Raises EngineError if there are fewer GPUs."""
+    if slots.device == "cpu":
+        return [None] * slots.count
+    found = list(visible_gpus())
+    if len(found) < slots.count:
+        raise EngineError(
+            f"{slots.count} GPUs asked for, but this machine offers {len(found)}; "
+            f"ask for fewer, or check nvidia-smi and CUDA_VISIBLE_DEVICES"
+        )
+    return list(found[: slots.count])
 
 
 class DevicePool:
@@ -187,12 +189,12 @@ class DevicePool:
 
     def __init__(self, devices: Sequence[Device], host: str = "") -> None:
         self.warnings: tuple[str, ...] = ()
-        self._in_use: list[Device] = []
         self._host = host
+        self._in_use = 0
         self._free: list[Device] = [device for device in devices if device is None]
         self._unexamined: dict[str, float] = {}  # GPUs, and until when they may become free
-        for device in devices:
-            self._mark_unexamined(device)
+        for device in filter(None, devices):
+            self._unexamined[device] = time.monotonic() + RELEASE_SECONDS
 
     def free(self) -> int:
         """Return how many devices `take` can hand out, after examining GPUs.
@@ -200,44 +202,41 @@ class DevicePool:
         With nothing in use it may wait a moment. Raises EngineError when every device has been
         withdrawn.
         """
-        self._examine()
-        if self._unexamined and not self._free and not self._in_use:
-            time.sleep(POLL_SECONDS)
+        if self._unexamined:
             self._examine()
-        if not (self._free or self._in_use or self._unexamined):
-            raise EngineError(
-                f"no device is left to evaluate on. {'; '.join(self.warnings)}. End those "
-                "processes (or choose other GPUs with CUDA_VISIBLE_DEVICES), then run the same "
-                "command again"
-            )
+        if not (self._free or self._in_use):
+            if not self._unexamined:
+                raise EngineError(
+                    f"no device is left to evaluate on. {'; '.join(self.warnings)}. End those "
+                    "processes (or choose other GPUs with CUDA_VISIBLE_DEVICES), then run the same "
+                    "command again"
+                )
+            time.sleep(POLL_SECONDS)
         return len(self._free)
 
     def take(self) -> Device:
         """Return a free device; the caller has seen that there is one."""
-        device = self._free.pop(0)
-        self._in_use.append(device)
-        return device
+        self._in_use += 1
+        return self._free.pop(0)
 
     def give_back(self, device: Device, *, ended_well: bool) -> None:
         """Take a device back whose evaluation has no process left."""
-        self._in_use.remove(device)
+        self._in_use -= 1
         if device is None or ended_well:
             self._free.append(device)
         else:
-            self._mark_unexamined(device)
+            self._unexamined[device] = time.monotonic() + RELEASE_SECONDS
 
     def withdraw(self, device: Device, why: str) -> None:
         """Never hand the device out again: it failed, or an evaluation there cannot be ended."""
-        self._in_use.remove(device)
+        self._in_use -= 1
         self._warn(device, why)
 
     def _examine(self) -> None:
         """Free or withdraw the unexamined GPUs, as far as their state is clear."""
-        if not self._unexamined:
-            return
-        gpus = look_at_gpus()
+        gpus = visible_gpus()
         for device, deadline in list(self._unexamined.items()):
-            why = next((gpu.foreign_use() for gpu in gpus if gpu.is_meant_by(device)), "")
+            why = gpus[device].foreign_use() if device in gpus else ""
             if why and time.monotonic() < deadline:
                 continue
             del self._unexamined[device]
@@ -245,10 +244,6 @@ class DevicePool:
                 self._warn(device, why)
             else:
                 self._free.append(device)
-
-    def _mark_unexamined(self, device: Device) -> None:
-        if device is not None:
-            self._unexamined[device] = time.monotonic() + RELEASE_SECONDS
 
     def _warn(self, device: Device, why: str) -> None:
         self.warnings += (f"{device_name(device, self._host)} is not used any more: {why}",)

@@ -8,7 +8,6 @@ from functools import cache
 from importlib import metadata
 from typing import Literal
 
-from budgets.events import Opened, Owner
 from budgets.plan import Devices
 from objectives.api import Objective
 from orchestrator.execution.api import Executor, Slots
@@ -19,7 +18,7 @@ PACKAGES = ("cma", "numpy", "ray", "torch")
 """Packages whose versions the ledger records, if they are installed."""
 
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
-_ADDRESS = re.compile(r"|local|auto|.+:[0-9]+")
+_ADDRESS = re.compile(r"|local|auto|[^/]+:[0-9]+")  # no ray://, which is Ray Client's
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,6 @@ class Engine:
             raise ValueError(
                 f"--address: expected HOST:PORT such as head:6379, or auto, got {self.address!r}"
             )
-
-    @property
-    def start_hint(self) -> str:
-        """A remark on how long the executor takes to start; empty if it starts at once."""
-        place = self.address or os.environ.get("RAY_ADDRESS") or "local"
-        is_own = self.kind == "ray" and place == "local"
-        return ", about 10 s; --executor local starts at once" if is_own else ""
 
     def slots(self) -> Slots:
         """Return the slots to use. Raises ValueError if there are fewer devices than asked for."""
@@ -86,17 +78,6 @@ def devices_of(slots: Slots) -> Devices:
         name=slots.device_name,
         threads=slots.threads,
         memory_bytes=int(memory * HOST_MEMORY_SHARE / slots.count),
-    )
-
-
-def opened(owner: Owner, slots: Slots, command: tuple[str, ...] = ()) -> Opened:
-    """Return the ledger's event for a session: this process, its devices, versions and command."""
-    return Opened(
-        host=platform.node(),
-        owner=owner,
-        workers=slots.count,
-        versions=versions(),
-        command=command,
     )
 
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from budgets.events import Owner, Status
 from budgets.plan import Frozen
-from budgets.storage import FULL, plain_file, read_plain, write_aside
+from budgets.storage import plain_file, read_plain, write_aside
 from objectives.api import Measurement
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, Outcome, no_score
@@ -47,8 +47,8 @@ class Report(Frozen):
     status: Status
     cause: str = ""
     measurement: Measurement | None = None
-    # monotonic clock when the objective was called
     called_at: float | None = Field(default=None, allow_inf_nan=False)
+    """By the monotonic clock: when the objective was called."""
 
 
 def write_model(path: Path, model: BaseModel, *, durable: bool = True) -> None:
@@ -60,12 +60,8 @@ def write_model(path: Path, model: BaseModel, *, durable: bool = True) -> None:
 
 
 def write_config(attempt: Attempt) -> None:
-    """Write `config.json` durably, before anyone is asked to start the attempt.
-
-    Raises ValueError on a relative directory.
-    """
-    if not attempt.directory.is_absolute():
-        raise ValueError(f"expected an absolute directory for the attempt, got {attempt.directory}")
+    """Write `config.json` durably, before anyone is asked to start the attempt."""
+    assert attempt.directory.is_absolute(), attempt.directory
     write_model(attempt.directory / CONFIG, attempt)
 
 
@@ -80,11 +76,8 @@ def write_started(attempt: Attempt, device: str) -> None:
 
 
 def write_summary(directory: Path, outcome: Outcome) -> Outcome:
-    """Write the result. The caller holds the lock and has seen that there is no result yet.
-
-    Creates the directory again if the evaluation has removed it.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
+    """Write the result. The caller holds the lock and has seen that there is no result yet."""
+    directory.mkdir(parents=True, exist_ok=True)  # the evaluation may have removed it
     write_model(directory / SUMMARY, outcome)
     return outcome
 
@@ -97,33 +90,26 @@ def read(model: type[Model], path: Path) -> Model | None:
         return None
 
 
-def read_summary(directory: Path, attempt_id: str) -> Outcome | None:
+def read_summary(attempt: Attempt) -> Outcome | None:
     """Return the attempt's result if it has ended and the file belongs to this attempt."""
-    outcome = read(Outcome, directory / SUMMARY)
-    return outcome if outcome and outcome.attempt_id == attempt_id else None
+    outcome = read(Outcome, attempt.directory / SUMMARY)
+    return outcome if outcome and outcome.attempt_id == attempt.attempt_id else None
 
 
-def read_report(directory: Path, attempt_id: str) -> Report:
+def read_report(attempt: Attempt) -> Report:
     """Return the evaluation's own report. Raises ValueError with the reason if it is not valid."""
     try:
-        with (
-            plain_file(directory / MEASUREMENT) as handle,
-            os.fdopen(handle, "rb", closefd=False) as file,
-        ):
-            data = file.read(MEASUREMENT_LIMIT_BYTES + 1)
+        with plain_file(attempt.directory / MEASUREMENT) as handle:
+            report = Report.model_validate_json(os.read(handle, MEASUREMENT_LIMIT_BYTES))
     except FileNotFoundError:
         raise ValueError(f"no {MEASUREMENT} was written") from None
     except OSError as error:
         raise ValueError(f"{MEASUREMENT} cannot be read: {error.strerror or error}") from None
-    if len(data) > MEASUREMENT_LIMIT_BYTES:
-        raise ValueError(f"{MEASUREMENT} is larger than {MEASUREMENT_LIMIT_BYTES} bytes")
-    try:
-        report = Report.model_validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise ValueError(f"{MEASUREMENT} is not valid: {where} {first['msg']}") from None
-    if report.attempt_id != attempt_id:
+    if report.attempt_id != attempt.attempt_id:
         raise ValueError(f"{MEASUREMENT} is of attempt {report.attempt_id[:80]!r}")
     if report.status not in (Status.OK, Status.NAN, Status.OOM, Status.ERROR):
         raise ValueError(f"{MEASUREMENT} claims status {report.status.value!r}")
@@ -175,25 +161,24 @@ def recover(attempt: Attempt, wait_seconds: float) -> Outcome:
     itself when its owner is dead, then kills what is left. The caller holds the ledger's lock, so
     the owner cannot submit anything more.
     """
-    directory, name = attempt.directory, attempt.attempt_id
-    outcome, may_have_run = None, ""
+    directory, may_have_run = attempt.directory, ""
     if not directory.is_dir():
         may_have_run = f"{directory} does not exist"
     elif any((directory / file).exists() for file in (CONFIG, STARTED, SUMMARY)):
         with locked(directory, wait_seconds) as has_ended:
             if not has_ended:
                 signal_supervisor(directory, signal.SIGKILL)
-            is_dead = processes.kill_marked(name)
+            is_dead = processes.kill_marked(attempt.attempt_id)
         with locked(directory, wait_seconds if is_dead else 0.0) as has_ended:
-            outcome = read_summary(directory, name) if is_dead else None
+            if is_dead and (outcome := read_summary(attempt)):
+                return outcome
             may_have_run = _may_have_run(directory, is_dead=is_dead, has_ended=has_ended)
-    lost = Outcome(
-        attempt_id=name,
+    return Outcome(
+        attempt_id=attempt.attempt_id,
         status=Status.LOST,
         cause=may_have_run or NEVER_STARTED,
         seconds=attempt.limits.reserve_ms / 1000 if may_have_run else 0.0,
     )
-    return outcome or lost
 
 
 def _may_have_run(directory: Path, *, is_dead: bool, has_ended: bool) -> str:
@@ -213,37 +198,27 @@ def _may_have_run(directory: Path, *, is_dead: bool, has_ended: bool) -> str:
 def signal_supervisor(directory: Path, signum: signal.Signals) -> None:
     """Signal the attempt's supervisor if it runs on this machine."""
     started = read(Started, directory / STARTED)
-    if (
-        started is not None
-        and started.boot_id == processes.boot_id()
-        and processes.is_alive(started.pid, started.start_ticks)
-    ):
+    if started and processes.is_alive_here(started):
         processes.send([started.pid], signum)
 
 
-def end_if_abandoned(
-    directory: Path, attempt_id: str, seconds: float, *, may_still_start: bool
-) -> Outcome | None:
+def end_if_abandoned(attempt: Attempt, seconds: float, *, may_still_start: bool) -> Outcome | None:
     """Return the outcome of an attempt without a supervisor; None while it has one.
 
     If its supervisor died, its processes are killed, then it gets the summary `lost` with that
     duration. A supervisor that starts late finds the summary and launches nothing.
     """
+    directory, name = attempt.directory, attempt.attempt_id
     with locked(directory) as is_unsupervised:
         if not is_unsupervised:
             return None
-        if outcome := read_summary(directory, attempt_id):
+        if outcome := read_summary(attempt):
             return outcome
-        started = (directory / STARTED).exists()
-        if not started and may_still_start:
+        has_started = (directory / STARTED).exists()
+        if may_still_start and not has_started:
             return None
-        if not processes.kill_marked(attempt_id, KILL_SECONDS):
+        if not processes.kill_marked(name, KILL_SECONDS):
             return None
-        cause = "its supervisor was killed" if started else NEVER_STARTED
-        lost = Outcome(attempt_id=attempt_id, status=Status.LOST, cause=cause, seconds=seconds)
-        try:
-            return write_summary(directory, lost)
-        except OSError as error:  # true without its file too; the ledger reports the full disk
-            if error.errno not in FULL:
-                raise
-            return lost.model_copy(update={"cause": f"{cause}; the disk is full"})
+        cause = "its supervisor was killed" if has_started else NEVER_STARTED
+        lost = Outcome(attempt_id=name, status=Status.LOST, cause=cause, seconds=seconds)
+        return write_summary(directory, lost)

@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -80,34 +81,21 @@ class ForkServer:
                 stderr=self._errors,
                 pass_fds=inherited,
                 start_new_session=True,  # a Ctrl-C in the terminal does not reach it
-                env=server_environment(os.environ, common.threads),
+                env=_environment(common.threads),
                 bufsize=0,
             )
         finally:
             os.close(ready_write)
-        try:
-            self._wait_until_ready(ready_read)
-        finally:
-            os.close(ready_read)
-
-    def _wait_until_ready(self, ready: int) -> None:
-        has_answered = select.select([ready], [], [], READY_SECONDS)[0]
-        answer = os.read(ready, 64) if has_answered else b""
-        if answer == READY:
-            return
-        self._process.kill()
-        self._process.wait()
-        size = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, size - 2000))
-        output = self._errors.read().decode(errors="replace").strip()
-        self.close()
-        if answer.startswith(MISSING):
-            raise SetupError(missing_package(answer.removeprefix(MISSING).decode()))
-        raise EngineError(f"the fork server did not start; the end of its output:\n{output}")
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        has_answered = select.select([ready_read], [], [], READY_SECONDS)[0]
+        answer = os.read(ready_read, 64) if has_answered else b""
+        os.close(ready_read)
+        if answer != READY:
+            self._process.kill()
+            output = os.pread(self._errors.fileno(), 1 << 20, 0).decode(errors="replace")
+            self.close()
+            if answer.startswith(MISSING):
+                raise SetupError(missing_package(answer.removeprefix(MISSING).decode()))
+            raise EngineError(f"the fork server did not start:\n{output.strip()[-2000:]}")
 
     def is_alive(self) -> bool:
         """Return False once the server has died; it is then reaped."""
@@ -116,27 +104,24 @@ class ForkServer:
     def ask(self, directory: Path, gpu_id: str | None) -> None:
         """Request a supervisor. If the server is dead, the attempt never starts."""
         assert self._process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps([str(directory), gpu_id]).encode() + b"\n")
-        except BrokenPipeError:
-            self._process.wait()
 
     def close(self) -> None:
         """End the server by closing its stdin. Its supervisors live on."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.kill()
+        self._process.wait()
         self._errors.close()
 
 
-def server_environment(base: Mapping[str, str], threads: int) -> dict[str, str]:
+def _environment(threads: int) -> dict[str, str]:
     """Return the server's variables: its threads, room for the mark, the path of this package."""
     environment = {
-        **base,
+        **os.environ,
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not be forked
         "PYTHONUNBUFFERED": "1",
@@ -144,8 +129,8 @@ def server_environment(base: Mapping[str, str], threads: int) -> dict[str, str]:
     }
     root = Path(__file__).parents[2]
     if root.name not in ("site-packages", "dist-packages"):
-        path = base.get("PYTHONPATH")
-        environment["PYTHONPATH"] = f"{root}{os.pathsep}{path}" if path else str(root)
+        paths = (str(root), os.environ.get("PYTHONPATH"))
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return environment
 
 

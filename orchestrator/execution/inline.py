@@ -8,7 +8,7 @@ from typing import Self
 
 from budgets.events import Status
 from orchestrator.execution import processes, trainer
-from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots
+from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.files import (
     NEVER_STARTED,
     Report,
@@ -42,22 +42,16 @@ class InlineExecutor:
 
     def __exit__(self, *_: object) -> None:
         for attempt in self._queue:
-            unstarted = Outcome(
-                attempt_id=attempt.attempt_id,
-                status=Status.CANCELLED,
-                cause=NEVER_STARTED,
-                seconds=0.0,
-            )
+            name, status = attempt.attempt_id, Status.CANCELLED
+            outcome = Outcome(attempt_id=name, status=status, cause=NEVER_STARTED, seconds=0.0)
             with locked(attempt.directory):
-                write_summary(attempt.directory, unstarted)
+                write_summary(attempt.directory, outcome)
         self._queue.clear()
 
     def free(self) -> int:
         return self.slots.count - len(self._queue)
 
     def submit(self, attempt: Attempt) -> None:
-        if len(self._queue) >= self.slots.count:
-            raise EngineError(f"all {self.slots.count} slots are in use")
         write_config(attempt)
         self._queue.append(attempt)
 
@@ -72,6 +66,7 @@ class InlineExecutor:
             open(attempt.directory / "stderr.txt", "w", errors=ERRORS, opener=_private) as err,
             redirect_stdout(out),
             redirect_stderr(err),
+            chdir(os.getcwd()),  # restores it afterwards
         ):
             report = self._report(attempt)
         outcome = Outcome(
@@ -89,34 +84,22 @@ class InlineExecutor:
             return write_summary(attempt.directory, outcome)
 
     def _report(self, attempt: Attempt) -> Report:
+        pid, threads = os.getpid(), os.environ.get(THREADS)
+        os.environ[THREADS] = str(self.slots.threads)
         try:
             with insisted_on(self._signals):
-                return _evaluate_here(attempt, self.slots)
+                return trainer.evaluate(attempt, self.slots.device, self.slots.threads)
         except Insisted:
             return Report(
                 attempt_id=attempt.attempt_id, status=Status.CANCELLED, cause="interrupted"
             )
+        finally:
+            if os.getpid() != pid:  # a copy that the objective forked would write to the ledger
+                os._exit(0)
+            os.environ.pop(THREADS, None)
+            if threads is not None:
+                os.environ[THREADS] = threads
 
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _evaluate_here(attempt: Attempt, slots: Slots) -> Report:
-    """Evaluate with this number of threads, then restore directory and environment.
-
-    A copy of this process that the objective forked ends here: as a second orchestrator it would
-    write to the ledger.
-    """
-    pid, threads = os.getpid(), os.environ.get(THREADS)
-    os.environ[THREADS] = str(slots.threads)
-    try:
-        with chdir(os.getcwd()):  # restores it afterwards
-            report = trainer.evaluate(attempt, slots.device, slots.threads)
-    finally:
-        os.environ.pop(THREADS, None)
-        if threads is not None:
-            os.environ[THREADS] = threads
-    if os.getpid() != pid:
-        os._exit(0)
-    return report

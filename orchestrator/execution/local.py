@@ -12,8 +12,8 @@ from typing import Self
 
 from budgets.events import Status
 from budgets.failures import cause_of
-from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots, device_name
-from orchestrator.execution.devices import Device, DevicePool, visible_gpus
+from orchestrator.execution.api import Attempt, Outcome, Slots, device_name
+from orchestrator.execution.devices import Device, DevicePool, devices_for
 from orchestrator.execution.files import (
     end_if_abandoned,
     read_summary,
@@ -25,7 +25,6 @@ from orchestrator.execution.supervisor import Lease, Supervision
 from orchestrator.execution.trainer import MAIN
 
 PROBE_SECONDS = 0.25  # between two looks at attempts whose end was not announced
-START_SECONDS = 60.0  # for a supervisor to appear while the fork server lives
 EXIT_SECONDS = 15.0  # for all processes to end when the executor closes, beyond their own grace
 OVERRUN_SECONDS = 10.0  # beyond its reservation; then an attempt's supervisor is killed
 
@@ -46,30 +45,27 @@ class _Running:
         return time.monotonic() - self.started_at
 
     def may_still_start(self) -> bool:
-        is_due = not self.is_announced and self.seconds() < START_SECONDS
-        return is_due and self.server.is_alive()
+        return not self.is_announced and self.server.is_alive()
 
 
 class LocalExecutor:
     """Runs each evaluation under a supervisor, on the devices of this machine.
 
     `preload` are modules that the fork server imports once; `entry` runs in an evaluation's process
-    (see `trainer.MAIN`). `gpu_ids` are by default those visible to this process; `host` is part of
-    the names of devices on a cluster. With `lease_seconds`, evaluations are ended unless
-    `lease.extend` is called in time.
+    (see `trainer.MAIN`); `host` is part of the names of devices on a cluster. With `lease_seconds`,
+    evaluations are ended unless `lease.extend` is called in time.
 
     The supervisor of an attempt that runs OVERRUN_SECONDS beyond its reservation is killed, and
     then its tree. An attempt that survives for as long again comes back as lost, and its device is
     withdrawn. A device that has failed is withdrawn as well.
     """
 
-    def __init__(  # noqa: PLR0913 - how to evaluate, and where
+    def __init__(
         self,
         slots: Slots,
         preload: Sequence[str] = (),
         *,
         entry: str = MAIN,
-        gpu_ids: Sequence[str] | None = None,
         host: str = "",
         lease_seconds: float | None = None,
     ) -> None:
@@ -78,7 +74,7 @@ class LocalExecutor:
         self._preload = tuple(preload)
         self._entry = entry
         self._host = host
-        self._pool = DevicePool(_devices(slots, gpu_ids), host)
+        self._pool = DevicePool(devices_for(slots), host)
         self._running: dict[Path, _Running] = {}  # by directory
         self._server: ForkServer | None = None
         self._unread = b""
@@ -118,8 +114,6 @@ class LocalExecutor:
         return self._pool.free()
 
     def submit(self, attempt: Attempt) -> None:
-        if not self._pool.free():
-            raise EngineError(f"all {self.slots.count} slots are in use")
         write_config(attempt)
         self.start(attempt)
 
@@ -143,8 +137,7 @@ class LocalExecutor:
             candidates = self._announced(min(PROBE_SECONDS, max(left, 0.0)))
             if time.monotonic() - self._probed_at >= PROBE_SECONDS:
                 self._probed_at, candidates = time.monotonic(), list(self._running)
-            outcomes = map(self._ended, candidates)
-            arrived = [outcome for outcome in outcomes if outcome is not None]
+            arrived = [outcome for one in candidates if (outcome := self._ended(one))]
             if left <= 0:
                 break
         return arrived
@@ -164,14 +157,14 @@ class LocalExecutor:
     def _ended(self, directory: Path) -> Outcome | None:
         """Return the outcome if the attempt has ended, and take its device back."""
         running = self._running[directory]
-        name, device = running.attempt.attempt_id, running.device
-        outcome = read_summary(directory, name) or end_if_abandoned(
-            directory, name, running.seconds(), may_still_start=running.may_still_start()
+        attempt, device = running.attempt, running.device
+        outcome = read_summary(attempt) or end_if_abandoned(
+            attempt, running.seconds(), may_still_start=running.may_still_start()
         )
         if outcome is not None:
             self._release(device, outcome)
         elif (outcome := self._overrun(running)) is not None:
-            self._pool.withdraw(device, f"processes of {name} cannot be ended there")
+            self._pool.withdraw(device, f"processes of {attempt.attempt_id} cannot be ended there")
         if outcome is not None:
             del self._running[directory]
         elif running.is_cancelled:
@@ -225,15 +218,3 @@ class LocalExecutor:
         self._pipes = None
         if self.lease is not None:
             self.lease.close()
-
-
-def _devices(slots: Slots, gpu_ids: Sequence[str] | None) -> list[Device]:
-    if slots.device == "cpu":
-        return [None] * slots.count
-    found = list(gpu_ids) if gpu_ids is not None else [gpu for gpu, _ in visible_gpus()]
-    if len(found) < slots.count:
-        raise EngineError(
-            f"{slots.count} GPUs asked for, but this machine offers {len(found)}; "
-            f"ask for fewer, or check nvidia-smi and CUDA_VISIBLE_DEVICES"
-        )
-    return list(found[: slots.count])

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 from budgets.events import Owner
 from objectives.process import MARK, libc
 from orchestrator.execution.api import EngineError
@@ -40,23 +42,26 @@ def start_ticks(pid: int) -> int | None:
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
-def is_alive(pid: int, ticks: int) -> bool:
-    """Return whether the process with that start time still runs, not another with its pid."""
-    return start_ticks(pid) == ticks
-
-
 def this_owner() -> Owner:
     """Return the calling process as the owner of attempts."""
     return Owner(boot_id=boot_id(), pid=os.getpid(), start_ticks=start_ticks(os.getpid()) or 0)
 
 
+def is_alive_here(owner: Owner) -> bool:
+    """Return whether that process runs on this machine, not another one with its pid."""
+    return owner.boot_id == boot_id() and start_ticks(owner.pid) == owner.start_ticks
+
+
 def owner_is_gone(owner: Owner) -> bool:
     """Return True if that process is certainly dead; False also if it ran on another machine."""
-    return owner.boot_id == boot_id() and not is_alive(owner.pid, owner.start_ticks)
+    return owner.boot_id == boot_id() and not is_alive_here(owner)
 
 
 def descendants(root: int) -> list[int]:
-    """Return the pids below `root`, zombies included, parents first."""
+    """Return the pids below `root`, zombies included, parents first.
+
+    The kernel's lists of children cost less than psutil's look at every process.
+    """
     found = [root]
     for pid in found:  # grows during the loop
         found += _children(pid)
@@ -67,17 +72,15 @@ def _children(pid: int) -> Iterator[int]:
     with suppress(*_GONE):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with suppress(*_GONE):
-                for child in Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split():
-                    yield int(child)
+                yield from map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
     """Return the resident memory of these processes; shared pages count once for each."""
     total = 0
     for pid in pids:
-        with suppress(*_GONE):
-            pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
-            total += pages * os.sysconf("SC_PAGE_SIZE")
+        with suppress(psutil.Error):
+            total += psutil.Process(pid).memory_info().rss
     return total
 
 
@@ -90,14 +93,12 @@ def send(pids: Iterable[int], signum: signal.Signals) -> None:
 
 def marked(attempt_id: str) -> list[int]:
     """Return the pids of live processes that carry the attempt's mark, in any session or group."""
-    wanted = f"{MARK}={attempt_id}".encode()
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
-            with suppress(OSError):
-                if wanted in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
-                    found.append(int(name))
-    return found
+    wanted, found = f"{MARK}={attempt_id}".encode(), []
+    for pid in psutil.pids():
+        with suppress(OSError):
+            if wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found.append(pid)
+    return [pid for pid in found if pid != os.getpid()]
 
 
 def kill_marked(attempt_id: str, timeout_seconds: float = 10.0) -> bool:
@@ -118,20 +119,13 @@ def mark_this_process(attempt_id: str) -> None:
     started with a placeholder of MARK_LENGTH bytes, which is overwritten here in place.
     """
     room = len(os.environ.get(MARK, ""))
-    if len(attempt_id) <= room:
-        getenv = libc().getenv
-        getenv.restype = ctypes.c_void_p
-        if address := getenv(MARK.encode()):
-            ctypes.memmove(address, attempt_id.encode().ljust(room, b"\0"), room)
+    getenv = libc().getenv
+    getenv.restype = ctypes.c_void_p
+    if len(attempt_id) <= room and (address := getenv(MARK.encode())):
+        ctypes.memmove(address, attempt_id.encode().ljust(room, b"\0"), room)
     os.environ[MARK] = attempt_id
 
 
 def adopt_orphans() -> None:
     """Make this process the parent of every orphan among its descendants."""
     libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def prefer_for_oom_kill() -> None:
-    """Ask the kernel to kill this process first when memory runs out."""
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")

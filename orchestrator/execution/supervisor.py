@@ -7,32 +7,42 @@ is gone, and then ends the evaluation instead of leaving a trainer on a device.
 
 import math
 import os
+import resource
 import select
 import signal
 import struct
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from budgets.events import Owner
+from budgets.events import Owner, Status
+from budgets.formatting import in_bytes
+from objectives import process as kernel
+from objectives.secrets import redacted
 from orchestrator.execution import processes
-from orchestrator.execution.api import Attempt, device_name
+from orchestrator.execution.api import Attempt, Outcome, device_name
 from orchestrator.execution.files import (
     CONFIG,
+    METRICS,
     SUMMARY,
+    Report,
     read,
+    read_report,
     take_lock,
     write_started,
     write_summary,
 )
 from orchestrator.execution.trainer import fork_trainer
-from orchestrator.execution.watch import Watch
 
 LOCK_WAIT_SECONDS = 10.0
-_DEADLINE = struct.Struct("dd")  # monotonic time of the deadline; length of the lease, for people
+TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
+CHECK_SECONDS = 0.25  # between two looks at memory and heartbeat
+ORPHAN_GRACE_SECONDS = 1.0  # when nobody waits for the result any more
+_DEADLINE = struct.Struct("d")  # by the monotonic clock
 
 
 class Lease:
@@ -48,16 +58,13 @@ class Lease:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed in `close`
+        self.descriptor = self._file.fileno()
         self._write(0.0)
-
-    @property
-    def descriptor(self) -> int:
-        return self._file.fileno()
 
     def extend(self, heard_at: float) -> bool:
         """Extend the lease from the time of the last answer; return False if that is too old."""
         deadline = heard_at + self.seconds
-        if deadline > lease_deadline(self.descriptor)[0]:
+        if deadline > lease_deadline(self.descriptor):
             self._write(deadline)
         return time.monotonic() <= deadline
 
@@ -65,13 +72,13 @@ class Lease:
         self._file.close()
 
     def _write(self, deadline: float) -> None:
-        os.pwrite(self.descriptor, _DEADLINE.pack(deadline, self.seconds), 0)
+        os.pwrite(self.descriptor, _DEADLINE.pack(deadline), 0)
 
 
-def lease_deadline(descriptor: int) -> tuple[float, float]:
-    """Return when the lease expires, on the monotonic clock, and the length of a lease."""
-    deadline, seconds = _DEADLINE.unpack(os.pread(descriptor, _DEADLINE.size, 0))
-    return deadline, seconds
+def lease_deadline(descriptor: int) -> float:
+    """Return when the lease expires, by the monotonic clock."""
+    deadline: float = _DEADLINE.unpack(os.pread(descriptor, _DEADLINE.size, 0))[0]
+    return deadline
 
 
 @dataclass(frozen=True)
@@ -87,10 +94,8 @@ class Supervision:
 
     def why_unwanted(self, owner: Owner) -> str:
         """Return why nobody can use an attempt's result any more; empty while somebody may."""
-        if self.lease is not None:
-            deadline, seconds = lease_deadline(self.lease)
-            if time.monotonic() > deadline:
-                return f"the orchestrator has not renewed its lease for {seconds:g} s"
+        if self.lease is not None and time.monotonic() > lease_deadline(self.lease):
+            return "the orchestrator has not renewed its lease"
         lifeline = select.poll()
         lifeline.register(self.lifeline, 0)
         if lifeline.poll(0):
@@ -103,25 +108,27 @@ class Supervision:
 def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
     """Run the attempt whose `config.json` is in the directory, from the marker to the summary.
 
-    Writes the directory to `notify` when `summary.json` is on disk, or if the attempt cannot be
-    started.
+    In the end it writes the directory to `notify`, also if the attempt could not be started.
     """
     began = time.monotonic()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # with the server's setting nothing can be reaped
     for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP):
         signal.signal(signum, signal.SIG_IGN)
     processes.adopt_orphans()
-    attempt = read(Attempt, directory / CONFIG)
-    if attempt is None:
-        return _notify(common, directory)
+    try:
+        if attempt := read(Attempt, directory / CONFIG):
+            _supervise(attempt, gpu_id, common, began)
+    finally:
+        with suppress(BrokenPipeError):  # the executor is gone
+            os.write(common.notify, f"{directory}\n".encode())
+
+
+def _supervise(attempt: Attempt, gpu_id: str | None, common: Supervision, began: float) -> None:
     watch = Watch(attempt, partial(common.why_unwanted, attempt.owner), began)
     signal.signal(signal.SIGTERM, watch.cancel)  # may come as soon as the marker can be read
     device = device_name(gpu_id, common.host)
-    try:
-        if not _begin(attempt, device):
-            return None
-    except OSError:  # a full disk; do not let the executor wait
-        return _notify(common, directory)
+    if not _begin(attempt, device):
+        return
     # The marker is on disk before the owner is checked: if the owner is dead and there is no
     # marker, nothing was and nothing will be launched.
     watch.check_liveness()
@@ -131,8 +138,7 @@ def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
     outcome = watch.outcome(device)
     if not is_over:  # a process waits in the kernel for something that hangs
         watch.kill_tree(math.inf)
-    write_summary(directory, outcome)
-    return _notify(common, directory)
+    write_summary(attempt.directory, outcome)
 
 
 def _begin(attempt: Attempt, device: str) -> bool:
@@ -147,6 +153,254 @@ def _begin(attempt: Attempt, device: str) -> bool:
     return True
 
 
-def _notify(common: Supervision, directory: Path) -> None:
-    with suppress(BrokenPipeError):  # the executor is gone
-        os.write(common.notify, f"{directory}\n".encode())
+@dataclass
+class Watch:
+    """One trainer and its tree, from the fork to the last reaped process.
+
+    `why_unwanted` returns why nobody can use the result any more, or an empty text.
+    """
+
+    attempt: Attempt
+    why_unwanted: Callable[[], str]
+    began: float
+    violation: tuple[Status, str] | None = None
+    trainer: int = 0
+    exit_code: int | None = None  # of the trainer; negative for a signal
+    peak_memory_bytes: int = 0
+    logs: list["CappedLog"] = field(default_factory=list)
+    _checked_at: float = -math.inf
+    _active_at: float = 0.0
+    _metrics_seen: tuple[int, int] = (0, 0)
+    _oom_kills_before: int = 0
+
+    def run(self, fork: Callable[[], tuple[int, int, int]]) -> None:
+        """Start the trainer; return when it has ended, or when the grace of a violation is over.
+
+        `fork` returns its pid and its output pipes.
+        """
+        directory, cap = self.attempt.directory, self.attempt.limits.log_bytes
+        self._oom_kills_before = kernel.oom_kills()
+        self.trainer, *pipes = fork()
+        self.logs = [
+            CappedLog(pipe, directory / name, cap)
+            for pipe, name in zip(pipes, ("stdout.txt", "stderr.txt"), strict=True)
+        ]
+        self._active_at = time.monotonic()
+        poll = select.poll()
+        poll.register(os.pidfd_open(self.trainer), select.POLLIN)
+        for pipe in pipes:
+            poll.register(pipe, select.POLLIN)
+        self._check()
+        while self.exit_code is None and self.violation is None:
+            self._turn(poll)
+            self._check()
+        if self.violation is not None:
+            self._ask_to_leave(poll)
+
+    def cancel(self, *_: object) -> None:
+        """End the attempt as cancelled. A signal handler; who sent the signal is not known."""
+        self._violate(Status.CANCELLED, "its supervisor was told to end (SIGTERM)")
+
+    def check_liveness(self) -> None:
+        """End the attempt if nobody can use its result any more."""
+        if why := self.why_unwanted():
+            self._violate(Status.LOST, why)
+
+    def _turn(self, poll: select.poll) -> None:
+        """Sleep until something happens, drain the pipes, reap."""
+        poll.poll(TICK_SECONDS * 1000)
+        self.check_liveness()  # first: this process may have slept much longer than asked
+        for log in self.logs:
+            descriptor = log.descriptor
+            if log.drain():
+                self._active_at = time.monotonic()
+            if descriptor is not None and log.descriptor is None:
+                poll.unregister(descriptor)
+        self._reap()
+
+    def _reap(self) -> bool:
+        """Reap every child that has ended; return False when no child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.trainer:
+                self.exit_code = os.waitstatus_to_exitcode(status)
+
+    def _check(self) -> None:
+        """Check every limit, in the order in which simultaneous violations are reported."""
+        now = time.monotonic()
+        if now - self.began > self.attempt.limits.wall_seconds:
+            self._time_out(f"ran over {self.attempt.limits.wall_seconds:g} s")
+        if now - self._checked_at < CHECK_SECONDS:
+            return
+        self._checked_at = now
+        used = processes.resident_bytes(processes.descendants(os.getpid()))
+        self.peak_memory_bytes = max(self.peak_memory_bytes, used)
+        limit = self.attempt.limits.memory_bytes
+        if limit is not None and used > limit:
+            self._violate(Status.OOM, f"used {in_bytes(used)} of {in_bytes(limit)}")
+        self._check_progress(now)
+
+    def _check_progress(self, now: float) -> None:
+        try:
+            found = (self.attempt.directory / METRICS).stat()
+            metrics = (found.st_size, found.st_mtime_ns)
+        except OSError:
+            metrics = (0, 0)
+        if metrics != self._metrics_seen:
+            self._metrics_seen, self._active_at = metrics, now
+        limit = self.attempt.limits.stall_seconds
+        if limit is not None and now - self._active_at > limit:
+            self._time_out(f"stalled: no output or heartbeat for {limit:g} s")
+
+    def _time_out(self, cause: str) -> None:
+        self.check_liveness()  # again: if this process was stopped meanwhile, it is no timeout
+        self._violate(Status.TIMEOUT, cause)
+
+    def _violate(self, status: Status, cause: str) -> None:
+        if self.violation is None and self.exit_code is None:
+            self.violation = (status, cause)
+
+    def _ask_to_leave(self, poll: select.poll) -> None:
+        """Send SIGTERM to the tree, then wait for the trainer until the grace is over."""
+        assert self.violation is not None
+        grace = self.attempt.limits.grace_seconds
+        if self.violation[0] is Status.LOST:
+            grace = min(grace, ORPHAN_GRACE_SECONDS)
+        deadline = time.monotonic() + grace
+        processes.send(processes.descendants(os.getpid()), signal.SIGTERM)
+        while self.exit_code is None and time.monotonic() < deadline:
+            self._turn(poll)
+
+    def kill_tree(self, timeout_seconds: float) -> bool:
+        """SIGKILL every descendant until none is left; orphans become children and are reaped.
+
+        Returns False if some survive the timeout: they wait in the kernel for something that hangs.
+        """
+        deadline, pause = time.monotonic() + timeout_seconds, 0.002
+        while self._reap():
+            if time.monotonic() > deadline:
+                return False
+            processes.send(processes.descendants(os.getpid()), signal.SIGKILL)
+            for log in self.logs:
+                log.drain()
+            time.sleep(pause)
+            pause = min(1.2 * pause, CHECK_SECONDS)
+        for log in self.logs:
+            log.drain()
+            log.close()
+        return True
+
+    def outcome(self, device: str) -> Outcome:
+        """Return how the attempt ended. Call it after `kill_tree`."""
+        status, cause, report = self._verdict()
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = time.monotonic() - self.began
+        called_at = report.called_at if report and report.called_at else self.began
+        return Outcome(
+            attempt_id=self.attempt.attempt_id,
+            status=status,
+            cause=cause,
+            seconds=seconds,
+            startup_seconds=min(max(called_at - self.began, 0.0), seconds),
+            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            peak_memory_bytes=self.peak_memory_bytes,
+            device=device,
+            measurement=report.measurement if report else None,
+        )
+
+    def _verdict(self) -> tuple[Status, str, Report | None]:
+        has_finished, problem = self.exit_code == 0, ""
+        if self.violation is not None:
+            # A result that was complete when its reader vanished is paid for: keep it.
+            has_finished = self.violation[0] in (Status.LOST, Status.CANCELLED)
+        if has_finished and self.trainer:
+            try:
+                report = read_report(self.attempt)
+            except ValueError as error:
+                problem = str(error)
+            else:
+                return report.status, report.cause, report
+        if self.violation is not None:
+            return *self.violation, None
+        if has_finished:
+            return Status.ERROR, f"exited with 0, but {problem}", None
+        return *self._crash(), None
+
+    def _crash(self) -> tuple[Status, str]:
+        assert self.exit_code is not None
+        if self.exit_code > 0:
+            last_line = self.logs[-1].last_line()
+            cause = f"exited with status {self.exit_code}"
+            return Status.ERROR, f"{cause}: {last_line}" if last_line else cause
+        name = signal.Signals(-self.exit_code).name
+        cause = f"killed by signal {-self.exit_code} {name}"
+        if name == "SIGKILL" and kernel.oom_kills() > self._oom_kills_before:
+            return Status.OOM, f"{cause}: the kernel ran out of memory"
+        return Status.ERROR, cause
+
+
+class CappedLog:
+    """Copies a pipe into a file of about `cap_bytes`, dropping the middle of a longer output.
+
+    The first half is written as it comes; the last half is kept in memory until `close`.
+    """
+
+    def __init__(self, descriptor: int, path: Path, cap_bytes: int) -> None:
+        os.set_blocking(descriptor, False)
+        self.descriptor: int | None = descriptor  # None at the end of the output
+        self._dropped_bytes = 0
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._head_room = cap_bytes - cap_bytes // 2
+        self._tail_cap = cap_bytes // 2
+        self._tail = bytearray()
+        self._end = b""
+
+    def drain(self, at_most_bytes: int = 1 << 20) -> int:
+        """Read what is there without waiting; return the number of bytes, close at the end."""
+        taken = 0
+        while self.descriptor is not None and taken < at_most_bytes:
+            try:
+                chunk = os.read(self.descriptor, 1 << 16)
+            except BlockingIOError:
+                break
+            if not chunk:
+                os.close(self.descriptor)
+                self.descriptor = None
+            taken += len(chunk)
+            self._end = (self._end + chunk)[-4096:]
+            head, rest = chunk[: self._head_room], chunk[self._head_room :]
+            self._head_room -= len(head)
+            self._write(head)
+            self._tail += rest
+            excess = max(0, len(self._tail) - self._tail_cap)
+            del self._tail[:excess]
+            self._dropped_bytes += excess
+        return taken
+
+    def last_line(self, limit: int = 200) -> str:
+        """Return the last line that is not blank, without secrets."""
+        lines = self._end.decode(errors="replace").splitlines()
+        line = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return redacted(line, os.environ)[:limit]
+
+    def close(self) -> None:
+        """Write the kept end and close the file; what is still in the pipe is lost."""
+        if self._dropped_bytes:
+            self._write(f"\n[... {self._dropped_bytes} bytes dropped ...]\n".encode())
+        self._write(bytes(self._tail))
+        os.close(self._file)
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+    def _write(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError:  # a full disk costs the log, not the evaluation
+            self._dropped_bytes += len(data)

@@ -85,7 +85,8 @@ def _prepare(supervisor: int, stdout: int, stderr: int) -> None:
     """Leave nothing of the supervisor in this process but its output pipes."""
     os.setpgid(0, 0)
     kernel.die_with_parent(supervisor)
-    processes.prefer_for_oom_kill()
+    with suppress(OSError):  # when memory runs out, it is to be killed first
+        Path("/proc/self/oom_score_adj").write_text("1000")
     for signum in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         with suppress(OSError, ValueError):
             signal.signal(signum, signal.SIG_DFL)
@@ -109,7 +110,7 @@ def main(attempt: Attempt, device: str, threads: int) -> int:
 
 def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
     """Run the objective and report how it ended; raises nothing but Insisted."""
-    called_at = None
+    called_at, measurement = None, None
     try:
         objective = registry.load(attempt.objective)
         context = Context(
@@ -121,24 +122,23 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
             pinned=attempt.pinned,
         )
         called_at = time.monotonic()
-        kept = objective.evaluate(attempt.knobs, attempt.seed, context)
-        if isinstance(kept, Measurement):
-            cause = no_score(kept.score)
+        answer = objective.evaluate(attempt.knobs, attempt.seed, context)
+        if isinstance(answer, Measurement):
+            measurement, cause = answer, no_score(answer.score)
             status = Status.NAN if cause else Status.OK
         else:
-            status, cause = Status.ERROR, f"expected a Measurement, got {type(kept).__name__}"
-            kept = None
+            status, cause = Status.ERROR, f"expected a Measurement, got {type(answer).__name__}"
     except Insisted:
         raise
     except BaseException as error:  # see the docstring of the module
         if not isinstance(error, ProgramFailedError):  # the program's own output is what helps
             traceback.print_exc()
-        status, cause, kept = classify(error), in_one_line(error), None
+        status, cause = classify(error), in_one_line(error)
     return Report(
         attempt_id=attempt.attempt_id,
         status=status,
         cause=cause,
-        measurement=kept,
+        measurement=measurement,
         called_at=called_at,
     )
 
@@ -176,9 +176,9 @@ def in_one_line(error: BaseException) -> str:
 
 
 _ROOT = Path(__file__).parents[2]
-_NOT_THE_USERS = (
+_LIBRARIES = (
     *(_ROOT / package for package in ("budgets", "objectives", "orchestrator")),
-    Path(sysconfig.get_path("stdlib")),
+    *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")),
 )
 
 
@@ -187,12 +187,7 @@ def _where_raised(error: BaseException) -> str:
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = Path(frame.f_code.co_filename)  # such as <frozen importlib._bootstrap>
-        is_library = {"site-packages", "dist-packages"} & set(file.parts)
-        if (
-            file.is_absolute()
-            and not is_library
-            and not any(map(file.is_relative_to, _NOT_THE_USERS))
-        ):
+        if file.is_absolute() and not any(map(file.is_relative_to, _LIBRARIES)):
             place = f" at {file.name}:{line}"
     return place
 
@@ -205,14 +200,9 @@ def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:
 
     def beat(metrics: Mapping[str, float]) -> None:
         values = {"t": time.time(), **{name: float(value) for name, value in metrics.items()}}
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                os.write(descriptor, json.dumps(values).encode() + b"\n")
-            finally:
-                os.close(descriptor)
-        except OSError:
-            with suppress(OSError):
-                os.utime(path)
+        with suppress(OSError):
+            path.touch(mode=0o600)
+            with path.open("a") as file:
+                file.write(json.dumps(values) + "\n")
 
     return beat

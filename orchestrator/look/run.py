@@ -38,7 +38,7 @@ from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
 
 if TYPE_CHECKING:
-    from orchestrator.search.landscape import Landscape
+    from orchestrator.search.strategy import Landscape
 
 NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the end
 

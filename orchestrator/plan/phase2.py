@@ -25,7 +25,7 @@ from orchestrator.records.objective import Point, best_point
 from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:
-    from orchestrator.search.landscape import Landscape, Matrix
+    from orchestrator.search.strategy import Landscape, Matrix
 
 LEAST_STEP, MOST_STEP = 0.05, 0.2
 """Bounds of the step size that is taken over. Below, the noise hides the differences between
@@ -186,7 +186,7 @@ def _distribution(
     """
     import numpy as np
 
-    from orchestrator.search.landscape import rows
+    from orchestrator.search.strategy import rows
 
     searched = [knob.name for knob in earlier.space.knobs]
     names = [knob.name for knob in config.tuned.space.knobs]

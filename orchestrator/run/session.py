@@ -1,5 +1,6 @@
 """Carry out runs in one process: with an executor, ledgers, and reports for people."""
 
+import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -9,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from budgets.events import Owner
+from budgets.events import Opened, Owner
 from budgets.formatting import counted
 from budgets.ledger import LEDGER, Clock, Ledger
 from budgets.plan import Plan
@@ -20,7 +21,7 @@ from objectives import registry
 from objectives.api import Objective, SetupError
 from orchestrator.capacity import Controlled, HostSlots, Pace, Pacing, Together
 from orchestrator.execution.api import Executor, Slots
-from orchestrator.execution.engine import Engine, opened
+from orchestrator.execution.engine import Engine, versions
 from orchestrator.execution.processes import this_owner
 from orchestrator.execution.signals import SignalStop
 from orchestrator.plan.resolve import Overrides
@@ -171,7 +172,15 @@ class Session:
         if not run.state.running_attempts():  # otherwise their ends may make a rule fire
             for rule, reason in overrides[:1]:
                 refuse_override(run.state, rule, reason)  # before anything is written
-        run.record(opened(run.owner, slots, self.command))
+        run.record(
+            Opened(
+                host=platform.node(),
+                owner=run.owner,
+                workers=slots.count,
+                versions=versions(),
+                command=self.command,
+            )
+        )
         self._track(run.directory, run.state)
         settle_abandoned(run)
         self.reports.taken_up(run.directory, run.state)
@@ -202,7 +211,7 @@ class Session:
             self._end_executor()
         if self._executor is None:
             workers = f"{counted(slots.count, 'worker')} ({self.engine.kind})"
-            self.say(f"Starting {workers}{self.engine.start_hint} ...")
+            self.say(f"Starting {workers} ...")
             self._executor = self.engine.executor(slots, objective, name).__enter__()
             self.stop.install()  # again: Ray installs its own handlers
             self._say_new_warnings()

@@ -6,9 +6,7 @@ the mean of the distribution moves there. If the scores of a generation differ m
 step size does not shrink: at a smaller step the same noise would hide more.
 """
 
-import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +14,7 @@ from budgets.events import Guided
 from budgets.state import Batch
 from orchestrator.search.arithmetic import Array, dot, eigh
 from orchestrator.search.strategy import Strategy
-from orchestrator.search.surrogate import Whole, fit, minimum
+from orchestrator.search.surrogate import fit, minimum
 
 MOST_POINTS = 250
 """Most points in a model, nearest to the mean first: its cost grows with their third power."""
@@ -38,35 +36,18 @@ LARGEST_HELD = 0.2
 
 
 def guided(seen: Sequence[Batch], latest: int, strategy: Strategy, before: float) -> Guided | None:
-    """Return the advice of a model of the generations `seen`; None with too few scores.
+    """Return the advice of a model of the generations `seen`; None if it would fit the noise.
 
-    The last generation has `latest` candidates, drawn with the step size `before`.
+    The last generation has `latest` candidates, drawn with the step size `before`. A failed
+    candidate has the worst score.
     """
-    data = _data(seen)
-    return None if data is None else _advice(data, latest, strategy, before)
-
-
-class _Data(NamedTuple):
-    points: Array  # (n, d)
-    scores: Array  # (n,); a failed candidate has the worst score
-    generations: Whole  # (n,), their numbers
-
-
-def _data(generations: Sequence[Batch]) -> _Data | None:
-    """Return the data of a model; None if it would fit the noise."""
-    scores = [score for generation in generations for score in generation.to_minimize()]
-    healthy = [score for score in scores if score is not None]
-    points = np.array([point for generation in generations for point in generation.points])
+    found = [score for generation in seen for score in generation.to_minimize()]
+    healthy = [score for score in found if score is not None]
+    points = np.array([point for generation in seen for point in generation.points])
     if len(healthy) < 2 * points.shape[1] + 4:
         return None
-    return _Data(
-        points,
-        np.array([max(healthy) if score is None else score for score in scores]),
-        np.repeat([g.number for g in generations], [len(g.points) for g in generations]),
-    )
-
-
-def _advice(data: _Data, latest: int, strategy: Strategy, before: float) -> Guided:
+    scores = np.array([max(healthy) if score is None else score for score in found])
+    generations = np.repeat([g.number for g in seen], [len(g.points) for g in seen])
     centre = np.array(strategy.mean)
     variances, axes = eigh(strategy.covariance)
     deviations = np.sqrt(variances)
@@ -76,20 +57,20 @@ def _advice(data: _Data, latest: int, strategy: Strategy, before: float) -> Guid
         return white
 
     def unwhitened(where: Array) -> Array:
-        points: Array = centre + dot(where * deviations, axes.T)
-        return points
+        point: Array = centre + dot(where * deviations, axes.T)
+        return point
 
     def within(where: Array) -> Array:
         """Clip to the reach, then to the cube, then again: clipping to the cube can lengthen."""
         return _near(whitened(np.clip(unwhitened(_near(where)), 0.0, 1.0)))
 
-    white = whitened(data.points)
+    white = whitened(points)
     near = np.argsort(np.square(white).sum(axis=1), kind="stable")[:MOST_POINTS]
-    surrogate = fit(white[near], data.scores[near], data.generations[near])
+    surrogate = fit(white[near], scores[near], generations[near])
     last = white[-latest:]
     starts = np.concatenate([np.zeros((1, len(centre))), last])
     lowest = minimum(surrogate, starts, within, FIRST_STEP)
-    trust = min(1.0, len(data.points) / (TRUSTED * len(centre)))
+    trust = min(1.0, len(points) / (TRUSTED * len(centre)))
     moved = np.clip(unwhitened(trust * lowest), 0.0, 1.0)
     signal, noise = float(surrogate(last)[0].std()), surrogate.noise
     step = min(before, LARGEST_HELD)
@@ -97,8 +78,8 @@ def _advice(data: _Data, latest: int, strategy: Strategy, before: float) -> Guid
     return Guided(
         centre=tuple(float(u) for u in moved),
         sigma=step if is_held else None,
-        signal=_finite(signal * surrogate.scale),
-        noise=_finite(noise * surrogate.scale),
+        signal=signal * surrogate.scale,
+        noise=noise * surrogate.scale,
     )
 
 
@@ -109,7 +90,3 @@ def _near(where: Array) -> Array:
         1.0, REACH * np.sqrt(where.shape[1]) / np.maximum(lengths, 1e-300)
     )
     return near
-
-
-def _finite(value: float) -> float:
-    return min(value, sys.float_info.max)

@@ -13,8 +13,7 @@ from budgets.state import Batch
 from orchestrator.records.runs import ReplayError
 from orchestrator.search.directions import Chained, Independent
 from orchestrator.search.guide import guided
-from orchestrator.search.landscape import Landscape, Point
-from orchestrator.search.strategy import Strategy
+from orchestrator.search.strategy import Landscape, Point, Strategy
 
 
 class Search:
@@ -24,14 +23,13 @@ class Search:
         """Raises ValueError if the terms have a shape that is not positive definite."""
         self._terms = terms
         self._population = population
-        self._generation = 0
         self._seen: list[Batch] = []  # generations that were told
         self._strategy = _strategy(terms, population)
 
     @property
     def generation(self) -> int:
         """The number of the generation that `ask` returns."""
-        return self._generation
+        return len(self._seen)
 
     def ask(self) -> tuple[Point, ...]:
         """Return the generation's points of the unit cube; asking twice gives the same points."""
@@ -69,7 +67,6 @@ class Search:
         """Tell the strategy; return the step size that the generation was drawn with."""
         step = self._strategy.sigma
         self._strategy.tell(generation.fitness())
-        self._generation += 1
         self._seen.append(generation)
         return step
 

@@ -6,13 +6,13 @@
 import hashlib
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from orchestrator.search.arithmetic import NUMPY, Array, eigh
 from orchestrator.search.directions import Directions
-from orchestrator.search.landscape import Landscape, Point, landscape
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it warns that matplotlib is missing
@@ -23,6 +23,9 @@ with warnings.catch_warnings():
 for _module in (cma.evolution_strategy, cma.sampler, cma.sigma_adaptation):
     _module.np = NUMPY  # pycma's own products would not be the same on every processor
 
+Point = tuple[float, ...]
+Matrix = tuple[tuple[float, ...], ...]
+
 LARGEST_CONDITION = 1e10
 """Limit for a first covariance matrix: beyond it, rounding decides its shortest axes."""
 
@@ -31,6 +34,52 @@ LARGEST_STEP = 1 / 3
 
 INSIDE = 1e-9
 """Least distance of a moved mean from the ends of a range."""
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """A search's normal distribution, in units of the knobs' ranges.
+
+    Within 0.05 of an end of a range the boundary handler changes the coordinates, and a knob
+    spreads less than these figures say; elsewhere it is the distribution of the points.
+    """
+
+    mean: Point  # its mean, as a point of the unit cube
+    sigma: float  # the search's step size
+    deviations: tuple[float, ...]  # standard deviation of each knob
+    correlations: Matrix
+    condition: float  # of the covariance matrix: the squared ratio of its longest and shortest axis
+
+    @property
+    def scale(self) -> float:
+        """The root mean square of the deviations: the sigma0 that goes with `shape`."""
+        return float(np.sqrt(np.mean(np.square(self.deviations))))
+
+    @property
+    def shape(self) -> Matrix:
+        """The covariance matrix scaled to a mean diagonal of 1, for `SearchTerms.shape`."""
+        deviations = np.array(self.deviations) / self.scale
+        return rows(np.array(self.correlations) * np.outer(deviations, deviations))
+
+
+def landscape(mean: Point, sigma: float, covariance: Array) -> Landscape:
+    """Return the landscape of N(mean, covariance) of a search with step size `sigma`."""
+    deviations = np.sqrt(np.diag(covariance))
+    correlations = covariance / np.outer(deviations, deviations)
+    np.fill_diagonal(correlations, 1.0)
+    eigenvalues, _ = eigh(covariance)
+    return Landscape(
+        mean=mean,
+        sigma=sigma,
+        deviations=tuple(float(s) for s in deviations),
+        correlations=rows((correlations + correlations.T) / 2),
+        condition=float(eigenvalues[-1] / eigenvalues[0]),
+    )
+
+
+def rows(matrix: Array) -> Matrix:
+    """Return the matrix as plain tuples, for a ledger or a report."""
+    return tuple(tuple(float(value) for value in row) for row in matrix)
 
 
 class Strategy:

@@ -29,8 +29,9 @@ NOISES = np.cumprod(np.array([1e-10, *[math.sqrt(10)] * 26]))
 SHARED = (0.0, 3.0)
 """Ratios of the variance of the noise that a generation shares to that of an evaluation's own."""
 
-SQUASHED = (None, 1.0, 3.0)
-"""Scores above the median grow as a logarithm, in units of so many times the range below it."""
+SQUASHED = (1.0, 3.0)
+"""Scores above the median grow as a logarithm, in units of so many times the range below it; or as
+they are."""
 
 OUTLYING = 20.0
 """Scores further above the median than so many times the range below it are cut, like failures.
@@ -45,10 +46,7 @@ DESCENT_STEPS = 60
 
 @dataclass(frozen=True)
 class Surrogate:
-    """The posterior mean of a function, in squashed scores; lower is better.
-
-    Scores are in units of their standard deviation, so neither huge nor tiny ones overflow.
-    """
+    """The posterior mean of a function, in squashed scores of unit deviation; lower is better."""
 
     points: Array  # (n, d)
     weights: Array  # (n,)
@@ -88,47 +86,30 @@ def fit(points: Array, scores: Array, generations: Whole) -> Surrogate:
     """Return the likeliest surrogate of `scores` (n,) at `points` (n, d) of `generations` (n,)."""
     dimension = points.shape[1]
     distances = np.square(points[:, None] - points[None]).sum(axis=2)
-    tamed, exponent = _tamed(scores)
-    squashed = _squashings(tamed)
+    squashed = _squashings(scores)
     noises = [_shared_noise(generations, shared) for shared in SHARED]
     found: list[tuple[float, _Likeliest]] = []
     for length in (math.sqrt(dimension) * each for each in LENGTHS):
         kernel = exp(-distances / (2 * length**2)) + LEVEL
         found += [(length, _likeliest(kernel, noise, squashed)) for noise in noises]
     length, best = max(found, key=lambda each: each[1].likelihood)
-    with np.errstate(over="ignore"):
-        scale = min(float(np.ldexp(best.scale, exponent)), float(np.finfo(np.float64).max))
-    return Surrogate(points, best.weights, length, best.noise, scale)
-
-
-def _tamed(scores: Array) -> tuple[Array, int]:
-    """Return scores minus their median, outliers cut, and the power of two that is their unit."""
-    sized, exponent = _sized(scores)
-    median = np.median(sized)
-    good = median - sized.min()
-    worst = sized[sized <= median + OUTLYING * good].max() if good > 0 else sized.max()
-    tamed, more = _sized(np.minimum(sized, worst) - median)
-    return tamed, exponent + more
-
-
-def _sized(values: Array) -> tuple[Array, int]:
-    """Return the values, scaled by a power of two to at most 1, and the exponent: exact."""
-    exponent = int(np.frexp(np.abs(values).max())[1])
-    return np.ldexp(values, -exponent), exponent
+    return Surrogate(points, best.weights, length, best.noise, best.scale)
 
 
 def _squashings(scores: Array) -> list[_Squashed]:
     median = np.median(scores)
     good = float(median - scores.min())
-    found = []
-    for times in SQUASHED:
-        if times is None:
-            found.append(_standardised(scores, 0.0))
-        elif good > 0:
-            excess = np.maximum(scores - median, 0.0) / (times * good)
-            logarithms = log(1 + excess)
-            values = np.minimum(scores, median) + times * good * logarithms
-            found.append(_standardised(values, -float(logarithms.sum())))
+    if good > 0:
+        scores = np.minimum(scores, scores[scores <= median + OUTLYING * good].max())
+    scores = scores - median
+    median = np.median(scores)  # not 0 to the last bit
+    good = float(median - scores.min())
+    found = [_standardised(scores, 0.0)]
+    for times in SQUASHED if good > 0 else ():
+        excess = np.maximum(scores - median, 0.0) / (times * good)
+        logarithms = log(1 + excess)
+        values = np.minimum(scores, median) + times * good * logarithms
+        found.append(_standardised(values, -float(logarithms.sum())))
     return found
 
 

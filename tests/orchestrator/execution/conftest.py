@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import psutil
 import pytest
@@ -23,16 +23,6 @@ from orchestrator.execution.local import LocalExecutor
 
 HERE = Path(__file__).parent
 NASTY = "nasty:main"
-
-
-class MakeAttempt(Protocol):
-    def __call__(
-        self, do: str | None = None, *, owner: Owner | None = None, **limits: float
-    ) -> Attempt: ...
-
-
-class Run(Protocol):
-    def __call__(self, attempt: Attempt) -> Outcome: ...
 
 
 @pytest.fixture
@@ -65,7 +55,7 @@ def nasty() -> str:
 
 
 @pytest.fixture
-def make_attempt(tmp_path: Path) -> MakeAttempt:
+def make_attempt(tmp_path: Path) -> Callable[..., Attempt]:
     """Attempts of `sphere` at its baseline, or of what `nasty` can `do`."""
     numbers = count()
     sphere = registry.load(ObjectiveSpec(name="sphere"))
@@ -90,7 +80,7 @@ def make_attempt(tmp_path: Path) -> MakeAttempt:
 
 
 @pytest.fixture
-def run(slots: Slots) -> Run:
+def run(slots: Slots) -> Callable[[Attempt], Outcome]:
     """Runs one attempt of `nasty` in an executor of its own."""
 
     def run_one(attempt: Attempt) -> Outcome:

@@ -15,8 +15,7 @@ from typing import Any
 
 from orchestrator.execution import processes
 from orchestrator.execution.api import Attempt, EngineError, Slots
-from orchestrator.execution.ray import RayExecutor
-from orchestrator.execution.ray_access import set_environment, use_own_token
+from orchestrator.execution.ray import RayExecutor, set_environment, use_own_token
 
 
 def main(draft: Path, where: str) -> None:

@@ -11,8 +11,8 @@ from orchestrator.execution import devices
 from orchestrator.execution.api import Attempt, EngineError, Slots
 from orchestrator.execution.devices import (
     DevicePool,
-    Gpu,
     Offer,
+    devices_for,
     local_offer,
     usable_cpus,
     visible_gpus,
@@ -43,6 +43,7 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
     folder = tmp_path / "driver"
     folder.mkdir()
     answer_as_driver(folder, monkeypatch)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return Driver(folder)
 
 
@@ -65,7 +66,7 @@ def test_visible_gpus_follow_the_environment(
     driver: Driver, visible: str | None, ids: list[str]
 ) -> None:
     environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    assert [gpu for gpu, _ in visible_gpus(environment)] == ids
+    assert list(visible_gpus(environment)) == ids
 
 
 def test_gpus_are_preferred_and_share_the_cpus(
@@ -96,9 +97,9 @@ def test_more_than_there_is_or_nothing_at_all_is_refused(device: str, count: int
         Offer(cpus=8, cpu_name="x", gpus=2).slots(device, count)  # type: ignore[arg-type]
 
 
-def test_more_gpus_than_exist_is_an_error() -> None:
-    with pytest.raises(EngineError, match="3 GPUs asked for, but this machine offers 1"):
-        LocalExecutor(Slots(3, "cuda", "", 1), gpu_ids=["0"])
+def test_more_gpus_than_exist_is_an_error(driver: Driver) -> None:
+    with pytest.raises(EngineError, match="3 GPUs asked for, but this machine offers 2"):
+        devices_for(Slots(3, "cuda", "", 1))
 
 
 # What is free of it
@@ -122,10 +123,16 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("_at_once")
 def test_a_gpu_in_use_is_named_and_the_others_are_handed_out(
-    used: tuple[object, object], apps: str, free: list[str], warning: str, driver: Driver
+    used: tuple[object, object],
+    apps: str,
+    free: list[str],
+    warning: str,
+    driver: Driver,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     driver.says(*used, apps=apps)
-    for names in (GPUS, ["0", "1"]):  # as CUDA_VISIBLE_DEVICES has them
+    for names in (GPUS, ["0", "1"]):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(names))
         pool = DevicePool(names)
         assert pool.free() == len(free)
         assert [pool.take() for _ in free] == [names[GPUS.index(one)] for one in free]
@@ -139,13 +146,12 @@ def test_with_no_device_left_all_are_listed(driver: Driver) -> None:
         DevicePool(GPUS).free()
 
 
-def test_a_gpu_whose_memory_is_freed_in_time_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter([9000, 9000, 9000, 4])
-    monkeypatch.setattr(
-        devices, "look_at_gpus", lambda: [Gpu("0", "GPU-a", "NVIDIA H200", next(answers))]
-    )
+def test_a_gpu_whose_memory_is_freed_in_time_is_used(driver: Driver) -> None:
+    driver.says(9000)
     pool = DevicePool(["GPU-a"])
-    assert [pool.free(), pool.free(), pool.warnings] == [0, 1, ()]
+    assert pool.free() == 0
+    driver.says(4)
+    assert (pool.free(), pool.warnings) == (1, ())
 
 
 BROKEN = "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"
@@ -171,15 +177,18 @@ def test_an_executor_withdraws_a_device_that_fails_or_was_left_in_use(
 ) -> None:
     said = f'{{"attempt_id": "ID", "status": "{status}", "cause": "{cause}"}}'
     slots = Slots(2, "cuda", "a GPU", 1)
-    with LocalExecutor(slots, entry=nasty, gpu_ids=GPUS) as executor:
+    with LocalExecutor(slots, entry=nasty) as executor:
+        assert executor.free() == 2
         executor.submit(make_attempt("write", content=said))
         outcome = the_one(executor.wait(20.0))
         assert (outcome.status, outcome.device) == (Status(status), "GPU-a")
         driver.says(used)
         assert executor.free() == (1 if warning else 2)
-        executor.submit(make_attempt("finish"))
+        executor.submit(attempt := make_attempt("facts"))
         outcome = the_one(executor.wait(20.0))
         assert (outcome.status, outcome.device) == (Status.OK, "GPU-b")
+        facts = (attempt.directory / "facts.json").read_text()
+        assert '"CUDA_VISIBLE_DEVICES": "GPU-b"' in facts
     assert executor.warnings == ((f"GPU-a {GONE}: {warning}",) if warning else ())
 
 

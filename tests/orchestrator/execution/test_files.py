@@ -127,9 +127,8 @@ def test_a_lock_held_where_we_cannot_look_is_unknown(make_attempt: Make, dead: O
 def test_an_abandoned_attempt_is_ended_once_and_for_all(make_attempt: Make) -> None:
     attempt = make_attempt()
     files.write_config(attempt)
-    path, name = attempt.directory, attempt.attempt_id
-    assert end_if_abandoned(path, name, 1.0, may_still_start=True) is None
-    ended = end_if_abandoned(path, name, 2.0, may_still_start=False)
+    assert end_if_abandoned(attempt, 1.0, may_still_start=True) is None
+    ended = end_if_abandoned(attempt, 2.0, may_still_start=False)
     assert ended is not None
     assert (ended.status, ended.seconds) == (Status.LOST, 2.0)
-    assert end_if_abandoned(path, name, 9.0, may_still_start=True) == ended
+    assert end_if_abandoned(attempt, 9.0, may_still_start=True) == ended

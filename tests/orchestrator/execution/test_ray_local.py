@@ -1,22 +1,20 @@
 """A Ray that the run starts itself, or fails to start."""
 
 import os
-import re
 import signal
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
 from budgets.events import Status
-from orchestrator.execution import ray
 from orchestrator.execution.api import Attempt, EngineError, Slots
-from orchestrator.execution.ray import RayExecutor, cluster_offer, connected
+from orchestrator.execution.files import CONFIG
+from orchestrator.execution.ray import RayExecutor, cluster_offer, connected, reach
 from tests.orchestrator.execution.conftest import Family, the_one
 
 pytestmark = pytest.mark.xdist_group("ray")
@@ -63,8 +61,8 @@ def test_more_devices_than_the_cluster_has_is_an_error_at_once(
         pass
 
 
-def test_a_killed_agent_loses_its_attempt_only_after_its_tree_is_gone(
-    local_ray: None, make_attempt: Make, nasty: str, family: Family, eventually: Any
+def test_a_killed_agent_loses_its_attempt_only_after_its_tree_is_gone_and_its_node_is_drained(
+    local_ray: None, make_attempt: Make, nasty: str, family: Family
 ) -> None:
     attempt = make_attempt("resist", grace_seconds=30.0)
     with RayExecutor(ONE, entry=nasty) as executor:
@@ -74,30 +72,22 @@ def test_a_killed_agent_loses_its_attempt_only_after_its_tree_is_gone(
         assert the_one(executor.wait(60.0)).status is Status.LOST
         assert family.alive(attempt) == []
         (warning,) = executor.warnings
-        assert "its agent has died" in warning
-        eventually(executor.free)
-        executor.submit(make_attempt("finish"))
-        assert the_one(executor.wait(60.0)).status is Status.OK
+        assert "is lost (its agent has died), with 1 of 1 slots; 0 go on" in warning
+        with pytest.raises(EngineError, match="no device of the cluster is left"):
+            executor.free()
 
 
-@pytest.mark.parametrize(
-    ("address", "error", "said"),
-    [
-        ("local", Exception("timed out during startup"), "Ray (local): timed out"),
-        ("local", RuntimeError("Failed to start GCS"), "--executor local"),
-        ("127.0.0.1:1", None, "answers at 127.0.0.1:1"),
-        ("ray://h:1", None, "not supported"),
-    ],
-)
-def test_a_ray_that_cannot_be_had_is_an_engine_error_with_a_way_on(
-    monkeypatch: pytest.MonkeyPatch, address: str, error: Any, said: str
+def test_a_directory_that_a_node_cannot_read_ends_the_run_with_what_it_needs(
+    local_ray: None, make_attempt: Make
 ) -> None:
-    def refuse(**_: object) -> None:
-        raise error
+    attempt = make_attempt()
+    with RayExecutor(ONE) as executor:
+        executor.submit(attempt)
+        (attempt.directory / CONFIG).unlink()
+        with pytest.raises(EngineError, match=r"config\.json.* storage that all nodes share"):
+            executor.wait(20.0)
 
-    module = SimpleNamespace(is_initialized=lambda: False, init=refuse)
-    monkeypatch.setattr(ray, "_ray", lambda: module)
-    for name in ("set_environment", "use_own_token"):
-        monkeypatch.setattr(ray, name, lambda *_: None)
-    with pytest.raises(EngineError, match=re.escape(said)), connected(address, "tests"):
-        pass
+
+def test_a_cluster_that_nobody_serves_is_named_with_what_to_do() -> None:
+    with pytest.raises(EngineError, match=r"answers at 127.0.0.1:1 .*ray start --head"):
+        reach("127.0.0.1:1")

@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 from budgets.events import Owner, Status
+from objectives.api import Measurement
 from orchestrator.execution import files, local, processes, supervisor
 from orchestrator.execution.api import Attempt, Outcome, Slots
+from orchestrator.execution.files import MEASUREMENT, Report, write_model
 from orchestrator.execution.local import LocalExecutor
+from orchestrator.execution.supervisor import Lease, Supervision, Watch, lease_deadline
 
 Make = Callable[..., Attempt]
 Run = Callable[..., Any]
@@ -36,20 +39,6 @@ def test_a_tree_over_its_memory_is_out_of_memory(make_attempt: Make, run: Run) -
     assert 300 << 20 < outcome.peak_memory_bytes < 900 << 20
 
 
-@pytest.mark.parametrize(
-    ("do", "cause"),
-    [
-        ("kill_itself", "killed by signal 9 SIGKILL"),
-        ("exit_with_3", "exited with status 3: something broke"),
-    ],
-)
-def test_a_crash_is_an_error_that_names_it(
-    do: str, cause: str, make_attempt: Make, run: Run
-) -> None:
-    outcome = run(make_attempt(do))
-    assert (outcome.status, outcome.cause) == (Status.ERROR, cause)
-
-
 def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(make_attempt: Make, run: Run) -> None:
     attempt = make_attempt("flood", mib=64, log_bytes=10_000)
     outcome = run(attempt)
@@ -64,17 +53,18 @@ def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(make_attempt: Make, ru
 @pytest.mark.parametrize(
     ("do", "cause"),
     [
-        ("nothing", "no measurement.json was written"),
+        ("kill_itself", "killed by signal 9 SIGKILL"),
+        ("exit_with_3", "exited with status 3: something broke"),
+        ("nothing", "exited with 0, but no measurement.json was written"),
         ("link", "measurement.json is a symbolic link"),
         ("pipe", "measurement.json is no plain file"),
     ],
 )
-def test_a_measurement_that_cannot_be_believed_is_an_error(
+def test_an_end_without_a_measurement_is_an_error_that_says_why(
     do: str, cause: str, make_attempt: Make, run: Run
 ) -> None:
     outcome = run(make_attempt(do))
     assert outcome.status is Status.ERROR
-    assert outcome.cause.startswith("exited with 0, but ")
     assert cause in outcome.cause
 
 
@@ -120,7 +110,7 @@ def test_an_attempt_that_is_somebodys_already_is_not_begun(
         lost = Outcome(attempt_id=attempt.attempt_id, status=Status.LOST, seconds=1.0)
         files.write_summary(attempt.directory, lost)
         supervised(attempt)
-        assert files.read_summary(attempt.directory, attempt.attempt_id) == lost
+        assert files.read_summary(attempt) == lost
     else:
         with files.locked(attempt.directory):
             supervised(attempt)
@@ -139,7 +129,7 @@ def test_a_cancellation_that_comes_with_the_marker_ends_the_attempt_as_cancelled
     attempt = make_attempt("finish")
     files.write_config(attempt)
     supervised(attempt)
-    outcome = files.read_summary(attempt.directory, attempt.attempt_id)
+    outcome = files.read_summary(attempt)
     assert outcome is not None
     assert outcome.status is Status.CANCELLED
     assert not (attempt.directory / "stdout.txt").exists()
@@ -185,7 +175,109 @@ def test_a_cancelled_attempt_is_asked_to_leave_before_it_is_killed(
     assert (attempt.directory / "tidied").exists() == (do == "tidy")
 
 
-# What takes the machine along: unkillable, stopped, a full disk. Some need root
+# Leases and limits
+
+
+@pytest.fixture
+def lease() -> Iterator[Lease]:
+    made = Lease(5.0)
+    yield made
+    made.close()
+
+
+def test_a_lease_has_run_out_until_it_is_extended(lease: Lease) -> None:
+    assert lease_deadline(lease.descriptor) == 0.0
+    now = time.monotonic()
+    assert lease.extend(now)
+    assert lease_deadline(lease.descriptor) == now + 5.0
+
+
+def test_an_answer_heard_long_ago_extends_nothing(lease: Lease) -> None:
+    now = time.monotonic()
+    assert not lease.extend(now - 6.0)
+    assert lease.extend(now)
+    assert lease.extend(now - 1.0)  # a renewal that was overtaken
+    assert lease_deadline(lease.descriptor) == now + 5.0
+
+
+def test_a_result_is_unwanted_without_the_lease_the_lifeline_or_the_owner(lease: Lease) -> None:
+    reader, writer = os.pipe()
+    owner = processes.this_owner()
+    leased = Supervision(-1, reader, lease.descriptor, "", 1, "")
+    assert leased.why_unwanted(owner) == "the orchestrator has not renewed its lease"
+    lease.extend(time.monotonic())
+    assert leased.why_unwanted(owner) == ""
+    stranger = owner.model_copy(update={"start_ticks": 1})
+    unleased = Supervision(-1, reader, None, "", 1, "")
+    assert unleased.why_unwanted(stranger) == "the orchestrator's process is gone"
+    os.close(writer)
+    assert leased.why_unwanted(owner) == "the executor's process is gone"
+    os.close(reader)
+
+
+# What a watch makes of its end
+
+
+@pytest.fixture
+def watch(make_attempt: Make) -> Watch:
+    """Of an attempt that began five seconds ago, whose result nobody waits for any more."""
+    return Watch(make_attempt(), lambda: "unwanted", time.monotonic() - 5.0)
+
+
+def says(watch: Watch, called_at: float | None = None) -> None:
+    """The evaluation's own word: it is done."""
+    report = Report(
+        attempt_id=watch.attempt.attempt_id,
+        status=Status.OK,
+        measurement=Measurement(score=1.5),
+        called_at=called_at,
+    )
+    write_model(watch.attempt.directory / MEASUREMENT, report)
+    watch.trainer = 1
+
+
+@pytest.mark.parametrize(
+    ("violation", "counts"),
+    [
+        (Status.LOST, True),  # a result that was there when its reader vanished is paid for
+        (Status.CANCELLED, True),
+        (Status.TIMEOUT, False),
+        (Status.OOM, False),
+    ],
+)
+def test_a_result_counts_unless_its_evaluation_broke_a_limit(
+    watch: Watch, violation: Status, counts: bool
+) -> None:
+    says(watch)
+    watch.violation = (violation, "why")
+    outcome = watch.outcome("cpu")
+    assert outcome.status is (Status.OK if counts else violation)
+    assert outcome.measurement == (Measurement(score=1.5) if counts else None)
+
+
+@pytest.mark.parametrize(("called_after", "startup"), [(2.0, 2.0), (-1.0, 0.0), (1e6, 1e6)])
+def test_the_start_up_ends_where_the_objective_was_called_within_the_attempts_time(
+    watch: Watch, called_after: float, startup: float
+) -> None:
+    says(watch, watch.began + called_after)
+    watch.exit_code = 0
+    outcome = watch.outcome("cpu")
+    assert outcome.startup_seconds == pytest.approx(min(startup, outcome.seconds))
+
+
+@pytest.mark.parametrize("limits", [{"wall_seconds": 2.0}, {"stall_seconds": 2.0}])
+def test_a_limit_that_passed_while_nobody_wanted_the_result_is_no_timeout(
+    make_attempt: Make, limits: dict[str, float]
+) -> None:
+    """The lease may have run out since it was looked at: this process may have been stopped."""
+    attempt = make_attempt(**limits)
+    watch = Watch(attempt, lambda: "its lease has run out", time.monotonic() - 5.0)
+    watch._check()
+    assert watch.violation is not None
+    assert watch.violation[0] is Status.LOST
+
+
+# What cannot be killed; needs root
 
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -211,20 +303,6 @@ def freezer(tmp_path: Path) -> Iterator[Path]:
     while (group / "tasks").read_text():
         os.sched_yield()
     group.rmdir()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path, eventually: Any) -> Iterator[Path]:
-    """A file system of 1 MiB."""
-    where = tmp_path / "disk"
-    where.mkdir()
-    command = ["/bin/mount", "-t", "tmpfs", "-o", "size=1m", "none", str(where)]
-    mounted = subprocess.run(command, check=False, capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"cannot mount a file system: {mounted.stderr.strip()}")
-    yield where
-    release = ["/bin/umount", str(where)]  # busy until the last supervisor has left
-    eventually(lambda: subprocess.run(release, check=False).returncode == 0)
 
 
 def test_a_tree_that_cannot_be_killed_is_given_back_and_its_device_withdrawn(
@@ -254,34 +332,3 @@ def test_a_tree_that_cannot_be_killed_is_given_back_and_its_device_withdrawn(
         assert [one.status for one in executor.wait(20.0)] == [Status.OK]
     (freezer / "freezer.state").write_text("THAWED")
     family.vanish(attempt, within_seconds=5.0)
-
-
-def on(disk: Path, attempt: Attempt) -> Attempt:
-    moved = attempt.model_copy(update={"directory": disk / attempt.directory.name})
-    moved.directory.mkdir()
-    return moved
-
-
-def filled(disk: Path) -> Path:
-    """Nothing more fits on it; the file that takes it all."""
-    filler = disk / "filler"
-    with suppress(OSError), filler.open("wb", buffering=0) as file:
-        while file.write(b"x" * 4096):
-            pass
-    return filler
-
-
-def test_an_attempt_that_a_full_disk_keeps_from_starting_is_over_at_once(
-    small_disk: Path, make_attempt: Make, slots: Slots, nasty: str
-) -> None:
-    attempt = on(small_disk, make_attempt("finish"))
-    files.write_config(attempt)
-    filled(small_disk)
-    with LocalExecutor(slots, entry=nasty) as executor:
-        executor.start(attempt)
-        (outcome,) = executor.wait(20.0)
-        assert executor.free() == 2
-    assert (outcome.status, outcome.cause) == (
-        Status.LOST,
-        "it was never started; the disk is full",
-    )

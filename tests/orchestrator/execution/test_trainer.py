@@ -1,10 +1,8 @@
 """The process that evaluates: how exceptions and answers become a report."""
 
-import errno
 import importlib
 import json
 import math
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -100,30 +98,19 @@ def test_a_score_that_is_not_finite_survives_the_file_as_nan_status(
     attempt = make_attempt()
     report = reported(monkeypatch, attempt, lambda _context: Measurement(score=score))
     files.write_model(attempt.directory / files.MEASUREMENT, report)
-    read = files.read_report(attempt.directory, attempt.attempt_id)
+    read = files.read_report(attempt)
     assert (read.status, read.cause) == (Status.NAN, f"the score is {score}")
     assert read.measurement is not None
     assert str(read.measurement.score) == str(score)
 
 
-def test_a_full_disk_is_no_end_of_an_evaluation_that_lives(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    path = tmp_path / files.METRICS
-    beat = trainer.heartbeat_into(path)
-    beat({"step": 1})
-    os.utime(path, (1, 1))
-
-    def full_disk(_descriptor: int, _line: bytes) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as full:
-        full.setattr(os, "write", full_disk)
-        beat({"step": 2})
-    assert path.stat().st_mtime > 1
-
+def test_a_full_disk_is_no_end_of_an_evaluation(tmp_path: Path) -> None:
+    trainer.heartbeat_into(Path("/dev/full"))({"step": 1})
+    beat = trainer.heartbeat_into(tmp_path / files.METRICS)
+    beat({"step": 2})
     beat({"step": 3})
-    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 3]
+    lines = (tmp_path / files.METRICS).read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [2, 3]
 
 
 def test_an_exception_says_the_innermost_line_that_is_the_users(
@@ -148,10 +135,8 @@ def test_an_exception_says_the_innermost_line_that_is_the_users(
         (Measurement(score=-1.01e100), Status.NAN),
         (None, Status.ERROR),
         (0.1, Status.ERROR),
-        *(({"score": value}, Status.ERROR) for value in ("0.1", True, 1 + 2j, None, 10**400)),
-        ({"score": 1, "steps": 10**30}, Status.ERROR),
-        ({"score": 1, "tokens": -1}, Status.ERROR),
-        ({"score": 1, "train_flops": math.inf}, Status.ERROR),
+        ({"score": "0.1"}, Status.ERROR),
+        ({"score": 10**400}, Status.ERROR),
     ],
     ids=repr,
 )

@@ -19,7 +19,7 @@ from objectives.api import ObjectiveSpec
 from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP, Followed, landscapes
 from orchestrator.records.runs import Result
 from orchestrator.run.session import system_clock
-from orchestrator.search.landscape import landscape
+from orchestrator.search.strategy import landscape
 from orchestrator.verify import verify
 from tests import ledgers
 from tests.asking import config_for

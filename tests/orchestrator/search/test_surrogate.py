@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from budgets.events import MOST_SCORE
 from orchestrator.search import surrogate
 from orchestrator.search.surrogate import Surrogate, fit, minimum
 
@@ -108,7 +109,7 @@ def test_the_gradient_is_that_of_the_mean() -> None:
 # Scores that are no function's
 
 
-@pytest.mark.parametrize("level", [0.0, 0.1, -3.7, 1e300, 5e-324])
+@pytest.mark.parametrize("level", [0.0, 0.1, -3.7, 1e90])
 def test_scores_that_are_all_equal_move_nothing(level: float) -> None:
     scores = Scores(40)
     scores.scores[:] = level
@@ -116,7 +117,7 @@ def test_scores_that_are_all_equal_move_nothing(level: float) -> None:
     assert not scores.fit()(scores.points)[0].any()
 
 
-@pytest.mark.parametrize("score", [1e3, 1e300])
+@pytest.mark.parametrize("score", [1e3, 1e90])
 def test_one_huge_score_does_not_hide_the_function(score: float) -> None:
     found = []
     for seed in range(10):
@@ -126,7 +127,7 @@ def test_one_huge_score_does_not_hide_the_function(score: float) -> None:
     assert np.mean(found) < 0.25
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1.0, 1e9, 1e300])
+@pytest.mark.parametrize("scale", [1e-90, 1e-12, 1e9, 1e90])
 @pytest.mark.parametrize("shift", [0.0, -1e3, 1e6])
 def test_the_unit_and_the_level_of_the_scores_do_not_matter(scale: float, shift: float) -> None:
     scores = Scores(60, noise=0.1)
@@ -137,7 +138,7 @@ def test_the_unit_and_the_level_of_the_scores_do_not_matter(scale: float, shift:
 
 
 @given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=8, max_size=16),
+    st.lists(st.floats(-MOST_SCORE, MOST_SCORE), min_size=8, max_size=16),
     st.integers(1, 4),
 )
 def test_whatever_the_scores_the_lowest_point_is_a_point(scores: list[float], size: int) -> None:
