@@ -64,8 +64,9 @@ class CallersExecutor:
 
     def __exit__(self, *_: object) -> None:
         """End what nobody has told: it is made again when the search goes on."""
-        for trial in list(self._open.values()):
-            self.end(trial, Status.CANCELLED, cause="the search was closed")
+        told = {outcome.attempt_id for outcome in self._ended}
+        for name in self._open.keys() - told:
+            self.end(self._open[name], Status.CANCELLED, cause="the search was closed")
         self._open.clear()
         self._ready.clear()
 

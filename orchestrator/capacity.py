@@ -44,27 +44,27 @@ class Pace:
         """
 
 
+@dataclass
 class AtMost(Pace):
     """At most `limit` evaluations in flight."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    limit: int
 
     def admits(self, state: RunState) -> bool:
         return len(state.accounts.holds) < self.limit
 
 
+@dataclass
 class Together(Pace):
     """Admits what all of several paces admit, asked in their order."""
 
-    def __init__(self, paces: Sequence[Pace]) -> None:
-        self._paces = tuple(paces)
+    paces: Sequence[Pace]
 
     def admits(self, state: RunState) -> bool:
-        return all(pace.admits(state) for pace in self._paces)
+        return all(pace.admits(state) for pace in self.paces)
 
     def look(self, state: RunState) -> None:
-        for pace in self._paces:
+        for pace in self.paces:
             pace.look(state)
 
 
@@ -264,19 +264,10 @@ MEMORY = 32  # decisions after which a level is forgotten: the machine may have 
 STABLE = 0.1  # relative: evaluations that become slower by more are not stable
 
 
-class Observation(NamedTuple):
-    """A healthy evaluation."""
-
-    seconds: float
-    workers: float  # mean number of evaluations in flight meanwhile
-
-
-def throughput_of(window: Sequence[Observation], workers: int) -> Level:
+def throughput_of(seconds: Sequence[float], workers: int) -> Level:
     """Return X = N / R, with R the mean time of an evaluation (Little's law)."""
-    seconds = [seen.seconds for seen in window]
     mean = fmean(seconds)
-    noise = stdev(seconds) / sqrt(len(seconds)) / mean if len(seconds) > 1 else 0.0
-    return Level(workers, 3600 * fmean(seen.workers for seen in window) / mean, noise)
+    return Level(workers, 3600 * workers / mean, stdev(seconds) / sqrt(len(seconds)) / mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,16 +291,16 @@ class Controller:
     def __init__(self, devices: int) -> None:
         self._devices = devices
         self.decision = Decision("hold", None, None, None, min(FIRST_WORKERS, devices))
-        self._window: list[Observation] = []  # at the present number of workers
+        self._window: list[float] = []  # seconds of evaluations at the present number of workers
         self._new = 0
         self._recent: deque[Level] = deque(maxlen=MEMORY)
 
-    def observe(self, seen: Observation) -> Decision:
-        """Return the decision after one more evaluation."""
+    def observe(self, seconds: float, workers: float) -> Decision:
+        """Return the decision after one more evaluation, with so many in flight in the mean."""
         allowed = self.decision.bp_allowed
         self.decision = replace(self.decision, bp_action="hold")
-        if abs(seen.workers - allowed) < 0.5:
-            self._window.append(seen)
+        if abs(workers - allowed) < 0.5:
+            self._window.append(seconds)
             self._new += 1
         enough = max(LEAST_WINDOW, allowed)
         if self._new >= enough:
@@ -371,13 +362,12 @@ class Controlled(AtMost):
             began_ms, flown_ms = self._begun.pop(event.key)
             lasted_ms = self._now_ms - began_ms
             if lasted_ms and event.status is Status.OK:
-                workers = (self._flown_ms - flown_ms) / lasted_ms
-                self._decide(event.key, Observation(lasted_ms / 1000, workers))
+                self._decide(lasted_ms / 1000, (self._flown_ms - flown_ms) / lasted_ms)
 
-    def _decide(self, key: Key, seen: Observation) -> None:
-        decision = self._controller.observe(seen)
+    def _decide(self, seconds: float, workers: float) -> None:
+        decision = self._controller.observe(seconds, workers)
         self.limit = decision.bp_allowed
-        row = {"evaluation": key, **seen._asdict(), **asdict(decision)}
+        row = {"seconds": seconds, "workers": workers, **asdict(decision)}
         with suppress(OSError), self._path.open("ab") as file:  # no run depends on it
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         if decision.bp_action != "hold":

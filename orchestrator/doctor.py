@@ -67,7 +67,7 @@ def examine(config: Config, *, quick: bool = False) -> Findings:
         packages.append(_cuda(engine))
     return {
         "Devices": found,
-        "Packages": packages + [_tracker(name) for name in config.track.to],
+        "Packages": packages,
         "Data": [one for name, each in conditions.items() for one in _data(name, each)],
         "Disk": list(_disk(config, slots)),
     }
@@ -153,13 +153,6 @@ def _python(code: str) -> tuple[str, str]:
     if ended.returncode:
         return "", last or f"python -c {shlex.quote(code)} ended with {ended.returncode}"
     return last, ""
-
-
-def _tracker(name: str) -> Finding:
-    if is_installed(name):
-        return Finding(f"tracker {name}", "ok", "its library is installed")
-    mend = _pip(f'"cmaes-orchestrator[{name}]"')
-    return Finding(f"tracker {name}", "missing", "[track] names it, and it is not installed", mend)
 
 
 def _pip(arguments: str) -> str:

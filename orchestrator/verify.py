@@ -197,15 +197,12 @@ def _points(state: RunState) -> Iterator[str]:
         yield f"conditions: {len(points)} stand where the plan says"
     elif plan.phase == "check" and plan.proxy is None:
         for batch in state.generations:
-            if batch.points[0] != plan.space.baseline:
-                raise DivergedError("candidate 0 is not the baseline")
-            for candidate in range(1, len(batch.points)):
-                try:
-                    is_same = moved(batch, candidate) is None
-                except ValueError as error:
-                    raise DivergedError(str(error)) from error
-                if is_same:
-                    raise DivergedError(f"candidate {candidate} is candidate 0 once more")
+            try:
+                moves = [moved(batch, candidate) for candidate in range(1, len(batch.points))]
+            except ValueError as error:
+                raise DivergedError(str(error)) from error
+            if batch.points[0] != plan.space.baseline or None in moves:
+                raise DivergedError("a point is not the baseline with one knob moved")
         yield f"check: {plan.resolved.population - 1} points move one knob each"
 
 

@@ -17,9 +17,7 @@ Kind = Literal[
 go on, and no process has it; `paused`: until a person overrides a rule; `stopped`: by a budget, a
 window or a rule."""
 
-GOES_ON: tuple[Kind, ...] = ("running", "elsewhere")
 OVER: tuple[Kind, ...] = ("paused", "stopped", "finished")
-WAITS: tuple[Kind, ...] = ("planned", "interrupted")
 
 PATIENCE_SECONDS = 60.0
 """Beyond an attempt's worst case: a run elsewhere that is silent for longer counts as dead."""
@@ -41,12 +39,12 @@ class Standing:
     @property
     def goes_on(self) -> bool:
         """Whether a process carries it out."""
-        return self.kind in GOES_ON
+        return self.kind in ("running", "elsewhere")
 
     @property
     def way_on(self) -> str:
         """What a person has to do, unless a rule holds the run up."""
-        return REPEAT if self.kind in WAITS else ""
+        return REPEAT if self.kind in ("planned", "interrupted") else ""
 
 
 def standing_of(state: RunState, now: datetime) -> Standing:

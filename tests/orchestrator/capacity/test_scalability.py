@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.capacity import Controller, Decision, Law, Level, Observation, fit
+from orchestrator.capacity import Controller, Decision, Law, Level, fit
 
 WORKERS = (1, 2, 4, 8, 16, 32)
 laws = st.builds(
@@ -92,8 +92,8 @@ class Machine:
     flown_ms: float = 0.0
     flights: list[list[float]] = field(default_factory=list)  # work left, began, flown then
 
-    def next(self, allowed: int) -> Observation:
-        """The next evaluation to end, when so many may run."""
+    def next(self, allowed: int) -> tuple[float, float]:
+        """The next evaluation to end when so many may run: its seconds, the mean in flight."""
         while len(self.flights) < allowed:
             work = max(0.1, 1 + self.spread * float(self.rng.standard_normal()))
             self.flights.append([work, self.now_ms, self.flown_ms])
@@ -106,11 +106,13 @@ class Machine:
             flight[0] -= took * rate
         self.flights.remove(first)
         lasted_ms = self.now_ms - first[1]
-        return Observation(lasted_ms / 1000, (self.flown_ms - first[2]) / lasted_ms)
+        return lasted_ms / 1000, (self.flown_ms - first[2]) / lasted_ms
 
     def drive(self, controller: Controller, count: int) -> list[Decision]:
         """So many evaluations, with the decision after each."""
-        return [controller.observe(self.next(controller.decision.bp_allowed)) for _ in range(count)]
+        return [
+            controller.observe(*self.next(controller.decision.bp_allowed)) for _ in range(count)
+        ]
 
     def share(self, decisions: list[Decision], devices: int = 16) -> float:
         """Of the highest throughput that the devices can have."""
@@ -132,7 +134,7 @@ def test_the_controller_stays_near_the_optimum(law: Law, spread: float, devices:
 def test_it_does_not_increase_while_evaluations_take_longer_and_longer() -> None:
     controller = Controller(16)
     for number in range(40):
-        controller.observe(Observation(1.2**number, 2.0))
+        controller.observe(1.2**number, 2.0)
         assert controller.decision.bp_allowed == 2
 
 

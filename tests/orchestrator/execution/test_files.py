@@ -12,9 +12,10 @@ import pytest
 
 from budgets.events import Owner, Status
 from objectives.process import MARK
+from orchestrator.ask_tell import CallersExecutor
 from orchestrator.execution import files, processes
-from orchestrator.execution.api import Attempt, Outcome
-from orchestrator.execution.files import end_if_abandoned, recover
+from orchestrator.execution.api import Attempt, Outcome, Slots
+from orchestrator.execution.files import end_if_abandoned, read_summary, recover
 
 Make = Callable[..., Attempt]
 
@@ -132,3 +133,15 @@ def test_an_abandoned_attempt_is_ended_once_and_for_all(make_attempt: Make) -> N
     assert ended is not None
     assert (ended.status, ended.seconds) == (Status.LOST, 2.0)
     assert end_if_abandoned(attempt, 9.0, may_still_start=True) == ended
+
+
+def test_a_search_that_is_closed_keeps_what_was_told(make_attempt: Make) -> None:
+    told, open_one = make_attempt(), make_attempt()
+    with CallersExecutor(Slots(2, "cpu", "caller", 1)) as executor:
+        executor.submit(told)
+        executor.submit(open_one)
+        trial = executor.take()
+        assert trial is not None
+        executor.end(trial, Status.OK, 1.0)
+    ends = [read_summary(one) for one in (told, open_one)]
+    assert [end and end.status for end in ends] == [Status.OK, Status.CANCELLED]
