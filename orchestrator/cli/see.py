@@ -220,8 +220,6 @@ def _one(run: str | None, root: Path, *, rebuild: bool) -> tuple[View, Path]:
 
     now = datetime.now(UTC)
     if (jobs := exported(run, root, now)) is not None:
-        if rebuild:
-            jobs.collect()
         return jobs, jobs.directory
     directory = find_run(run, root)
     state = load_state(directory)  # a damaged ledger leaves every file as it is

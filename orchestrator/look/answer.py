@@ -29,7 +29,6 @@ from budgets.formatting import (
 from budgets.proxy import LEAST_CANDIDATES, Certificate
 from budgets.rules import Reading
 from budgets.state import RunState
-from budgets.stats import detectable
 from budgets.tiers import TIERS, size
 from budgets.verdict import Findings, control_gains, title, winner_gain, winner_means
 from objectives import secrets
@@ -42,7 +41,6 @@ from orchestrator.look.run import Run
 from orchestrator.plan.resolve import found_as, no_share
 
 NAME_CHARACTERS = 48  # of a run's id that begins the id of the next run
-MOST_SEEDS = 64  # no verdict is advised to use more
 
 ONCE = ("--json", "--override", "--reason")
 """Options that are meant for one session: a repeated command leaves them out."""
@@ -250,29 +248,18 @@ def _after_a_no_go(run: Run, no_go: NoGo) -> NextStep:
     if no_go in ("pathological", "unstable"):
         said = "Look into the failures, narrow the ranges that lead there, and search again."
         return NextStep(said, (command("export", "table", named(run)),))
-    if no_go == "below_noise" and plan.phase == "phase1" and (seeds := _seeds_needed(run)):
-        gain, words = percent(plan.thresholds.go_gain), assign("verdict.confirm_seeds", seeds)
-        said = f"Repeat it with more seeds: with this noise, about {seeds} would show {gain}."
-        again = _another(run, f"{seeds}-seeds", "--tier", str(plan.tier), *words)
-        return NextStep(said, (again,))
+    found, limits = winner_gain(run.state), plan.thresholds
+    is_open = found is not None and (found.upper or 0.0) > limits.go_gain
+    if found is not None and is_open and no_go == "below_noise" and plan.phase == "phase1":
+        words = assign("verdict.confirm_seeds", max(2 * found.pairs, limits.go_seeds))
+        again = _another(run, "more-seeds", "--tier", str(plan.tier), *words)
+        return NextStep("Repeat it with more seeds, which show a smaller gain.", (again,))
     is_extendable = plan.phase == "phase1" and plan.tier != "max"
     if no_go in ("too_small", "does_not_persist") and is_extendable:
         said = f"Search longer, with {TIERS['phase1', 'max'].evaluations} evaluations."
         return NextStep(said, (_another(run, "max", "--tier", "max"),))
     said = "Check which knobs move the score at all before you search again."
     return NextStep(said, (_of_objective(run, "check", "knobs"),))
-
-
-def _seeds_needed(run: Run) -> int | None:
-    """Return how many seeds could show the gain that was asked for; None where more do not help."""
-    found, limits = winner_gain(run.state), run.plan.thresholds
-    if found is None or found.sd is None or found.upper is None or found.detectable is None:
-        return None
-    if found.pairs >= limits.go_seeds and min(found.upper, found.detectable) <= limits.go_gain:
-        return None
-    counts = range(max(found.pairs + 1, limits.go_seeds), MOST_SEEDS + 1)
-    enough = (n for n in counts if detectable(found.sd, n, found.level) <= limits.go_gain)
-    return next(enough, None)
 
 
 # Over without a verdict
@@ -308,8 +295,7 @@ def _over(run: Run) -> Answer:
 
 def _with_a_verdict(run: Run) -> NextStep:
     if run.plan.phase == "phase2":
-        said = "It was not compared with the baseline. What it found:"
-        return NextStep(said, (command("best", named(run)),))
+        return NextStep("What it found:", (command("best", named(run)),))
     said = f"Search again, and compare with the baseline on {VERDICT_SEEDS} fresh seeds."
     words = ("--tier", str(run.plan.tier), *assign("verdict.confirm_seeds", VERDICT_SEEDS))
     return NextStep(said, (_another(run, "verdict", *words),))

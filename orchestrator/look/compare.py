@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from budgets.effects import CampaignReport, campaign_report
-from budgets.formatting import listed, number, plain, precise_duration, shortened
-from budgets.matrix import RUNNING, Matrix
+from budgets.formatting import listed, number, plain, shortened
+from budgets.matrix import Matrix
 from budgets.plan import Thresholds
 from budgets.stats import Gain, gain
-from budgets.storage import document as as_json
-from budgets.storage import write_aside
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
@@ -77,14 +75,9 @@ class Comparison:
 
     @property
     def why_not(self) -> tuple[str, ...]:
-        """Why scores do not compare, as `persists (none and 0.2)`; empty where they do."""
-        found = [
-            f"{name} ({listed(dict.fromkeys(cut(v or 'none', VALUE_WIDTH) for v in values), 6)})"
-            for name, values in self.differences.items()
-            if name.startswith(DECIDE)
-        ]
-        code = "the objective's code: nothing else on record differs"
-        return () if self.is_comparable else tuple(found or [code])
+        """The facts because of which scores do not compare; empty where they do."""
+        found = tuple(name for name in self.differences if name.startswith(DECIDE))
+        return () if self.is_comparable else found or ("the objective's code",)
 
     @cached_property
     def duels(self) -> tuple[Duel, ...]:
@@ -179,17 +172,13 @@ def _run(run: Run) -> dict[str, str]:
     gain, baseline = decisive(run), run.baseline
     values = {
         "phase and tier": f"{run.plan.phase} {run.plan.tier or ''}",
-        "fingerprint": run.plan.objective_fingerprint[:12],
         "verdict": answer(run).title,
         "gain on fresh seeds": "-" if gain is None else text.interval(gain),
         "baseline": "-" if baseline is None else number(baseline.mean),
-        "noise (sd)": "-" if baseline is None else number(baseline.sd, 4),
         "results": text.counts(run),
     }
     for own in run.balances:
         values[text.CURRENCIES.get(own.currency, own.currency)] = text.of_cap(run, own)
-    if run.timing is not None:
-        values["estimated"] = precise_duration(3600 * run.timing.estimated_hours)
     return values | {"directory": str(run.directory)}
 
 
@@ -233,9 +222,7 @@ class Exported:
 
     def lines(self) -> list[str]:
         """Return it for a terminal."""
-        running = f"{self.matrix.counts.get(RUNNING, 0)} of {len(self.matrix.cells)} runs running"
-        stands = "finished" if self.is_over else running
-        return [f"{self.directory}: {stands}", "", *text.matrix(self.matrix), "", self.sentence]
+        return [str(self.directory), "", *text.matrix(self.matrix), "", self.sentence]
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -260,11 +247,6 @@ class Exported:
         own = headline(title if self.is_over else "In progress", self.sentence)
         about = f"a campaign of {len(self.matrix.cells)} runs"
         return Page(self.report.name, about, own, sections)
-
-    def collect(self) -> None:
-        """Write the effects that it found to its `effects.json`."""
-        effects = {"sentence": self.sentence, "campaign": self.report.model_dump()}
-        write_aside(self.directory / "effects.json", as_json(effects))
 
 
 def exported(run: str | None, root: Path, now: datetime) -> Exported | None:

@@ -28,13 +28,12 @@ SCHEMA = 1
 
 plain_values = to_jsonable_python
 
-FACTS = (
-    *("objective", "decision", "last", "counts", "balances", "deadline"),
-    *("usage", "pace", "timing", "eval_seconds", "generations", "attempts", "slots", "failures"),
-    *("baseline", "noise_band", "best_so_far", "best_by_chance", "knobs"),
-    *("findings", "gains", "check", "proxy", "campaign", "matrix"),
+FACTS = (  # properties of `Run` under their own names
+    *("objective", "decision", "last", "counts", "balances", "deadline", "usage", "pace", "timing"),
+    *("eval_seconds", "generations", "attempts", "slots", "failures", "baseline", "noise_band"),
+    *("best_so_far", "best_by_chance", "knobs", "findings", "gains", "check", "proxy"),
+    *("campaign", "matrix"),
 )
-"""Properties of `Run` under their own names."""
 
 
 def document(run: Run) -> dict[str, Any]:
@@ -71,22 +70,18 @@ def result(run: Run, *facts: str) -> dict[str, Any]:
 
 
 def best_document(run: Run) -> dict[str, Any]:
-    """Return the recommendation with its evidence (None without one), and the baseline."""
+    """Return the recommendation with its evidence (None without one), and the baseline's score."""
     point, best = recommendation(run.state), winner(run.state)
-    found, own = run.findings, run.baseline
-    compared = None
+    found, compared = run.findings, None
     if best is not None and found is not None and found.gain is not None:
         compared = _place(run, best.point) | {"gain": plain_values(found.gain)}
         compared["configuration"] = best.name
-    measured = own and {"mean": own.mean, "sd": own.sd, "seeds": own.seeds}
-    is_confirmed = found is not None and found.configuration is not None  # by a Go
     return {
-        "recommendation": point and {**_place(run, point), "is_confirmed": is_confirmed},
+        "recommendation": point and _place(run, point),
         "winner": compared,
         "at_range_ends": _range_ends(run),
         "verdict": found and {"grade": found.grade, "no_go": found.no_go},
-        "baseline": {**_place(run, run.plan.space.baseline), "score": measured},
-        **result(run),
+        **result(run, "baseline"),
     }
 
 

@@ -1,31 +1,31 @@
 """Drawings with matplotlib: SVG for a page, and the parts that plots share.
 
 Matplotlib is imported when something is drawn, and its pyplot never. The colours are those of Okabe
-and Ito, which colour-blind readers tell apart; marks, lines and hatches differ too. `INK` becomes
-the colour of the page's text.
+and Ito, which colour-blind readers tell apart; marks, lines and hatches differ too. A page in the
+dark inverts lightness.
 """
 
+import base64
 import io
-import re
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil, isfinite
+from math import ceil, inf, isfinite
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
-from xml.etree import ElementTree
 
 from budgets.formatting import printable
 from budgets.storage import write_aside
 from objectives.space import Knob as Scale
 from orchestrator.look.page import Figure
 
-INK = "#000001"
+INK = "#1b1f24"
 GREY, BLUE, SKY, GREEN = "#808080", "#0072b2", "#56b4e9", "#009e73"
 ORANGE, RED, PURPLE = "#e69f00", "#d55e00", "#cc79a7"
 WIDTH, FONT = 6.4, 9.0  # of a drawing, in inches; of its text, in points
+MOST_MARKS = 100  # that are drawn one by one, not as an image
 
 _INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 _STYLE = dict.fromkeys(_INKED, INK) | {
@@ -57,7 +57,8 @@ class Drawing:
 
 def figure(name: str, drawing: Drawing) -> Figure:
     """Return the drawing as part of a page."""
-    return Figure(name, line(drawing.title), line(drawing.caption), _inline(drawing))
+    encoded = base64.b64encode(_drawn(drawing, "svg", "none")).decode()
+    return Figure(name, line(drawing.title), line(drawing.caption), encoded)
 
 
 def write(drawing: Drawing, path: Path) -> None:
@@ -65,7 +66,7 @@ def write(drawing: Drawing, path: Path) -> None:
     write_aside(path, _drawn(drawing, path.suffix.lower().removeprefix("."), paper="white"))
 
 
-def _drawn(drawing: Drawing, form: str = "svg", paper: str = "none") -> bytes:
+def _drawn(drawing: Drawing, form: str, paper: str) -> bytes:
     """Return a file's content: the same bytes for the same drawing."""
     with _LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # letters that the font lacks: a viewer has other fonts
@@ -79,29 +80,6 @@ def _drawn(drawing: Drawing, form: str = "svg", paper: str = "none") -> bytes:
             about = {_DATE[form]: None}
             canvas.savefig(file, format=form, dpi=200, facecolor=paper, metadata=about)
     return file.getvalue()
-
-
-_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
-_DIGITS = re.compile(r"(\.\d\d)\d+")
-
-
-def _inline(drawing: Drawing) -> str:
-    """Return SVG without what a page's policy forbids, and with ids of its own."""
-    root = ElementTree.fromstring(_drawn(drawing))  # noqa: S314 - our own
-    for child in root.findall(f"{_SVG}metadata") + root.findall(f"{_SVG}defs")[:1]:
-        root.remove(child)  # the first definition is a style sheet
-    for element in root.iter():
-        styles = (one.split(": ", 1) for one in element.attrib.pop("style", "").split("; ") if one)
-        every = element.attrib | dict(styles)
-        element.tag = element.tag.removeprefix(_SVG)
-        element.attrib = {
-            key.removeprefix(_XLINK): " ".join(_DIGITS.sub(r"\1", text).split())
-            for key, text in every.items()
-            if key != "font-family" and not (key == "id" and element.tag == "g")  # `axes_1`
-        }
-    root.attrib = {"viewBox": root.attrib["viewBox"], "stroke-linejoin": "round", "role": "img"}
-    root.set("aria-label", line(f"{drawing.title}. {drawing.caption}"))
-    return ElementTree.tostring(root, encoding="unicode").replace(INK, "currentColor")
 
 
 def line(text: str) -> str:
@@ -129,7 +107,7 @@ def dots(axes: Any, x: Sequence[float], y: Sequence[float | None], most: int = 2
     """Draw evaluations behind all else, evenly thinned to `most`."""
     step = ceil(len(x) / most) or 1
     looks = {"ms": 2.6, "mew": 0, "color": GREY, "zorder": 1.5, "label": "evaluation"}
-    axes.plot(x[::step], y[::step], "o", **looks)
+    axes.plot(x[::step], y[::step], "o", rasterized=len(x) > MOST_MARKS, **looks)
 
 
 def series(axes: Any, x: Sequence[float], y: Sequence[float | None], label: str = "") -> None:
@@ -145,14 +123,24 @@ def known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None and isfinite(value)]
 
 
-def limits(values: Iterable[float | None], must: Iterable[float | None]) -> tuple[float, float]:
-    """Return the ends of an axis that shows all of `must`, and `values` without far outliers."""
+def limits(
+    values: Iterable[float | None],
+    must: Iterable[float | None],
+    near: Iterable[float | None] = (),
+) -> tuple[float, float]:
+    """Return the ends of an axis that shows all of `must`, and `values` without far outliers.
+
+    Values of `near` are shown unless they are further from all others than those are apart.
+    """
     own, always = known(values), known(must)
     low, high = min([*own, *always], default=0.0), max([*own, *always], default=1.0)
+    reach = (high - low) or inf
+    shown = [*always, *(one for one in known(near) if low - reach < one < high + reach)]
     if len(own) > 7:
         lower, _, upper = quantiles(own, n=4)
-        low = max(low, min([4 * lower - 3 * upper, *always]))
-        high = min(high, max([4 * upper - 3 * lower, *always]))
+        low = max(low, min([4 * lower - 3 * upper, *shown]))
+        high = min(high, max([4 * upper - 3 * lower, *shown]))
+    low, high = min([low, *shown]), max([high, *shown])
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return low - room, high + room
 

@@ -21,14 +21,9 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 HEARTBEAT_BYTES, CURVE_BYTES = 4096, 16 << 20  # of a file's end
 MOST_NAME = 80  # characters of a device's name
 CURVE_POINTS = 200
-
-Curve = tuple[tuple[float, ...], tuple[float, ...]]
-"""Steps, and a loss at each."""
-
-STEPS = ("step", "steps", "global_step", "iteration", "iter")
+Curve = tuple[tuple[float, ...], tuple[float, ...]]  # steps, and a loss at each
+STEPS = ("step", "steps", "global_step", "iteration", "iter")  # as programs name it
 LOSSES = ("loss", "train_loss", "training_loss", "train/loss")
-"""Names that programs use for a step and a loss; ours are the first of each."""
-
 UNITS = {"nanochat": "held-out bits per byte"}  # of an objective's score
 
 

@@ -1,5 +1,6 @@
 """A run in Python and in a notebook: its verdict, its recommendation, tables, plots, report."""
 
+from base64 import b64decode
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -49,8 +50,7 @@ class Result:
     @property
     def directory(self) -> Path:
         """Where its ledger and the files of its evaluations are."""
-        assert self.run.directory is not None, "it was read from there"
-        return self.run.directory
+        return Path(self.run.directory or "")
 
     @property
     def verdict(self) -> str:
@@ -123,26 +123,17 @@ class Result:
         every = drawings(self.run)
         if name not in every:
             raise ValueError(f"plot: expected one of {', '.join(every)}, got {name!r}")
-        return Shown(draw.figure(name, every[name]).svg)
+        svg = b64decode(draw.figure(name, every[name]).svg).decode()
+        return Shown(svg[svg.index("<svg") :])
 
     def _knobs(self, point: tuple[float, ...] | None) -> dict[str, float] | None:
         return None if point is None else self.run.plan.space.decode(point)
 
-    def _facts(self) -> dict[str, str]:
-        own = answer(self.run)
-        facts = {f"{self.run.plan.run_id}: {own.title}": own.sentence, **own.parts}
-        facts["Command"] = own.commands[0] if own.commands else ""
-        return {name: text for name, text in facts.items() if text}
-
     def __repr__(self) -> str:
-        return "\n".join(printable(f"{name}: {text}") for name, text in self._facts().items())
+        return printable("\n".join([self.run.plan.run_id, *answer(self.run).lines()]))
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{escape(printable(name))}<td>{escape(printable(text))}"
-            for name, text in self._facts().items()
-        )
-        return f"<table>{rows}</table>"
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 @dataclass(frozen=True, repr=False)

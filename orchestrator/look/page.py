@@ -18,9 +18,6 @@ from markupsafe import Markup
 
 from budgets.formatting import plain, printable, sentence_case
 from budgets.formatting import table as table_lines
-from objectives.settings import cut
-
-MOST_CHARACTERS = 4000  # of one text in HTML: longer ones are cut
 
 Mood = Literal["good", "caution", "bad", "open", "trouble"]
 """Go; Go with a But; No-Go; running or without a verdict; paused, stopped or interrupted."""
@@ -28,12 +25,12 @@ Mood = Literal["good", "caution", "bad", "open", "trouble"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot as SVG, for HTML only. Its texts are plain."""
+    """A plot, for HTML only. Its texts are plain."""
 
     name: str
     title: str
     caption: str  # how to read it
-    svg: str
+    svg: str  # in base64
 
 
 @dataclass(frozen=True)
@@ -166,7 +163,7 @@ def page_html(page: Page) -> str:
 
 def document(title: str, main: Markup, tag: str = "") -> str:
     """Return a document around its <main>; with an ETag, one that follows its address."""
-    return str(template().document(cut(title, 120), main, tag))
+    return str(template().document(title, main, tag))
 
 
 def policy() -> str:
@@ -185,7 +182,7 @@ def template() -> Any:
         loader=PackageLoader("orchestrator.look"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=lambda value: _clean(value) if type(value) is str else value,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -197,11 +194,6 @@ def template() -> Any:
 def _style() -> Markup:
     sheet = (files("orchestrator.look") / "templates" / "style.css").read_text()
     return Markup(sheet)  # noqa: S704 - our own file
-
-
-def _clean(text: str) -> str:
-    """Return text without characters that steer or reverse it, and not too long."""
-    return printable(cut(text, MOST_CHARACTERS))
 
 
 def _block(own: Block) -> Markup:
@@ -228,10 +220,9 @@ def _markdown_parser() -> Any:
     made.enable(["table", "list", "fence", "backticks", "emphasis", "escape"])
     made.add_render_rule("table_open", lambda *_: '<div class="scroll"><table>')
     made.add_render_rule("table_close", lambda *_: "</table></div>")
-    made.add_render_rule("fence", lambda _, tokens, at, *__: _fence(tokens[at]))
-    return made
-
-
-def _fence(token: Any) -> str:
     shown = Markup('<pre class="command"><code>{}</code></pre>')
-    return "".join(map(shown.format, token.content.splitlines()))
+    made.add_render_rule(
+        "fence",
+        lambda _, tokens, at, *__: "".join(map(shown.format, tokens[at].content.splitlines())),
+    )
+    return made

@@ -3,11 +3,10 @@
 A plot is a function that returns a `Drawing`, or None where the run has nothing to show in it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations
 from math import ceil, sqrt
 from statistics import fmean
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 from budgets.effects import CampaignReport
@@ -21,9 +20,9 @@ from orchestrator.look.page import Figure
 from orchestrator.look.run import Attempt, Knob, Run
 
 MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs; rows of a forest
-LABEL_WIDTH = 34  # characters of a forest's row: longer names take two lines
+LABEL_WIDTH = 44  # characters of a forest's row
 MOST_BINS, BIN = 8, 4  # means over a knob's range; candidates in one, at least
-MOST_CURVES, MOST_TRIED = 6, 3  # loss curves; attempts that are looked at for one
+MOST_CURVES = 6  # of losses
 
 
 def drawings(run: Run) -> dict[str, Drawing]:
@@ -55,62 +54,61 @@ def _scores(run: Run) -> Drawing | None:
         if kind in {"reference", "finalists", "winner"}
         and (scores := list(batch.scores_by_seed(place).values()))
     ]
-    band = draw.known(run.noise_band or ())
     best = [one.best_so_far for one in generations]
     chance = [one.best_by_chance for one in generations]
-    must = [*band, *best, *chance, *(fmean(scores) for _, _, scores in fresh)]
-    low, high = draw.limits([one.score for one in own], must)
+    band, means = draw.known(run.noise_band or ()), [fmean(scores) for _, _, scores in fresh]
+    low, high = draw.limits([one.score for one in own], best, [*band, *chance, *means])
+
+    def clipped(scores: Iterable[float | None]) -> list[float | None]:
+        return [None if score is None else min(max(score, low), high) for score in scores]
 
     def paint(canvas: Any) -> None:
         axes, *right = canvas.subplots(
             1, 1 + bool(fresh), sharey=True, squeeze=False, width_ratios=(6, 1)[: 1 + bool(fresh)]
         )[0]
         for each in (axes, *right) if band else ():
-            each.axhspan(*band, color=draw.INK, alpha=0.13, lw=0, label="± 2 sd of the noise")
-            each.axhline(fmean(band), color=draw.INK, lw=1, label="baseline")
+            each.axhspan(
+                *clipped(band), color=draw.INK, alpha=0.13, lw=0, label="± 2 sd of the noise"
+            )
+            (middle,) = clipped([fmean(band)])
+            each.axhline(middle, color=draw.INK, lw=1, label=f"baseline {fmean(band):.4g}")
         x = [one.generation + 0.06 * (5 * one.candidate % 11 - 5) for one in own]  # side by side
-        y = [None if one.score is None else min(max(one.score, low), high) for one in own]
+        y = clipped(one.score for one in own)
         draw.dots(axes, x, y, 1500)
         if None in y:
             worst = high if run.plan.direction == "minimize" else low
             failed = [worst if score is None else None for score in y]
             axes.plot(x, failed, "x", c=draw.RED, label="failed", clip_on=False)
         numbers = [one.number for one in generations]
-        draw.series(axes, numbers, [one.mean for one in generations], "mean")
-        axes.step(numbers, best, where="mid", color=draw.GREEN, lw=2, label="best so far")
-        if draw.known(chance):
-            look = {"c": draw.PURPLE, "lw": 2, "label": "best by chance"}
-            axes.step(numbers, chance, "--", where="mid", **look)
-        axes.set(
-            ylim=(low, high),
-            xlabel="generation",
-            ylabel=f"score ({better_when(run.plan.direction)})",
-        )
+        draw.series(axes, numbers, clipped(one.mean for one in generations), "mean")
+        look = {"where": "mid", "lw": 2, "ms": 14, "marker": "_" * (len(numbers) == 1)}
+        axes.step(numbers, best, color=draw.GREEN, label="best so far", **look)
+        axes.step(numbers, clipped(chance), "--", color=draw.PURPLE, label="best by chance", **look)
+        axes.set(ylim=(low, high), xlabel="generation")
+        axes.set_ylabel(f"score ({better_when(run.plan.direction)})")
         if not draw.known(y):
             axes.set_yticks([])  # no score yet
-        if right:
-            _fresh_seeds(right[0], fresh)
+        for place, (_, is_winner, scores) in enumerate(fresh):
+            mark, colour = ("D", draw.ORANGE) if is_winner else ("o", draw.SKY)
+            reach = interval(scores, 0.05) or (means[place], means[place])
+            right[0].plot([place, place], clipped(reach), color=colour, lw=1.6)
+            seen = {"color": colour, "mec": draw.INK, "ms": 5, "clip_on": False}
+            right[0].plot(place, clipped([means[place]]), mark, **seen)
+        for each in right:
+            names = [draw.line(name)[:16] for name, _, _ in fresh]
+            each.set(xticks=range(len(fresh)), xticklabels=names, title="fresh seeds", xmargin=0.15)
+            each.tick_params(axis="x", rotation=90, labelsize=draw.FONT - 2)
+            each.tick_params(axis="y", length=0, labelleft=False)
 
     return Drawing(
         "Score over generations",
         "A search that finds something leaves the noise and gets beyond the best by chance, "
         "expected of as many candidates equal to the baseline. Only means on fresh seeds say how "
-        "good a configuration is (right, 95 % interval; the winner is a diamond).",
+        "good a configuration is (right, 95 % interval; the winner is a diamond). What is at the "
+        "upper or lower edge may lie beyond it.",
         3.5,
         paint,
     )
-
-
-def _fresh_seeds(axes: Any, fresh: Sequence[tuple[str, bool, list[float]]]) -> None:
-    for place, (_, is_winner, scores) in enumerate(fresh):
-        mark, colour = ("D", draw.ORANGE) if is_winner else ("o", draw.SKY)
-        reach = interval(scores, 0.05) or (fmean(scores), fmean(scores))
-        axes.plot([place, place], reach, color=colour, lw=1.6)
-        axes.plot(place, fmean(scores), mark, color=colour, mec=draw.INK, ms=5)
-    names = [draw.line(name)[:16] for name, _, _ in fresh]
-    axes.set(xticks=range(len(fresh)), xticklabels=names, title="fresh seeds", xmargin=0.15)
-    axes.tick_params(axis="x", rotation=90, labelsize=draw.FONT - 2)
-    axes.tick_params(axis="y", length=0, labelleft=False)
 
 
 # Forests: gains, and the effects of a check or a campaign
@@ -135,8 +133,8 @@ def _forest(
 
     def paint(canvas: Any) -> None:
         axes = canvas.subplots()
-        names = shortened([draw.line(row.name) for row in shown], 64)
-        axes.set_yticks(range(len(shown)), ["\n".join(wrap(name, LABEL_WIDTH)) for name in names])
+        names = shortened([draw.line(row.name) for row in shown], LABEL_WIDTH)
+        axes.set_yticks(range(len(shown)), names)
         axes.set(ylim=(len(shown) - 0.4, -0.6), xlabel=label)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
@@ -151,9 +149,7 @@ def _forest(
             axes.plot([row.low, row.high], [at, at], color=colour, lw=1.8)
             axes.plot([row.mean], [at], mark, ms=6, **look)
 
-    is_wrapped = any(len(row.name) > LABEL_WIDTH for row in shown)
-    height = 0.9 + (0.38 if is_wrapped else 0.3) * max(2, len(shown))
-    return Drawing(title, caption, height, paint)
+    return Drawing(title, caption, 0.9 + 0.3 * max(2, len(shown)), paint)
 
 
 def _gains(run: Run) -> Drawing | None:
@@ -252,7 +248,7 @@ def _paths(run: Run) -> Drawing | None:
     own = _searched(run)
     if not own:
         return None
-    history = run.landscapes[0]
+    history = run.landscapes
     x = [one.number for one in run.state.completed][: len(history)]
     last = history[-1].mean if history else [one.baseline_unit for one in run.knobs]
 
@@ -290,18 +286,21 @@ def _marginals(run: Run) -> Drawing | None:
     if not samples:
         return None
     size = ceil(len(samples) / max(1, min(MOST_BINS, len(samples) // BIN)))
-    dots, means = list[list[tuple[float, ...]]](), list[list[tuple[float, ...]]]()
-    for place in range(len(run.knobs)):
-        own = sorted((point[place], excess) for point, excess in samples)
-        bins = (own[at : at + size] for at in range(0, len(own), size))
-        dots.append(list(zip(*own, strict=True)))
-        means.append([tuple(map(fmean, zip(*one, strict=True))) for one in bins])
+    dots = [
+        sorted((point[place], more) for point, more in samples) for place in range(len(run.knobs))
+    ]
+    means = [
+        [
+            tuple(map(fmean, zip(*own[at : at + size], strict=True)))
+            for at in range(0, len(own), size)
+        ]
+        for own in dots
+    ]
     heights = [[mean for _, mean in bins] for bins in means]
-    excesses = (excess for _, excess in samples)
-    high = max(map(abs, draw.limits(excesses, [mean for own in heights for mean in own])))
+    high = max(map(abs, draw.limits((more for _, more in samples), chain(*heights))))
 
     def paint(axes: Any, knob: Knob, place: int) -> None:
-        x, y = dots[place]
+        x, y = zip(*dots[place], strict=True)
         draw.dots(axes, x, [min(max(value, -high), high) for value in y])
         axes.axhline(0, color=draw.INK, lw=0.8)
         _mark_places(axes.axvline, knob)
@@ -324,7 +323,7 @@ def _marginals(run: Run) -> Drawing | None:
 
 
 def _step_size(run: Run) -> Drawing | None:
-    history, told = run.landscapes[0], [one.number for one in run.state.completed]
+    history, told = run.landscapes, [one.number for one in run.state.completed]
     if not history:
         return None
     courses = {
@@ -348,7 +347,7 @@ def _step_size(run: Run) -> Drawing | None:
 
 
 def _correlations(run: Run) -> Drawing | None:
-    history, names = run.landscapes[0], [draw.line(knob.name) for knob in run.plan.space.knobs]
+    history, names = run.landscapes, [draw.line(knob.name) for knob in run.plan.space.knobs]
     if not history or len(names) < 2:
         return None
     count, found = len(names), history[-1].correlations
@@ -382,10 +381,10 @@ def _correlations(run: Run) -> Drawing | None:
 
 def _device_time(run: Run) -> Drawing | None:
     usage = run.usage
-    taken = usage.useful + usage.wasted + usage.idle
+    taken = sum(usage.values()) - usage["planned"]
     if not taken:
         return None
-    unit, length = draw.time_unit(3600 * max(taken, usage.planned))
+    unit, length = draw.time_unit(3600 * max(taken, usage["planned"]))
     looks: dict[str, dict[str, Any]] = {
         "useful": {"color": draw.BLUE},
         "wasted": {"fc": draw.RED, "hatch": "////", "ec": draw.INK, "lw": 0.3},
@@ -395,13 +394,12 @@ def _device_time(run: Run) -> Drawing | None:
     def paint(canvas: Any) -> None:
         axes, left = canvas.subplots(), 0.0
         for kind, look in looks.items():
-            width = 3600 * getattr(usage, kind) / length
+            width = 3600 * usage[kind] / length
             axes.barh("taken", width, left=left, label=kind, **look)
             left += width
-        if usage.planned:
-            planned = 3600 * usage.planned / length
+        if planned := 3600 * usage["planned"] / length:
             axes.barh("planned", planned, fill=False, ec=draw.PURPLE, lw=1.5, label="planned")
-        axes.set(xlabel=f"device time ({unit})", ylim=(-0.6, 0.6 + bool(usage.planned)))
+        axes.set(xlabel=f"device time ({unit})", ylim=(-0.6, 0.6 + bool(planned)))
 
     return Drawing(
         "Device time",
@@ -436,8 +434,6 @@ def _timeline(run: Run) -> Drawing | None:
             bars.setdefault((kind, one.slot or 0), []).append(bar)
         for (kind, slot), spans in bars.items():
             axes.broken_barh(spans, (slot - 0.38, 0.76), label=kind, **looks[kind])
-        for edge in run.edges_ms[1:-1]:
-            axes.axvline(edge / 1000 / length, color=draw.INK, ls=":", lw=1, label="resumed")
         axes.set(xlim=(0, end / length), ylim=(slots - 0.4, -0.6), ylabel="slot")
         axes.set_yticks(range(0, slots, ceil(slots / 16)))
         axes.set_xlabel(f"time that the run was open ({unit})")
@@ -482,16 +478,15 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
     if run.directory is None:
         return
     names = {"reference": "baseline", "winner": "winner", None: "best of the search"}
-    attempts = dict[str, list[Attempt]]()
+    places = dict[str, list[str]]()
     healthy = (one for one in run.attempts if one.score is not None)
     for one in sorted(healthy, key=lambda one: run.plan.sign * (one.score or 0.0)):
         name = names.get(one.comparison) if run.is_search else one.configuration or "baseline"
         if name is not None and (name != "winner" or one.candidate == 0):
-            attempts.setdefault(name, []).append(one)
-    for name, own in list(attempts.items())[:MOST_CURVES]:
-        found = (curve(run.directory, run.state, one.place) for one in own[:MOST_TRIED])
-        if first := next(filter(None, found), None):
-            yield name, first
+            places.setdefault(name, []).append(one.place)
+    for name, own in list(places.items())[:MOST_CURVES]:
+        if found := curve(run.directory, run.state, own[0]):
+            yield name, found
 
 
 PLOTS: dict[str, Callable[[Run], Drawing | None]] = {

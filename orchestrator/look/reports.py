@@ -16,11 +16,10 @@ from budgets.state import RunState, apply, begin
 from budgets.storage import document as as_json
 from budgets.storage import write_aside
 from orchestrator.look import text
-from orchestrator.look.answer import answer
-from orchestrator.look.document import SCHEMA, best_document, plain_values, result
-from orchestrator.look.page import Page, Section, items, markdown, page_markdown
+from orchestrator.look.document import SCHEMA, best_document, plain_values
+from orchestrator.look.page import Section, items, markdown, page_markdown
 from orchestrator.look.run import Run
-from orchestrator.look.sections import about, summary
+from orchestrator.look.sections import summary
 from orchestrator.matrix import manifest
 from orchestrator.records.tables import COLUMNS, export_rows, metrics_lines, to_csv
 from orchestrator.run.session import Reports, system_clock
@@ -36,11 +35,9 @@ class ReportFiles(Reports):
     _due: float = -inf
 
     def taken_up(self, directory: Path, state: RunState) -> None:
-        """Write what an earlier session left out."""
-        if state.plan.campaign is not None:
-            manifest.write_manifest(directory, state)
-        last = _generation_file(directory, state)
-        if state.plan.search is not None and state.finished and not last.exists():
+        """Write every file again unless the summary is as of the last record."""
+        own = directory / "summary.md"
+        if not own.exists() or state.head not in own.read_text(errors="replace"):
             rebuild(directory, self.clock.now())
 
     def closed(self, directory: Path, state: RunState, *, is_generation: bool) -> None:
@@ -56,12 +53,6 @@ class ReportFiles(Reports):
         """Write the files about the whole run."""
         write_run(Run(state, self.clock.now(), directory), directory)
         self._due = -inf
-
-    def finished(self, directory: Path, state: RunState) -> None:
-        """Write every file again unless the summary is as of the last record."""
-        own = directory / "summary.md"
-        if not own.exists() or state.head not in own.read_text(errors="replace"):
-            rebuild(directory, self.clock.now())
 
 
 def rebuild(directory: Path, now: datetime) -> None:
@@ -82,48 +73,32 @@ def write_generation(run: Run, directory: Path) -> None:
     """
     state, last = run.state, run.state.completed[-1]
     best, healthy, of = run.best_of(last.healthy), len(last.healthy), len(last.points)
-    said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
-    spent = items(f"{plain(line)}." for line in text.balances(run, with_reserved=True))
-    blocks = [plain(f"{text.progress(run)} {said}"), spent, _ledger(run)]
-    title = f"{run.plan.run_id}: budget after generation {last.number}"
+    ledger = {"records": state.records, "head": state.head}
     content = {
         "schema": SCHEMA,
         "run_id": run.plan.run_id,
         "generation": {"number": last.number, "best": best, "healthy": healthy, "candidates": of},
         "balances": plain_values(run.balances),
-        "ledger": {"records": state.records, "head": state.head},
+        "ledger": ledger,
     }
-    file = _generation_file(directory, state)
+    said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
+    spent = items(f"{plain(line)}." for line in text.balances(run, with_reserved=True))
+    blocks = [plain(f"{text.progress(run)} {said}"), spent, text.ledger(run)]
+    title = f"{run.plan.run_id}: budget after generation {last.number}"
+    file = directory / f"reports/gen_{last.number:04d}.json"
     file.parent.mkdir(mode=0o700, exist_ok=True)
     write_aside(file, as_json(content))
     write_aside(file.with_suffix(".md"), markdown([Section("budget", title, blocks)]).encode())
 
 
-def _generation_file(directory: Path, state: RunState) -> Path:
-    return directory / f"reports/gen_{state.finished - 1:04d}.json"
-
-
-def _ledger(run: Run) -> str:
-    return f"Ledger: {run.state.records} records, head `{run.state.head}`."
-
-
 def write_run(run: Run, directory: Path) -> None:
-    """Write `run.json`, `progress.csv`, `metrics.jsonl`, `summary.md` and what the run found.
-
-    That is `best.json` of a search, `check.json` of a check, and `effects.json` and `manifest.json`
-    of a campaign.
-    """
+    """Write the files about the whole run; `best.json` of a search, a campaign's manifest."""
     state = run.state
     write_aside(directory / "run.json", as_json(state.plan.model_dump(mode="json")))
     write_aside(directory / "progress.csv", to_csv(export_rows(state), COLUMNS).encode())
     write_aside(directory / "metrics.jsonl", metrics_lines(state))
-    sections = (*summary(run), Section("ledger", "Ledger", [_ledger(run)]))
-    page = Page(run.plan.run_id, about(run), answer(run), sections)
-    write_aside(directory / "summary.md", page_markdown(page).encode())
+    write_aside(directory / "summary.md", page_markdown(summary(run)).encode())
     if run.is_search:
         write_aside(directory / "best.json", as_json(best_document(run)))
-    if state.plan.phase == "check":
-        write_aside(directory / "check.json", as_json(result(run, "check", "proxy")))
     if state.plan.campaign is not None:
         manifest.write_manifest(directory, state)
-        write_aside(directory / "effects.json", as_json(result(run, "campaign")))

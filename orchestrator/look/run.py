@@ -132,15 +132,6 @@ class Generation:
     axis_ratio: float | None
 
 
-class Usage(Frozen):
-    """Device-hours."""
-
-    planned: float  # by the calibration; 0 without one
-    useful: float
-    wasted: float  # by attempts without a score
-    idle: float
-
-
 class Knob(Frozen):
     """One knob, its baseline and what is recommended."""
 
@@ -247,8 +238,8 @@ class Run:
         return calendar and datetime.fromtimestamp(calendar.deadline_ms / 1000, UTC)
 
     @cached_property
-    def usage(self) -> Usage:
-        """Device-hours: planned for what was begun, useful, wasted, and idle beside both."""
+    def usage(self) -> dict[str, float]:
+        """Device-hours: planned for what was begun, useful, wasted without a score, and idle."""
         batches = list(self.state.batches())
         planned = sum(batch.cost for batch in batches) * (self.eval_seconds or 0.0) / 3600
         seconds = {"useful": 0.0, "wasted": 0.0, "running": 0.0}
@@ -258,12 +249,9 @@ class Run:
             seconds[kind] += ended - one.began
         sessions = zip(self.state.opened, self.state.own_sessions_ms, strict=True)
         slots = sum(opened.workers * ms for opened, ms in sessions) / 1000
-        return Usage(
-            planned=planned,
-            useful=seconds["useful"] / 3600,
-            wasted=seconds["wasted"] / 3600,
-            idle=max(0.0, slots - sum(seconds.values())) / 3600,
-        )
+        seconds["idle"] = max(0.0, slots - sum(seconds.values()))
+        hours = {kind: seconds[kind] / 3600 for kind in ("useful", "wasted", "idle")}
+        return {"planned": planned, **hours}
 
     # Time
 
@@ -372,17 +360,14 @@ class Run:
         found = list(map(self._busy, self.state.running_attempts()))
         workers = self.state.opened[-1].workers if self.standing.goes_on else 0
         for number in set(range(workers)) - {one.slot for one in found}:
-            found.append(Slot(slot=number, device=self._device))
+            found.append(Slot(slot=number, device="cpu" * (self.plan.devices.kind == "cpu")))
         return tuple(sorted(found, key=lambda one: one.slot))
-
-    @property
-    def _device(self) -> str:  # of every slot, as far as the plan says
-        return "cpu" if self.plan.devices.kind == "cpu" else ""
 
     def _busy(self, attempt: Recorded) -> Slot:
         batch = self.state.batch(attempt.reserved)
         one, expected, seconds = self.attempt(batch, attempt), self._expected_seconds, None
-        said: dict[str, object] = {"device": self._device, "doing": "running"}
+        said: dict[str, object] = {"device": "cpu" * (self.plan.devices.kind == "cpu")}
+        said["doing"] = "running"
         if self.standing.goes_on:
             if self.directory is not None:
                 said |= heartbeat(self.directory, one.place)
@@ -531,18 +516,16 @@ class Run:
         )
 
     @cached_property
-    def landscapes(self) -> tuple[tuple["Landscape", ...], str]:
-        """The search distribution after each finished generation; empty, and the reason."""
-        if not self.is_search:
-            return (), f"a {self.plan.phase} run has no search"
-        if not self.state.completed:
-            return (), "no generation has finished yet"
+    def landscapes(self) -> tuple["Landscape", ...]:
+        """The search distribution after each finished generation, where it can be replayed."""
+        if not self.is_search or not self.state.completed:
+            return ()
         try:
             from orchestrator.plan.phase2 import landscapes
 
-            return tuple(landscapes(self.state)[1:]), ""
-        except (ImportError, ReplayError, ValueError, ArithmeticError) as error:
-            return (), f"the search cannot be replayed here: {error}"
+            return tuple(landscapes(self.state)[1:])
+        except (ImportError, ReplayError, ValueError, ArithmeticError):
+            return ()
 
     # Verdicts
 

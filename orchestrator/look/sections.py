@@ -43,12 +43,14 @@ def page_of(run: Run, *, with_plots: bool = True) -> Page:
     return Page(run.plan.run_id, about(run), answer(run), sections)
 
 
-def summary(run: Run) -> tuple[Section, ...]:
+def summary(run: Run) -> Page:
     """Return what a terminal shows: the first sections, without details."""
-    return tuple(
+    sections = [
         Section(name, title, [one for one in write(run, {}) if not isinstance(one, Details)])
         for name, title, write in SECTIONS[:ON_A_TERMINAL]
-    )
+    ]
+    sections.append(Section("ledger", "Ledger", [text.ledger(run)]))
+    return Page(run.plan.run_id, about(run), answer(run), sections)
 
 
 def about(run: Run) -> str:
@@ -94,19 +96,15 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _gains(run: Run) -> list[str]:
-    rows = []
-    for own in run.gains:
-        low, high = own.gain.lower, own.gain.upper
-        rows.append(
-            {
-                "of": f"**{plain(own.name)}**" if own.is_decisive else plain(own.name),
-                "over": plain(own.against),
-                ">gain": "-" if own.gain.mean is None else f"{own.gain.mean:+.2%}",
-                ">interval": "-" if low is None or high is None else f"{low:+.2%} to {high:+.2%}",
-                ">seeds": own.gain.pairs,
-            }
-        )
-    sure = percent(1 - run.gains[0].gain.level) if rows else ""
+    rows = (
+        {
+            "of": f"**{plain(own.name)}**" if own.is_decisive else plain(own.name),
+            "over": plain(own.against),
+            "gain": plain(text.interval(own.gain)),
+        }
+        for own in run.gains
+    )
+    sure = percent(1 - run.gains[0].gain.level) if run.gains else ""
     return table(f"Gains on shared seeds; each end of an interval holds with {sure}", rows)
 
 
@@ -229,8 +227,8 @@ def _budget(run: Run, figures: Figures) -> Iterator[Block]:
     said = [f"{line}." for line in text.balances(run, with_reserved=True)]
     said.append(f"Evaluations: {text.counts(run)}.")
     usage = run.usage
-    if total := usage.idle + usage.wasted + usage.useful:
-        idle, wasted = usage.idle / total, usage.wasted / total
+    if total := sum(usage.values()) - usage["planned"]:
+        idle, wasted = usage["idle"] / total, usage["wasted"] / total
         said.append(f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted.")
     if (deadline := run.deadline) is not None:
         said.append(f"Deadline: evaluations end by {deadline:%Y-%m-%d %H:%M:%S} UTC.")
@@ -278,12 +276,9 @@ def _knob(knob: Knob) -> dict[str, object]:
 
 
 def _search(run: Run, figures: Figures) -> Iterator[Block]:
-    history, why = run.landscapes
-    if not history:
-        yield f"{sentence_case(plain(why)).rstrip('.')}."
-    else:
-        step, ratio = history[-1].sigma, sqrt(history[-1].condition)
-        yield f"Step size {step:.3g}; axis ratio, the longest to the shortest, {ratio:.3g}."
+    for last in run.landscapes[-1:]:
+        ratio = f"{sqrt(last.condition):.3g}"
+        yield f"Step size {last.sigma:.3g}; axis ratio, the longest to the shortest, {ratio}."
     own = _shown(figures, "step_size", "correlations")
     yield from _folded("Step size, and which knobs go together", own)
     yield from _shown(figures, "losses")

@@ -29,7 +29,7 @@ from starlette.routing import Route
 from budgets.formatting import one_line
 from budgets.ledger import LEDGER, LedgerCorruptError
 from budgets.state import ImpossibleEventError
-from orchestrator.look import page, sections, text
+from orchestrator.look import page, sections
 from orchestrator.look.answer import answer
 from orchestrator.look.page import Answer, headline
 from orchestrator.look.run import Run
@@ -57,16 +57,11 @@ class Entry(NamedTuple):
     place: str  # its directory, relative to the root
     changed: float  # its ledger
     name: str
-    about: str
     answer: Answer
+    about: str = ""
+    stands: str = "unreadable"
     run: Run | None = None
-    spent: str = ""
     progress: float | None = None  # 0 to 1, while it runs
-
-    @property
-    def stands(self) -> str:
-        """Its standing in a word."""
-        return "unreadable" if self.run is None else self.run.standing.kind
 
 
 class Site:
@@ -94,12 +89,12 @@ class Site:
         where = (identifier(directory), place, last_changed(directory / LEDGER))
         try:
             run = Run(load_state(directory), datetime.now(UTC), directory)
+            said = sections.about(run), run.standing.kind
             progress = run.pace.progress if run.standing.goes_on else None
-            said, own, spent = sections.about(run), answer(run), "; ".join(text.balances(run))
-            return Entry(*where, run.plan.run_id, said, own, run, spent, progress)
+            return Entry(*where, run.plan.run_id, answer(run), *said, run, progress)
         except UNREADABLE as error:
             own = headline("Cannot be read", one_line(str(error), 2000), "trouble")
-            return Entry(*where, directory.name, "", own)
+            return Entry(*where, directory.name, own)
 
     def _main(self, name: str) -> tuple[str, Markup]:
         """Return the title and content of a run's page, or of the list without a name."""

@@ -23,7 +23,7 @@ from rich.segment import SegmentLines
 from rich.text import Text
 
 from budgets import events
-from budgets.formatting import duration, number, plain, precise_duration, printable
+from budgets.formatting import duration, listed, number, plain, precise_duration, printable
 from budgets.ledger import LEDGER
 from budgets.pace import pace
 from budgets.verdict import title
@@ -39,17 +39,11 @@ from orchestrator.records.tail import Tail
 WIDEST = 40  # characters of a column about slots
 MOST_NOTES, MOST_SLOTS = 3, 16  # lines of rules and overrides; of slots in `status`
 
-LOOK_SECONDS, LOOK_SHARE, LOOK_MOST = 1.0, 0.005, 5.0
-"""Seconds between two looks at the ledger; more where a look takes a larger share of a core than
-that, up to a most."""
-
-TOGETHER_SECONDS, ABOVE = 0.1, 3
-"""Lines that come within so long are printed at once; so many of them stay visible."""
-
-SHOW = "\0"
-"""Begins a line that names the run to show; every other line is printed."""
-
+LOOK_SECONDS, LOOK_SHARE, LOOK_MOST = 1.0, 0.005, 5.0  # between looks; of a core; at most
+TOGETHER_SECONDS, ABOVE = 0.1, 3  # lines within so long are printed at once; that stay visible
+SHOW = "\0"  # begins a line that names the run to show; every other line is printed
 PIPE_BYTES = 1 << 16
+
 
 # How a run stands
 
@@ -70,10 +64,9 @@ def status_lines(run: Run, most_slots: int = MOST_SLOTS) -> Iterator[str]:
 
 def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None]) -> None:
     """Print the report of a run: details first, the answers last, where a terminal shows them."""
-    as_markdown(f"# {plain(run.plan.run_id)}\n\n{markdown(summary(run))}")
-    say(f"Ledger: {run.state.records} records, head {run.state.head}.")
-    say("")
-    for line in answer(run).lines():
+    own = summary(run)
+    as_markdown(f"# {plain(own.name)}\n\n{markdown(own.sections)}")
+    for line in ("", *own.answer.lines()):
         say(line)
 
 
@@ -84,26 +77,16 @@ def _rows(run: Run) -> Iterator[tuple[str, str]]:
     yield "now", f"{known.title}: {known.sentence}"
     if known.mood == "trouble":
         yield "next", f"{known.next} {' '.join(known.commands[:1])}"
-    notes = [("overridden", f"{one.rule}: {one.reason}") for one in state.overridden]
-    notes += [("rule", f"{one.rule}: {text.rule(state, one)}") for one in state.fired]
+    notes = [("overridden", said) for said in text.rules(state, state.overridden)]
+    notes += [("rule", said) for said in text.rules(state, state.fired)]
     yield from notes[-MOST_NOTES:]
     yield "evaluations", text.counts(run)
-    if scores := ", ".join(_scores(run)):
-        yield "score", scores
-
-
-def _scores(run: Run) -> Iterator[str]:
-    means = [one.mean for one in run.generations if one.mean is not None]
-    if run.is_search and means:
-        yield f"mean {means[-1]:.5g}"
-    if run.baseline is not None:
-        band = run.noise_band
-        noise = "" if band is None else f" ± {(band[1] - band[0]) / 2:.2g}"
-        yield f"baseline {run.baseline.mean:.5g}{noise}"
-    if run.is_search and run.best_so_far is not None:
-        yield f"best {run.best_so_far:.5g}"
-        if run.best_by_chance is not None:
-            yield f"best by chance {run.best_by_chance:.5g}"
+    scores = {"mean": run.generations[-1].mean if run.generations else None}
+    scores |= {"baseline": None if run.baseline is None else run.baseline.mean}
+    if run.is_search:
+        scores |= {"best": run.best_so_far, "best by chance": run.best_by_chance}
+    if said := [f"{name} {number(score)}" for name, score in scores.items() if score is not None]:
+        yield "score", ", ".join(said)
 
 
 def slot_lines(slots: tuple[Slot, ...], most: int) -> list[str]:
@@ -131,52 +114,54 @@ def _cells(slot: Slot) -> tuple[str, str, str, str]:
     if took and slot.expected_seconds is not None:
         took += f" of ~{precise_duration(slot.expected_seconds)}"
     limit = f", killed after {duration(slot.limit_seconds)}" if slot.limit_seconds else ""
-    notes: list[str] = [slot.doing] if slot.doing != "running" else []
-    notes += [f"overdue{limit}"] if slot.is_overdue else []
-    notes += [f"attempt {slot.attempt}"] if slot.attempt > 1 else []
-    notes += [f"step {slot.step:.0f}"] if slot.step is not None else []
-    notes += [f"{slot.progress:.0%}"] if slot.progress is not None else []
-    notes += [f"loss {slot.loss:.4g}"] if slot.loss is not None else []
-    return f"{device}{on}{host}", took, slot.what, ", ".join(notes)
+    notes = {
+        slot.doing: slot.doing != "running",
+        f"overdue{limit}": slot.is_overdue,
+        f"attempt {slot.attempt}": slot.attempt > 1,
+        f"step {number(slot.step, 9)}": slot.step is not None,
+        f"{slot.progress or 0:.0%}": slot.progress is not None,
+        f"loss {number(slot.loss, 4)}": slot.loss is not None,
+    }
+    said = ", ".join(note for note, is_so in notes.items() if is_so)
+    return f"{device}{on}{host}", took, slot.what, said
 
 
 # A line for each record
 
 
-def line_of(run: Run, event: events.Event, *, brief: bool = False) -> str | None:
+def line_of(  # noqa: PLR0911 - a case a record
+    run: Run, event: events.Event, *, brief: bool = False
+) -> str | None:
     """Return what a record says; None where another line says it.
 
     `brief` leaves out what a picture shows: healthy evaluations, what is spent, and the pace.
     """
-    said: str | None = None
     match event:
         case events.Settled():
-            said = None if brief and event.score is not None else _evaluation(run, event)
+            return None if brief and event.score is not None else _evaluation(run, event)
         case events.GenerationTold():
             own = next(one for one in run.generations if one.number == event.generation)
-            baseline = "" if run.baseline is None else f", baseline {run.baseline.mean:.5g}"
+            baseline = "" if run.baseline is None else f", baseline {number(run.baseline.mean)}"
             said = f"Generation {own.number} ({own.number + 1} of {run.plan.resolved.generations})"
             said += f": best {number(own.best)}, mean {number(own.mean)}{baseline}, {own.failed} "
             said += f"failed, step size {event.sigma:.3g}."
-            if not brief:
-                spent = "; ".join(text.balances(run))
-                said += f"\n  Spent: {spent}.\n  {text.pace_line(run)}"
+            spent = f"\n  Spent: {'; '.join(text.balances(run))}.\n  {text.pace_line(run)}"
+            return said if brief else said + spent
         case events.ComparisonAsked():
-            names = [one.name for one in event.configurations]
-            named = ", ".join(names) if len(names) < 7 else f"{len(names)} configurations"
+            names = listed((one.name for one in event.configurations), 6)
             name, count = comparison_name(event.comparison), sum(map(len, event.seeds))
-            said = f"Comparison ({name}): {named} ({count} evaluations)."
+            return f"Comparison ({name}): {names} ({count} evaluations)."
         case events.Opened():
             done, planned = run.state.accounts.evaluations, run.plan.resolved.evaluations
             verb = "Starting" if len(run.state.opened) == 1 else "Resuming"
-            said = f"{verb} {run.plan.phase} {run.plan.run_id}: {done} of {planned} settled."
+            return f"{verb} {run.plan.phase} {run.plan.run_id}: {done} of {planned} settled."
         case events.Fired():
-            said = f"Rule {event.rule}: {text.rule(run.state, event)}."
+            return f"Rule {event.rule}: {text.rule(run.state, event)}."
         case events.Decided():
-            said = f"{title(event.grade, event.no_go)}: {text.decision(run.state, event)}."
+            return f"{title(event.grade, event.no_go)}: {text.decision(run.state, event)}."
         case events.Overridden():
-            said = f"Rule {event.rule} is overridden: {event.reason}"
-    return said
+            return f"Rule {event.rule} is overridden: {event.reason}"
+    return None
 
 
 def _evaluation(run: Run, event: events.Settled) -> str:
@@ -186,7 +171,7 @@ def _evaluation(run: Run, event: events.Settled) -> str:
         done, planned = accounts.comparisons, plan.comparison_evaluations
     which = "baseline" if plan.phase == "calibration" else run.which(event)
     seed = "" if run.is_search and event.comparison is None else f", seed {event.seed}"
-    score = "" if event.score is None else f" {event.score:.5g}"
+    score = "" if event.score is None else f" {number(event.score)}"
     parts = [f"[{done:{len(str(planned))}d}/{planned}]", f"{which}{seed}", f"{event.status}{score}"]
     parts.append(f"in {precise_duration(event.seconds)}")
     parts += ["recovered"] if event.recovered and event.final else []
@@ -243,13 +228,6 @@ def can_paint(console: Console) -> bool:
         return isinstance(error, OSError) and error.errno == errno.ENOTTY
 
 
-class _Canvas(Console):
-    """A terminal whose cursor is never hidden, so that a kill leaves it visible."""
-
-    def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002
-        return False
-
-
 class Screen:
     """A terminal with a picture at its bottom, and lines that scroll by above it.
 
@@ -258,7 +236,9 @@ class Screen:
     """
 
     def __init__(self, *, transient: bool = False) -> None:
-        self._console = _Canvas(emoji=False, highlight=False)
+        self._console = Console(emoji=False, highlight=False)
+        # Never hidden, so that a kill leaves it visible.
+        self._console.show_cursor = lambda show=True: False  # type: ignore[method-assign]  # noqa: ARG005
         self._live = Live(
             console=self._console,
             auto_refresh=False,

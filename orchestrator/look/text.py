@@ -82,6 +82,11 @@ def cost(run: Run) -> str:
     return f"{'; '.join(parts)}."
 
 
+def ledger(run: Run) -> str:
+    """Return which records a view is as of, as Markdown."""
+    return f"{run.state.records} records, head `{run.state.head}`."
+
+
 def counts(run: Run) -> str:
     """Return `7 ok, 1 oom, 0 lost, 2 in flight, 6 left`, comparisons included."""
     own = run.counts

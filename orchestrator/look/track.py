@@ -83,8 +83,7 @@ def figures(state: RunState, record: Record) -> dict[str, float]:
     return {k: float(v) for k, v in found.items() if type(v) in (int, float) and math.isfinite(v)}
 
 
-# The trackers: files in one directory, without an account or a network. Only a child imports their
-# libraries.
+# The trackers: files in a directory, without account or network; only a child imports a library
 
 Values = Mapping[str, str | float]
 
@@ -130,18 +129,17 @@ class Wandb:
         places = ("WANDB_CONFIG_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR")
         os.environ |= dict.fromkeys(places, str(directory / ".own"))
         os.environ["WANDB_ERROR_REPORTING"] = "false"
-        os.environ.pop("WANDB_SERVICE", None)  # of a program with its own W&B run
         import wandb
 
         names = ("x_disable_meta", "x_disable_stats", "x_disable_machine_info")
-        private: dict[str, Any] = dict.fromkeys(names, True)
+        settings = wandb.Settings(mode="offline", console="off", **dict.fromkeys(names, True))
         self._run = wandb.init(
             dir=directory.parent,  # W&B adds `wandb`
             project=PROJECT,
             id=run.genesis[:16],
             name=run.plan.run_id,
             config=dict(config),
-            settings=wandb.Settings(mode="offline", console="off", **private),
+            settings=settings,
         )
 
     def log(self, step: int, at: float, values: Mapping[str, float]) -> None:
@@ -183,10 +181,7 @@ SINKS: Mapping[Tracker, Make] = {"tensorboard": TensorBoard, "wandb": Wandb, "ml
 
 
 def follow_as_child(run: Path, name: Tracker, parent: int, *, watch: bool) -> None:
-    """Run `follow` in a child of `Trackers`, which is killed when its parent ends.
-
-    Raises TrackerError on any failure.
-    """
+    """`follow` in a child that is killed when its parent ends. Raises TrackerError on failure."""
     die_with_parent(parent)
     os.nice(NICENESS)
     os.umask(0o077)
@@ -210,23 +205,19 @@ def follow(run: Path, name: Tracker, make: Make, pipe: int, *, watch: bool) -> N
     if os.path.lexists(directory):
         shutil.rmtree(directory)  # raises on a link
     directory.mkdir(mode=0o700)
-    state = first = load_state(run)
-    tail, is_last = Tail(run), not watch
-    sink = make(directory, first, flat(first.planned.model_dump(mode="json")))
+    state, tail, is_last = load_state(run), Tail(run), not watch
+    sink = make(directory, state, flat(state.planned.model_dump(mode="json")))
     while True:
         for record in tail.news():
             state = tail.state or state
-            if state.genesis != first.genesis:
-                raise ValueError("another ledger has taken the place of the run's")
             if found := figures(state, record):
                 step = state.accounts.evaluations + state.accounts.comparisons
                 sink.log(step, datetime.fromisoformat(record.at).timestamp(), found)
-        is_over = state.concluded is not None
-        if is_last or is_over:
+        if is_last or state.concluded is not None:
             break
         is_asked = bool(select.select([pipe], [], [], POLL_SECONDS)[0])
         is_last = is_asked or not goes_on(state, datetime.now(UTC))
-    sink.end(is_over=is_over)
+    sink.end(is_over=state.concluded is not None)
 
 
 # In the command: its children

@@ -39,16 +39,13 @@ class Reports:
     """Writes the files that people read beside a ledger. This base class writes none."""
 
     def taken_up(self, directory: Path, state: RunState) -> None:
-        """A session begins: write what an earlier one may have died before writing."""
+        """A session finds the run: write what an earlier one may have died before writing."""
 
     def closed(self, directory: Path, state: RunState, *, is_generation: bool) -> None:
         """A generation or comparison is complete."""
 
     def ended(self, directory: Path, state: RunState) -> None:
         """The session leaves the run."""
-
-    def finished(self, directory: Path, state: RunState) -> None:
-        """The run was over before this session."""
 
 
 def system_clock() -> Clock:
@@ -155,7 +152,7 @@ class Session:
                     pass
                 self._say_repairs(ledger)
         with suppress(OSError):  # the run may be read-only
-            self.reports.finished(directory, state)
+            self.reports.taken_up(directory, state)
         self._track(directory, state)
 
     def _prepare(self, directory: Path, objective: Objective, plan: Plan, why: str) -> None:

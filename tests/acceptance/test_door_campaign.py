@@ -1,6 +1,5 @@
 """Campaigns: conditions on the same seeds, their names, their table and the effects of factors."""
 
-import json
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
@@ -53,8 +52,7 @@ def test_a_preview_names_every_run_and_table_and_effects_follow_from_the_raw_sco
     product.verify()
 
     books = product.books()
-    effects = (product.run_directory() / "effects.json").read_bytes()
-    report = json.loads(effects)["campaign"]
+    report = product.json("report")["campaign"]
     names = [condition["name"] for condition in books.plan["campaign"]["conditions"]]
     scores: dict[str, list[float]] = {name: [] for name in names}
     for one in books.searched:  # seed after seed

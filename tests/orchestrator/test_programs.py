@@ -189,7 +189,7 @@ def test_a_campaign_compares_directories_each_with_its_own_code(
     assert answer.code == 0, answer.err
     run = tmp_path / "artifacts/cmaes/campaign/my"
     conditions = orjson.loads((run / "run.json").read_bytes())["campaign"]["conditions"]
-    found = orjson.loads((run / "effects.json").read_bytes())["campaign"]
+    found = orjson.loads(answer.out)["campaign"]
     means = {row["name"]: row["mean"] for row in found["rows"]}
     codes = [one["settings"].get("code") for one in conditions]
     assert codes[0] is None  # as the campaign's own

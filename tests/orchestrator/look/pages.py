@@ -16,7 +16,7 @@ HOSTILE = (
     "'\"><script>window.owned = 1</script><img src=x onerror='a()'>{{7*7}}\u202e\x1b[31m\x07|`"
 )
 MARKED = plain(HOSTILE)  # the same as a line of Markdown
-SVG = '<svg viewBox="0 0 9 9"><path d="M0 0L9 9" stroke="currentColor"/></svg>'
+SVG = "PHN2Zy8+"  # in base64
 FIELDS = ("title", "sentence", "but", "found", "sure", "cost", "next")
 
 

@@ -56,8 +56,8 @@ def test_only_scores_of_the_same_fingerprint_are_compared() -> None:
 def test_what_differs_is_named_with_its_values() -> None:
     go = golden("go")
     for other, said in (
-        (golden("go_fades"), "persists (none and 0.2)"),
-        (golden("go", provenance={"data": "new"}, objective_fingerprint="0"), "new"),
+        (golden("go_fades"), "objective.settings.persists"),
+        (golden("go", provenance={"data": "new"}, objective_fingerprint="0"), "data.data"),
         (golden("go", objective_fingerprint="1"), "code"),
     ):
         (why,) = Comparison([go, other]).why_not
