@@ -47,7 +47,7 @@ Key = tuple[ComparisonName | None, int, int, int]
 AttemptKey = tuple[ComparisonName | None, int, int, int, int]
 """The same with the number of the attempt."""
 
-_COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False)
+_COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 MOST_SCORE = 1e100
@@ -254,7 +254,9 @@ Event = (
     | Concluded
 )
 
-_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+_EVENT: TypeAdapter[Event] = TypeAdapter(
+    Annotated[Event, Field(discriminator="kind")], config=ConfigDict(defer_build=True)
+)
 
 
 def parse(data: bytes) -> Event:

@@ -38,7 +38,7 @@ DIRECTION: Any = Field(default="minimize", exclude_if=lambda own: own == "minimi
 class Frozen(BaseModel):
     """Base of results: immutable, without unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Terms(Frozen):

@@ -71,7 +71,7 @@ class ProgramFailedError(ObjectiveError):
 class ObjectiveSpec(BaseModel):
     """Name and settings, as plain JSON: enough to load the same objective in another process."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: str
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -83,7 +83,7 @@ class Variant(BaseModel):
     Its space is the objective's own, so both are evaluated at the same points.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     label: str = Field(min_length=1)  # plain words for reports: "synapses off"
     settings: dict[str, Any]  # laid over the objective's own
@@ -107,7 +107,7 @@ class Flops:
 class Measurement(BaseModel):
     """What one evaluation measured. FLOPs are counted, not estimated; times are in seconds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     score: Score  # lower is better; not finite or beyond ±1e100: the runner calls it `nan`
     train_seconds: Amount = 0.0  # wall clock inside the training loop, without start-up

@@ -54,7 +54,7 @@ class Knob(BaseModel):
     whole number from `low` on.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     name: str = Field(pattern=rf"\A{NAME}\z")
     kind: Kind
@@ -135,7 +135,9 @@ class Knob(BaseModel):
 class DeclaredKnob(BaseModel):
     """One entry of a setting `knobs`: `lr = {kind = "log10", min = 1e-4, max = 0.1, ...}`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+    )
 
     kind: Kind = "linear"
     min: float
@@ -174,7 +176,7 @@ class DeclaredKnob(BaseModel):
 class SearchSpace(BaseModel):
     """An ordered set of knobs; a point is one coordinate in [0, 1] per knob, in that order."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     knobs: tuple[Knob, ...]
 

@@ -6,7 +6,7 @@ file < `--set` < flag < condition of a campaign. `Config.source` names it.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
@@ -71,7 +71,9 @@ def keys_of(model: type[BaseModel]) -> dict[str, str]:
 class Table(BaseModel):
     """A table of the file. Values of a wrong type are refused, not converted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 def _each_once(what: str) -> AfterValidator:
@@ -429,12 +431,10 @@ FLAGS = dict(_flags())
 def resolve(layers: Layers) -> Config:
     """Return one value for each key. Raises ValueError in one line: key, origin, what came."""
     values, sources = _layered(layers)
-    nested: dict[str, Any] = {}
     for dotted, value in values.items():
-        table, dot, name = dotted.partition(".")
-        inner = nested.setdefault(table, {}) if dot else nested
-        if value is not None or table in FREE:  # JSON has null, TOML has not
-            inner[name if dot else dotted] = value
+        _check_storable(dotted, value, sources[dotted])
+    kept = {k: v for k, v in values.items() if v is not None or k.startswith(FREE)}  # JSON's null
+    nested = _nested(kept)
     if nested.get(FACTORS):
         nested.setdefault("campaign", {})
     try:
@@ -442,8 +442,24 @@ def resolve(layers: Layers) -> Config:
     except ValidationError as error:
         raise ValueError("; ".join(_complaint(one, sources) for one in error.errors())) from error
     config._layers, config._sources = layers, sources
-    _check_training(config)
+    known = registry.named(config.objective, config.training)
+    for name in config.training:
+        if name not in (names := (*known.settings, *known.aside)):
+            place = f"{config.objective} setting ({config.source(f'{TRAINING}.{name}')})"
+            raise ValueError(_unknown(place, name, names))
     return config
+
+
+def _nested(values: Values) -> Values:
+    """Return the values by table and key."""
+    nested: Values = {}
+    for dotted, value in values.items():
+        table, dot, name = dotted.partition(".")
+        if dot:
+            nested.setdefault(table, {})[name] = value
+        else:
+            nested[dotted] = value
+    return nested
 
 
 def _layered(layers: Layers) -> tuple[Values, dict[str, str]]:
@@ -478,37 +494,49 @@ def _named(values: Values) -> Iterator[tuple[str, Values]]:
         yield f"{kind} {name}", {f"{TRAINING}.{k}": value for k, value in choices[name].items()}
 
 
-def _check_training(config: Config) -> None:
-    """Raise ValueError on a setting that the objective does not have."""
-    known = registry.named(config.objective, config.training)
-    names = (*known.settings, *known.aside)
-    for name in config.training:
-        if name not in names:
-            place = config.source(f"{TRAINING}.{name}")
-            error = unknown(f"{config.objective} setting ({place})", name, names)
-            homes = " or ".join(f"{table}.{name}" for table in _homes_of(name))
-            raise ValueError(f"{error}. Or is it {homes}?" if homes else str(error))
+def _check_storable(dotted: str, value: Any, source: str) -> None:
+    """Raise ValueError on a value that no ledger can hold, or that holds a secret."""
+    try:
+        orjson.dumps(value)
+    except TypeError as error:  # a longer integer, half a character
+        raise ValueError(
+            f"{source}: {dotted}: expected what JSON can hold, got {shown(value)}: {error}"
+        ) from error
+    if not dotted.startswith(f"{TRAINING}."):  # the objective checks its own
+        check_writable(f"{source}: {dotted}", value)
 
 
 def _complaint(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
-    """Return what is wrong with a value, by its flag, or by file and key."""
-    key = ".".join(map(str, fault["loc"]))
-    source = sources.get(".".join(key.split(".")[:2]), "default")
-    is_flag = source.startswith("--") and source != "--set"
+    """Return what is wrong with a key or its value, and where it is from."""
+    *tables, name = places = [*map(str, fault["loc"])]
+    key, owner = ".".join(places), ".".join(places[:2])
+    source = next((s for k, s in sources.items() if f"{k}.".startswith(f"{owner}.")), "default")
+    if fault["type"] == "extra_forbidden":
+        if tables:
+            known = keys_of(SECTIONS[tables[0]])
+            return _unknown(f"key in [{tables[0]}] ({source})", name, known)
+        other = "" if isinstance(fault["input"], dict) else f"{TRAINING}.{name}"
+        return _unknown(f"key ({source})", name, (*TOP, *TABLES), other)
     if key in TABLES and fault["type"] == "value_error":  # of the whole table
         return f"[{key}] {fault['msg'].removeprefix('Value error, ')}"
+    is_flag = source.startswith("--") and source != "--set"
     return fault_in_words(fault, source if is_flag else f"{source}: {key}")
+
+
+def _unknown(kind: str, name: str, known: Collection[str], other: str = "") -> str:
+    """Return what is wrong with a key that is none: the nearest one, and tables with that name."""
+    homes = [f"{table}.{name}" for table, model in SECTIONS.items() if name in keys_of(model)]
+    homes = homes or [other] * bool(other)
+    hint = f". Or is it {' or '.join(homes)}?" if homes else ""
+    return f"{unknown(kind, name, known)}{hint}"
 
 
 # What a file and --set may say
 
 
 def read_document(file: Path) -> Values:
-    """Return the values of a TOML file. Raises ValueError, naming file and key.
-
-    The keys of `[training]` and `[factors]` are not checked.
-    """
-    return _checked(flattened(read_toml(file, str(file)), str(file)), str(file))
+    """Return the values of a TOML file, by dotted key. Raises ValueError if it is none."""
+    return each_once(flattened(read_toml(file, str(file)), str(file)), str(file))
 
 
 def parse_assignments(assignments: Sequence[str]) -> Values:
@@ -516,7 +544,7 @@ def parse_assignments(assignments: Sequence[str]) -> Values:
 
     Raises ValueError on what is no assignment, or made twice.
     """
-    return _checked(map(_assignment, assignments), "--set")
+    return each_once(map(_assignment, assignments), "--set")
 
 
 def _assignment(assignment: str) -> tuple[str, Any]:
@@ -545,26 +573,10 @@ def each_once(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
     return values
 
 
-def _checked(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
-    """Return the pairs as values. Raises ValueError on an unknown key or a value with a secret."""
-    values = each_once(pairs, place)
-    for key, value in values.items():
-        check_key(key, place)
-        try:
-            orjson.dumps(value)
-        except TypeError as error:  # a longer integer, half a character
-            raise ValueError(
-                f"{place}: {key}: expected what JSON can hold, got {shown(value)}: {error}"
-            ) from error
-        if not key.startswith(f"{TRAINING}."):  # the objective checks its own
-            check_writable(f"{place}: {key}", value)
-    return values
-
-
 def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
     """Yield each value of a document by its dotted key. Raises ValueError on a table that is none.
 
-    A factor `search.sigma0 = [...]` is one by that key, though TOML reads the dot as a table.
+    A factor `training.lr = [...]` is one by that key, though TOML reads the dot as a table.
     """
     for name, value in document.items():
         if name not in TABLES:
@@ -577,30 +589,6 @@ def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, An
                     yield from ((f"{name}.{key}.{own}", levels) for own, levels in inner.items())
                 else:
                     yield f"{name}.{key}", inner
-    is_empty = any(document.get(name) == {} for name in ("campaign", FACTORS))
-    if is_empty and not document.get("campaign"):
-        yield "campaign.name", None  # an empty table makes it a campaign too
-
-
-def check_key(key: str, place: str) -> None:
-    """Raise ValueError, naming the nearest key, unless a configuration may have that key."""
-    table, dot, name = key.partition(".")
-    if dot and table not in TABLES:
-        raise unknown(f"table ({place})", table, TABLES)
-    if dot and table in SECTIONS and name not in (known := keys_of(SECTIONS[table])):
-        raise unknown(f"key in [{table}] ({place})", name, known)
-    if dot or key in TOP:
-        return
-    if homes := _homes_of(key):
-        lines = " or ".join(f"[{table}]" for table in homes)
-        raise ValueError(f"{place}: {key} belongs below a line {lines}")
-    error = unknown(f"key ({place})", key, (*TOP, *TABLES))
-    raise ValueError(f"{error}. A setting of the objective belongs below a line [{TRAINING}]")
-
-
-def _homes_of(key: str) -> list[str]:
-    """Return the tables that have a key of that name."""
-    return [table for table, model in SECTIONS.items() if key in keys_of(model)]
 
 
 # What is printed and written
@@ -655,20 +643,8 @@ def to_toml(values: Mapping[str, Any], *comments: str) -> str:
     """Return a configuration file with these values by dotted key; None is left out."""
     import tomlkit
 
-    document = tomlkit.document()
-    for comment in comments:
-        document.add(tomlkit.comment(" ".join(printable(comment).split())))
-    tables: dict[str, Any] = {}
-    for dotted, value in _without_none(values).items():
-        table, dot, name = dotted.partition(".")
-        if dot:
-            tables.setdefault(table, tomlkit.table()).add(name, value)
-        else:
-            document.add(dotted, tomlkit.item(value))
-    for table, inner in tables.items():
-        document.add(tomlkit.nl())
-        document.add(table, inner)
-    return tomlkit.dumps(document)
+    lines = [f"# {' '.join(printable(comment).split())}\n" for comment in comments]
+    return "".join([*lines, tomlkit.dumps(_nested(_without_none(values)))])
 
 
 def _without_none(value: Any) -> Any:

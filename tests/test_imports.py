@@ -16,7 +16,7 @@ NANOCHAT = (
         "import objectives.registry",
         "import objectives.analytic",
         "import objectives.nanochat.data",
-        "import orchestrator.cli.train",
+        "import orchestrator.cli.measure",
         NANOCHAT,
         "import orchestrator.cli.app",
     ],

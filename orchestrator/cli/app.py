@@ -1,7 +1,4 @@
-"""The command line: every command, and the exit code and message of every error.
-
-A command's module is imported when the command is called; `--help` needs its entry here only.
-"""
+"""The command line: every command, imported when it is called, and the end of every error."""
 
 import io
 import signal
@@ -15,13 +12,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from budgets.formatting import PROGRAM, printable
-from orchestrator.cli.errors import EXIT_SIGNAL, exit_code, in_words
+from orchestrator.cli.output import EXIT_SIGNAL, Answer, exit_code, in_words, print_json, show
 from orchestrator.execution.signals import Insisted
 
-SEARCH = "search"
 BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"
-
-
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -31,75 +25,75 @@ class Command(NamedTuple):
     name: str
     place: str  # module:function in orchestrator.cli; empty for a group
     panel: str
-    about: str  # one line; the command's own help says more
+    about: str  # the first line of its help; the function's docstring has the others
     examples: tuple[str, ...]
-    options: str = ""  # names of parameters of `options.shared` that it takes
+    options: str = "as_json"  # names of parameters of `options.shared` that it takes
 
 
-MEASURES = "file objective settings runs_dir executor device workers"
+MEASURES = "file objective settings runs_dir executor device workers as_json"
 CAPS = "max_evals max_device_hours max_hours max_cost window"
 SEARCHES = (
     "file tier run_id seed follows variant objective preset settings runs_dir track "
-    f"{CAPS} executor address device workers assume_eval_seconds"
+    f"{CAPS} executor address device workers assume_eval_seconds override reason as_json"
 )
 
 COMMANDS = (
-    Command("doctor", "set_up:doctor", BEFORE, "Check that all that a run needs is here.",
-            ("doctor", "doctor search.toml --quick"), f"{MEASURES} tier address"),
-    Command("init", "set_up:init", BEFORE, "A configuration file to begin with.",
-            ("init --template phase1", "init --template phase1 --out search.toml")),
-    Command("explain", "set_up:explain", BEFORE, "Every value of a file, the knobs, what starts.",
-            ("explain", "explain search.toml"), "file objective preset settings"),
-    Command("calibrate", "run:calibrate", BEFORE, "Measure the baseline: time, memory, noise.",
-            ("calibrate", 'calibrate --again --reason "another driver"'), MEASURES),
+    Command("doctor", "plan:doctor", BEFORE, "Check that all that a run needs is here.",
+            ("doctor", "doctor search.toml --quick"), f"tier address {MEASURES}"),
+    Command("init", "plan:init", BEFORE, "A commented configuration file to begin with.",
+            ("init --template phase1", "init --template phase1 --out search.toml"), ""),
+    Command("explain", "plan:explain", BEFORE, "Every value of a file, the knobs, what starts.",
+            ("explain", "explain search.toml"), "file objective preset settings as_json"),
+    Command("calibrate", "measure:calibrate", BEFORE, "Measure the baseline: time, memory, noise.",
+            ("calibrate", 'calibrate --reason "another driver"'), f"{MEASURES} override reason"),
     Command("check", "", BEFORE, "What to search, how short, on how many workers.",
             ("check knobs", "check proxy")),
-    Command("check knobs", "check:knobs", BEFORE, "Whether each knob moves the score.",
+    Command("check knobs", "measure:knobs", BEFORE, "Whether each knob moves the score.",
             ("check knobs", "check knobs --set space=optimizer --knobs momentum"), MEASURES),
-    Command("check proxy", "check:proxy", BEFORE, "Whether a shorter evaluation ranks the same.",
+    Command("check proxy", "measure:proxy", BEFORE, "Whether a shorter evaluation ranks the same.",
             ("check proxy --set search.proxy=0.25", "check proxy --candidates 12"), MEASURES),
-    Command("check workers", "check:workers", BEFORE, "How many evaluations at once pay off.",
+    Command("check workers", "measure:workers", BEFORE, "How many evaluations at once pay off.",
             ("check workers",), MEASURES),
-    Command("check memory", "check:memory", BEFORE, "The largest micro-batch that is safe.",
+    Command("check memory", "measure:memory", BEFORE, "The largest micro-batch that is safe.",
             ("check memory --set micro_batch_size=4",), MEASURES),
     Command("plan", "plan:plan", BEFORE, "What a search or campaign costs, and can tell.",
             ("plan --tier target", "plan --fit --window 12h --assume-eval-seconds 30",
              "plan --from first --variant robust"), SEARCHES),
-    Command("phase1", f"run:{SEARCH}", RUN, "Search for better knobs; the same command resumes.",
+    Command("phase1", "run:search", RUN, "Search for better knobs; the same command resumes.",
             ("phase1 --tier min", "phase1 --tier target --window 12h --run-id first",
              "phase1 --tier min --objective sphere --executor local"), SEARCHES),
-    Command("phase2", f"run:{SEARCH}", RUN, "Search on from a phase 1's Go; the same resumes.",
-            ("phase2 --from first --variant robust --tier target",
-             "phase2 --from first --variant expanded --tier min"), SEARCHES),
-    Command("run", f"run:{SEARCH}", RUN, "Run what a file describes; the same command resumes.",
+    Command("phase2", "run:search", RUN, "Search on from a phase 1's Go; the same resumes.",
+            ("phase2 --from first --variant robust --tier target",), SEARCHES),
+    Command("run", "run:search", RUN, "Run what a file describes; the same command resumes.",
             ("run search.toml", "run search.toml --seed 2 --max-hours 6"), SEARCHES),
-    Command("train", "train:train", RUN, "One training, with checkpoints; the same resumes.",
+    Command("train", "measure:train", RUN, "One training, with checkpoints; the same resumes.",
             ("train --preset quick", "train search.toml --set num_batches=2000"),
-            "file preset settings"),
+            "file preset settings as_json"),
     Command("export", "", RUN, "For other programs: SLURM, a table, Optuna.",
             ("export slurm search.toml", "export table --out scores.csv")),
     Command("export slurm", "records:slurm", RUN, "A file's runs as SLURM jobs.",
             ("export slurm search.toml", "export slurm campaign.toml --out jobs --write"),
-            "preset settings"),
+            "file preset settings"),
     Command("export table", "records:table", RUN, "Every evaluation of a run as a row.",
             ("export table", "export table min-nanochat-s1 --out scores.json")),
     Command("export optuna", "records:optuna", RUN, "A search as an Optuna study.",
-            ("export optuna min-nanochat-s1 --out study.db",)),
-    Command("status", "see:status", LOOK, "How a run stands, also while it runs.",
+            ("export optuna min-nanochat-s1 --out study.db",), ""),
+    Command("status", "look:status", LOOK, "How a run stands, also while it runs.",
             ("status", "status min-nanochat-s1 --watch")),
-    Command("report", "see:report", LOOK, "Results of runs: found, how sure, cost, what next.",
+    Command("report", "look:report", LOOK, "Results of runs: found, how sure, cost, what next.",
             ("report", "report min-nanochat-s1 --html",
              "report min-nanochat-s1 min-nanochat-s2")),
-    Command("best", "see:best", LOOK, "The recommended configuration, in every form.",
+    Command("best", "look:best", LOOK, "The recommended configuration, in every form.",
             ("best first", "best first --toml")),
-    Command("serve", "share:serve", LOOK, "Show runs as a page in a browser.",
+    Command("serve", "records:serve", LOOK, "Show runs as a page in a browser.",
             ("serve", "serve min-nanochat-s1 --port 0")),
-    Command("track", "share:track", LOOK, "Send a run to experiment trackers.",
+    Command("track", "records:track", LOOK, "Send a run to experiment trackers.",
             ("track min-nanochat-s1 --to tensorboard",)),
     Command("amend", "records:amend", PROVE, "Raise or lower a run's caps, on record.",
-            ('amend min-nanochat-s1 --max-hours 4 --reason "it pays"',), f"runs_dir {CAPS}"),
+            ('amend min-nanochat-s1 --max-hours 4 --reason "it pays"',),
+            f"runs_dir {CAPS} reason as_json"),
     Command("verify", "records:verify", PROVE, "Replay a run; name the first divergence.",
-            ("verify", "verify min-nanochat-s1", "verify min-nanochat-s1 --salvage saved")),
+            ("verify", "verify min-nanochat-s1 --salvage saved")),
 )  # fmt: skip
 
 
@@ -116,47 +110,45 @@ class _Command(TyperCommand):
         return _plain(super().get_params(ctx))
 
 
-class _Stub(TyperCommand):
-    """The line that `--help` shows for a command that is not imported yet."""
-
-    def __init__(self, entry: Command) -> None:
-        super().__init__(entry.name.split()[-1], help=entry.about, rich_help_panel=entry.panel)
-        self.entry = entry
-
-
 class _Group(TyperGroup):
-    """Commands, each imported when it is called."""
+    """Commands, each imported when it is called; until then it is its line of `--help`."""
 
     def get_params(self, ctx: Any) -> Any:
         return _plain(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)
-        return name, _imported(found.entry) if isinstance(found, _Stub) else found, rest
+        entry = getattr(found, "entry", None)
+        return name, found if entry is None else _imported(entry), rest
 
 
 def _imported(entry: Command) -> Any:
     """Return the command with its own options and those it shares with others."""
     module, _, name = entry.place.partition(":")
     function = getattr(import_module(f"orchestrator.cli.{module}"), name)
-    about = getdoc(function) or ""
-    if name == SEARCH:  # the function of three commands
-        about = entry.about + about[about.index("\n") :]
-    command = _made(function, entry.name.split()[-1], about, entry.examples)
-    if entry.options:
+    _, paragraph, rest = (getdoc(function) or "").partition("\n\n")
+    command = _made(function, entry, f"{entry.about}{paragraph}{rest}")
+    run, own, names = command.callback, [one.name for one in command.params], entry.options.split()
+    if names:
         from orchestrator.cli.options import shared  # imports pydantic
 
-        declared = {param.name: param for param in _made(shared, "shared", "", ()).params}
-        run, own = command.callback, {param.name for param in command.params}
-        command.params[:0] = [declared[name] for name in entry.options.split()]
-        command.callback = lambda **values: run(**{name: values[name] for name in own})
+        declared = {param.name: param for param in _made(shared, entry, "").params}
+        command.params[:0] = [declared[name] for name in names if name != "as_json"]
+        command.params += [declared[name] for name in names if name == "as_json"]
+
+    def answered(as_json: bool = False, **values: Any) -> int | None:
+        found = run(**{name: values[name] for name in own})
+        return show(found, as_json=as_json) if isinstance(found, Answer) else found
+
+    command.callback = answered
     return command
 
 
-def _made(function: Any, name: str, about: str, examples: tuple[str, ...]) -> Any:
+def _made(function: Any, entry: Command, about: str) -> Any:
     alone = typer.Typer(add_completion=False)
+    name = entry.name.split()[-1]
     alone.command(
-        name, cls=_Command, help=about, epilog=_examples(*examples), context_settings=HELP
+        name, cls=_Command, help=about, epilog=_examples(*entry.examples), context_settings=HELP
     )(function)
     return typer.main.get_command(alone)
 
@@ -200,14 +192,16 @@ def program(*, is_whole: bool = False) -> Any:
     for entry in COMMANDS:
         *above, name = entry.name.split()
         group = whole.commands[above[0]] if above else whole
-        command: Any = _Stub(entry)
         if not entry.place:
-            command = _Group(
+            command: Any = _Group(
                 name=name, help=entry.about, rich_help_panel=entry.panel, no_args_is_help=True,
                 epilog=_examples(*entry.examples), context_settings=HELP,
             )  # fmt: skip
         elif is_whole:
             command = _imported(entry)
+        else:
+            command = TyperCommand(name, help=entry.about, rich_help_panel=entry.panel)
+            command.entry = entry
         group.add_command(command, name)
     return whole
 
@@ -228,8 +222,6 @@ def main() -> None:
             raise
         if message := printable(in_words(error)):
             if "--json" in sys.argv:
-                from orchestrator.cli.terminal import print_json
-
                 with suppress(OSError):  # a full disk may be the error
                     print_json({"error": message, "exit_code": code})
             print(f"error: {message}", file=sys.stderr)

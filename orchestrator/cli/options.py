@@ -23,24 +23,16 @@ STDOUT = Path("-")
 KEYS = {flag.spelling: key for key, flag in FLAGS.items()}
 """The configuration key of each flag."""
 
-# Options that look at runs
-
 Root = Annotated[
-    Path, Option("--runs-dir", metavar="DIR", help=f"Runs; default: {RUNS_DIR}.",
-                 show_default=False)
-]  # fmt: skip
+    Path,
+    Option("--runs-dir", metavar="DIR", help=FLAGS["runs_dir"].about, show_default=False),
+]
 RunName = Annotated[
     str | None, Argument(metavar="RUN", help="Run id or directory; default: the latest.")
 ]
-Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
-Reason = Annotated[str, Option("--reason", metavar="TEXT", help="Why; goes on record.")]
-Override = Annotated[
-    list[str] | None,
-    Option("--override", metavar="RULE", help="Go on past this rule. Repeatable."),
-]
 
 
-# Options that describe what to evaluate
+# Options that several commands share
 
 
 def _flag(key: str, panel: str | None = None) -> Any:
@@ -83,6 +75,12 @@ def shared(
     assume_eval_seconds: Annotated[
         float | None, _flag("evaluation.assume_eval_seconds", MACHINE)
     ] = None,
+    override: Annotated[
+        list[str] | None,
+        Option("--override", metavar="RULE", help="Go on past this rule. Repeatable."),
+    ] = None,
+    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; goes on record.")] = "",
+    as_json: Annotated[bool, Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Declare the shared options, by the names that `app.COMMANDS` lists. It is never called."""
 
@@ -170,28 +168,22 @@ def _with_the_followed_objective(layers: Layers) -> Layers:
 # Checks of what was typed
 
 
-def overrides_of(
-    rules: list[str] | None, reason: str, *, again: bool = False
-) -> tuple[tuple[str, str], ...]:
-    """Return each rule with the reason, which calibrating `again` needs too. Raises ValueError."""
+def overrides_of(context: Context) -> tuple[tuple[str, str], ...]:
+    """Return each rule that may be passed, with the reason. Raises ValueError."""
+    rules, reason = context.params["override"] or (), reason_of(context)
     if rules and not reason.strip():
         raise ValueError("--override needs --reason: why may the run go on?")
-    if again and not reason.strip():
-        raise ValueError("--again needs --reason: why is the calibration there is not enough?")
-    if reason and not (rules or again):
-        raise ValueError(
-            "--reason goes on record with --override (which rule may the run pass?) or calibrate "
-            "--again"
-        )
-    for_record(reason)
-    for rule in rules or ():
+    if reason and not rules and context.info_name != "calibrate":
+        raise ValueError("--reason goes on record with --override: which rule may the run pass?")
+    for rule in rules:
         if rule not in DECISIONS:
             raise ValueError(f"--override {rule}: expected one of {', '.join(DECISIONS)}")
-    return tuple((rule, reason) for rule in rules or ())
+    return tuple((rule, reason) for rule in rules)
 
 
-def for_record(reason: str) -> str:
-    """Return the reason. Raises ValueError if it should not be kept in a ledger."""
+def reason_of(context: Context) -> str:
+    """Return the reason that was given. Raises ValueError if no ledger should keep it."""
+    reason: str = context.params["reason"]
     if not reason.isprintable() or redacted(reason, {}) != reason:
         raise ValueError(
             f"--reason goes on record: expected one printable line without secrets, got {reason!r}"
@@ -201,12 +193,8 @@ def for_record(reason: str) -> str:
 
 def named_file(path: Path, *endings: str) -> Path:
     """Return the file that --out names. Raises ValueError if it cannot be written there."""
-    if not str(path).isprintable():
-        raise ValueError(f"--out: expected a file's name, got {str(path)!r}")
-    if path.is_dir():
-        raise ValueError(f"--out: {path} is a directory: name a file in it")
-    if not path.parent.is_dir():
-        raise ValueError(f"--out: {path.parent} is no directory: make it, or name another place")
+    if not str(path).isprintable() or path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"--out: expected a file in a directory that is there, got {str(path)!r}")
     if endings and path.suffix.lower() not in endings:
         raise ValueError(f"--out: name a file that ends with {' or '.join(endings)}, not {path}")
     return path

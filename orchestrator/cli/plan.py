@@ -1,18 +1,141 @@
-"""`plan`: what would be spent, and what it could tell, without spending it."""
+"""`doctor`, `init`, `explain` and `plan`: what is here, and what a run would spend."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from typer import Context, Option
 
-from budgets.formatting import plain, printable
+from budgets.formatting import PROGRAM, command, counted, plain, shell_word, table
 from budgets.plan import Devices
-from orchestrator.cli.options import Json, Override, Reason, overrides_of, requested
-from orchestrator.cli.terminal import print_json, print_line, print_markdown
-from orchestrator.config import Config
-from orchestrator.plan.resolve import slots_of
+from budgets.storage import write_aside
+from objectives.api import Objective
+from objectives.registry import kind
+from orchestrator.cli.options import named_file, overrides_of, requested, resolved
+from orchestrator.cli.output import EXIT_BAD_INPUT, Answer
+from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
+from orchestrator.plan.resolve import check_beginning, slots_of
+from orchestrator.plan.times import BUDGET
+
+
+def doctor(
+    context: Context,
+    quick: Annotated[
+        bool, Option("--quick", help="Do not import the packages, such as torch.")
+    ] = False,
+) -> Answer:
+    """Find what is missing on this machine, and the command that fixes it.
+
+    Exit code 2 when something needed is missing. Writes nothing.
+    """
+    from orchestrator import doctor as looking
+
+    sections = looking.examine(resolved(context), quick=quick)
+    code = 0 if looking.nothing_is_missing(sections) else EXIT_BAD_INPUT
+    return Answer(looking.as_dict(sections), page=looking.to_markdown(sections), code=code)
+
+
+HOW = f"""#   {PROGRAM} explain THIS-FILE   every value, and where it is from
+#   {PROGRAM} plan THIS-FILE      what it would take, before anything is paid
+#   {PROGRAM} run THIS-FILE       runs it; the same command resumes
+"""
+Template = Literal[
+    "smoke", "phase1", "phase2", "campaign", "factorial", "nanochat", "command", "function"
+]
+
+
+def init(
+    template: Annotated[Template, Option("--template", help="What the file describes.")],
+    out: Annotated[
+        Path | None, Option("--out", metavar="FILE", help="Write it there, if there is nothing.")
+    ] = None,
+) -> Answer:
+    """Print or write a configuration file to begin with.
+
+    Writes nothing but the file --out.
+    """
+    text = (files("orchestrator.cli") / "templates.toml").read_text(encoding="utf-8")
+    own = text.partition(f"### {template}\n")[2].partition("\n\n###")[0].replace("HOW", HOW)
+    own = own.rstrip() + "\n"
+    if out is None:
+        return Answer(None, own.splitlines())
+    if out.exists() or out.is_symlink():
+        raise ValueError(f"--out {out}: there is something already; name another file")
+    write_aside(named_file(out), own.replace("THIS-FILE", shell_word(str(out))).encode())
+    return Answer(None, [f"{out} is written. See it with: {command('explain', str(out))}"])
+
+
+def explain(context: Context) -> Answer:
+    """Show every value of a configuration and where it is from.
+
+    Writes nothing.
+    """
+    from orchestrator.start import start_of, to_lines
+
+    config = resolved(context)
+    check_beginning(config)
+    document, lines = explained(config)
+    start = start_of(config)
+    page = "\n".join([*lines, "", *to_lines(start)])
+    return Answer({**document, "evaluation": start}, page=page)
+
+
+def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
+    """Return the configuration as JSON and as Markdown, which has the defaults last."""
+    objective, values = config.tuned, config.all_values()
+    knobs, file = knob_rows(objective), None if config.file is None else str(config.file)
+    document: dict[str, Any] = {
+        "file": file,
+        "values": {k: {"value": v, "source": config.source(k)} for k, v in values.items()},
+        "knobs": knobs,
+        "objective": objective.spec.model_dump(mode="json"),
+    }
+    given = {key: value for key, value in values.items() if config.source(key) != "default"}
+    lines = [f"# {plain(file or 'The defaults')}", ""]
+    lines += table(("key", "value", "from"), _rows(config, given | values))
+    lines += ["", f"# {plain(kind(objective.spec))}: {counted(len(knobs), 'knob')}", ""]
+    shown = ([row["name"], row["kind"], *(f"{row[n]:.4g}" for n in KNOB[2:])] for row in knobs)
+    lines += table(("knob", "kind", ">low", ">high", ">baseline"), shown)
+    if config.campaign is not None:
+        from orchestrator.matrix.campaign import terms_of
+        from orchestrator.matrix.campaign_plan import runs_document, runs_page
+
+        terms = terms_of(config)
+        document["campaign"] = runs_document(terms)
+        lines += ["", *runs_page(terms)]
+    return document, lines
+
+
+def _rows(config: Config, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield key, value and origin; a long table as a value has a row for each part."""
+    settings = config.tuned.spec.settings
+    budgets = [name for name in BUDGET if settings.get(name) is not None]
+    for key, value in values.items():
+        table_name, _, name = key.partition(".")
+        source = plain(config.source(key))
+        if table_name == TRAINING and name in config.alone:
+            source += ", for a training by itself"
+        elif table_name == TRAINING and name in budgets[1:]:
+            source += f", not used: {budgets[0]} comes first"
+        parts = {key: value}
+        if isinstance(value, Mapping) and len(json.dumps(value, default=str)) > LONGEST_SHOWN:
+            parts = {f"{key}.{inner}": part for inner, part in value.items()}
+        yield from ((plain(own), plain(as_shown(part)), source) for own, part in parts.items())
+
+
+KNOB = ("name", "kind", "low", "high", "baseline")
+
+
+def knob_rows(objective: Objective) -> list[dict[str, Any]]:
+    """Return a row for each knob, in the order of the space."""
+    return [
+        dict(zip(KNOB, (k.name, k.kind, k.decode(0.0), k.decode(1.0), k.typed(k.baseline)),
+                 strict=True))
+        for k in objective.space.knobs
+    ]  # fmt: skip
 
 
 def plan(
@@ -23,35 +146,26 @@ def plan(
     ] = None,
     verbose: Annotated[bool, Option("--verbose", help="And what it rests on.")] = False,
     fit: Annotated[bool, Option("--fit", help="What fits into --window.")] = False,
-    override: Override = None,
-    reason: Reason = "",
-    as_json: Json = False,
-) -> None:
-    """What a search or a campaign would cost, and could tell; all tiers without --tier.
+) -> Answer:
+    """Plan a search or a campaign; all tiers without --tier.
 
     Writes nothing.
     """
+    from orchestrator.execution.engine import devices_of
+
     config = requested(context)
-    overrides_of(override, reason)
+    overrides_of(context)
     if config.campaign is not None:
         if fit or count is not None:
             raise ValueError("--fit, --devices: of a search, and the file has a campaign")
-        _plan_campaign(config, as_json=as_json)
-    elif fit:
-        _fit(config, _devices(config, count), as_json=as_json)
-    else:
-        _plan_search(config, _devices(config, count), as_json=as_json, in_full=verbose)
-
-
-def _devices(config: Config, count: int | None) -> Devices:
-    """Return this machine's devices, or so many of their kind."""
-    from orchestrator.execution.engine import devices_of
-
+        return _campaign(config)
     devices = devices_of(slots_of(config))
-    return devices if count is None else devices.model_copy(update={"count": count})
+    if count is not None:
+        devices = devices.model_copy(update={"count": count})
+    return _fitting(config, devices) if fit else _search(config, devices, in_full=verbose)
 
 
-def _plan_search(config: Config, devices: Devices, *, as_json: bool, in_full: bool) -> None:
+def _search(config: Config, devices: Devices, *, in_full: bool) -> Answer:
     from orchestrator.plan.page import page_of, page_text
     from orchestrator.plan.phase2 import followed
 
@@ -60,51 +174,34 @@ def _plan_search(config: Config, devices: Devices, *, as_json: bool, in_full: bo
     if earlier is not None:
         warnings += earlier.objections.values()
     page = page_of(config, devices, None if earlier is None else earlier.succession(config))
-    if as_json:
-        print_json({**page.as_dict(), "warnings": warnings})
-        return
-    print_markdown(page_text(page, in_full=in_full))
-    _warn(warnings)
+    lines = [f"Warning: {warning}." for warning in warnings]
+    return Answer({**page.as_dict(), "warnings": warnings}, lines, page_text(page, in_full=in_full))
 
 
-def _plan_campaign(config: Config, *, as_json: bool) -> None:
+def _campaign(config: Config) -> Answer:
     from orchestrator.matrix.campaign import terms_of
     from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
 
-    warnings, terms = config.tuned.preflight(), terms_of(config)
-    document, lines = campaign_plan(config, terms, datetime.now(UTC))
-    if as_json:
-        print_json({**runs_document(terms), **document})
-        return
+    lines, terms = [f"Warning: {one}." for one in config.tuned.preflight()], terms_of(config)
+    document, text = campaign_plan(config, terms, datetime.now(UTC))
     title = f"# Campaign {plain(terms.name)} of {config.objective}"
-    print_markdown("\n".join([title, "", *runs_page(terms), "", *lines]))
-    _warn(warnings)
+    page = "\n".join([title, "", *runs_page(terms), "", *text])
+    return Answer({**runs_document(terms), **document}, lines, page)
 
 
-def _warn(warnings: Iterable[str]) -> None:
-    for warning in warnings:
-        print_line(printable(f"Warning: {warning}."))
-
-
-def _fit(config: Config, devices: Devices, *, as_json: bool) -> None:
-    """Print what fits into the window, and the options that ask for it."""
+def _fitting(config: Config, devices: Devices) -> Answer:
+    """Return what fits into the window, and the options that ask for it."""
     from orchestrator.plan.fit import Wanted, available, best, choices, fit_text
     from orchestrator.plan.phase2 import foreseen
     from orchestrator.plan.times import times_here
 
     root, hours = Path(config.runs_dir), available(config, datetime.now(UTC))
     times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
-    wanted = Wanted(config, devices, times, hours, foreseen(root, config, devices.kind))
-    found = choices(wanted)
-    if as_json:
-        document = {
-            "available_hours": hours,
-            "fits": best(found) is not None,
-            "choices": [choice.as_dict() for choice in found],
-            "prior": times.prior,
-        }
-        print_json(document)
-        return
-    print_markdown(fit_text(found, hours))
-    if times.prior is not None:
-        print_line(printable(f"Note: {times.prior}."))
+    found = choices(Wanted(config, devices, times, hours, foreseen(root, config, devices.kind)))
+    document = {
+        "available_hours": hours,
+        "fits": best(found) is not None,
+        "choices": [choice.as_dict() for choice in found],
+        "prior": times.prior,
+    }
+    return Answer(document, [f"Note: {times.prior}."] * bool(times.prior), fit_text(found, hours))

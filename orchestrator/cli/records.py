@@ -1,32 +1,43 @@
-"""`amend`, `verify` and `export`: commands on a run's ledger, and jobs for SLURM."""
+"""`amend`, `verify`, `export`, `serve` and `track`: commands on runs that are there."""
 
+import errno
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from socket import create_server, socket
 from typing import Annotated
 
-import typer
 from typer import Argument, Context, Option
 
 from budgets.formatting import counted, move_command, printable, shell_word
-from budgets.ledger import damaged
+from budgets.ledger import LEDGER, damaged
 from budgets.storage import write_aside
-from orchestrator.cli.errors import EXIT_CORRUPT
-from orchestrator.cli.options import (
-    ROOT,
-    Json,
-    Reason,
-    Root,
-    RunName,
-    for_record,
-    named_file,
-    resolved,
+from orchestrator.cli.options import ROOT, Root, RunName, named_file, reason_of, resolved
+from orchestrator.cli.output import (
+    EXIT_CORRUPT,
+    EXIT_STORAGE,
+    Answer,
+    print_json,
+    print_line,
+    write_bytes,
 )
-from orchestrator.cli.terminal import print_json, print_line, print_markdown, write_bytes
-from orchestrator.look.answer import in_short
-from orchestrator.look.run import Run
+from orchestrator.config import Tracker
 from orchestrator.records.runs import find_run, load_state
-from orchestrator.records.tables import table_of
+
+PORT = 8321
+EXTRA = ("starlette", "uvicorn")
+
+VIEWS: Mapping[Tracker, str] = {
+    "tensorboard": "tensorboard --logdir {}",
+    "wandb": "wandb sync {}/offline-run-*",
+    "mlflow": "cd {} && MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri .",
+}
+"""The command that shows a tracker's files, or uploads them."""
 
 
 def verify(
@@ -36,8 +47,7 @@ def verify(
         Path | None,
         Option("--salvage", metavar="DIR", help="Copy what is whole of a damaged ledger to DIR."),
     ] = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Replay a run from its ledger and name the first divergence.
 
     Writes nothing; with --salvage the new directory DIR.
@@ -46,53 +56,43 @@ def verify(
     if salvage is not None:
         if run is None:
             raise ValueError("--salvage: say which run, by its id or its directory")
-        _salvage(directory, salvage, as_json=as_json)
-        return
+        return _salvage(directory, salvage)
     from orchestrator.verify import verify as replay  # imports cma
 
     found = replay(directory)
-    if as_json:
-        print_json(asdict(found))
-    else:
-        for line in found.held:
-            print_line(f"ok    {line}")
-        failure = f"FAIL  {found.divergence}"
-        print_line(printable(failure) if found.divergence else f"head  {found.head}")
-    if found.divergence:
-        raise typer.Exit(EXIT_CORRUPT)
+    end = f"FAIL  {found.divergence}" if found.divergence else f"head  {found.head}"
+    lines = [*(f"ok    {line}" for line in found.held), end]
+    return Answer(asdict(found), lines, code=EXIT_CORRUPT if found.divergence else 0)
 
 
-def _salvage(source: Path, out: Path, *, as_json: bool) -> None:
+def _salvage(source: Path, out: Path) -> Answer:
     """Copy the whole records of a damaged or rolled back ledger to a new directory."""
     from orchestrator.look.reports import rebuild
     from orchestrator.run.salvage import salvage
 
     saved = salvage(source, out)
     rebuild(out, datetime.now(UTC))
-    if as_json:
-        print_json({**asdict(saved), "out": str(out)})
-        return
-    print_line(
-        f"Kept {saved.records} records in {saved.out}.\n"
-        f"Lost: {saved.lost_bytes} bytes. Why: {saved.why}.\n"
-        "Its next session settles what is open, from the results in eval/ where they are.\n"
-        "To go on, put it in the old one's place and repeat the run's command:\n"
-        f"  {move_command(source, damaged(source))} && {move_command(saved.out, source)}"
+    lines = (
+        f"Kept {saved.records} records in {saved.out}.",
+        f"Lost: {saved.lost_bytes} bytes. Why: {saved.why}.",
+        "Its next session settles what is open, from the results in eval/ where they are.",
+        "To go on, put it in the old one's place and repeat the run's command:",
+        f"  {move_command(source, damaged(source))} && {move_command(saved.out, source)}",
     )
+    return Answer({**asdict(saved), "out": str(out)}, lines)
 
 
 def amend(
-    context: Context,
-    run: Annotated[str, Argument(metavar="RUN", help="Run id or directory.")],
-    reason: Reason = "",
-    as_json: Json = False,
-) -> None:
-    """Change a run's caps, for the record; its next session keeps them. It must not be running.
+    context: Context, run: Annotated[str, Argument(metavar="RUN", help="Run id or directory.")]
+) -> Answer:
+    """Change a run's caps; its next session keeps them. It must not be running.
 
     Writes one record to the run's ledger.
     """
     from orchestrator.look import text
+    from orchestrator.look.answer import in_short
     from orchestrator.look.document import document
+    from orchestrator.look.run import Run
     from orchestrator.plan.resolve import window_of
     from orchestrator.run.amend import Amendment
     from orchestrator.run.amend import amend as amend_run
@@ -101,7 +101,7 @@ def amend(
     config = resolved(context)
     directory, caps = find_run(run, Path(config.runs_dir)), config.budget
     amendment = Amendment(
-        reason=for_record(reason),
+        reason=reason_of(context),
         evaluations=caps.max_evals,
         device_hours=caps.max_device_hours,
         hours=caps.max_hours,
@@ -110,27 +110,30 @@ def amend(
     )
     state = amend_run(directory, amendment, system_clock())
     view = Run(state, datetime.now(UTC), directory)
-    if as_json:
-        print_json(document(view))
-        return
-    print_line(f"{directory}: amended. Planned: {text.amended(state.amended[-1])}")
-    print_line(in_short(view))
-    print_line("Repeat the command that began it to go on.")
+    lines = (
+        f"{directory}: amended. Planned: {text.amended(state.amended[-1])}",
+        in_short(view),
+        "Repeat the command that began it to go on.",
+    )
+    return Answer(lambda: document(view), lines)
 
 
 def table(
+    context: Context,
     run: RunName = None,
     root: Root = ROOT,
     out: Annotated[
         Path | None,
         Option("--out", metavar="FILE", help="Ends with .csv or .json; default: print it."),
     ] = None,
-    as_json: Json = False,
 ) -> None:
-    """Every evaluation as a row: place, status, score, cost, knobs, metrics.
+    """Return every evaluation as a row: place, status, score, cost, knobs, metrics.
 
     Writes nothing but the file --out.
     """
+    from orchestrator.records.tables import table_of
+
+    as_json = context.params["as_json"]
     if out is not None:
         as_json = named_file(out, ".csv", ".json").suffix == ".json"
     data = table_of(load_state(find_run(run, root)), "json" if as_json else "csv")
@@ -138,7 +141,7 @@ def table(
         write_bytes(data)
     else:
         write_aside(out, data)
-        print_line(printable(f"{out}: {len(data)} bytes"))
+        print_line(f"{out}: {len(data)} bytes")
 
 
 def optuna(
@@ -148,39 +151,153 @@ def optuna(
     run: RunName = None,
     root: Root = ROOT,
 ) -> None:
-    """A search as an Optuna study: a trial per candidate, for optuna-dashboard.
+    """Write a search as an Optuna study: a trial per candidate, for optuna-dashboard.
 
     Writes the file --out. Its best trial is the best score, not what is recommended.
     """
     from orchestrator.look.document import BEST_TRIAL, as_study
+    from orchestrator.look.run import Run
 
     directory = find_run(run, root)
     trials = as_study(Run(load_state(directory), datetime.now(UTC), directory), out)
     look = f"optuna-dashboard sqlite:///{shell_word(str(out.absolute()))}"
-    print_line(printable(f"{counted(trials, 'trial')} written to {out}. Look: {look}"))
+    print_line(f"{counted(trials, 'trial')} written to {out}. Look: {look}")
     print_line(BEST_TRIAL)
 
 
 def slurm(
     context: Context,
-    file: Annotated[Path, Argument(metavar="FILE", help="A configuration in TOML.")],
     out: Annotated[
         Path | None,
         Option("--out", metavar="DIR", help="Where to; default: the campaign's name."),
     ] = None,
     write: Annotated[bool, Option("--write", help="Create it; without: only show it.")] = False,
-) -> None:
-    """The runs of FILE as SLURM jobs, and one script that submits them.
+) -> Answer:
+    """Make jobs of the runs of FILE, and one script that submits them.
 
     Writes nothing; with --write the directory, which must not be there yet.
     """
     from orchestrator import slurm as jobs  # imports numpy
 
-    export = jobs.export_of(resolved(context), out)
-    if write:
-        jobs.write(export.directory, jobs.files_of(export))
-        print_line(printable(f"{export.directory} is written."))
-        print_line(printable(f"Submit it with: {export.directory}/{jobs.SUBMIT}"))
-    else:
-        print_markdown(jobs.preview(export))
-        print_line(printable(f"{export.directory} was not written: repeat it with --write."))
+    config = resolved(context)
+    if config.file is None:
+        raise ValueError("export slurm: expected a FILE; see init")
+    export = jobs.export_of(config, out)
+    if not write:
+        said = f"{export.directory} was not written: repeat it with --write."
+        return Answer(None, [said], jobs.preview(export))
+    jobs.write(export.directory, jobs.files_of(export))
+    submit = f"Submit it with: {export.directory}/{jobs.SUBMIT}"
+    return Answer(None, [f"{export.directory} is written.", submit])
+
+
+def serve(
+    context: Context,
+    place: Annotated[
+        str | None,
+        Argument(metavar="RUN|DIR", help="A run, or a directory of runs; default: --runs-dir."),
+    ] = None,
+    port: Annotated[
+        int, Option("--port", metavar="N", min=0, max=65535, help="0: one that is free.")
+    ] = PORT,
+    root: Root = ROOT,
+) -> None:
+    """Show runs in a browser, live ones as they go on.
+
+    The page is on 127.0.0.1 alone. From another machine: ssh -L 8321:127.0.0.1:8321 HOST.
+
+    Writes nothing.
+    """
+    directory = served(place, root)
+    with listening(port) as listener:
+        from orchestrator.look import serve as serving  # `listening` has checked that it is there
+
+        site = serving.Site(directory)
+        number = listener.getsockname()[1]
+        url = f"http://{serving.HOST}:{number}{site.home}"
+        if context.params["as_json"]:
+            about = {"directory": str(directory), "port": number, "pid": os.getpid()}
+            print_json({"url": url, **about})
+        else:
+            what = "run" if (directory / LEDGER).exists() else "runs in"
+            print_line(f"Showing the {what} {shell_word(str(directory))} at {url}")
+            print_line(f"From another machine: ssh -N -L {number}:127.0.0.1:{number} HOST.")
+            print_line("Anybody who knows that address can read it. Ctrl-C ends it.")
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a program that started it reads the address from a pipe
+        with suppress(KeyboardInterrupt):
+            serving.serve(site, listener)
+
+
+def served(place: str | None, root: Path) -> Path:
+    """Return the directory to show, of runs or of one run. Raises ValueError without it."""
+    if place is None:
+        if not root.is_dir():
+            raise ValueError(f"no directory {root}: begin a run, or name another with --runs-dir")
+        return root
+    for directory in (Path(place), root / "campaign" / place):
+        if os.path.isdir(directory):  # False also for an impossible path
+            return directory
+    return find_run(place, root)
+
+
+def listening(port: int) -> socket:
+    """Return a socket on loopback. Raises ValueError if the port or the server is missing."""
+    try:
+        from orchestrator.look.serve import HOST
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] not in EXTRA:
+            raise
+        raise ValueError(
+            f"serve needs {error.name}: pip install 'cmaes-orchestrator[serve]'"
+        ) from error
+    try:
+        return create_server((HOST, port), backlog=128)
+    except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        raise ValueError(
+            f"--port: {port} on {HOST} cannot be used ({error.strerror}): say --port 0, or another"
+        ) from error
+
+
+def track(
+    context: Context,
+    to: Annotated[
+        list[str],
+        Option(metavar="NAME", help="Send it to tensorboard, wandb or mlflow. Repeatable."),
+    ],
+    run: RunName = None,
+    root: Root = ROOT,
+    watch: Annotated[
+        bool, Option("--watch", help="Follow a run that goes on until it is over.")
+    ] = False,
+) -> Answer:
+    """Send a run, finished or running, to trackers.
+
+    Writes below the run's trackers/, and replaces what is there of a tracker.
+    """
+    from orchestrator.look.track import SINKS, Trackers, refuse_missing
+
+    names = [name for name in SINKS if name in to]
+    if unknown := sorted(set(to).difference(SINKS)):
+        raise ValueError(f"--to: expected {', '.join(SINKS)}, got {unknown[0]!r}")
+    refuse_missing(names, "--to")
+    directory = find_run(run, root)
+    load_state(directory)  # raises on damage, as every command does
+
+    def say(line: str) -> None:
+        print(printable(line), file=sys.stderr if context.params["as_json"] else sys.stdout)
+
+    with Trackers(names, say) as trackers:
+        trackers.begin(directory, watch=watch)
+        while trackers.look():
+            time.sleep(0.05)
+    places = {name: directory / "trackers" / name for name in names}
+    views = {name: VIEWS[name].format(shell_word(str(places[name].absolute()))) for name in names}
+    found = {name: {"error": trackers.errors.get(name), "view": views[name]} for name in names}
+    return Answer(
+        {"directory": str(directory), "trackers": found},
+        [f"{n}: sent. Look: {views[n]}" for n in names if n not in trackers.errors],
+        code=EXIT_STORAGE if trackers.errors else 0,
+    )

@@ -1,106 +1,217 @@
-"""`phase1`, `phase2`, `run` and `calibrate`: each carries out a run, and the same resumes it."""
+"""`phase1`, `phase2`, `run`, and a session in which any command carries out runs.
 
-from collections.abc import Sequence
-from dataclasses import replace
+On a terminal a process of its own, `look/terminal.py`, draws a picture of the run. This process
+then writes to a pipe only and never waits, so that a stopped terminal (Ctrl-S) stops no evaluation.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from subprocess import DEVNULL, Popen, TimeoutExpired
 
-from typer import Context, Option
+import typer
+from rich.console import Console
+from typer import Context
 
-from budgets.formatting import command
-from budgets.pace import last_seen
+from budgets.events import Event
+from budgets.formatting import command, printable
 from budgets.plan import Calibration
-from orchestrator.cli.options import (
-    Json,
-    Override,
-    Reason,
-    overrides_of,
-    requested,
-    resolved,
+from budgets.state import RunState
+from objectives.secrets import redacted
+from orchestrator.cli.options import overrides_of, requested
+from orchestrator.cli.output import (
+    EXIT_BY_DECISION,
+    EXIT_SIGNAL,
+    EXIT_STORAGE,
+    console,
+    print_json,
+    print_markdown,
+    silence,
 )
-from orchestrator.cli.session import conducting, finish
-from orchestrator.config import MOST_SEEDS, Config
-from orchestrator.execution.engine import devices_of
+from orchestrator.config import Config
+from orchestrator.execution.signals import INTERRUPTS, SignalStop, at_once
+from orchestrator.look.answer import answer
+from orchestrator.look.document import document
+from orchestrator.look.reports import ReportFiles
+from orchestrator.look.run import Run
+from orchestrator.look.terminal import PIPE_BYTES, SHOW, can_paint, line_of, tell
+from orchestrator.look.track import Trackers, refuse_missing
 from orchestrator.matrix.campaign import Staggered, campaign_matrix, terms_of
-from orchestrator.matrix.matrix import calibrate as measure
 from orchestrator.matrix.matrix import carry_out, carry_out_search
-from orchestrator.plan.resolve import slots_of
-from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
+from orchestrator.plan.resolve import engine_of, pacing_of, slots_of
+from orchestrator.records.runs import Result
+from orchestrator.run.attempts import Run as RunInHand
+from orchestrator.run.session import Session
+
+VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.terminal")
 
 
-def search(
-    context: Context,
-    override: Override = None,
-    reason: Reason = "",
-    as_json: Json = False,
-) -> None:
-    """`phase1`, `phase2`, and `run` of whatever a file describes.
+def search(context: Context) -> None:
+    """Carry out a search, or with `run` whatever a file describes.
 
     Writes a run, RUNS_DIR/PHASE/ID: its ledger, reports, and the files of each evaluation.
     """
-    phase = None if context.info_name == "run" else context.info_name
-    config = requested(context, phase)
-    overrides = overrides_of(override, reason)
-    if config.campaign is None:
-        _search(config, overrides, as_json=as_json)
-    else:
-        _campaign(config, overrides, as_json=as_json)
-
-
-def _search(config: Config, overrides: Sequence[tuple[str, str]], *, as_json: bool) -> None:
-    if config.search.tier is None:
+    config = requested(context, None if context.info_name == "run" else context.info_name)
+    overrides = overrides_of(context)
+    if config.campaign is not None:
+        _campaign(context, config, overrides)
+    elif config.search.tier is None:
         in_file = f', or tier = "min" below [search] in {config.file}' if config.file else ""
         same = config.layers.words("search.from", "search.variant")
         raise ValueError(
             f"--tier: say how much to spend: min, target or max{in_file}. See what each costs "
             f"with: {command('plan', *same)}"
         )
-    with conducting(config, as_json=as_json) as (session, live):
-        result = carry_out_search(session, config, slots_of(config), overrides)
-        finish(result, session.stop, live, as_json=as_json)
+    else:
+        with conducting(context, config) as (session, live):
+            live.finish(carry_out_search(session, config, slots_of(config), overrides), session)
 
 
-def _campaign(config: Config, overrides: Sequence[tuple[str, str]], *, as_json: bool) -> None:
+def _campaign(context: Context, config: Config, overrides: Sequence[tuple[str, str]]) -> None:
     if overrides:
-        raise ValueError(
-            f"--override {overrides[0][0]}: a condition that fails pauses nothing, so no rule that "
-            "can be overridden holds up a campaign"
-        )
+        raise ValueError(f"--override {overrides[0][0]}: no rule pauses a campaign")
     campaign, slots = terms_of(config), slots_of(config)
     slots = replace(slots, count=campaign.workers(slots.count))
     assumed = config.evaluation.assume_eval_seconds
     word = None if assumed is None else Calibration(assumed_seconds=assumed)
-    with conducting(config, as_json=as_json) as (session, live):
+    with conducting(context, config) as (session, live):
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
-        result = carry_out(campaign_matrix(config, campaign), session, slots, pace, word)
-        finish(result, session.stop, live, as_json=as_json)
+        live.finish(
+            carry_out(campaign_matrix(config, campaign), session, slots, pace, word), session
+        )
 
 
-def calibrate(
-    context: Context,
-    seeds: Annotated[
-        int,
-        Option("--seeds", metavar="N", min=1, max=MOST_SEEDS, help="Evaluations of the baseline."),
-    ] = CALIBRATION_SEEDS,
-    again: Annotated[
-        bool, Option("--again", help="Measure again, beside what there is; needs --reason.")
-    ] = False,
-    override: Override = None,
-    reason: Reason = "",
-    as_json: Json = False,
-) -> None:
-    """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds.
+# The session
 
-    Writes a run, RUNS_DIR/calibration/ID.
-    """
-    config = resolved(context).without_caps()
-    overrides = overrides_of(override, reason, again=again)
-    slots = slots_of(config)
-    known = find_calibration(Path(config.runs_dir), config.tuned, devices_of(slots))
-    with conducting(config, as_json=as_json) as (session, live):
-        result = measure(session, config, slots, seeds, overrides, again=reason if again else "")
-        if known is not None and known.directory == result.directory:
-            made, words = f"{last_seen(known.state):%Y-%m-%d %H:%M} UTC", config.layers.words()
-            live.say(f"Nothing was measured now: these figures are of {made}. To measure again:")
-            live.say(f'{command("calibrate", *words)} --again --reason "WHY"')
-        finish(result, session.stop, live, as_json=as_json)
+
+@dataclass
+class Output(AbstractContextManager["Output"]):
+    """Prints what happens in one run after another."""
+
+    console: Console
+    as_json: bool = False
+    _viewer: "Popen[bytes] | None" = None
+    _pipe: tuple[int, int] = (-1, -1)  # both ends: what the viewer did not print is read here
+    _unsent: list[str] = field(default_factory=list)
+    _shown: RunInHand | None = None
+    _is_over: bool = False
+
+    def __exit__(self, *_: object) -> None:
+        self.rest()
+
+    def rest(self, seconds: float = 30.0) -> None:
+        """End the viewer within so long, for good, and print what it has not."""
+        self._is_over, viewer, self._viewer = True, self._viewer, None
+        if viewer is None:
+            return
+        os.close(self._pipe[1])
+        with suppress(TimeoutExpired):
+            viewer.wait(seconds)
+        viewer.kill()
+        if viewer.wait() != 0:
+            self.console.file.write("\x1b[0m")  # it may have set a colour
+        left = os.fsdecode(os.read(self._pipe[0], PIPE_BYTES)).splitlines()
+        os.close(self._pipe[0])
+        for line in [*left, *self._unsent]:
+            if not line.startswith(SHOW):
+                self.say(line)
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        line = printable(text)
+        try:
+            if self._viewer is None:
+                self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+            else:
+                os.write(self._pipe[1], os.fsencode(f"{line}\n"))
+        except BlockingIOError:  # it is full
+            self._unsent.append(line)
+        except OSError:  # a terminal that went away
+            silence(self.console)
+
+    def announce(self, text: str) -> None:
+        """Print a line from a signal's handler."""
+        at_once(text) if self._viewer is None else self.say(text)
+
+    def observe(self, state: RunState, event: Event) -> None:
+        """Print the line of a new record, if it has one."""
+        view, brief = Run(state, datetime.now(UTC)), self._viewer is not None
+        if line := line_of(view, event, brief=brief):
+            self.say(line)
+
+    def look(self, run: RunInHand) -> None:
+        """Show the run as it stands. To be called whenever the run waits."""
+        if self._viewer is not None and self._viewer.poll() is not None:
+            self.rest()
+        if self._viewer is None and not self._is_over and can_paint(self.console):
+            self._pipe = os.pipe()
+            os.set_blocking(self._pipe[1], False)
+            # Ctrl-C is for the whole group: it stays blocked in the viewer, which sees the drain.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+            file = self.console.file
+            self._viewer = Popen(VIEWER, stdin=self._pipe[0], stdout=file, stderr=DEVNULL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if self._viewer is not None and run is not self._shown:
+            self._shown = run
+            with suppress(BlockingIOError):
+                os.write(self._pipe[1], os.fsencode(f"{SHOW}{run.directory.absolute()}\n"))
+
+    def finish(self, result: Result, session: Session) -> None:
+        """Print how the run stands, and exit with the code that says so."""
+        self.rest()
+        run, stop = (
+            Run(result.state, datetime.now(UTC), result.directory, result.ruling),
+            session.stop,
+        )
+        if self.as_json:
+            print_json(document(run))
+        else:
+            if run.plan.phase == "calibration":
+                for line in answer(run).lines():
+                    self.say(line)
+            else:
+                tell(run, print_markdown, self.say)
+            self.say(f"Files: {result.directory}")
+            self.say(f"See it: {command('report', str(result.directory), '--html')}")
+        decided, decision = result.state.decided, result.ruling.decision
+        if stop.requested and decision == "continue":
+            self.say("Interrupted; nothing paid is lost. Repeat the command to go on.")
+            raise typer.Exit(EXIT_SIGNAL + stop.signum)
+        if any(trigger.rule == "storage" for trigger in result.ruling.triggers):
+            raise typer.Exit(EXIT_STORAGE)
+        is_no_go = decision == "done" and decided is not None and decided.grade == "no_go"
+        raise typer.Exit(EXIT_BY_DECISION["stop" if is_no_go else decision])
+
+
+@contextmanager
+def conducting(context: Context, config: Config) -> Iterator[tuple[Session, Output]]:
+    """Yield a session and its output. Raises ValueError if a tracker's library is missing."""
+    wanted, as_json = tuple(config.track.to), bool(context.params["as_json"])
+    refuse_missing(wanted)
+    with Output(console(stderr=as_json), as_json) as live:
+        stop = SignalStop(config.backend.drain_seconds, announce=live.announce)
+        with Trackers(wanted, live.say, lambda: stop.now) as trackers:
+
+            def look(run: RunInHand) -> None:
+                live.look(run)
+                trackers.look()
+
+            with Session(
+                Path(config.runs_dir),
+                engine_of(config),
+                live.observe,
+                live.say,
+                look=look,
+                stop=stop,
+                allow_network_fs=config.backend.allow_network_fs,
+                pacing=pacing_of(config),
+                track=trackers.begin,
+                reports=ReportFiles(),
+                command=tuple(redacted(word, os.environ) for word in sys.argv[1:]),
+            ) as session:
+                yield session, live

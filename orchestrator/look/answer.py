@@ -127,7 +127,7 @@ def _way_on(run: Run) -> NextStep:
         return NextStep(said, (f'{more} --reason "WHY"', *again))
     said, options = f"Fix what is named above, then {AGAIN}", ""
     if run.plan.phase == "calibration" and not run.counts.ok:
-        said = f'{said} (with --again --reason "WHY" if nothing in it has changed)'
+        said = f'{said} (with --reason "WHY" if nothing in it has changed)'
     elif "baseline_failed" in rules:
         said, again = "It cannot go on: fix what is named above, then start another run", ()
     elif rules and all(trigger.overridable for trigger in triggers):

@@ -48,10 +48,6 @@ POLL_SECONDS, NICENESS = 0.5, 10
 PROJECT = "cmaes-orchestrator"  # in W&B; the experiment in MLflow
 
 
-class TrackerError(RuntimeError):
-    """A tracker failed: one line without secrets."""
-
-
 def refuse_missing(names: Iterable[str], flag: str = "--track") -> None:
     """Raise ValueError, naming the extra, where a tracker's library is not installed."""
     for name in names:
@@ -180,20 +176,26 @@ SINKS: Mapping[Tracker, Make] = {"tensorboard": TensorBoard, "wandb": Wandb, "ml
 # In the child: one tracker follows one ledger
 
 
-def follow_as_child(run: Path, name: Tracker, parent: int, *, watch: bool) -> None:
-    """`follow` in a child that is killed when its parent ends. Raises TrackerError on failure."""
-    die_with_parent(parent)
+def main() -> None:
+    """Run `follow` in a child of `Trackers`, which is killed when its parent ends.
+
+    Its arguments: the run, the tracker, the parent's process id, and 1 to watch or 0. A failure is
+    the last line of its log.
+    """
+    run, asked, parent, watch = sys.argv[1:]
+    (name,) = [name for name in SINKS if name == asked]
+    die_with_parent(int(parent))
     os.nice(NICENESS)
     os.umask(0o077)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # no library looks at the run's GPUs
     pipe = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # no library reads the pipe
     try:
-        follow(run, name, SINKS[name], pipe, watch=watch)
+        follow(Path(run), name, SINKS[name], pipe, watch=watch == "1")
     except (Exception, SystemExit) as error:
-        sys.stderr.write(redacted(traceback.format_exc(), os.environ))  # its log
-        said = f"{type(error).__name__}: {error}"
-        raise TrackerError(one_line(redacted(said, os.environ))) from None
+        sys.stderr.write(redacted(traceback.format_exc(), os.environ))
+        said = one_line(redacted(f"{type(error).__name__}: {error}", os.environ))
+        sys.exit(f"error: {said}")
 
 
 def follow(run: Path, name: Tracker, make: Make, pipe: int, *, watch: bool) -> None:
@@ -291,6 +293,10 @@ def _started(run: Path, name: Tracker, *, watch: bool) -> Popen[bytes]:
         except BlockingIOError:
             raise ValueError(f"another process feeds it: {path} is locked") from None
         log.truncate(0)
-        words = ("track", str(run.absolute()), "--to", name, "--child-of", str(os.getpid()))
-        args = [sys.executable, "-P", "-m", "orchestrator", *words, *["--watch"] * watch]
+        words = (str(run.absolute()), name, str(os.getpid()), str(int(watch)))
+        args = [sys.executable, "-P", "-m", "orchestrator.look.track", *words]
         return Popen(args, 0, stdin=PIPE, stdout=log, stderr=log, start_new_session=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -154,27 +154,36 @@ def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under wh
 
     `why` is said before measuring. Runs with a `prefix` to their names are used by no plan. With
     the reason `again` it is measured anew, or what was begun for that reason is resumed; new runs
-    are then planned with it.
+    are then planned with it. With `overrides` nothing is begun.
     """
     devices = devices_of(slots)
     plan = calibration_plan(config, devices, repeats)
     plan = plan.model_copy(update={"run_id": prefix + plan.run_id})
     if again:
-        plan = _calibration_again(session.root, config, plan, again)
+        plan = _calibration_again(session.root, config, plan, again, is_begun=bool(overrides))
     elif known := find_calibration(session.root, config.tuned, devices):
         return known
     return evaluate(session, plan, slots, (config.tuned.space.baseline,), overrides, why=why)
 
 
-def _calibration_again(root: Path, config: Config, plan: Plan, reason: str) -> Plan:
-    """Return the plan of a further calibration, or of the one begun for the same reason."""
+def _calibration_again(
+    root: Path, config: Config, plan: Plan, reason: str, *, is_begun: bool
+) -> Plan:
+    """Return the plan of a further calibration, or of the one begun for the same reason.
+
+    One that `is_begun` for no reason is the first. Raises ValueError if that is finished.
+    """
     reasons = (f"calibrated again: {reason.strip()}",)
     family = calibration_name(config.tuned, plan.devices)
     earlier = list(recorded_runs(root, "calibration", family))
     name = f"{plan.run_id}-{len(earlier) + 1}" if earlier else plan.run_id
     for directory, state in earlier:
         if state.planned.reasons == reasons:
-            name = directory.name
+            name, is_begun = directory.name, False
+    if is_begun:
+        if find_calibration(root, config.tuned, plan.devices) is not None:
+            raise ValueError(NO_RUN_YET)
+        return plan
     return plan.model_copy(update={"run_id": name, "reasons": reasons})
 
 

@@ -104,7 +104,7 @@ plan --objective ellipsoid --fit --window 1h            | calibrate
 plan good.toml --fit --devices 1,4                      | --devices
 plan --objective sphere --address head                  | HOST:PORT
 plan good.toml --fit --window 2020-01-01T00:00          | 1800
-calibrate --objective sphere --again                    | --reason
+calibrate --objective sphere --override patience        | --reason
 explain good.toml --set thresholds.crash_rate_paus=1    | crash_rate_pause
 train --set num_batches=1 --set micro_batch_size=true   | micro_batch_size
 train --set num_batches=1 --set seed=true               | seed: expected a number

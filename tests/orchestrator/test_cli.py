@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -12,7 +13,7 @@ import orjson
 import pytest
 
 from budgets.ledger import LEDGER, Ledger
-from orchestrator.cli.set_up import Template
+from orchestrator.cli.plan import Template
 from orchestrator.config import read_document
 from orchestrator.run.session import system_clock
 from tests.conftest import REPOSITORY
@@ -224,3 +225,25 @@ def test_the_shell_completes_commands_and_options(typed: str, offered: str) -> N
         ran, env=os.environ | asked, capture_output=True, text=True, check=True, timeout=60
     )
     assert offered in done.stdout.split()
+
+
+def test_the_version_is_that_of_the_project(command: "Command") -> None:
+    version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
+    assert command("--version").out == f"orchestrator {version}\n"
+
+
+@pytest.mark.parametrize("name", ["objectives.py", "budgets/__init__.py", "numpy.py"])
+def test_a_file_of_the_users_is_not_taken_for_one_of_ours(tmp_path: Path, name: str) -> None:
+    own = tmp_path / name
+    own.parent.mkdir(exist_ok=True)
+    own.write_text("raise SystemExit('the user has this')\n")
+    words = [sys.executable, "-m", "orchestrator", "explain", "--objective", "sphere"]
+    done = subprocess.run(
+        words,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

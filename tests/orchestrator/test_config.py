@@ -21,7 +21,7 @@ from objectives import registry
 from objectives.files import LARGEST
 from objectives.nanochat.config import NanochatConfig
 from orchestrator.cli.app import program
-from orchestrator.cli.set_up import explained
+from orchestrator.cli.plan import explained
 from orchestrator.config import FLAGS as FLAGS_BY_KEY
 from orchestrator.config import (
     SECTIONS,
@@ -248,15 +248,20 @@ def test_explain_says_what_is_of_no_use(command: Command, write: Write) -> None:
 # What is refused
 
 REFUSED = [
-    ("[serach]\ntier = 'min'", "unknown key (run.toml) 'serach'. Did you mean 'search'?"),
-    ("[search]\nteir = 'min'", "unknown key in [search] (run.toml) 'teir'. Did you mean 'tier'?"),
-    ("[thresholds]\ngo_gian = 0.1", "[thresholds] (run.toml) 'go_gian'. Did you mean 'go_gain'?"),
+    ("[serach]\ntier = 'min'", "unknown key (file run.toml) 'serach'. Did you mean 'search'?"),
+    (
+        "[search]\nteir = 'min'",
+        "unknown key in [search] (file run.toml) 'teir'. Did you mean 'tier'?",
+    ),
+    (
+        "[thresholds]\ngo_gian = 0.1",
+        "[thresholds] (file run.toml) 'go_gian'. Did you mean 'go_gain'?",
+    ),
     ("search.follows = 'x'", "'follows'"),  # a field's name is no key
-    ("seed = 3", "run.toml: seed belongs below a line [search] or [evaluation]"),
-    ("n_embd = 64", "A setting of the objective belongs below a line [training]"),
+    ("seed = 3", "Or is it search.seed or evaluation.seed?"),
+    ("n_embd = 64", "Or is it training.n_embd?"),
     ("[training]\nn_embed = 64", "setting (file run.toml) 'n_embed'. Did you mean 'n_embd'?"),
     ("[training]\ntier = 'min'", "Or is it search.tier?"),
-    ("objective='spere'", "unknown objective 'spere'. Did you mean 'sphere'?"),
     ("preset='quik'", "unknown preset 'quik'. Did you mean 'quick'?"),
     ("objective='sphere'\npreset='quick'", "preset: 'sphere' has no presets, got 'quick'"),
     ("'search.tier' = 'min'\n[search]\ntier = 'max'", "run.toml: search.tier is given twice"),
@@ -274,10 +279,9 @@ REFUSED = [
     ("[search]\nseed = 0\ntier = 'all'", "; file run.toml: search.seed: "),
     ("[search]\nfrom = 'x'", "--from, --variant: only a phase2 follows a run"),
     ("[search]\nphase = 'phase2'\nfrom = 'x'", "a phase2 needs --from RUN, the phase 1 that"),
-    ("[budget]\nwindow = 'soon'", "--window: expected a duration such as 12h"),
     ("[training]\ndata = 'https://me:correct@host/x'", "is a URL with a user name or a password"),
     ("[slurm]\nsetup = ['wget https://me:correct@host/x']", "a user name or a password in it"),
-    ("[slurm]\nnodes = 2", "unknown key in [slurm] (run.toml) 'nodes'"),
+    ("[slurm]\nnodes = 2", "unknown key in [slurm] (file run.toml) 'nodes'"),
     ("[search]\ntier = 'https://me:correct@host/x'", "is a URL with a user name or a password"),
     (
         "objective = 'command'\n[training]\nargv = ['a']\nscore = 's'\n"
@@ -306,7 +310,7 @@ ASSIGNED = [
     ("search.seed=3 | search.seed =4", "--set: search.seed is given twice"),
     ("noise=0.01 | training.noise=0.02", "--set: training.noise is given twice"),
     ("search.sed=3", "unknown key in [search] (--set) 'sed'. Did you mean 'seed'?"),
-    ("serach.seed=3", "unknown table (--set) 'serach'. Did you mean 'search'?"),
+    ("serach.seed=3", "unknown key (--set) 'serach'. Did you mean 'search'?"),
     ("search.=3", "unknown key in [search] (--set) ''"),
     ("search.seed=three", "--set: search.seed: Input should be a valid integer, got 'three'"),
     ("search.sigma0=NaN", "--set: search.sigma0: Input should be a valid number, got 'NaN'"),

@@ -19,7 +19,7 @@ from markupsafe import escape
 from starlette.testclient import TestClient
 
 from budgets.ledger import LEDGER
-from orchestrator.cli.share import listening, served
+from orchestrator.cli.records import listening, served
 from orchestrator.look import sections
 from orchestrator.look.page import Details, Page, Section, headline
 from orchestrator.look.run import Run

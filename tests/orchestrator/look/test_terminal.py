@@ -23,7 +23,7 @@ from rich.console import Console
 
 from budgets.ledger import LEDGER, LedgerCorruptError
 from objectives.api import ObjectiveSpec
-from orchestrator.cli import session as output
+from orchestrator.cli import run as output
 from orchestrator.look import terminal as look
 from orchestrator.look.run import Run, Slot
 from orchestrator.look.terminal import looks, picture, slot_lines, status_lines

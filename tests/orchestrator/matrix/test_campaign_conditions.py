@@ -239,7 +239,6 @@ def test_names_that_a_file_system_takes_for_one_are_refused(text: str, describe:
         (entry("a", "budget.max_evals = 3"), "condition a: budget.max_evals is the same for all"),
         (entry("a", "campaign.seeds = [3]"), "condition a: campaign.seeds is the same"),
         (entry("a", 'objective = "cliff"'), "'objective'"),
-        ("[campaign]\n", "needs conditions"),
     ],
 )
 def test_what_makes_no_campaign_is_refused_by_name(

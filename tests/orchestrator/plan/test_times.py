@@ -121,7 +121,7 @@ def test_the_newest_calibration_is_planned_with_and_old_runs_keep_theirs(
     [first] = made(tmp_path)
     old = run_search(root, settings=SETTINGS)
     for number in range(3):
-        calibrate("--again", "--reason", f"reason {number}")
+        calibrate("--reason", f"reason {number}")
     assert set(made(tmp_path)) == {first, *(f"{first}-{number}" for number in range(2, 5))}
     newest = load_state(root / "calibration" / f"{first}-4")
     assert newest.planned.reasons == ("calibrated again: reason 2",)
@@ -132,7 +132,7 @@ def test_the_newest_calibration_is_planned_with_and_old_runs_keep_theirs(
     assert repeated.state.head == old.state.head
     assert new.state.plan.calibration is not None
     assert new.state.plan.calibration.ledger == newest.head
-    calibrate("--again", "--reason", " reason 1 ")
+    calibrate("--reason", " reason 1 ")
     assert len(made(tmp_path)) == 4
 
 
@@ -148,11 +148,11 @@ def test_the_plan_that_it_suggests_is_for_its_devices(
 def test_a_paused_one_goes_on_when_overridden_for_its_own_reason(
     calibrate: Callable[..., "Answer"], tmp_path: Path
 ) -> None:
-    again = ("--set", "failure_rate=0.5", "--again", "--reason")
+    again = ("--set", "failure_rate=0.5", "--reason")
     overridden = ("--override", "crash_rate")
     paused = calibrate(*again, "another driver")
-    other = calibrate(*again, "known", *overridden)
     same = calibrate(*again, "another driver", *overridden)
-    assert (paused.code, other.code, same.code) == (3, 2, 0)
+    other = calibrate(*again, "known", *overridden)
+    assert (paused.code, same.code, other.code) == (3, 0, 2)
     assert "there is no such run yet" in other.err
     assert len(made(tmp_path)) == 1

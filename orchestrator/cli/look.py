@@ -15,15 +15,8 @@ from budgets.formatting import command, printable
 from budgets.ledger import LedgerCorruptError
 from budgets.plan import Phase
 from budgets.state import ImpossibleEventError
-from orchestrator.cli.options import ROOT, STDOUT, Json, Root, RunName, named_file
-from orchestrator.cli.terminal import (
-    console,
-    print_json,
-    print_line,
-    print_markdown,
-    silence,
-    write_bytes,
-)
+from orchestrator.cli.options import ROOT, STDOUT, Root, RunName, named_file
+from orchestrator.cli.output import Answer, console, silence, write_bytes
 from orchestrator.look.compare import Comparison, Exported, compared, exported
 from orchestrator.look.document import document
 from orchestrator.look.run import Run
@@ -33,10 +26,12 @@ View = Run | Exported | Comparison
 
 MOST_OTHERS = 10  # runs listed below the latest
 
-ENDINGS = {"html": (".html", ".htm"), "md": (".md", ".markdown", ".txt")}
-"""Names of files that a page may replace."""
-
-FORMS = (".png", ".pdf", ".svg")  # of a plot's file
+ENDINGS = {
+    "html": (".html", ".htm"),
+    "md": (".md", ".markdown", ".txt"),
+    "png": (".png", ".pdf", ".svg"),
+}
+"""Names of files that a page or a plot may replace."""
 
 
 def status(
@@ -46,27 +41,24 @@ def status(
         bool,
         Option("--watch", help="Follow it until it is over, or Ctrl-C, without affecting the run."),
     ] = False,
-    as_json: Json = False,
-) -> None:
-    """How a run or a campaign stands, also while another process runs it. Writes nothing."""
+) -> Answer | None:
+    """Return how a run or a campaign stands, also while another process runs it.
+
+    Writes nothing.
+    """
     from orchestrator.look.terminal import looks
 
-    if watch and as_json:
-        raise ValueError("--watch, --json: one at a time")
     jobs = exported(run, root, datetime.now(UTC))
     directory = jobs.directory if jobs is not None else find_run(run, root)
     if watch:
         with suppress(KeyboardInterrupt):
             _watch(directory, is_exported=jobs is not None)
-        return
+        return None
     seen: Run | Exported = jobs if jobs is not None else next(looks(directory))[1]
-    if as_json:
-        print_json(document(seen) if isinstance(seen, Run) else seen.document())
-        return
-    for line in _lines(seen):
-        print_line(printable(line))
-    for line in _others(root, directory) if run is None else ():
-        print_line(printable(line))
+    others = _others(root, directory) if run is None else ()
+    if isinstance(seen, Run):
+        return Answer(lambda: document(seen), [*_lines(seen), *others])
+    return Answer(seen.document, [*_lines(seen), *others])
 
 
 def _others(root: Path, shown: Path) -> Iterator[str]:
@@ -76,8 +68,7 @@ def _others(root: Path, shown: Path) -> Iterator[str]:
     now, others = datetime.now(UTC), [path.parent for path in ledgers(root)]
     others = [directory for directory in others if directory != shown]
     if others:
-        yield ""
-        yield f"Other runs (see one with: {command('status', 'RUN')}):"
+        yield from ("", f"Other runs (see one with: {command('status', 'RUN')}):")
     for directory in others[:MOST_OTHERS]:
         try:
             state = load_state(directory)
@@ -175,43 +166,34 @@ def report(
     rebuild: Annotated[
         bool, Option("--rebuild", help="Also write the run's report files again.")
     ] = False,
-    as_json: Json = False,
-) -> None:
-    """The results of a run or campaign so far: found, how sure, at what cost, what next.
-
-    Of several runs: side by side, with gains, costs, what differs, and whether scores compare.
+) -> Answer | None:
+    """Return the results of a run or campaign, or several runs side by side.
 
     Writes nothing without --html, --md, --plot or --rebuild.
     """
-    form = "html" if as_html else "md" if as_md else None
-    if as_html + as_md + (plot is not None) > 1:
-        raise ValueError("--html, --md, --plot: one at a time")
-    if out is not None and form is None and plot is None:
-        raise ValueError("--out says where to: add --html, --md or --plot")
-    if out == STDOUT and as_json:
-        raise ValueError("--out - prints the report itself: leave --json out, or name a file")
-    if form is not None and out not in (None, STDOUT):
-        named_file(out, *ENDINGS[form])  # before the time it takes to fill it
+    forms = [
+        form for form, is_asked in zip(ENDINGS, (as_html, as_md, plot), strict=True) if is_asked
+    ]
+    if len(forms) > 1 or (out is not None and not forms):
+        raise ValueError("expected one of --html, --md and --plot; --out says where it is written")
     if runs is not None and len(runs) > 1:
         if rebuild:
             raise ValueError("--rebuild: expected one RUN, got several")
         view, directory = _compared(runs, root)
     else:
         view, directory = _one(runs[0] if runs else None, root, rebuild=rebuild)
-    if plot is not None:
-        _draw(view, plot, directory, out, as_json=as_json)
-    elif form is not None:
-        _write_page(view, form, directory, out, as_json=as_json)
-    elif as_json:
-        print_json(document(view) if isinstance(view, Run) else view.document())
-    elif isinstance(view, Run):
-        from orchestrator.look.terminal import tell
-
-        tell(view, print_markdown, lambda line: print_line(printable(line)))
-    else:
-        from orchestrator.look.page import page_markdown
-
-        print_markdown(page_markdown(view.page(with_plots=False)))
+    if not forms:
+        return _printed(view)
+    if out == STDOUT and plot is None:
+        write_bytes(_page(view, forms[0]))
+        return None
+    kind = "report" if isinstance(view, Run | Exported) else "compare"
+    name = f"{plot or kind}.{forms[0]}"
+    path = _in_reports(directory, name) if out is None else named_file(out, *ENDINGS[forms[0]])
+    _write(view, forms[0], plot, path)
+    url = path.resolve().as_uri()
+    lines = [str(path), *[f"Open it in a browser: {url}"] * as_html]
+    return Answer({"file": str(path), "bytes": path.stat().st_size, "url": url}, lines)
 
 
 def _one(run: str | None, root: Path, *, rebuild: bool) -> tuple[View, Path]:
@@ -233,44 +215,38 @@ def _compared(runs: list[str], root: Path) -> tuple[View, Path]:
     return Comparison([Run(load_state(own), now, own) for own in directories]), directories[0]
 
 
-def _write_page(view: View, form: str, directory: Path, out: Path | None, *, as_json: bool) -> None:
-    """Write the page to `out`, by default in the run's `reports/`, and say where it is."""
+def _printed(view: View) -> Answer:
+    """Return the report as it is printed: details first, the answers last."""
+    if isinstance(view, Run):
+        from orchestrator.look.terminal import tell
+
+        pages, lines = list[str](), list[str]()
+        tell(view, pages.append, lines.append)
+        return Answer(lambda: document(view), lines, pages[0])
+    from orchestrator.look.page import page_markdown
+
+    return Answer(view.document, page=page_markdown(view.page(with_plots=False)))
+
+
+def _write(view: View, form: str, plot: str | None, path: Path) -> None:
+    """Write the page, or the plot of that name."""
     from budgets.storage import write_aside
 
-    data = _page(view, form).encode("utf-8", "replace")
-    if out == STDOUT:
-        write_bytes(data)
+    if plot is None:
+        write_aside(path, _page(view, form))
         return
-    name = f"{'report' if isinstance(view, Run | Exported) else 'compare'}.{form}"
-    path = out or _in_reports(directory, name)
-    write_aside(path, data)
-    if as_json:
-        print_json({"file": str(path), "bytes": len(data), "url": path.resolve().as_uri()})
-        return
-    print_line(printable(str(path)))
-    if form == "html":
-        print_line(printable(f"Open it in a browser: {path.resolve().as_uri()}"))
-
-
-def _draw(view: View, name: str, directory: Path, out: Path | None, *, as_json: bool) -> None:
-    """Draw the plot of that name as a file, by default PNG in the run's `reports/`."""
     from orchestrator.look import draw
     from orchestrator.look.plots import campaign, drawings
 
     if not isinstance(view, Run | Exported):
         raise ValueError("--plot: expected one RUN, got several")
     every = drawings(view) if isinstance(view, Run) else {"effects": campaign(view.report)}
-    if name not in every:
-        raise ValueError(f"--plot: expected one of {', '.join(every)}, got {name!r}")
-    path = _in_reports(directory, f"{name}.png") if out is None else named_file(out, *FORMS)
-    draw.write(every[name], path)
-    if as_json:
-        print_json({"file": str(path)})
-    else:
-        print_line(printable(str(path)))
+    if plot not in every:
+        raise ValueError(f"--plot: expected one of {', '.join(every)}, got {plot!r}")
+    draw.write(every[plot], path)
 
 
-def _page(view: View, form: str) -> str:
+def _page(view: View, form: str) -> bytes:
     from orchestrator.look.page import page_html, page_markdown
     from orchestrator.look.sections import page_of
 
@@ -279,7 +255,7 @@ def _page(view: View, form: str) -> str:
         page = page_of(view, with_plots=with_plots)
     else:
         page = view.page(with_plots=with_plots)
-    return page_html(page) if form == "html" else page_markdown(page)
+    return (page_html(page) if form == "html" else page_markdown(page)).encode("utf-8", "replace")
 
 
 def _in_reports(directory: Path, name: str) -> Path:
@@ -302,29 +278,27 @@ def best(
         bool, Option("--flags", help="Print it as arguments of what is tuned, for a shell.")
     ] = False,
     root: Root = ROOT,
-    as_json: Json = False,
-) -> None:
-    """The configuration that a search recommends, and how far that is confirmed. Writes nothing.
+) -> Answer:
+    """Return the configuration that a search recommends, and how far that is confirmed.
 
     After a No-Go, --toml and --flags give the baseline, --json the best candidate too.
+
+    Writes nothing.
     """
     from orchestrator import best as forms
 
-    if as_json + as_toml + as_flags > 1:
-        raise ValueError("--json, --toml, --flags: one at a time")
     searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")
     directory = find_run(run, root, *searches)
     found = forms.best_of(load_state(directory), directory)
+    document = forms.as_dict(found)
     which = "baseline" if found.standing == "no_go" else "best candidate"
     source = (f"{found.run.plan.run_id}: the {which}.", found.headline)
-    if as_json:
-        print_json(forms.as_dict(found))
-    elif as_toml:
-        print_line(found.recommended.toml(*source).rstrip("\n"))
-    elif as_flags:
+    if as_toml and as_flags:
+        raise ValueError("--toml, --flags: one at a time")
+    if as_toml:
+        return Answer(document, [found.recommended.toml(*source).rstrip("\n")])
+    if as_flags:
         line = found.recommended.flags()
         print(printable(" ".join(source)), file=sys.stderr)
-        print_line(line)
-    else:
-        for line in forms.to_lines(found):
-            print_line(printable(line))
+        return Answer(document, [line])
+    return Answer(document, forms.to_lines(found))

@@ -1,0 +1,219 @@
+"""`calibrate`, `check` and `train`: measurements before a search, and one training.
+
+Each `check` evaluates points on seeds, in a run of its own that the same command resumes.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Context, Option
+
+from budgets.formatting import command
+from budgets.pace import last_seen
+from budgets.proxy import LEAST_CANDIDATES
+from budgets.state import RunState
+from objectives import registry
+from objectives.api import ObjectiveError, SetupError, missing_package
+from objectives.settings import parse
+from orchestrator.cli.options import overrides_of, reason_of, resolved
+from orchestrator.cli.output import EXIT_SIGNAL, Answer, print_json
+from orchestrator.cli.run import conducting
+from orchestrator.config import MOST_SEEDS
+from orchestrator.execution.engine import devices_of
+from orchestrator.execution.signals import SignalStop, at_once, insisted_on
+from orchestrator.matrix import matrix as measuring
+from orchestrator.matrix import workers as sweeping
+from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, proxy_check
+from orchestrator.matrix.memory import memory_of, with_micro_batch
+from orchestrator.plan.resolve import slots_of
+from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
+
+PROXY = 0.25  # of an evaluation's FLOPs, where search.proxy is not set
+
+
+def _count(flag: str, about: str, least: int = 1) -> Any:
+    return Option(flag, metavar="N", min=least, max=MOST_SEEDS, help=about)
+
+
+def calibrate(
+    context: Context,
+    seeds: Annotated[int, _count("--seeds", "Evaluations of the baseline.")] = CALIBRATION_SEEDS,
+) -> None:
+    """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds.
+
+    With --reason once more, beside what there is. Writes a run, RUNS_DIR/calibration/ID.
+    """
+    config, overrides = resolved(context).without_caps(), overrides_of(context)
+    again, slots = reason_of(context), slots_of(config)
+    known = find_calibration(Path(config.runs_dir), config.tuned, devices_of(slots))
+    with conducting(context, config) as (session, live):
+        result = measuring.calibrate(session, config, slots, seeds, overrides, again=again)
+        if known is not None and known.directory == result.directory:
+            made, words = f"{last_seen(known.state):%Y-%m-%d %H:%M} UTC", config.layers.words()
+            live.say(f"Nothing was measured now: these figures are of {made}. To measure again:")
+            live.say(f'{command("calibrate", *words)} --reason "WHY"')
+        live.finish(result, session)
+
+
+def knobs(
+    context: Context,
+    seeds: Annotated[
+        int, _count("--seeds", "Evaluations of every point.", LEAST_SEEDS)
+    ] = CHECK_SEEDS,
+    names: Annotated[
+        str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
+    ] = None,
+) -> None:
+    """Test whether each knob moves the score, in units of the noise.
+
+    Writes a run, RUNS_DIR/check/ID.
+    """
+    only = () if names is None else tuple(name.strip() for name in names.split(","))
+    _check(context, knob_check(resolved(context), seeds, only))
+
+
+def proxy(
+    context: Context,
+    candidates: Annotated[
+        int, _count("--candidates", "To compare.", LEAST_CANDIDATES)
+    ] = LEAST_CANDIDATES,
+    seeds: Annotated[int, _count("--seeds", "Evaluations of each, either way.")] = 1,
+) -> None:
+    """Compare rankings by evaluations with all FLOPs and with a share.
+
+    The share is search.proxy, or 0.25. Writes a run, RUNS_DIR/check/ID.
+    """
+    config = resolved(context)
+    _check(context, proxy_check(config, config.search.proxy or PROXY, candidates, seeds))
+
+
+def _check(context: Context, wanted: measuring.Matrix) -> None:
+    with conducting(context, wanted.config) as (session, live):
+        live.finish(measuring.carry_out(wanted, session, slots_of(wanted.config)), session)
+
+
+def workers(
+    context: Context,
+    seeds: Annotated[
+        int, _count("--seeds", "Evaluations at each, at least.")
+    ] = sweeping.LEAST_EVALUATIONS,
+) -> Answer:
+    """Measure the throughput of the baseline on 1, 2, 4 ... workers.
+
+    Writes runs, RUNS_DIR/calibration/ID.
+    """
+    config = resolved(context).without_caps()
+    slots, found = slots_of(config), []
+    levels = sweeping.worker_counts(min(slots.count, config.backend.max_concurrent or slots.count))
+    with conducting(context, config) as (session, live):
+        for result in sweeping.sweep(session, config, slots, levels, seeds):
+            if result.ruling.decision != "done":
+                live.finish(result, session)
+            found.append(sweeping.throughput(result.state))
+    document = sweeping.as_document(found, slots.count)
+    name = f"{config.objective} on {slots.device_name}"
+    return Answer(document, page=sweeping.to_markdown(name, document))
+
+
+def memory(
+    context: Context,
+    sizes: Annotated[
+        list[int] | None,
+        Option("--size", metavar="N", min=1, help="A micro-batch; repeatable; default: 1 and 4."),
+    ] = None,
+    seeds: Annotated[int, _count("--seeds", "Evaluations at each.")] = 2,
+) -> Answer:
+    """Measure the peak of memory by micro-batch.
+
+    Writes runs, RUNS_DIR/calibration/memory-ID.
+    """
+    config = resolved(context).without_caps()
+    slots, states = slots_of(config), dict[int, RunState]()
+    with conducting(context, config) as (session, live):
+        for size in sorted(set(sizes or (1, 4))):
+            own = config.with_objective(with_micro_batch(config.tuned, size))
+            result = measuring.calibrate(session, own, slots, seeds, prefix="memory-")
+            if result.ruling.decision != "done":
+                live.finish(result, session)
+            states[size] = result.state
+    found = memory_of(states)
+    return Answer(found.as_dict(), page=found.to_markdown())
+
+
+def train(
+    context: Context,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Print settings, steps, FLOPs and disk as JSON.")
+    ] = False,
+) -> Answer | None:
+    """Train the built-in model once, evaluate it and save it.
+
+    Writes checkpoints, metrics.jsonl and summary.json to the directory checkpoint_dir.
+    """
+    from objectives.nanochat.config import LENGTHS, NanochatConfig, RunConfig
+
+    asked = resolved(context)
+    if registry.kind(asked.tuned.spec) != "nanochat":
+        raise ValueError(f"train: expected the objective nanochat, got {asked.objective}")
+    config = NanochatConfig.from_settings(asked.settings)
+    run = parse(RunConfig, asked.alone, "training")
+    first, *others = (name for name in LENGTHS if getattr(config, name) is not None)
+    for name in others:
+        said = f"Warning: {name} is not used: {first} decides how long to train."
+        print(said, file=sys.stderr)
+    if dry_run:
+        print_json(_planned(config, run))
+        return None
+    try:
+        from objectives.nanochat import run as training  # imports torch
+    except ModuleNotFoundError as error:
+        raise SetupError(missing_package(error.name)) from error
+    stop = SignalStop(announce=lambda _: at_once("Saving a checkpoint."))
+
+    def check() -> None:
+        if stop.requested:
+            raise training.StoppedError
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr if context.params["as_json"] else sys.stdout, flush=True)
+
+    stop.install()
+    try:
+        with insisted_on([]):
+            summary = training.train(config, run, say, check)
+    except training.StoppedError:
+        print("Stopped. Repeat the command to resume.", file=sys.stderr)
+        raise typer.Exit(EXIT_SIGNAL + stop.signum) from None
+    except SetupError:
+        raise
+    except ObjectiveError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(1) from error
+    lines = [f"{summary['bpb']:.5f} bits per byte after {summary['steps']:,} steps"]
+    if summary["best"] and summary["best"]["bpb"] < summary["bpb"]:
+        lines.append("best: {bpb:.5f} at step {step}, in {name}".format(**summary["best"]))
+    signs = [sign for sign in ("unstable", "exploding") if summary["health"][sign]]
+    lines += [f"Warning: the training was {one}; see health in summary.json." for one in signs]
+    return Answer(summary, [*lines, f"Files: {run.checkpoint_dir}"])
+
+
+def _planned(config: Any, run: Any) -> dict[str, Any]:
+    """Return all settings, and what they amount to. Raises SetupError without the text."""
+    from objectives.nanochat import flops
+    from objectives.nanochat.data import load
+
+    plan = flops.plan(config, len(load(config.data, config.tokenizer).train))
+    size = flops.checkpoint_bytes(config, plan.steps)
+    return {
+        "settings": config.model_dump(mode="json") | run.model_dump(mode="json"),
+        "decided_by": plan.paid_by,
+        "steps": plan.steps,
+        "tokens": plan.steps * config.tokens_per_step,
+        "train_flops": plan.train_flops,
+        "flops_per_token": flops.parts(config),
+        "parameters": flops.parameters(config),
+        "checkpoint_bytes": size,
+        "disk_bytes": size * (run.most_kept + 1),
+    }

@@ -1,0 +1,158 @@
+"""What a command prints: its answer, or one line about an error; and the exit code of either."""
+
+import errno
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from budgets.formatting import PROGRAM, printable
+
+EXIT_BAD_INPUT = 2
+EXIT_BY_DECISION = {"done": 0, "pause": 3, "stop": 4}
+EXIT_CORRUPT = 6
+EXIT_STORAGE = 8
+EXIT_SIGNAL = 128  # plus the signal's number
+
+_ParserError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What the parser raises on a command line that is wrong; typer exports only its subclasses."""
+
+EXIT_BY_ERROR: dict[str, int] = {
+    "ValueError": EXIT_BAD_INPUT,
+    _ParserError.__name__: EXIT_BAD_INPUT,
+    "SetupError": EXIT_BAD_INPUT,
+    "LedgerLockedError": 5,
+    "LedgerCorruptError": EXIT_CORRUPT,
+    "ImpossibleEventError": EXIT_CORRUPT,
+    "ReplayError": EXIT_CORRUPT,
+    "EngineError": 7,
+    "LedgerStorageError": EXIT_STORAGE,
+    "OSError": EXIT_STORAGE,
+}
+"""By the name of the class, so that nothing is imported for it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command found: one JSON document, or lines, or a page in Markdown before them."""
+
+    document: Any  # or a function that returns it
+    lines: Iterable[str] = ()
+    page: str = ""
+    code: int = 0  # the exit code
+
+
+def show(answer: Answer, *, as_json: bool) -> int:
+    """Print the answer; return its exit code."""
+    if as_json:
+        print_json(answer.document() if callable(answer.document) else answer.document)
+        return answer.code
+    if answer.page:
+        print_markdown(answer.page)
+    for line in answer.lines:
+        print_line(line)
+    return answer.code
+
+
+def print_line(text: str) -> None:
+    if sys.stdout is not None:  # it may be closed
+        sys.stdout.write(f"{printable(text)}\n")
+
+
+def write_bytes(data: bytes) -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+
+
+def print_json(content: Any) -> None:
+    from budgets.storage import document
+
+    write_bytes(document(content))
+
+
+def print_markdown(text: str) -> None:
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.markdown import Markdown, TableElement
+    from rich.table import Table
+
+    class Whole(TableElement):
+        """A table whose words are never cut: in a pipe it may be wider than the text around it."""
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            for table in super().__rich_console__(console, options):
+                assert isinstance(table, Table)
+                for column in table.columns:
+                    column.overflow = "fold"
+                    if not console.is_terminal:
+                        wide = options.update(width=100_000)
+                        cells = [column.header, *column.cells]
+                        sizes = (console.measure(cell, options=wide).minimum for cell in cells)
+                        column.min_width = max(sizes)
+                yield table
+
+    class Page(Markdown):
+        elements = {**Markdown.elements, "table_open": Whole}  # noqa: RUF012 - as rich declares it
+
+    own = console()
+    if own.is_terminal:
+        own.print(Page(text), crop=False)
+        return
+    with own.capture() as captured:
+        own.print(Page(text), crop=False)
+    lines = (line.rstrip() for line in captured.get().splitlines())
+    own.out("\n".join(lines), highlight=False)
+
+
+def console(*, stderr: bool = False) -> Any:
+    """Return a rich console: as wide as the terminal, or as a report's tables.
+
+    It falls silent when its reader leaves, so that no run stops.
+    """
+    from rich.console import Console
+
+    class Listener(Console):
+        def on_broken_pipe(self) -> None:
+            silence(self)
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream is not None and stream.isatty() else 110
+    return Listener(stderr=stderr, width=width, emoji=False)  # `:train:` in a name is no emoji
+
+
+def silence(console: Any) -> None:
+    """Send everything that it prints from now on nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), console.file.fileno())
+
+
+# Errors
+
+
+def exit_code(error: Exception) -> int | None:
+    """Return the process's exit code; None for a defect, which is shown with its traceback."""
+    names = (kind.__name__ for kind in type(error).__mro__)
+    return next((EXIT_BY_ERROR[name] for name in names if name in EXIT_BY_ERROR), None)
+
+
+def in_words(error: Any) -> str:
+    """Return what is wrong in one line, and what to do about it."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return ""  # the help has been shown
+    if isinstance(error, _ParserError):
+        own: Any = error
+        message = " ".join(own.format_message().split()).replace("Value error, ", "").rstrip(".")
+        end = "" if message.endswith("?") else "."
+        return f"{message}{end} See: {own.ctx.command_path if own.ctx else PROGRAM} --help"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{error}. Make room and repeat the command; nothing paid is lost"
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        place = error.filename2 or error.filename
+        return f"cannot use {place}: {error.strerror}. Name another --runs-dir or --out"
+    if type(error).__name__ == "ValidationError":
+        from objectives.settings import in_words as faults  # imports pydantic
+
+        return faults(error)
+    return str(error)
