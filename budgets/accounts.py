@@ -6,8 +6,8 @@ was measured, and `refusal` says what may still start. Time is whole millisecond
 exact; money is device time times a price, so its account is device time with a cap of its own.
 
 Each session (one process that had the ledger) is committed to the later of its last record and the
-latest moment at which one of its attempts may end. The calendar follows the wall clock, but never
-runs backwards.
+latest moment at which one of its attempts may end. The deadline is judged by the wall clock, or by
+the session's own where that is later: a clock set back gains no time.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,10 @@ from itertools import count
 from math import inf
 from typing import NamedTuple
 
+from budgets.events import Key
 from budgets.plan import Caps
 
 MS_PER_HOUR = 3_600_000
-
-Key = tuple[str | int | None, ...]
-"""Names an evaluation: comparison or None, generation, candidate, seed."""
 
 
 class Hold(NamedTuple):
@@ -68,22 +66,6 @@ class Account(NamedTuple):
         return -inf if self.cap is None else self.used + needed - self.cap
 
 
-class Calendar(NamedTuple):
-    """The time of day, in milliseconds since 1970, and when the last evaluation must be over."""
-
-    deadline_ms: float
-    now_ms: int = 0
-    session_ms: int = 0  # when the current session began
-
-    def open_session(self, at_ms: int) -> "Calendar":
-        now_ms = max(self.now_ms, at_ms)
-        return self._replace(now_ms=now_ms, session_ms=now_ms)
-
-    def tick(self, at_ms: int, elapsed_ms: int) -> "Calendar":
-        """Later by the wall's clock, or by the session's own: a clock set back gains no time."""
-        return self._replace(now_ms=max(self.now_ms, at_ms, self.session_ms + elapsed_ms))
-
-
 class Accounts(NamedTuple):
     """Spent and reserved so far. A value: every operation returns a new one."""
 
@@ -95,7 +77,9 @@ class Accounts(NamedTuple):
     device_ms: int = 0  # spent, with or without a result
     holds: Mapping[Key, Hold] = {}
     sessions_ms: tuple[int, ...] = ()
-    calendar: Calendar | None = None  # when there is a deadline
+    deadline_ms: float | None = None  # since 1970, like the next two
+    now_ms: int = 0
+    session_began_ms: int = 0
 
     @property
     def table(self) -> dict[str, Account]:
@@ -108,7 +92,7 @@ class Accounts(NamedTuple):
             None if hours is None else hours * MS_PER_HOUR
             for hours in (caps.hours, caps.device_hours)
         )
-        committed_ms = self.committed_wall_ms - wall_ms
+        committed_ms = self._committed_ms(self.holds.values()) - wall_ms
         per_cost = MS_PER_HOUR / price if price else inf
         rows = (
             Account("evaluations", "evaluations", "--max-evals",
@@ -129,12 +113,8 @@ class Accounts(NamedTuple):
         """Time the run has been open, over all sessions."""
         return sum(self.sessions_ms)
 
-    @property
-    def committed_wall_ms(self) -> int:
-        """The same once all running attempts have taken their reservations."""
-        return self._committed_ms(self.holds.values())
-
     def _committed_ms(self, holds: Iterable[Hold]) -> int:
+        """The same once these attempts have taken their reservations."""
         ends = list(self.sessions_ms)
         for hold in holds:
             ends[hold.session] = max(ends[hold.session], hold.since_ms + hold.reserve_ms)
@@ -146,26 +126,23 @@ class Accounts(NamedTuple):
         return sum(hold.reserve_ms for hold in self.holds.values())
 
     @property
-    def window_hours_free(self) -> float | None:
-        """Hours until the deadline; None without one."""
-        if self.calendar is None:
-            return None
-        return max(0.0, (self.calendar.deadline_ms - self.calendar.now_ms) / MS_PER_HOUR)
-
-    @property
     def free_slot(self) -> int:
         """The lowest slot without a running attempt."""
         taken = {hold.slot for hold in self.holds.values()}
         return next(slot for slot in count() if slot not in taken)
 
-    def open_session(self) -> "Accounts":
-        return self._replace(sessions_ms=(*self.sessions_ms, 0))
+    def open_session(self, at_ms: int = 0) -> "Accounts":
+        now_ms = max(self.now_ms, at_ms)
+        sessions_ms = (*self.sessions_ms, 0)
+        return self._replace(sessions_ms=sessions_ms, now_ms=now_ms, session_began_ms=now_ms)
 
-    def tick(self, elapsed_ms: int) -> "Accounts":
-        """The current session has been open for `elapsed_ms` (never runs backwards)."""
-        if not self.sessions_ms or elapsed_ms <= self.sessions_ms[-1]:
-            return self
-        return self._replace(sessions_ms=(*self.sessions_ms[:-1], elapsed_ms))
+    def tick(self, elapsed_ms: int, at_ms: int = 0) -> "Accounts":
+        """At least that late on both clocks, which never run backwards."""
+        now_ms = max(self.now_ms, at_ms, self.session_began_ms + elapsed_ms)
+        sessions_ms = self.sessions_ms
+        if sessions_ms:
+            sessions_ms = (*sessions_ms[:-1], max(elapsed_ms, sessions_ms[-1]))
+        return self._replace(sessions_ms=sessions_ms, now_ms=now_ms)
 
     def refusal(
         self, reserve_ms: int, *, compares: bool = False, keep: tuple[float, float] = (0.0, 0.0)
@@ -174,10 +151,11 @@ class Accounts(NamedTuple):
 
         `keep`: device-hours and hours that must stay free for other evaluations.
         """
-        device_ms, wall_ms = reserve_ms + keep[0] * MS_PER_HOUR, reserve_ms
+        device_ms, wall_ms, holds = reserve_ms + keep[0] * MS_PER_HOUR, reserve_ms, self.holds
         if self.sessions_ms:
             new = Hold(reserve_ms, len(self.sessions_ms) - 1, self.sessions_ms[-1])
-            wall_ms = self._committed_ms([*self.holds.values(), new]) - self.committed_wall_ms
+            before_ms = self._committed_ms(holds.values())
+            wall_ms = self._committed_ms([*holds.values(), new]) - before_ms
         needs = {
             "comparison evaluations" if compares else "evaluations": 1.0,
             "device time": device_ms,
@@ -190,9 +168,11 @@ class Accounts(NamedTuple):
             if account.overrun(needed) > 0:
                 free = account.free or 0.0
                 return Refusal(name, needed / account.per_unit, free, account.unit, account.flag)
-        hours, free_hours = reserve_ms / MS_PER_HOUR + keep[1], self.window_hours_free
-        if free_hours is not None and hours > free_hours:
-            return Refusal("deadline", hours, free_hours, "hours", "--window")
+        hours = reserve_ms / MS_PER_HOUR + keep[1]
+        if self.deadline_ms is not None:
+            free = max(0.0, (self.deadline_ms - self.now_ms) / MS_PER_HOUR)
+            if hours > free:
+                return Refusal("deadline", hours, free, "hours", "--window")
         return None
 
     def reserve(
@@ -230,17 +210,11 @@ class Accounts(NamedTuple):
             sessions_ms=tuple(sessions_ms),
         )
 
-    def amend(self, caps: Caps, calendar: Calendar | None, comparison_cap: int) -> "Accounts":
+    def amend(self, caps: Caps, deadline_ms: float | None, comparison_cap: int) -> "Accounts":
         """The same accounts under other caps. Raises ValueError if a new one is exceeded."""
-        amended = self._replace(caps=caps, calendar=calendar, comparison_cap=comparison_cap)
+        amended = self._replace(caps=caps, deadline_ms=deadline_ms, comparison_cap=comparison_cap)
         before = self.table
-        exceeded = [
-            name
-            for name, account in amended.table.items()
-            if account.cap != before[name].cap and account.overrun(0) > 0
-        ]
-        if exceeded:
-            raise ValueError(
-                f"more {' and '.join(exceeded)} is spent or reserved than it would allow"
-            )
+        for name, account in amended.table.items():
+            if account.cap != before[name].cap and account.overrun(0) > 0:
+                raise ValueError(f"more {name} is spent or reserved than it would allow")
         return amended

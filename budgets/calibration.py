@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
 
-from budgets.events import Settled, Status
+from budgets.events import Status
 from budgets.plan import Calibration, Sample
 from budgets.state import RunState
 from budgets.stats import sd_interval
@@ -16,19 +16,22 @@ def measure(state: RunState) -> Calibration:
     Raises ValueError with the last cause when no evaluation of the baseline was healthy.
     """
     results = [result for generation in state.generations for result in generation.results()]
-    samples = tuple(_sample(r) for r in results if r.status is Status.OK)
+    samples = tuple(
+        Sample(**{name: getattr(result, name) for name in Sample.model_fields})
+        for result in results
+        if result.status is Status.OK
+    )
     if not samples:
         cause = results[-1].cause if results else "nothing was evaluated"
         raise ValueError(f"the baseline itself cannot be evaluated: {cause}")
     return Calibration(samples=samples, failed=len(results) - len(samples), ledger=state.head)
 
 
-def _sample(result: Settled) -> Sample:
-    return Sample(**{name: getattr(result, name) for name in Sample.model_fields})
-
-
 ROUNDING = 1e-12
 """A score no larger than this is 0 with a rounding error."""
+
+BAND_SDS = 2.0
+"""How far the noise band reaches either side of the baseline's mean, in standard deviations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +51,35 @@ class Noise:
     @property
     def is_about_zero(self) -> bool:
         """Whether the mean is within 3 standard errors of 0: then no gain is a share of it."""
-        error = 0.0 if self.sd is None else self.sd / sqrt(self.seeds)
+        error = (self.sd or 0.0) / sqrt(self.seeds)
         return abs(self.mean) <= max(3 * error, ROUNDING)
 
+    def band(self, seeds: int) -> tuple[float, float] | None:
+        """The range of the mean score, over so many seeds, of a candidate like the baseline."""
+        if self.sd is None:
+            return None
+        reach = BAND_SDS * self.sd / sqrt(seeds)
+        return self.mean - reach, self.mean + reach
 
-def noise(calibration: Calibration) -> Noise | None:
-    """The noise of a calibration; None where only a time was assumed."""
-    mean, sd = calibration.mean_score, calibration.sd_score
-    if mean is None:
+    def luck(
+        self, tries: int, seeds: int, share: float | None = None, sign: int = 1
+    ) -> float | None:
+        """The best score to expect of so many baselines, each the mean over so many own seeds.
+
+        With a `share`, the score that the best exceeds with that probability; `sign` -1 where
+        higher is better. None without any, and where the noise was not measured.
+        """
+        if self.sd is None or not tries:
+            return None
+        return self.mean - sign * self.sd / sqrt(seeds) * best_of_noise(tries, share)
+
+
+def noise(calibration: Calibration | None) -> Noise | None:
+    """The noise of a calibration; None without one, or where only a time was assumed."""
+    if calibration is None or calibration.mean_score is None:
         return None
-    return Noise(mean, sd, len(calibration.samples), calibration.failed)
-
-
-BAND_SDS = 2.0
-"""How far the noise band reaches either side of the baseline's mean, in standard deviations."""
-
-
-def noise_band(calibration: Calibration | None, seeds: int = 1) -> tuple[float, float] | None:
-    """The range of the mean score of a candidate like the baseline, over so many seeds.
-
-    None where the noise was not measured.
-    """
-    mean = None if calibration is None else calibration.mean_score
-    sd = None if calibration is None else calibration.sd_score
-    if mean is None or sd is None:
-        return None
-    reach = BAND_SDS * sd / sqrt(seeds)
-    return mean - reach, mean + reach
+    count = len(calibration.samples)
+    return Noise(calibration.mean_score, calibration.sd_score, count, calibration.failed)
 
 
 def best_of_noise(evaluations: int, share: float | None = None) -> float:
@@ -85,28 +90,7 @@ def best_of_noise(evaluations: int, share: float | None = None) -> float:
     probability.
     """
     if share is not None:
-        return NormalDist().inv_cdf((1 - share) ** (1 / max(1, evaluations)))
+        return NormalDist().inv_cdf((1 - share) ** (1 / evaluations))
     if evaluations < 2:
         return 0.0
     return NormalDist().inv_cdf((evaluations - 0.375) / (evaluations + 0.25))
-
-
-def luck(
-    calibration: Calibration | None,
-    tries: int,
-    seeds: int = 1,
-    share: float | None = None,
-    sign: int = 1,
-) -> float | None:
-    """The best score to expect of so many baselines, each the mean over so many own seeds.
-
-    With a `share`, the score that the best exceeds with that probability; `sign` -1 where higher is
-    better. None without any, and
-    where the noise was not measured.
-    """
-    if calibration is None or not tries:
-        return None
-    mean, sd = calibration.mean_score, calibration.sd_score
-    if mean is None or sd is None:
-        return None
-    return mean - sign * sd / sqrt(seeds) * best_of_noise(tries, share)

@@ -1,24 +1,89 @@
-"""What a campaign found: its conditions against the controls, and the main effects of its factors.
+"""A campaign as a matrix, condition by seed, and what it found.
 
-Every comparison is paired by seed: each
-seed gives one value, and Student's t over the seeds gives an interval and a chance. Effects, and
-differences from controls, are each judged together: a share `rate` of what is found is expected to
-be chance (Benjamini and Hochberg).
+Comparisons of conditions are paired by seed: each seed gives one value, and Student's t over the
+seeds gives an interval and a chance. Effects, and differences from controls, are each judged
+together: a share `rate` of what is found is expected to be chance (Benjamini and Hochberg).
 
 A main effect is a level against the factor's first level, averaged over the combinations of the
 other factors' levels. On each seed it uses the combinations of which both conditions have a score.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
 from math import floor, log10, sqrt
 from statistics import fmean, stdev
 
-from budgets.matrix import Matrix, matrix_of
-from budgets.plan import DIRECTION, CampaignTerms, Condition, Direction, Factor, Frozen
-from budgets.state import RunState
+from budgets.events import Status
+from budgets.plan import CampaignTerms, Direction, Frozen
+from budgets.state import Batch, RunState
 from budgets.stats import believed, chance, detectable, interval
+
+# The matrix
+
+PENDING, RUNNING = "pending", "running"
+"""The status of a cell without a result; others have the `Status` of their result."""
+
+
+class Cell(Frozen):
+    """One condition on one seed: an evaluation."""
+
+    status: str
+    score: float | None = None
+    seconds: float | None = None  # that it took
+    note: str = ""  # why it failed, or where it runs
+
+
+class Matrix(Frozen):
+    """A row of cells for each condition, a cell for each seed, in the order of the terms."""
+
+    terms: CampaignTerms
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [cell for row in self.rows for cell in row]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells have each status, the healthy first and the pending last."""
+        found = Counter(cell.status for cell in self.cells)
+        others = sorted(found.keys() - {*Status, RUNNING, PENDING})
+        order = (*map(str, Status), *others, RUNNING, PENDING)
+        return {status: found[status] for status in order if found[status]}
+
+    @property
+    def unsettled(self) -> int:
+        return sum(cell.status in {PENDING, RUNNING} for cell in self.cells)
+
+    def scores(self, condition: int) -> dict[int, float]:
+        """Healthy scores by seed."""
+        row = zip(self.terms.seeds, self.rows[condition], strict=True)
+        return {seed: cell.score for seed, cell in row if cell.score is not None}
+
+
+def matrix_of(state: RunState) -> Matrix:
+    """The matrix of a campaign in one ledger. Raises ValueError on any other run."""
+    terms = state.plan.campaign
+    if terms is None:
+        raise ValueError(f"{state.plan.run_id} is no campaign: it is a {state.plan.phase}")
+    generation = state.generations[0] if state.generations else None
+    rows = tuple(
+        tuple(_cell(generation, candidate, seed) for seed in terms.seeds)
+        for candidate in range(len(terms.conditions))
+    )
+    return Matrix(terms=terms, rows=rows)
+
+
+def _cell(generation: Batch | None, candidate: int, seed: int) -> Cell:
+    result = generation.result(candidate, seed) if generation else None
+    if result is not None:
+        status, score, seconds = str(result.status), result.score, result.seconds
+        return Cell(status=status, score=score, seconds=seconds, note=result.cause)
+    is_running = generation is not None and (candidate, seed) in generation.running
+    return Cell(status=RUNNING if is_running else PENDING)
+
+
+# Differences
 
 LEVEL = 0.05
 """How often an interval misses the truth."""
@@ -26,8 +91,8 @@ LEVEL = 0.05
 DIGITS = 12
 """Of a score: differences in later digits are rounding errors."""
 
-Scores = Mapping[int, Mapping[int, float]]
-"""Healthy scores by the number of the condition, then by seed."""
+Scores = Sequence[Mapping[int, float]]
+"""Of each condition, its healthy scores by seed."""
 
 
 class Difference(Frozen):
@@ -61,15 +126,11 @@ def difference(values: Sequence[float], reference: float | None, size: float) ->
     )
 
 
-def _judged(differences: Sequence[Difference], rate: float | None) -> list[Difference]:
-    """The same, with those marked that are found together; without a rate none is."""
-    if rate is None:
-        return list(differences)
+def _judged(differences: Sequence[Difference], rate: float) -> list[Difference]:
+    """The same, with those marked that are found together."""
     flags = believed([own.chance for own in differences], rate)
-    return [
-        own.model_copy(update={"is_found": flag})
-        for own, flag in zip(differences, flags, strict=True)
-    ]
+    marked = zip(differences, flags, strict=True)
+    return [own.model_copy(update={"is_found": flag}) for own, flag in marked]
 
 
 class Comparison(Frozen):
@@ -120,7 +181,7 @@ class CampaignReport(Frozen):
     is_over: bool  # nothing is judged earlier: repeated looks would find chance
     rows: tuple[ConditionRow, ...]
     effects: tuple[Effect, ...]
-    direction: Direction = DIRECTION
+    direction: Direction
     detectable_percent: float | None  # main effect that so many seeds show at 80 % power
 
     @property
@@ -146,12 +207,13 @@ def campaign_report(
     matrix: Matrix, rate: float, *, is_over: bool, measure: str = "score"
 ) -> CampaignReport:
     """The results so far; judged only if the campaign `is_over`."""
-    terms = matrix.terms
-    scores = {number: matrix.scores(number) for number in range(len(terms.conditions))}
-    size = max((abs(score) for own in scores.values() for score in own.values()), default=0.0)
+    terms, scores = matrix.terms, [matrix.scores(n) for n in range(len(matrix.rows))]
+    size = max((abs(score) for own in scores for score in own.values()), default=0.0)
     reference, whose = _reference(terms, scores)
-    judging = rate if is_over else None
+    judging = rate if is_over else -1.0  # below 0 nothing is found
     effects = _effects(terms, scores, reference, size, judging)
+    compared = _comparisons(terms, scores, size, judging)
+    numbers = range(len(terms.conditions))
     return CampaignReport(
         name=terms.name,
         measure=measure,
@@ -165,7 +227,7 @@ def campaign_report(
         evaluations=len(matrix.cells),
         unsettled=matrix.unsettled,
         is_over=is_over,
-        rows=tuple(_rows(matrix, scores, size, judging)),
+        rows=tuple(_row(number, matrix, compared.get(number, ())) for number in numbers),
         effects=effects,
         detectable_percent=_detectable_percent(effects, reference),
     )
@@ -173,45 +235,27 @@ def campaign_report(
 
 def _reference(terms: CampaignTerms, scores: Scores) -> tuple[float | None, str]:
     """The first control's mean score; without one, the mean of the conditions' means."""
-    for number, condition in enumerate(terms.conditions):
-        if condition.control and scores[number]:
-            return fmean(scores[number].values()), condition.name
-    means = [fmean(own.values()) for own in scores.values() if own]
+    for condition, own in zip(terms.conditions, scores, strict=True):
+        if condition.control and own:
+            return fmean(own.values()), condition.name
+    means = [fmean(own.values()) for own in scores if own]
     return (fmean(means) if means else None), "all conditions"
 
 
-def _rows(
-    matrix: Matrix, scores: Scores, size: float, rate: float | None
-) -> Iterator[ConditionRow]:
-    """Each condition, compared with every control; a control with those before it."""
-    conditions = matrix.terms.conditions
-    controls = [number for number, condition in enumerate(conditions) if condition.control]
-    pairs = [
-        (number, control)
-        for number, own in enumerate(conditions)
-        for control in controls
-        if control < number or not own.control
-    ]
-    judged = _judged([_against(scores[n], scores[control], size) for n, control in pairs], rate)
-    compared: dict[int, list[Comparison]] = {number: [] for number in scores}
-    for (number, control), own in zip(pairs, judged, strict=True):
-        compared[number].append(Comparison(control=conditions[control].name, difference=own))
-    for number, condition in enumerate(conditions):
-        values = list(scores[number].values())
-        lower, upper = interval(values, LEVEL) or (None, None)
-        yield ConditionRow(
-            name=condition.name,
-            is_control=condition.control,
-            levels=condition.levels,
-            statuses=dict(Counter(cell.status for cell in matrix.rows[number])),
-            scores=tuple(scores[number].get(seed) for seed in matrix.terms.seeds),
-            healthy=len(values),
-            mean=fmean(values) if values else None,
-            sd=stdev(values) if len(values) > 1 else None,
-            lower=lower,
-            upper=upper,
-            comparisons=tuple(compared[number]),
-        )
+def _comparisons(
+    terms: CampaignTerms, scores: Scores, size: float, rate: float
+) -> dict[int, list[Comparison]]:
+    """By number, each condition against every control; a control against those before it."""
+    names, differences = [], []
+    for number, own in enumerate(terms.conditions):
+        for against, control in enumerate(terms.conditions):
+            if control.control and (against < number or not own.control):
+                names.append((number, control.name))
+                differences.append(_against(scores[number], scores[against], size))
+    compared: dict[int, list[Comparison]] = {}
+    for (number, name), one in zip(names, _judged(differences, rate), strict=True):
+        compared.setdefault(number, []).append(Comparison(control=name, difference=one))
+    return compared
 
 
 def _against(own: Mapping[int, float], control: Mapping[int, float], size: float) -> Difference:
@@ -220,13 +264,31 @@ def _against(own: Mapping[int, float], control: Mapping[int, float], size: float
     return difference([own[seed] - control[seed] for seed in seeds], reference, size)
 
 
+def _row(number: int, matrix: Matrix, compared: Sequence[Comparison]) -> ConditionRow:
+    condition, cells = matrix.terms.conditions[number], matrix.rows[number]
+    values = [cell.score for cell in cells if cell.score is not None]
+    lower, upper = interval(values, LEVEL) or (None, None)
+    return ConditionRow(
+        name=condition.name,
+        is_control=condition.control,
+        levels=condition.levels,
+        statuses=dict(Counter(cell.status for cell in cells)),
+        scores=tuple(cell.score for cell in cells),
+        healthy=len(values),
+        mean=fmean(values) if values else None,
+        sd=stdev(values) if len(values) > 1 else None,
+        lower=lower,
+        upper=upper,
+        comparisons=tuple(compared),
+    )
+
+
 def _detectable_percent(effects: Sequence[Effect], reference: float | None) -> float | None:
     """The detectable size of the least certain effect."""
-    differences = [effect.difference for effect in effects if effect.difference.sd]
-    errors = [(own.sd / sqrt(own.seeds), own.sd, own.seeds) for own in differences if own.sd]
-    if not errors or not reference:
+    known = [(one.difference.sd, one.difference.seeds) for one in effects if one.difference.sd]
+    if not known or not reference:
         return None
-    _, sd, seeds = max(errors)
+    sd, seeds = max(known, key=lambda own: own[0] / sqrt(own[1]))
     return 100 * detectable(sd, seeds, LEVEL / 2) / abs(reference)
 
 
@@ -234,20 +296,12 @@ def _detectable_percent(effects: Sequence[Effect], reference: float | None) -> f
 
 
 def _effects(
-    terms: CampaignTerms,
-    scores: Scores,
-    reference: float | None,
-    size: float,
-    rate: float | None,
+    terms: CampaignTerms, scores: Scores, reference: float | None, size: float, rate: float
 ) -> tuple[Effect, ...]:
-    cells = cells_of(terms.factors, terms.conditions)
     moves = [
         (place, level) for place, factor in enumerate(terms.factors) for level in factor.levels[1:]
     ]
-    values = [
-        main_effect(scores, pairs_of(terms.factors, cells, place, level), terms.seeds)
-        for place, level in moves
-    ]
+    values = (main_effect(terms, scores, place, level) for place, level in moves)
     judged = _judged([difference(own, reference, size) for own in values], rate)
     return tuple(
         Effect(
@@ -260,44 +314,24 @@ def _effects(
     )
 
 
-def cells_of(
-    factors: Sequence[Factor], conditions: Sequence[Condition]
-) -> dict[tuple[str, ...], int]:
-    """The number of the condition at each combination of levels.
+def main_effect(terms: CampaignTerms, scores: Scores, place: int, level: str) -> list[float]:
+    """The mean difference of a level from its factor's first, of each seed that any pair has.
 
-    A control stands for a combination only where no other condition has its levels.
+    A pair has the same levels of all other factors. A control stands for a combination of levels
+    only where no other condition has it.
     """
-    names = [factor.name for factor in factors]
-    cells: dict[tuple[str, ...], int] = {}
-    for controls in (False, True):
-        for number, condition in enumerate(conditions):
-            if condition.control is controls and all(name in condition.levels for name in names):
-                cells.setdefault(tuple(condition.levels[name] for name in names), number)
-    return cells if names else {}
-
-
-def pairs_of(
-    factors: Sequence[Factor], cells: Mapping[tuple[str, ...], int], place: int, level: str
-) -> list[tuple[int, int]]:
-    """Conditions with the factor at `level`, and the same with it at its first level."""
-    pairs = []
-    for levels in product(*(factor.levels for factor in factors)):
-        moved = (*levels[:place], level, *levels[place + 1 :])
-        if levels[place] == factors[place].levels[0] and levels in cells and moved in cells:
-            pairs.append((cells[moved], cells[levels]))
-    return pairs
-
-
-def main_effect(
-    scores: Scores, pairs: Sequence[tuple[int, int]], seeds: Sequence[int]
-) -> list[float]:
-    """The mean difference over the pairs, of each seed on which any pair has both scores."""
-    by_seed = (
-        [
-            scores[a][seed] - scores[b][seed]
-            for a, b in pairs
-            if seed in scores[a] and seed in scores[b]
-        ]
-        for seed in seeds
-    )
+    names, first = [factor.name for factor in terms.factors], terms.factors[place].levels[0]
+    cells: dict[tuple[str, ...], Mapping[int, float]] = {}
+    for condition, own in sorted(
+        zip(terms.conditions, scores, strict=True), key=lambda pair: pair[0].control
+    ):
+        if condition.levels.keys() >= set(names):
+            cells.setdefault(tuple(condition.levels[name] for name in names), own)
+    pairs = [
+        (cells[moved], own)
+        for levels, own in cells.items()
+        if levels[place] == first
+        and (moved := (*levels[:place], level, *levels[place + 1 :])) in cells
+    ]
+    by_seed = ([a[s] - b[s] for a, b in pairs if s in a and s in b] for s in terms.seeds)
     return [fmean(own) for own in by_seed if own]

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from budgets.plan import Caps, ComparisonName, Configuration, Plan, Terms
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 """Version of these events, in a ledger's first record and in every session's."""
 
 
@@ -44,9 +44,6 @@ Facts = dict[str, int | float | str]
 Key = tuple[ComparisonName | None, int, int, int]
 """Names an evaluation: comparison or None, generation, candidate, seed."""
 
-AttemptKey = tuple[ComparisonName | None, int, int, int, int]
-"""The same with the number of the attempt."""
-
 _COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
@@ -69,7 +66,7 @@ class Planned:
     """The run exists, with this plan."""
 
     kind: Literal["planned"] = "planned"
-    schema_version: int = SCHEMA
+    schema_version: Literal[1] = SCHEMA
     plan: Plan
 
 
@@ -78,7 +75,7 @@ class Opened:
     """A process opened the ledger to append: a session begins, `elapsed_ms` restarts."""
 
     kind: Literal["opened"] = "opened"
-    schema_version: int = SCHEMA
+    schema_version: Literal[1] = SCHEMA
     host: str
     owner: Owner
     workers: int = Field(ge=1)  # evaluations at once
@@ -122,8 +119,8 @@ class _OfAnAttempt:
         return self.comparison, self.generation, self.candidate, self.seed
 
     @property
-    def attempt_key(self) -> AttemptKey:
-        return (*self.key, self.attempt)
+    def attempt_key(self) -> tuple[Key, int]:
+        return self.key, self.attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
@@ -254,17 +251,19 @@ Event = (
     | Concluded
 )
 
-_EVENT: TypeAdapter[Event] = TypeAdapter(
-    Annotated[Event, Field(discriminator="kind")], config=ConfigDict(defer_build=True)
-)
+_EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 
 
-def parse(data: bytes) -> Event:
-    """The event of a JSON object. Raises pydantic.ValidationError."""
-    return _EVENT.validate_json(data)
+class Line(Terms):
+    """A record as a ledger's line has it, without its seal."""
+
+    seq: int = Field(ge=0)
+    at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT[\d:.]{5,18}[+-]\d\d:\d\d$")
+    elapsed_ms: int = Field(ge=0)
+    event: Event = Field(discriminator="kind")
 
 
 def fields(event: Event) -> dict[str, Any]:
-    """The event as plain values, which `parse` reads as JSON."""
+    """The event as plain values, as in a `Line`."""
     dumped: dict[str, Any] = _EVENT.dump_python(event)
     return dumped

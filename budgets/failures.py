@@ -26,14 +26,9 @@ class Cause:
 _SETUP = Cause("setup", "nothing can be evaluated")
 _DEVICE = Cause("infrastructure", "the device or its driver failed", device_failed=True)
 _DISK_FULL = Cause("infrastructure", "the run's disk was full")
-_LOST = Cause("infrastructure", "the worker, its node or the orchestrator died")
 _LOST_AGAIN = Cause("configuration", "lost each time that it was tried")
-_RAISED = Cause("configuration", "an exception")
 _NETWORK = Cause("ambiguous", "a connection failed")
-_FAULT = Cause("ambiguous", "a fault on the device")
 _NO_CONNECTION = r"[\w.]*(connection\w*error|brokenpipeerror|timeouterror|gaierror)\b"
-
-_SETUP_ERROR = r"^setuperror\b"
 
 _DEVICE_TEXT = (
     r"uncorrectable (ecc|nvlink)|\becc error|\bxid\b|fallen off the bus"
@@ -48,6 +43,15 @@ _RAISED_BY_A_DEVICE = (
     r"((torch|cupy\w*|pycuda|pynvml|numba\.cuda|jaxlib)\.[\w.]+|AcceleratorError"
     r"|RuntimeError: ((CUDA|HIP) (unknown )?error|CUDA driver|No CUDA GPUs|Found no NVIDIA driver"
     r"|The NVIDIA driver|Unexpected error from cuda|Triton Error \[CUDA\])):?"
+)
+_DEVICE_FAULT = (
+    "illegal memory access|unspecified launch failure|misaligned address|illegal instruction was"
+    r"|invalid program counter|hardware stack error|launch timed out|cuda error: unknown error"
+    r"|\bnccl|cu(blas|dnn|solver)_status_(not_init|execution_f|internal_e|mapping_e)"
+)
+_STORAGE = (
+    "input/output error|no space left|quota exceeded|stale (nfs )?file handle|remote i/o"
+    "|read-only file system|transport endpoint|too many open files"
 )
 
 _RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
@@ -65,40 +69,32 @@ _RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
     ),
     Status.CANCELLED: (("", Cause("infrastructure", "cancelled")),),
     Status.LOST: (
-        (_SETUP_ERROR, _SETUP),
+        (r"^setuperror\b", _SETUP),
         (_DEVICE_TEXT, _DEVICE),
         ("disk is full", _DISK_FULL),
-        ("", _LOST),
+        ("", Cause("infrastructure", "the worker, its node or the orchestrator died")),
     ),
     Status.ERROR: (
         (r"^lost \d+ times: ", _LOST_AGAIN),  # the orchestrator's words for giving it up
-        (_SETUP_ERROR, _SETUP),
+        (r"^setuperror\b", _SETUP),
         (f"(?s)^(?={_RAISED_BY_A_DEVICE}).*({_DEVICE_TEXT})", _DEVICE),
         ("device-side assert triggered", Cause("configuration", "an assertion on the device")),
-        ("illegal memory access|unspecified launch failure|misaligned address", _FAULT),
-        ("illegal instruction was|invalid program counter|hardware stack error", _FAULT),
-        (r"launch timed out|cuda error: unknown error|\bnccl", _FAULT),
-        ("cu(blas|dnn|solver)_status_(not_init|execution_f|internal_e|mapping_e)", _FAULT),
-        (
-            "input/output error|no space left|quota exceeded|stale (nfs )?file handle|remote i/o"
-            "|read-only file system|transport endpoint|too many open files",
-            Cause("ambiguous", "storage failed"),
-        ),
+        (_DEVICE_FAULT, Cause("ambiguous", "a fault on the device")),
+        (_STORAGE, Cause("ambiguous", "storage failed")),
         (f"^{_NO_CONNECTION}", _NETWORK),
-        ("connection (refused|reset|aborted|timed out)|network is unreachable", _NETWORK),
-        ("no route to host|name or service not known|failure in name resolution", _NETWORK),
-        ("^killed by signal|^keyboardinterrupt", Cause("ambiguous", "killed by a signal")),
-        (  # as argparse, click and absl refuse a command line
-            r"^exited with status \d+: .*(unrecognized arguments|arguments are required"
-            "|invalid choice|error: (ambiguous option|argument )|no such (option|command)"
-            "|missing (option|argument)|invalid value for|requires an argument"
-            "|unexpected extra argument|flags parsing error|unknown command line flag)",
-            Cause("configuration", "the program does not take these arguments"),
+        (
+            "connection (refused|reset|aborted|timed out)|network is unreachable|no route to host"
+            "|name or service not known|failure in name resolution",
+            _NETWORK,
         ),
-        (r"^exited with status \d+: [\w.]*(error|exception|exit)\b", _RAISED),
+        ("^killed by signal|^keyboardinterrupt", Cause("ambiguous", "killed by a signal")),
+        (
+            r"^exited with status \d+: (.*\W)?[\w.]*(error|exception|exit|option)\b",
+            Cause("configuration", "an exception"),
+        ),
         ("^exited with status", Cause("ambiguous", "ended without a word")),
         ("^exited with 0|^NoScoreError: ", Cause("configuration", "no result was left")),
-        ("", _RAISED),
+        ("", Cause("configuration", "an exception")),
     ),
 }
 """The first pattern that is found in the text decides."""
@@ -119,9 +115,9 @@ def cause_of(status: Status, text: str) -> Cause | None:
     return next((c for pattern, c in rules if re.search(pattern, words, re.IGNORECASE)), None)
 
 
-def is_lost(status: Status, text: str) -> bool:
-    """Whether the infrastructure lost the attempt."""
-    return status is Status.LOST and not is_setup(status, text)
+def is_setup(status: Status, text: str) -> bool:
+    """Whether the attempt found that nothing can be evaluated."""
+    return status is Status.LOST and cause_of(status, text) is _SETUP
 
 
 def was_given_up(status: Status, text: str) -> bool:
@@ -132,8 +128,3 @@ def was_given_up(status: Status, text: str) -> bool:
 def is_unexplained(status: Status, text: str) -> bool:
     """Whether the attempt was lost with its worker or device, perhaps by its own doing."""
     return status is Status.LOST and cause_of(status, text) not in (_SETUP, _DISK_FULL)
-
-
-def is_setup(status: Status, text: str) -> bool:
-    """Whether the attempt found that nothing can be evaluated."""
-    return status is Status.LOST and cause_of(status, text) is _SETUP

@@ -19,27 +19,22 @@ def _program() -> str:
         return said
     called = Path(sys.argv[0])
     if called.name == "orchestrator":  # an installed command
-        found = shutil.which(called.name)
-        return called.name if found and _is_same(found, called) else shell_word(str(called))
+        return _on_path(called) or shell_word(str(called))
     if called.parts[-2:] != ("orchestrator", "__main__.py"):  # a library of another program
         return "python -m orchestrator"
-    names = (n for n in ("python", "python3") if (p := shutil.which(n)) and _is_same(p, _PYTHON))
-    return f"{next(names, shell_word(str(_PYTHON)))} -m orchestrator"
+    python = Path(sys.executable)
+    name = _on_path(python.with_name("python")) or _on_path(python.with_name("python3"))
+    return f"{name or shell_word(str(python))} -m orchestrator"
 
 
-_PYTHON = Path(sys.executable)
-
-
-def _is_same(found: str, other: Path) -> bool:
-    """Whether both are one file of one directory: those of two environments may be one link."""
-    one, two = os.path.abspath(found), os.path.abspath(other)
-    return os.path.dirname(one) == os.path.dirname(two) and os.path.samefile(one, two)
+def _on_path(program: Path) -> str:
+    """The program's name if the shell finds it by that; empty otherwise."""
+    found = shutil.which(program.name)
+    return program.name if found and os.path.abspath(found) == os.path.abspath(program) else ""
 
 
 _STEERS = re.compile(r"[\\`<\[\]|*~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Characters that mean something to Markdown; an underscore does only at the edge of a word."""
-
-_ESCAPES = {"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def printable(text: str) -> str:
@@ -64,7 +59,8 @@ def shell_word(text: str) -> str:
     """`text` quoted for bash and zsh, in one printable line."""
     if text.isprintable():
         return shlex.quote(text)
-    return f"$'{''.join(map(_escaped, text))}'"
+    codes = (f"\\x{byte:02x}" for byte in text.encode("utf-8", "surrogateescape"))
+    return f"$'{''.join(codes)}'"
 
 
 def command(*words: str) -> str:
@@ -75,17 +71,6 @@ def command(*words: str) -> str:
 def move_command(there: Path, to: Path) -> str:
     """The command that moves a file or a directory, in one line to copy."""
     return f"mv {shell_word(str(there))} {shell_word(str(to))}"
-
-
-def _escaped(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that is no text
-        return f"\\x{code - 0xDC00:02x}"
-    return f"\\x{code:02x}" if code < 0x80 else f"\\U{code:08x}"
 
 
 PROGRAM = _program()
@@ -182,26 +167,13 @@ def listed(words: Iterable[object], most: int | None = None) -> str:
 
 
 def shortened(names: Sequence[str], width: int) -> list[str]:
-    """The names, each longer than `width` without its middle.
-
-    Two that would look alike begin with their numbers instead, counted from 1.
-    """
-    cut = [_cut(name, width) for name in names]
+    """The names, each longer than `width` without its middle; those that look alike numbered."""
+    tail = 2 * (width - 1) // 3  # levels that differ and `_base` stand at the end
+    cut = [n if len(n) <= width else f"{n[: width - 1 - tail]}…{n[-tail:]}" for n in names]
     return [
-        short if cut.count(short) == 1 else _cut_behind(f"{number}", name, width)
+        short if cut.count(short) == 1 else f"{number}…{name[3 - width :]}"
         for number, (name, short) in enumerate(zip(names, cut, strict=True), 1)
     ]
-
-
-def _cut(name: str, width: int) -> str:
-    if len(name) <= width:
-        return name
-    tail = 2 * (width - 1) // 3  # levels that differ and `_base` stand at the end
-    return f"{name[: width - 1 - tail]}…{name[-tail:]}"
-
-
-def _cut_behind(number: str, name: str, width: int) -> str:
-    return f"{number}…{name[-(width - 1 - len(number)) :]}"
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:

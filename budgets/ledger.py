@@ -22,7 +22,7 @@ from typing import NamedTuple, Self
 import orjson
 from pydantic import ValidationError
 
-from budgets.events import SCHEMA, Event, Planned, fields, parse
+from budgets.events import SCHEMA, Event, Line, fields
 from budgets.formatting import command, move_command
 from budgets.storage import DISK, Storage, read_plain, unused, write_all, write_aside
 
@@ -34,11 +34,6 @@ LEAST_FREE_BYTES = 8 << 20
 _SEAL = re.compile(rb',"h":"[0-9a-f]{32}"}')
 _SEAL_BYTES = 40
 _SECTOR = 512  # bytes that a disk writes whole or not at all
-_BODY = re.compile(
-    rb'\{"seq":(\d{1,15}),"at":"(\d{4}-\d\d-\d\dT[\d:.]{5,18}[+-]\d\d:\d\d)",'
-    rb'"elapsed_ms":(\d{1,15}),"event":(\{.*\})',
-    re.DOTALL,
-)
 
 
 class LedgerCorruptError(Exception):
@@ -60,12 +55,6 @@ class RecordCorruptError(LedgerCorruptError):
 
 class LedgerSchemaError(ValueError):
     """A ledger was written by another version of this program."""
-
-    def __init__(self, path: Path, what: str) -> None:
-        super().__init__(
-            f"{path} {what}; this version reads schema {SCHEMA}. Use the version that wrote it, or "
-            "a later one: pip install --upgrade cmaes-orchestrator"
-        )
 
 
 class LedgerStorageError(Exception):
@@ -115,24 +104,6 @@ class Record(NamedTuple):
         return self.offset + len(self.line) + 1
 
 
-def make_record(  # noqa: PLR0913 - a record's fields
-    event: Event, *, seq: int, at: datetime, elapsed_ms: int, offset: int, previous: str
-) -> Record:
-    """The record of `event` that follows the one with digest `previous`, at byte `offset`.
-
-    Raises RecordCorruptError if it could not be read back.
-    """
-    record = {
-        "seq": seq,
-        "at": at.isoformat(timespec="milliseconds"),
-        "elapsed_ms": elapsed_ms,
-        "event": fields(event),
-    }
-    body = orjson.dumps(record)[:-1]
-    line = body + _seal(digest_of(previous, body))
-    return parse_record(Path(LEDGER), line, seq, offset, previous)
-
-
 def digest_of(previous: str, body: bytes) -> str:
     """The digest of a line with this `body` after the record with digest `previous`."""
     return hashlib.sha256(previous.encode() + body).hexdigest()[:32]
@@ -148,40 +119,27 @@ def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) 
     Raises RecordCorruptError, LedgerSchemaError; `path` is for their messages.
     """
     body, seal = line[:-_SEAL_BYTES], line[-_SEAL_BYTES:]
-    digest, found = digest_of(previous, body), _BODY.fullmatch(body)
-    why = ""
-    if not _SEAL.fullmatch(seal):
-        why = "not a sealed record"
-    elif seal != _seal(digest):
+    digest = digest_of(previous, body)
+    if seal != _seal(digest):
         why = "its hash does not follow from the records before it"
-    elif found is None:
-        why = f"sealed, but no event of schema {SCHEMA}: not the fields of a record"
-    elif int(found[1]) != seq:
-        why = f"it says it is number {int(found[1])}"
-    if why or found is None:
-        raise RecordCorruptError(path, seq, offset, why)
-    event = _event(path, found[4], seq, offset)
-    return Record(seq, found[2].decode(), int(found[3]), event, digest, offset, line)
-
-
-def _event(path: Path, data: bytes, seq: int, offset: int) -> Event:
-    version = orjson.loads(data).get("schema_version", SCHEMA)
-    if version != SCHEMA:
-        raise LedgerSchemaError(path, f"was written with ledger schema {version}")
+        raise RecordCorruptError(
+            path, seq, offset, why if _SEAL.fullmatch(seal) else "not a sealed record"
+        )
     try:
-        event = parse(data)
+        found = Line.model_validate_json(body + b"}")
     except ValidationError as error:
         first = error.errors()[0]
-        if first["type"] == "union_tag_invalid":
-            kind = first["ctx"]["tag"]
-            what = f"has a record of kind {kind!r} (record {seq} at byte {offset})"
-            raise LedgerSchemaError(path, what) from error
+        if "schema_version" in first["loc"]:
+            raise LedgerSchemaError(
+                f"{path} was written with ledger schema {first['input']}; this version reads "
+                f"schema {SCHEMA}. Use the version that wrote it"
+            ) from error
         place = ".".join(map(str, first["loc"]))
         why = f"sealed, but no event of schema {SCHEMA}: {place} {first['msg']}"
         raise RecordCorruptError(path, seq, offset, why) from error
-    if seq == 0 and not isinstance(event, Planned):
-        raise RecordCorruptError(path, seq, offset, "the first record is no plan")
-    return event
+    if found.seq != seq:
+        raise RecordCorruptError(path, seq, offset, f"it says it is number {found.seq}")
+    return Record(seq, found.at, found.elapsed_ms, found.event, digest, offset, line)
 
 
 def lacks_a_sector(line: bytes, offset: int) -> bool:
@@ -197,22 +155,6 @@ def lacks_a_sector(line: bytes, offset: int) -> bool:
 # Reading, and the head beside the ledger by which lost records are missed
 
 
-class Mark(NamedTuple):
-    """The last record of a ledger when its writer last closed it: `head.json`."""
-
-    seq: int
-    digest: str
-
-
-def read_mark(path: Path) -> Mark | None:
-    """What `head.json` says of the ledger at `path`; None if it is missing or damaged."""
-    try:
-        mark = orjson.loads(read_plain(path.with_name(HEAD)))
-        return Mark(int(mark["seq"]), str(mark["h"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # it only repeats what the ledger said
-
-
 class Reader:
     """Iterates once over the records in `data`, verifying each; then knows where they end.
 
@@ -221,15 +163,15 @@ class Reader:
     `mark` are missing, and LedgerSchemaError on another schema. `path` is for messages.
     """
 
-    def __init__(self, path: Path, data: bytes, mark: Mark | None = None) -> None:
+    def __init__(self, path: Path, data: bytes, mark: tuple[int, str] | None = None) -> None:
         self.count = 0
         self.head = ""  # digest of the last record
         self.end = 0  # byte after it and its newline, whether that is there or not
         self.torn = b""  # what follows: a record that was never finished
         self._path = path
         self._data = data
-        self._mark = mark
-        self._marked = ""  # digest of the record with the mark's number
+        self._mark = mark  # number and digest of the last record when its writer closed it
+        self._has_mark = mark is None or mark[0] < 0
 
     def __iter__(self) -> Iterator[Record]:
         data = self._data
@@ -249,8 +191,7 @@ class Reader:
     def _take(self, line: bytes) -> Record:
         record = parse_record(self._path, line, self.count, self.end, self.head)
         self.count, self.head, self.end = self.count + 1, record.digest, record.end
-        if self._mark is not None and record.seq == self._mark.seq:
-            self._marked = record.digest
+        self._has_mark |= (record.seq, record.digest) == self._mark
         return record
 
     def _check_mark(self) -> None:
@@ -258,34 +199,30 @@ class Reader:
 
         A ledger with another record in the mark's place lacks them all.
         """
-        mark, count = self._mark, self.count
-        if mark is None or mark.seq < 0 or mark.digest == self._marked:
+        if self._has_mark or self._mark is None:
             return
-        missing = mark.seq + 1 - (count if mark.seq >= count else 0)
+        missing = self._mark[0] + 1
+        if missing > self.count:
+            missing -= self.count
         raise LedgerCorruptError(
             f"{self._path} is rolled back by {missing} records: {HEAD} has seen them, the ledger "
             "has not. Its end was cut off, or it is an older copy. Nothing was changed. Put the "
-            f"newer copy back, or {way_to_keep(self._path, count)}"
+            f"newer copy back, or {way_to_keep(self._path, self.count)}"
         )
 
 
-class Reading(NamedTuple):
-    """A ledger's whole records, and the bytes of an unfinished one after them."""
-
-    records: tuple[Record, ...]
-    torn: bytes
-
-
-def read(path: Path) -> Reading:
+def read(path: Path) -> tuple[Record, ...]:
     """Every record of the file at `path`, verified. Raises as `Reader` does; FileNotFoundError."""
-    reader = Reader(path, read_plain(path))
-    return Reading(tuple(reader), reader.torn)
+    return tuple(Reader(path, read_plain(path)))
 
 
 def marked(path: Path) -> Reader:
     """Iterates over a ledger's records; raises where it lacks any that `head.json` has seen."""
-    mark = read_mark(path)  # before the ledger: its writer may change both
-    return Reader(path, read_plain(path), mark)
+    mark = None
+    with suppress(OSError, ValueError, KeyError, TypeError):  # it only repeats the ledger
+        said = orjson.loads(read_plain(path.with_name(HEAD)))
+        mark = int(said["seq"]), str(said["h"])
+    return Reader(path, read_plain(path), mark)  # after the mark: its writer may change both
 
 
 # The lock: `flock` on a file that is never removed; the kernel releases it
@@ -394,14 +331,15 @@ class Ledger:
 
     def seal(self, event: Event) -> Record:
         """The record that `append` would write now. Nothing is written yet."""
-        return make_record(
-            event,
-            seq=self.count,
-            at=self._clock.now(),
-            elapsed_ms=round(1000 * (self._clock.monotonic() - self._opened)),
-            offset=self._require_end(),
-            previous=self.head,
-        )
+        record = {
+            "seq": self.count,
+            "at": self._clock.now().isoformat(timespec="milliseconds"),
+            "elapsed_ms": round(1000 * (self._clock.monotonic() - self._opened)),
+            "event": fields(event),
+        }
+        body = orjson.dumps(record)[:-1]
+        line = body + _seal(digest_of(self.head, body))
+        return parse_record(self.path, line, self.count, self._require_end(), self.head)
 
     def append(self, record: Record) -> None:
         """Put the sealed `record` on disk; it counts from the moment this returns.

@@ -2,18 +2,18 @@
 
 A check is one generation. Candidate 0 is the baseline; every other candidate is the baseline with
 one knob at an end of its range; all are evaluated on the same seeds. An end's effect is the mean
-paired difference to the baseline, judged by Student's t. Of all ends said to
-move the score, a share `alive_level` is expected to be chance (Benjamini and Hochberg).
+paired difference to the baseline, judged by Student's t. Of all ends said to move the score, a
+share `alive_level` is expected to be chance (Benjamini and Hochberg).
 """
 
 from collections import Counter
-from math import inf
+from math import inf, sqrt
 from statistics import fmean, stdev
 from typing import Literal
 
-from budgets.plan import DIRECTION, Direction, Frozen, Plan
+from budgets.plan import Direction, Frozen, Plan
 from budgets.state import Batch, RunState
-from budgets.stats import chance, discoveries, paired, two_sided_limit
+from budgets.stats import believed, chance, one_sided_limit
 
 End = Literal["low", "high"]
 KnobVerdict = Literal["alive", "dead", "unproven", "unstable"]
@@ -57,7 +57,7 @@ class Liveness(Frozen):
     t_limit: float  # a larger |t| moves the score, where all seeds are healthy
     knobs: tuple[KnobFinding, ...]
     pending: tuple[str, ...]  # knobs without all their evaluations yet
-    direction: Direction = DIRECTION
+    direction: Direction
 
     @property
     def unstable_ends(self) -> tuple[str, ...]:
@@ -98,69 +98,67 @@ def liveness(state: RunState) -> Liveness | None:
     plan = state.plan
     if plan.phase != "check" or plan.proxy is not None or not state.generations:
         return None
-    batch, level = state.generations[0], plan.thresholds.alive_level
-    seeds, baseline = len(batch.seeds[0]), batch.scores_by_seed(0)
+    batch = state.generations[0]
+    seeds, baseline = len(batch.seeds[0]), list(batch.scores_by_seed(0).values())
     if len(baseline) < seeds:
         return None
     calibrated = None if plan.calibration is None else plan.calibration.sd_score
-    noise = stdev(baseline.values()) if calibrated is None else calibrated
-    effects: dict[int, list[EndEffect]] = {}
-    for candidate in range(1, len(batch.points)):
-        moving = moved(batch, candidate)
-        assert moving is not None, "only candidate 0 is the baseline"
-        effect = _effect(batch, candidate, moving[1], noise, plan.thresholds.same_score)
-        effects.setdefault(moving[0], []).append(effect)
-    chances = [effect.chance for ends in effects.values() for effect in ends]
-    count = discoveries(chances, level)
-    limit = level * max(count, 1) / len(chances)
-    knobs, pending = [], []
-    for place, ends in effects.items():
-        name = plan.space.knobs[place].name
-        if any(sum(end.statuses.values()) < seeds for end in ends):
-            pending.append(name)
-            continue
-        moves = [bool(count) and end.chance <= limit for end in ends]
-        knobs.append(_finding(name, ends, moves, plan.sign))
+    noise = stdev(baseline) if calibrated is None else calibrated
+    candidates = range(1, len(batch.points))
+    effects = [_effect(batch, one, noise, plan.thresholds.same_score) for one in candidates]
+    flags = believed([effect.chance for effect in effects], plan.thresholds.alive_level)
+    level = plan.thresholds.alive_level * max(sum(flags), 1) / len(flags)
+    ends: dict[str, list[EndEffect]] = {}
+    for candidate, effect, flag in zip(candidates, effects, flags, strict=True):
+        name = label(plan, batch, candidate).removesuffix(f" {effect.end}")
+        ends.setdefault(name, []).append(effect.model_copy(update={"moves": flag}))
+    pending = [n for n, own in ends.items() if any(sum(e.statuses.values()) < seeds for e in own)]
+    knobs = [_finding(n, tuple(own), plan.sign) for n, own in ends.items() if n not in pending]
     return Liveness(
         seeds=seeds,
-        baseline=fmean(baseline.values()),
+        baseline=fmean(baseline),
         noise=noise,
-        t_limit=round(two_sided_limit(limit, seeds - 1), 6),  # the last bits are the C library's
+        t_limit=round(one_sided_limit(level / 2, seeds - 1), 6),  # later bits are the C library's
         knobs=tuple(sorted(knobs, key=lambda finding: -finding.size)),
         pending=tuple(pending),
         direction=plan.direction,
     )
 
 
-def _effect(batch: Batch, candidate: int, end: End, noise: float, same_score: float) -> EndEffect:
-    baseline, scores = batch.scores_by_seed(0), batch.scores_by_seed(candidate)
-    results = [batch.result(candidate, seed) for seed in batch.seeds[0]]
-    differences = {seed: score - baseline[seed] for seed, score in scores.items()}
-    same = len(scores) == len(results) and all(
-        abs(d) <= same_score * abs(baseline[seed]) for seed, d in differences.items()
+def _effect(batch: Batch, candidate: int, noise: float, same_score: float) -> EndEffect:
+    moving = moved(batch, candidate)
+    assert moving is not None, "only candidate 0 is the baseline"
+    baseline = batch.scores_by_seed(0)
+    results = [r for seed in batch.seeds[0] if (r := batch.result(candidate, seed)) is not None]
+    scores = batch.scores_by_seed(candidate)
+    differences = [score - baseline[seed] for seed, score in scores.items()]
+    sizes = (same_score * abs(baseline[seed]) for seed in scores)
+    is_same = len(scores) == len(baseline) and all(
+        abs(own) <= size for own, size in zip(differences, sizes, strict=True)
     )
-    mean, error, t = paired(list(differences.values()))
+    mean = error = None
+    if len(differences) > 1:
+        mean, error = fmean(differences), stdev(differences) / sqrt(len(differences))
     return EndEffect(
-        end=end,
-        statuses=dict(Counter(str(r.status) for r in results if r is not None)),
+        end=moving[1],
+        statuses=dict(Counter(str(result.status) for result in results)),
         difference=mean,
         standard_error=error,
         in_noise=mean / noise if mean is not None and noise else None,
-        t=t,
-        same=same,
-        chance=1.0 if same else round(chance(list(differences.values())), 9),
+        t=mean / error if mean is not None and error else None,
+        same=is_same,
+        chance=1.0 if is_same else round(chance(differences), 9),
     )
 
 
-def _finding(knob: str, effects: list[EndEffect], moves: list[bool], sign: int) -> KnobFinding:
-    verdict: KnobVerdict = "dead" if all(end.same for end in effects) else "unproven"
-    better: Literal["low", "high", "neither"] | None = None
-    ends = tuple(e.model_copy(update={"moves": own}) for e, own in zip(effects, moves, strict=True))
+def _finding(knob: str, ends: tuple[EndEffect, ...], sign: int) -> KnobFinding:
     measured = [(sign * end.difference, end) for end in ends if end.difference is not None]
-    if any(moves):
+    if any(end.moves for end in ends):
         lowest, end = min(measured, key=lambda pair: pair[0])
         is_worse = lowest > 0 and all(end.moves for _, end in measured)
-        verdict, better = "alive", "neither" if is_worse else end.end
-    elif len(measured) < len(ends):
-        verdict = "unstable"
-    return KnobFinding(knob=knob, verdict=verdict, better=better, ends=ends)
+        better = "neither" if is_worse else end.end
+        return KnobFinding(knob=knob, verdict="alive", better=better, ends=ends)
+    verdict: KnobVerdict = "unproven" if len(measured) == len(ends) else "unstable"
+    if all(end.same for end in ends):
+        verdict = "dead"
+    return KnobFinding(knob=knob, verdict=verdict, better=None, ends=ends)

@@ -69,7 +69,7 @@ def timing(state: RunState) -> Timing | None:
 
 def pace(state: RunState, now: datetime | None = None) -> Pace:
     """Where the run stands; what is still to come begins `now`, or at its last record."""
-    now_ms = _now_ms(state) if now is None else max(_now_ms(state), 1000 * now.timestamp())
+    now_ms = max(state.seen_ms, 1000 * now.timestamp() if now else 0.0)
     open_ms, startup_ms = _own_ms(state)
     working_hours = (open_ms - startup_ms) / MS_PER_HOUR
     done, to_do, seconds = _done_cost(state), _cost_left(state), expected_seconds(state)
@@ -115,9 +115,9 @@ def _slacks(state: RunState, now_ms: float, remaining: float) -> Iterator[float]
         yield 100 * planned / GOOD_ACCURACY[0] - open_ms / MS_PER_HOUR - remaining
     if remaining:
         needed += max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - typical)
-    if accounts.calendar is not None:
-        from_ms = max(now_ms, accounts.calendar.now_ms)
-        yield (accounts.calendar.deadline_ms - from_ms) / MS_PER_HOUR - needed
+    if accounts.deadline_ms is not None:
+        from_ms = max(now_ms, accounts.now_ms)
+        yield (accounts.deadline_ms - from_ms) / MS_PER_HOUR - needed
     if accounts.caps.hours is not None:
         yield accounts.caps.hours - accounts.wall_ms / MS_PER_HOUR - needed
 
@@ -173,13 +173,7 @@ def _own_ms(state: RunState) -> tuple[int, int]:
 
 def last_seen(state: RunState) -> datetime:
     """The moment of the last record, by the wall's clock."""
-    return _moment(_now_ms(state))
-
-
-def _now_ms(state: RunState) -> float:
-    if not state.opened:
-        return state.began_ms
-    return state.wall_offset_ms + state.accounts.sessions_ms[-1]
+    return _moment(state.seen_ms)
 
 
 def _moment(ms: float) -> datetime:

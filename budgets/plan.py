@@ -5,6 +5,7 @@ Nothing here is a timestamp: two runs on the same terms have equal plans.
 """
 
 from datetime import datetime
+from itertools import product
 from math import ceil
 from statistics import median, quantiles, stdev
 from typing import Annotated, Any, Literal, Self
@@ -30,9 +31,8 @@ ComparisonName = Literal["reference", "finalists", "winner", "long_run", "proxy"
 PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
 """Not 0, which some libraries replace by the clock."""
 
-
-DIRECTION: Any = Field(default="minimize", exclude_if=lambda own: own == "minimize")
-"""A field of that type."""
+UnitPoint = tuple[Annotated[float, Field(ge=0, le=1)], ...]
+"""A point of the unit cube."""
 
 
 class Frozen(BaseModel):
@@ -90,8 +90,7 @@ class Limits(Terms):
         return self.model_copy(update={"wall_seconds": ceil(length * self.wall_seconds)})
 
 
-MOST_HOURS = 100_000
-"""A window's longest: eleven years."""
+MOST_HOURS = 100_000  # eleven years
 
 
 class Window(Terms):
@@ -109,11 +108,8 @@ class Window(Terms):
         if (self.hours is None) == (self.until is None):
             raise ValueError("a window is either a number of hours or a moment")
         if self.hours is not None and 3600 * self.hours <= self.margin_seconds:
-            raise ValueError(
-                f"a window of {3600 * self.hours:g} s leaves nothing before its safety margin of "
-                f"{self.margin_seconds:g} s: give a longer --window, or a shorter "
-                "budget.safety_margin"
-            )
+            margin = f"safety margin of {self.margin_seconds:g} s"
+            raise ValueError(f"a window must be longer than its budget.safety_margin, a {margin}")
         return self
 
     def hours_from(self, now: datetime) -> float:
@@ -183,8 +179,11 @@ class Calibration(Terms):
 
     @property
     def p90_seconds(self) -> float:
-        """The 90th percentile (inclusive interpolation)."""
-        return self.assumed_seconds or percentile_90([s.seconds for s in self.samples])
+        """The 90th percentile by inclusive interpolation."""
+        values = [sample.seconds for sample in self.samples]
+        if len(values) < 2:
+            return self.median_seconds
+        return quantiles(values, n=10, method="inclusive")[-1]
 
     @property
     def median_cpu_seconds(self) -> float | None:
@@ -199,11 +198,6 @@ class Calibration(Terms):
     def sd_score(self) -> float | None:
         """Sample standard deviation over seeds; None below two samples."""
         return stdev(s.score for s in self.samples) if len(self.samples) > 1 else None
-
-
-def percentile_90(values: list[float]) -> float:
-    """The 90th percentile by inclusive interpolation; the value itself when there is one."""
-    return values[0] if len(values) == 1 else quantiles(values, n=10, method="inclusive")[-1]
 
 
 class Thresholds(Terms):
@@ -244,14 +238,7 @@ class SearchTerms(Terms):
     sigma0: float = Field(gt=0, le=0.3)
     start: tuple[float, ...]  # a point of the unit cube
     shape: tuple[tuple[float, ...], ...] | None = None  # covariance matrix, of mean diagonal 1
-    known: tuple[tuple[float, ...], ...] = ()  # good points: the search's first candidates
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        for point in self.known:
-            if len(point) != len(self.start) or not all(0 <= u <= 1 for u in point):
-                raise ValueError(f"known: expected points of the unit cube, got {point}")
-        return self
+    known: tuple[UnitPoint, ...] = ()  # good points: the search's first candidates
 
 
 class Variant(Terms):
@@ -269,9 +256,7 @@ class Configuration(Terms):
     point: tuple[float, ...]
     settings: dict[str, Any] = Field(default_factory=dict)
     cost_factor: float = Field(default=1.0, gt=0)
-    knobs: dict[str, int | float] | None = Field(  # None: those of the point
-        default=None, exclude_if=lambda knobs: knobs is None
-    )
+    knobs: dict[str, int | float] | None = None  # None: those of the point
 
 
 class LongRun(Terms):
@@ -345,20 +330,10 @@ class Condition(Terms):
     name: str  # fit for a file name
     settings: dict[str, Any]  # to lay over the objective's
     knobs: dict[str, int | float]  # those of its point
-    point: tuple[float, ...] | None = Field(  # of the unit cube; None: its own baseline
-        default=None, exclude_if=lambda point: point is None
-    )
+    point: UnitPoint | None = None  # None: its own baseline
     cost_factor: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
-    levels: dict[str, str] = Field(
-        default_factory=dict
-    )  # of each factor; empty outside a factorial
+    levels: dict[str, str] = Field(default_factory=dict)  # of each factor; none: no factorial
     control: bool = False  # the others are compared with it
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.point is not None and not all(0 <= unit <= 1 for unit in self.point):
-            raise ValueError(f"{self.name}: expected a point of the unit cube, got {self.point}")
-        return self
 
 
 class CampaignTerms(Terms):
@@ -370,7 +345,7 @@ class CampaignTerms(Terms):
     factors: tuple[Factor, ...] = ()  # the conditions with levels are their full factorial
     parallel: bool = True  # else one evaluation at a time
     max_workers: int | None = Field(default=None, ge=1)  # evaluations at once, at most
-    direction: Direction = DIRECTION
+    direction: Direction = "minimize"
     stagger_seconds: float = Field(default=0.0, ge=0)  # between the first starts of a session
 
     @model_validator(mode="after")
@@ -385,9 +360,8 @@ class CampaignTerms(Terms):
     @property
     def runs(self) -> list[tuple[Condition, int, str]]:
         """Each condition, seed and name of a run."""
-        return [
-            (one, seed, f"{one.name}_s{seed}") for one in self.conditions for seed in self.seeds
-        ]
+        pairs = product(self.conditions, self.seeds)
+        return [(one, seed, f"{one.name}_s{seed}") for one, seed in pairs]
 
     @property
     def evaluations(self) -> int:
@@ -424,7 +398,7 @@ class Plan(Terms):
     reasons: tuple[str, ...]  # why the two differ
     objective: ObjectiveSpec
     objective_fingerprint: str
-    direction: Direction = DIRECTION
+    direction: Direction = "minimize"
     space: SearchSpace
     provenance: dict[str, str | int]  # hashes and sizes of the data
     evaluation_seed: PositiveSeed
@@ -444,20 +418,16 @@ class Plan(Terms):
     def _check(self) -> Self:
         is_search = self.phase in ("phase1", "phase2")
         if (self.search is not None) != is_search or (self.tier is not None) != is_search:
-            raise ValueError(
-                f"{self.phase}: a search has a tier and search terms, others have none"
-            )
+            raise ValueError(f"{self.phase}: a search has a tier and search terms, others do not")
         if (self.campaign is not None) != (self.phase == "campaign"):
             raise ValueError(f"{self.phase}: a campaign has conditions, others have none")
         shape = (self.resolved.population, self.resolved.seeds_per_candidate)
-        own = self.campaign
+        evaluations, own = self.resolved.evaluations, self.campaign
         if own is not None and shape != (len(own.conditions), len(own.seeds)):
             raise ValueError(f"{shape} is not the shape of the plan's campaign")
-        if self.resolved.evaluations > self.caps.evaluations:
-            raise ValueError(
-                f"the envelope's {self.resolved.evaluations} evaluations exceed the cap of "
-                f"{self.caps.evaluations}"
-            )
+        if evaluations > self.caps.evaluations:
+            cap = self.caps.evaluations
+            raise ValueError(f"the envelope's {evaluations} evaluations exceed the cap of {cap}")
         if self.caps.cost is not None and self.price_per_device_hour == 0:
             raise ValueError("a cap on cost needs budget.price_per_device_hour")
         return self

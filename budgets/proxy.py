@@ -9,9 +9,8 @@ from functools import lru_cache
 from math import inf
 from random import Random
 
-from budgets.events import Status
 from budgets.plan import Frozen
-from budgets.state import Batch, RunState
+from budgets.state import RunState
 from budgets.stats import tau_b, tau_b_interval
 
 LEAST_CANDIDATES = 8
@@ -37,16 +36,16 @@ def certificate(state: RunState) -> Certificate | None:
 
     A failed candidate ranks after every healthy one. One that failed at both lengths is left out.
     """
-    plan, other = state.plan, state.comparison("proxy")
-    if other is None or plan.proxy is None or not other.closed or not state.generation(0).closed:
+    plan, other = state.plan, state.comparisons.get("proxy")
+    if other is None or plan.proxy is None or not other.closed or not state.generations[0].closed:
         return None
-    scores = (state.generation(0).scores(), other.scores())
+    scores = (state.generations[0].scores(), other.scores())
     ranked = ([inf if score is None else score for score in own] for own in scores)
     both = list(zip(*ranked, strict=True))
     compared = [pair for pair in both if min(pair) < inf]
     full, short = tuple(f for f, _ in compared), tuple(s for _, s in compared)
-    key, terms, count = f"{plan.evaluation_seed}/0", plan.proxy, len(compared)
-    lower, upper = _interval(full, short, key, terms.level) or (None, None)
+    terms, count = plan.proxy, len(compared)
+    lower, upper = _interval(full, short, f"{plan.evaluation_seed}/0", terms.level) or (None, None)
     return Certificate(
         candidates=len(both),
         compared=count,
@@ -65,9 +64,3 @@ def _interval(
     full: Sequence[float], short: Sequence[float], key: str, level: float
 ) -> tuple[float, float] | None:
     return tau_b_interval(full, short, Random(key), level)  # noqa: S311 - no secret
-
-
-def seconds(batch: Batch, *, cpu: bool = False) -> list[float]:
-    """Wall or CPU seconds of its healthy evaluations."""
-    healthy = [r for r in batch.results() if r.status is Status.OK]
-    return [r.cpu_seconds if cpu else r.seconds for r in healthy]

@@ -5,7 +5,7 @@ and names alone, which `orchestrator.look.text` puts in words. Limits are in `pl
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from statistics import fmean, median
 from typing import Literal
@@ -14,7 +14,6 @@ from budgets.accounts import Accounts, Refusal
 from budgets.events import Facts, Fired, Settled, Status
 from budgets.ledger import LEAST_FREE_BYTES
 from budgets.plan import Source
-from budgets.proxy import seconds
 from budgets.schedule import (
     ENDS_THE_SEARCH,
     blocking_batches,
@@ -24,20 +23,13 @@ from budgets.schedule import (
     open_batches,
     search_is_over,
 )
-from budgets.state import Batch, RunState
+from budgets.state import Batch, Evaluation, RunState
 
 DECISIONS: dict[str, Literal["pause", "stop"]] = {
-    "go": "pause",
-    "unproven_knobs": "pause",
-    "crash_rate": "pause",
-    "sustained_nan": "pause",
-    "runaway_time": "pause",
-    "baseline_failed": "pause",
-    "setup_failed": "pause",
-    "infrastructure": "pause",
-    "storage": "pause",
-    "patience": "stop",
-    "budget": "stop",
+    **dict.fromkeys(("go", "unproven_knobs", "crash_rate", "sustained_nan"), "pause"),
+    **dict.fromkeys(("runaway_time", "baseline_failed", "setup_failed"), "pause"),
+    **dict.fromkeys(("infrastructure", "storage"), "pause"),
+    **dict.fromkeys(("patience", "budget"), "stop"),
 }
 """What each rule leads to, as the ledger and `--override` know it."""
 
@@ -113,9 +105,8 @@ def crash_rate(state: RunState, generation: Batch) -> Reading:
     nor do NaNs of extreme candidates or those for which `sustained_nan` fires.
     """
     limits, failed = state.plan.thresholds, generation.failed
-    if any(one.status is Status.NAN for one in failed):
-        nans = [] if sustained_nan(state, generation).fires else unexplained(state, generation)
-        failed = [one for one in failed if one.status is not Status.NAN or one in nans]
+    nans = [] if sustained_nan(state, generation).fires else unexplained(state, generation)
+    failed = [one for one in failed if one.status is not Status.NAN or one in nans]
     rate, limit = len(failed) / generation.planned, limits.crash_rate_pause
     fires = rate > limit and len(failed) >= limits.crash_count_pause
     return Reading("crash_rate", generation.number, rate, limit, fires, {"failed": len(failed)})
@@ -130,15 +121,13 @@ def sustained_nan(state: RunState, generation: Batch) -> Reading:
     overridden = (o.generation for o in state.overridden if o.rule == "sustained_nan")
     first = max((n + 1 for n in overridden if n < generation.number), default=0)
     numbers = range(generation.number, first - 1, -1)
-    streak = takewhile(lambda n: unexplained(state, state.generation(n)), numbers)
-    running, rate = sum(1 for _ in streak), count / generation.planned
-    facts: Facts = {"nans": count, "running": running}
-    if rate > limits.nan_rate_pause and count >= limits.nan_count_pause:
-        return Reading("sustained_nan", generation.number, rate, limits.nan_rate_pause, True, facts)
-    if running >= limits.nan_generations_pause:
-        limit = limits.nan_generations_pause
-        return Reading("sustained_nan", generation.number, running, limit, True, facts)
-    return Reading("sustained_nan", generation.number, rate, limits.nan_rate_pause, False, facts)
+    streak = takewhile(lambda n: unexplained(state, state.generations[n]), numbers)
+    running, observed = sum(1 for _ in streak), count / generation.planned
+    limit, facts = limits.nan_rate_pause, Facts(nans=count, running=running)
+    fires = observed > limit and count >= limits.nan_count_pause
+    if not fires and running >= limits.nan_generations_pause:
+        observed, limit, fires = running, limits.nan_generations_pause, True
+    return Reading("sustained_nan", generation.number, observed, limit, fires, facts)
 
 
 def unexplained(state: RunState, generation: Batch) -> list[Settled]:
@@ -149,19 +138,16 @@ def unexplained(state: RunState, generation: Batch) -> list[Settled]:
     """
     edge, search = state.plan.thresholds.edge, state.plan.search
     start = generation.points[0] if search is None else search.start
-    ends = [_end(unit, edge) for unit in start]
+
+    def end(unit: float) -> int:
+        return (unit >= 1 - edge) - (unit <= edge)
 
     def is_extreme(candidate: int) -> bool:
-        own = (_end(unit, edge) for unit in generation.points[candidate])
-        return any(end not in (0, start) for end, start in zip(own, ends, strict=True))
+        pairs = zip(generation.points[candidate], start, strict=True)
+        return any(end(unit) not in (0, end(at_start)) for unit, at_start in pairs)
 
     nans = (one for one in generation.failed if one.status is Status.NAN)
     return [one for one in nans if not is_extreme(one.candidate)]
-
-
-def _end(unit: float, edge: float) -> int:
-    """-1 within `edge` of the lower end of a knob's range, 1 of the upper, else 0."""
-    return (unit >= 1 - edge) - (unit <= edge)
 
 
 def baseline_failed(generation: Batch) -> Reading:
@@ -179,7 +165,7 @@ def setup_failed(state: RunState) -> Reading:
     if end is None:
         return Reading("setup_failed", state.begun, 0, 0)
     batch = state.batch(end)
-    facts = _evaluation(batch, end.candidate, end.seed)
+    facts = _evaluation(batch, (end.candidate, end.seed))
     return Reading("setup_failed", place_of(state, batch), 1, 0, fires=True, facts=facts)
 
 
@@ -187,15 +173,13 @@ def infrastructure(state: RunState, batch: Batch) -> Reading:
     """This session lost one evaluation too often. No override: a new session tries again."""
     limit, number = state.plan.thresholds.attempts_per_session, place_of(state, batch)
     most, key = max(((count, key) for key, count in batch.losses.items()), default=(0, (0, 0)))
-    if most < limit:
-        return Reading("infrastructure", number, most, limit)
-    facts = _evaluation(batch, *key)
-    return Reading("infrastructure", number, most, limit, fires=True, facts=facts)
+    facts = _evaluation(batch, key)
+    return Reading("infrastructure", number, most, limit, fires=most >= limit, facts=facts)
 
 
-def _evaluation(batch: Batch, candidate: int, seed: int) -> Facts:
+def _evaluation(batch: Batch, key: Evaluation) -> Facts:
     """Names an evaluation of the reading's generation, or of a comparison."""
-    return {"comparison": batch.comparison or "", "candidate": candidate, "seed": seed}
+    return {"comparison": batch.comparison or "", "candidate": key[0], "seed": key[1]}
 
 
 def disk_full(generation: int, free_bytes: int) -> Reading:
@@ -212,19 +196,17 @@ def runaway_time(state: RunState, generation: Batch) -> Reading:
     Judged by CPU seconds on CPUs, where wall clock depends on what else runs.
     """
     calibration, limits = state.plan.calibration, state.plan.thresholds
-    limit, number = limits.time_drift_pause, generation.number
-    nothing = Reading("runaway_time", number, None, limit)
+    nothing = Reading("runaway_time", generation.number, None, limits.time_drift_pause)
     if calibration is None or not generation.closed:
         return nothing
     on_cpu = state.plan.devices.kind == "cpu" and calibration.median_cpu_seconds is not None
     calibrated = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
-    healthy = seconds(generation, cpu=on_cpu)
+    healthy = [one for one in generation.results() if one.status is Status.OK]
     if not calibrated or calibrated < limits.time_drift_floor_seconds or not healthy:
         return nothing
-    taken = median(healthy)
-    facts: Facts = {"seconds": taken, "of": "CPU" if on_cpu else "wall"}
-    drift = taken / calibrated
-    return Reading("runaway_time", number, drift, limit, drift > limit, facts)
+    taken = median(one.cpu_seconds if on_cpu else one.seconds for one in healthy)
+    drift, facts = taken / calibrated, Facts(seconds=taken, of="CPU" if on_cpu else "wall")
+    return replace(nothing, observed=drift, fires=drift > limits.time_drift_pause, facts=facts)
 
 
 def patience(state: RunState) -> Reading:
@@ -245,17 +227,14 @@ def patience(state: RunState) -> Reading:
     means = [fmean(generation.healthy) for generation in measured]
     if len(means) <= count:
         return Reading("patience", number, None, limit)
-    calibration = state.plan.calibration
-    baseline = None if calibration is None else calibration.mean_score
+    calibration, baseline = state.plan.calibration, means[0]
+    if calibration is not None and calibration.mean_score is not None:
+        baseline = calibration.mean_score
     before, after = median(means[-2 * count : -count]), median(means[-count:])
-    gain = (
-        state.plan.sign
-        * (before - after)
-        / (abs(means[0] if baseline is None else baseline) or 1.0)
-    )
+    gain = state.plan.sign * (before - after) / (abs(baseline) or 1.0)
     goes_on = state.current is None and state.finished < state.plan.resolved.generations
     overridden = [o.generation for o in state.overridden if o.rule == "patience"]
-    # an override of the latest generation itself is for `is_overridden` to see
+    # an override of the latest generation itself is for `_firing` to see
     waits = any(measured[-count].number <= n < len(state.completed) - 1 for n in overridden)
     fires = gain <= limit and goes_on and not waits
     return Reading("patience", number, gain, limit, fires, {"generations": count})
@@ -302,22 +281,16 @@ def only_ends_the_search(state: RunState, ruling: Ruling) -> bool:
 
 def held_up_by(state: RunState, rule: str) -> tuple[Reading, ...]:
     """The firing readings of that rule which hold the run up."""
-    if state.concluded is not None:
-        return ()
-    return tuple(reading for reading in _firing(state) if reading.rule == rule)
+    firing = () if state.concluded is not None else _firing(state)
+    return tuple(reading for reading in firing if reading.rule == rule)
 
 
 def _firing(state: RunState) -> Iterator[Reading]:
-    """Readings that fire and are not overridden."""
+    """Readings that fire and that nobody overrode."""
+    overridden = {(o.rule, o.generation) for o in state.overridden if o.rule in OVERRIDABLE}
     if state.decided is None:
         read = _of_the_run(state) if search_is_over(state) else readings(state)
-        yield from (one for one in read if one.fires and not is_overridden(state, one))
-
-
-def is_overridden(state: RunState, reading: Reading) -> bool:
-    """Whether a person overrode it."""
-    overridden = ((one.rule, one.generation) for one in state.overridden)
-    return reading.overridable and (reading.rule, reading.generation) in overridden
+        yield from (r for r in read if r.fires and (r.rule, r.generation) not in overridden)
 
 
 def readings(state: RunState) -> list[Reading]:
@@ -325,7 +298,7 @@ def readings(state: RunState) -> list[Reading]:
 
     Without `storage`: no record says how full the disk is.
     """
-    plan, read, latest = state.plan, _of_the_run(state), state.latest
+    plan, read, latest = state.plan, _of_the_run(state), (None, *state.generations)[-1]
     if latest is None or plan.campaign is not None:  # a condition that fails is a finding
         return read
     if plan.phase == "check":  # an end of a range that fails or takes long is a finding
@@ -364,13 +337,9 @@ def unaffordable(state: RunState) -> Reading | None:
     for cost in (1.0,) if plan.proxy is None else (1.0, plan.proxy.variant.cost_factor):
         parts.append(expected(count, count * cost, calibration, plan.devices.count))
     last = calibration.median_seconds / 3600
-    device_hours, hours = (sum(p.device_hours for p in parts), sum(p.hours for p in parts))
-    keep = device_hours - last, hours - last
+    keep = sum(p.device_hours for p in parts) - last, sum(p.hours for p in parts) - last
     refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
-    if refusal is None:
-        return None
-    facts: Facts = {"flag": refusal.flag, "unit": refusal.unit}
-    return Reading("budget", state.begun, refusal.needed, refusal.free, fires=True, facts=facts)
+    return None if refusal is None else refused(state, None, refusal)
 
 
 def _out_of_budget(state: RunState) -> Reading | None:
@@ -398,13 +367,11 @@ def refusal_of(
     return accounts.refusal(reserve_ms, compares=compares, keep=keep)
 
 
-def refused(state: RunState, batch: Batch, refusal: Refusal) -> Reading:
-    """The stop that follows from a refused reservation."""
-    facts: Facts = {
-        "flag": refusal.flag,
-        "unit": refusal.unit,
-        "currency": refusal.currency,
-        "comparison": batch.comparison or "",
-    }
-    place, needed, free = place_of(state, batch), refusal.needed, refusal.free
-    return Reading("budget", place, needed, free, fires=True, facts=facts)
+def refused(state: RunState, batch: Batch | None, refusal: Refusal) -> Reading:
+    """The stop that follows from a refused reservation in the batch; None: of a generation."""
+    facts: Facts = {"flag": refusal.flag, "unit": refusal.unit}
+    number = state.begun
+    if batch is not None:
+        facts |= {"currency": refusal.currency, "comparison": batch.comparison or ""}
+        number = place_of(state, batch)
+    return Reading("budget", number, refusal.needed, refusal.free, fires=True, facts=facts)

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.plan import Calibration, ComparisonName, Confirmation, LongRun
+from budgets.plan import Calibration, Confirmation, LongRun
 from budgets.state import Batch, RunState
 from budgets.verdict import has_winner, is_promising
 
@@ -41,7 +41,8 @@ def next_action(state: RunState) -> Action:
     if plan.proxy is not None and state.current is not None and not state.comparisons:
         return "proxy"
     if plan.search is None:
-        is_done = state.finished >= plan.resolved.generations and not _is_open(state, "proxy")
+        is_open = plan.proxy is not None and not state.is_closed("proxy")
+        is_done = state.finished >= plan.resolved.generations and not is_open
         return "over" if is_done else "generation"
     if plan.confirmation is not None and not state.comparisons and not state.completed:
         return "reference"
@@ -52,25 +53,15 @@ def next_action(state: RunState) -> Action:
 
 def _after_the_search(state: RunState, confirmation: Confirmation) -> Action:
     """The first comparison that is not closed; the long run only for a winner that deserves it."""
-    if not _is_closed(state, "finalists"):
+    if not state.is_closed("finalists"):
         return "finalists"
-    if not _is_closed(state, "reference"):
+    if not state.is_closed("reference"):
         return "reference"
-    if not _is_closed(state, "winner"):
+    if not state.is_closed("winner"):
         return "winner" if has_winner(state) else "decide"
     if "long_run" in state.comparisons:
-        return "decide" if _is_closed(state, "long_run") else "long_run"
+        return "decide" if state.is_closed("long_run") else "long_run"
     return "long_run" if _fits(state, confirmation.long_run) and is_promising(state) else "decide"
-
-
-def _is_closed(state: RunState, name: ComparisonName) -> bool:
-    batch = state.comparison(name)
-    return batch is not None and batch.closed
-
-
-def _is_open(state: RunState, name: ComparisonName) -> bool:
-    batch = state.comparison(name)
-    return batch is not None and not batch.closed
 
 
 def _fits(state: RunState, long_run: LongRun | None) -> bool:
@@ -121,7 +112,7 @@ def blocking_batches(state: RunState) -> list[Batch]:
     current = state.current
     if current is not None and (state.plan.search is not None or not current.closed):
         return [current]
-    return [state.comparisons["proxy"]] if _is_open(state, "proxy") else []
+    return [batch for batch in open_batches(state) if batch.comparison == "proxy"]
 
 
 def left_for_the_verdict(state: RunState) -> Needs:
@@ -154,7 +145,7 @@ def _left_to_compare(state: RunState) -> list[tuple[int, float]]:
         return []
     parts = []
     for name, planned in confirmation.sizes().items():
-        batch = state.comparison(name)
+        batch = state.comparisons.get(name)
         left = planned if batch is None else (batch.unfinished, batch.cost - batch.done_cost)
         if left[0]:
             parts.append(left)

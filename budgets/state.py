@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from math import inf, nextafter
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
-from budgets.accounts import MS_PER_HOUR, Accounts, Calendar
+from budgets.accounts import MS_PER_HOUR, Accounts
 from budgets.events import (
     Amended,
     ComparisonAsked,
@@ -32,10 +32,10 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.failures import is_lost, is_setup
+from budgets.failures import is_setup
 from budgets.formatting import counted
 from budgets.ledger import Record
-from budgets.plan import ComparisonName, Configuration, Plan, ProxyTerms, Window
+from budgets.plan import ComparisonName, Configuration, Plan, Window
 from budgets.stats import total
 
 Evaluation = tuple[int, int]
@@ -175,7 +175,8 @@ class Batch:
             self.done_cost += self.configurations[key[0]].cost_factor
             return
         insort(self.pending, key)
-        if is_lost(event.status, event.cause) and last.session == moment.session:
+        is_lost = event.status is Status.LOST and not is_setup(event.status, event.cause)
+        if is_lost and last.session == moment.session:
             self.losses[key] += 1
 
 
@@ -205,6 +206,7 @@ class RunState:
     head: str
     records: int
     accounts: Accounts
+    seen_ms: int  # since 1970, by the wall's clock: the last record
     opened: list[Opened] = field(default_factory=list)
     completed: list[Batch] = field(default_factory=list)  # generations told to the search
     current: Batch | None = None  # the generation that is asked and not told yet
@@ -214,7 +216,6 @@ class RunState:
     fired: list[Fired] = field(default_factory=list)
     overridden: list[Overridden] = field(default_factory=list)
     amended: list[Amended] = field(default_factory=list)
-    wall_offset_ms: int = 0  # of the wall clock against the session's, at the last record
     starts_ms: dict[int, int] = field(default_factory=dict)  # by session: until its first attempt
     setup_failed: Settled | None = None  # the session's first for which nothing can be evaluated
     concluded: Concluded | None = None
@@ -224,21 +225,14 @@ class RunState:
         """Every generation that was asked, in order."""
         return tuple(self.completed) if self.current is None else (*self.completed, self.current)
 
-    def generation(self, number: int) -> Batch:
-        """The generation with that number, which was asked."""
-        if number < len(self.completed):
-            return self.completed[number]
-        assert self.current is not None, f"generation {number} was never asked"
-        return self.current
-
-    def comparison(self, name: ComparisonName) -> Batch | None:
-        """The comparison of that name, if it was asked."""
-        return self.comparisons.get(name)
+    def is_closed(self, *names: ComparisonName) -> bool:
+        """Whether these comparisons were asked and have every result."""
+        return all(name in self.comparisons and self.comparisons[name].closed for name in names)
 
     def batch(self, event: Reserved | Settled) -> Batch:
         """The generation or comparison that an evaluation belongs to, which was asked."""
         if event.comparison is None:
-            return self.generation(event.generation)
+            return self.generations[event.generation]
         return self.comparisons[event.comparison]
 
     def batches(self) -> Iterator[Batch]:
@@ -259,11 +253,6 @@ class RunState:
     def begun(self) -> int:
         """The number of generations that were asked."""
         return len(self.completed) + (self.current is not None)
-
-    @property
-    def latest(self) -> Batch | None:
-        """The last generation that was asked."""
-        return self.current or (self.completed[-1] if self.completed else None)
 
     def running_attempts(self) -> list[Attempt]:
         """Attempts not settled yet."""
@@ -320,61 +309,59 @@ def begin(record: Record) -> RunState:
         plan.comparison_evaluations,
         device_ms=plan.paid_before_ms,
         sessions_ms=(calibrating_ms,) if calibrating_ms else (),
-        calendar=_calendar(plan.caps.window, began_ms, began_ms),
+        deadline_ms=_deadline_ms(plan.caps.window, began_ms),
+        now_ms=began_ms,
     )
-    return RunState(plan, plan, record.digest, began_ms, record.digest, 1, accounts)
+    return RunState(plan, plan, record.digest, began_ms, record.digest, 1, accounts, began_ms)
 
 
 def _ms(at: str) -> int:
     return round(1000 * datetime.fromisoformat(at).timestamp())
 
 
-def _calendar(window: Window | None, began_ms: int, now_ms: int) -> Calendar | None:
-    """The deadline of a window of a run planned at `began_ms`."""
+def _deadline_ms(window: Window | None, began_ms: int) -> float | None:
+    """When evaluations must be over in a window of a run planned at `began_ms`."""
     if window is None:
         return None
+    end_ms = began_ms + (window.hours or 0.0) * MS_PER_HOUR
     if window.until is not None:
         end_ms = 1000 * window.until.timestamp()
-    else:
-        end_ms = began_ms + (window.hours or 0.0) * MS_PER_HOUR
-    return Calendar(end_ms - 1000 * window.margin_seconds, now_ms, now_ms)
+    return end_ms - 1000 * window.margin_seconds
 
 
 def apply(state: RunState, record: Record) -> None:
     """Advance `state` by one record. Raises ImpossibleEventError and leaves it as it was."""
-    before = state.accounts
+    before, event = state.accounts, record.event
     try:
-        _apply(state, record.event, record)
+        is_over = state.concluded is not None and not isinstance(event, Amended)
+        _require(not is_over, "the run is concluded")
+        state.accounts = ticked(state.accounts, record)
+        _apply(state, event, record.elapsed_ms)
     except ValueError as error:
         state.accounts = before
         raise ImpossibleEventError(record, str(error)) from error
-    state.head, state.records = record.digest, record.seq + 1
+    state.head, state.records, state.seen_ms = record.digest, record.seq + 1, _ms(record.at)
 
 
 def ticked(accounts: Accounts, record: Record) -> Accounts:
     """The accounts at the moment of the record, by both clocks, before its event."""
+    at_ms = _ms(record.at)
     if isinstance(record.event, Opened):
-        accounts = accounts.open_session()
-    if (calendar := accounts.calendar) is not None:
-        at_ms = _ms(record.at)
-        if isinstance(record.event, Opened):
-            calendar = calendar.open_session(at_ms)
-        accounts = accounts._replace(calendar=calendar.tick(at_ms, record.elapsed_ms))
-    return accounts.tick(record.elapsed_ms)
+        accounts = accounts.open_session(at_ms)
+    return accounts.tick(record.elapsed_ms, at_ms)
 
 
-def _apply(  # noqa: PLR0912 - a case for each kind of event
-    state: RunState, event: Event, record: Record
-) -> None:
-    is_over = state.concluded is not None
-    _require(not is_over or isinstance(event, Amended), "the run is concluded")
-    at_ms, moment = _ms(record.at), Moment(max(0, len(state.opened) - 1), record.elapsed_ms)
-    state.accounts = ticked(state.accounts, record)
+def _require(is_so: bool, otherwise: str) -> None:
+    if not is_so:
+        raise ValueError(otherwise)
+
+
+def _apply(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 - a case a kind
     match event:
         case Reserved():
-            _reserved(state, event, moment)
+            _reserved(state, event, at_ms)
         case Settled():
-            _settled(state, event, moment)
+            _settled(state, event, at_ms)
         case GenerationAsked():
             _generation_asked(state, event)
         case ComparisonAsked():
@@ -397,86 +384,54 @@ def _apply(  # noqa: PLR0912 - a case for each kind of event
         case Overridden():
             state.overridden.append(event)
         case Amended():
-            _amended(state, event, at_ms)
+            _amended(state, event)
         case Concluded():
             _require(not state.accounts.holds, "attempts are still running")
             state.concluded = event
         case Planned():
             raise ValueError("a run has one plan")
-        case _:
-            assert_never(event)
-    state.wall_offset_ms = at_ms - record.elapsed_ms
-
-
-def _require(is_so: bool, otherwise: str) -> None:
-    if not is_so:
-        raise ValueError(otherwise)
-
-
-def _require_search(state: RunState) -> None:
-    is_over = state.decided is not None or "finalists" in state.comparisons
-    _require(not is_over, "the search is over")
 
 
 def _generation_asked(state: RunState, event: GenerationAsked) -> None:
     plan, begun, planned = state.plan, state.begun, state.plan.resolved
-    points, seeds = len(event.points), len(event.seeds)
+    shape = (len(event.points), len(event.seeds))
+    wanted = (planned.population, planned.seeds_per_candidate)
     _require(state.current is None, f"generation {begun - 1} is not told yet")
-    _require(
-        event.generation == begun < planned.generations,
-        f"expected generation {begun} of {planned.generations}, got {event.generation}",
-    )
-    _require(
-        (points, seeds) == (planned.population, planned.seeds_per_candidate),
-        f"{points} points on {seeds} seeds, the plan has {planned.population} on "
-        f"{planned.seeds_per_candidate}",
-    )
-    _require_search(state)
+    is_next = event.generation == begun < planned.generations
+    _require(is_next, f"expected generation {begun} of {planned.generations}")
+    _require(shape == wanted, f"{shape} points and seeds, the plan has {wanted}")
+    is_over = state.decided is not None or "finalists" in state.comparisons
+    _require(not is_over, "the search is over")
+    configurations = tuple(Configuration(name="", point=point) for point in event.points)
     if plan.campaign is not None:
-        own = plan.campaign.seeds
-        _require(event.seeds == own, f"seeds {event.seeds}, the campaign has {own}")
-    configurations = _configurations(plan, event.points)
-    state.current = Batch(None, begun, configurations, (event.seeds,) * points, sign=plan.sign)
-
-
-def _configurations(plan: Plan, points: Iterable[tuple[float, ...]]) -> tuple[Configuration, ...]:
-    if plan.campaign is None:
-        return tuple(Configuration(name="", point=point) for point in points)
-    return tuple(
-        Configuration(
-            name=own.name,
-            point=point,
-            settings=own.settings,
-            cost_factor=own.cost_factor,
-            knobs=own.knobs,
+        _require(event.seeds == plan.campaign.seeds, "those are not the campaign's seeds")
+        names = ("name", "settings", "cost_factor", "knobs")
+        configurations = tuple(
+            Configuration(point=point, **{name: getattr(own, name) for name in names})
+            for own, point in zip(plan.campaign.conditions, event.points, strict=True)
         )
-        for own, point in zip(plan.campaign.conditions, points, strict=True)
-    )
+    seeds = (event.seeds,) * len(event.points)
+    state.current = Batch(None, begun, configurations, seeds, sign=plan.sign)
 
 
 def _comparison_asked(state: RunState, event: ComparisonAsked) -> None:
-    name, seeds = event.comparison, event.seeds
+    name, seeds, plan = event.comparison, event.seeds, state.plan
     _require(state.decided is None, "the search is decided")
     _require(name not in state.comparisons, f"the comparison {name} was asked before")
     if name == "proxy":
-        if state.plan.proxy is None or state.current is None:
-            raise ValueError("there is no generation to be evaluated short too")
-        is_short = event == short_evaluations(state.current, state.plan.proxy)
-        _require(is_short, f"it is not generation {state.current.number} evaluated short")
-    _require(
-        len(event.configurations) == len(seeds),
-        f"{len(event.configurations)} configurations, and seeds for {len(seeds)}",
-    )
-    _require(
-        all(own and len(set(own)) == len(own) for own in seeds),
-        f"every configuration needs seeds, each once, got {seeds}",
-    )
-    state.comparisons[name] = Batch(name, 0, event.configurations, seeds, sign=state.plan.sign)
+        can_be_short = plan.proxy is not None and state.current is not None
+        is_short = can_be_short and event == short_evaluations(state)
+        _require(is_short, "it is not the generation evaluated short")
+    _require(len(event.configurations) == len(seeds), "every configuration needs seeds")
+    _require(all(own and len(set(own)) == len(own) for own in seeds), "seeds are missing or twice")
+    state.comparisons[name] = Batch(name, 0, event.configurations, seeds, sign=plan.sign)
 
 
-def short_evaluations(generation: Batch, terms: ProxyTerms) -> ComparisonAsked:
-    """The generation's points on its own seeds, evaluated short."""
-    variant = terms.variant
+def short_evaluations(state: RunState) -> ComparisonAsked:
+    """The current generation's points on its own seeds, evaluated short."""
+    assert state.plan.proxy is not None, "a check of a proxy has one"
+    assert state.current is not None, "the generation is asked first"
+    variant = state.plan.proxy.variant
     configurations = tuple(
         Configuration(
             name=f"candidate {number}",
@@ -484,46 +439,42 @@ def short_evaluations(generation: Batch, terms: ProxyTerms) -> ComparisonAsked:
             settings=variant.settings,
             cost_factor=variant.cost_factor,
         )
-        for number, point in enumerate(generation.points)
+        for number, point in enumerate(state.current.points)
     )
     return ComparisonAsked(
-        comparison="proxy", configurations=configurations, seeds=generation.seeds
+        comparison="proxy", configurations=configurations, seeds=state.current.seeds
     )
 
 
 def _open_batch(state: RunState, event: Reserved | Settled) -> Batch:
     """The batch of the event, whose evaluations may be reserved and settled now."""
-    name, number = event.comparison, event.generation
-    if name is not None:
-        is_asked = name in state.comparisons and number == 0
-        _require(is_asked, f"the comparison {name} was never asked")
-        return state.comparisons[name]
-    if state.current is None or state.current.number != number:
-        raise ValueError(f"generation {number} is not the one in progress")
-    return state.current
+    batch = state.comparisons.get(event.comparison) if event.comparison else state.current
+    if batch is None or batch.number != event.generation:
+        what = event.comparison or f"generation {event.generation}"
+        raise ValueError(f"{what} is not in progress")
+    return batch
 
 
-def _reserved(state: RunState, event: Reserved, moment: Moment) -> None:
+def _reserved(state: RunState, event: Reserved, at_ms: int) -> None:
     _require(bool(state.opened), "no session is open to start an attempt")
-    if event.comparison is not None:
-        _require(state.decided is None, "the search is decided")
-    elif state.comparisons:  # a search without comparisons ends with its generations
-        _require_search(state)
+    _require(state.decided is None, "the search is decided")
+    is_search = event.comparison is None
+    _require(not is_search or "finalists" not in state.comparisons, "the search is over")
     batch, key = _open_batch(state, event), (event.candidate, event.seed)
     said, number = f"candidate {key[0]}, seed {key[1]}", len(batch.attempts.get(key, ())) + 1
     is_asked = 0 <= key[0] < len(batch.seeds) and key[1] in batch.seeds[key[0]]
     _require(is_asked, f"{said} was never asked for")
     _require(batch.result(*key) is None, f"{said} is already paid for")
     _require(event.attempt == number, f"expected attempt {number}, got {event.attempt}")
-    compares = event.comparison is not None
     state.accounts = state.accounts.reserve(
-        event.key, event.reserve_ms, compares=compares, slot=event.slot
+        event.key, event.reserve_ms, compares=not is_search, slot=event.slot
     )
-    batch._reserve(key, Attempt(moment.session, event, reserved_ms=moment.ms))
-    state.starts_ms.setdefault(moment.session, moment.ms)
+    session = len(state.opened) - 1
+    batch._reserve(key, Attempt(session, event, reserved_ms=at_ms))
+    state.starts_ms.setdefault(session, at_ms)
 
 
-def _settled(state: RunState, event: Settled, moment: Moment) -> None:
+def _settled(state: RunState, event: Settled, at_ms: int) -> None:
     batch, key, status = _open_batch(state, event), (event.candidate, event.seed), event.status
     is_running = key in batch.running and len(batch.attempts[key]) == event.attempt
     _require(is_running, f"attempt {event.attempt} of {key} is not running")
@@ -531,7 +482,7 @@ def _settled(state: RunState, event: Settled, moment: Moment) -> None:
     _require(is_scored == (status is Status.OK), f"status {status} with score {event.score}")
     _require(is_failure or not event.retry, f"status {status} is not a failure to try again")
     state.accounts = state.accounts.settle(event.key, event.charged_ms, final=event.final)
-    batch._settle(key, event, moment)
+    batch._settle(key, event, Moment(len(state.opened) - 1, at_ms))
     if state.setup_failed is None and not event.recovered and is_setup(status, event.cause):
         state.setup_failed = event
 
@@ -546,39 +497,27 @@ def _told(state: RunState, event: GenerationTold) -> None:
     state.current = None
 
 
-def _amended(state: RunState, event: Amended, at_ms: int) -> None:
-    begun, caps, generations = counted(state.begun, "generation"), event.caps, event.generations
-    _require(
-        generations >= state.begun,
-        f"{begun} are begun, and these caps pay for {generations} alone",
-    )
+def _amended(state: RunState, event: Amended) -> None:
+    plan, caps, generations = state.plan, event.caps, event.generations
     is_compared, is_over = "finalists" in state.comparisons, state.concluded or state.decided
     has_more_to_do = not is_compared and generations > state.finished
+    resolved = plan.resolved.model_copy(update={"generations": generations})
+    said = counted(generations, "generation")
+    pays = generations >= state.begun
+    _require(pays, f"these caps pay for {said}, and {state.begun} are begun")
+    _require(not is_over or has_more_to_do, "the run is over, and this gives it nothing more to do")
     _require(
-        not is_over or has_more_to_do,
-        "the run is concluded, and this gives it nothing more to do",
-    )
-    planned = state.plan.resolved
-    _require(
-        not is_compared or generations == planned.generations,
+        not is_compared or generations == plan.resolved.generations,
         "the search is over, what it found is being compared with the baseline: its "
-        f"{planned.generations} generations stay, the other caps can change",
+        f"{plan.resolved.generations} generations stay, the other caps can change",
     )
-    resolved = planned.model_copy(update={"generations": generations})
-    _require(
-        resolved.evaluations <= caps.evaluations,
-        f"{counted(caps.evaluations, 'evaluation')} cannot pay for "
-        f"{counted(generations, 'generation')}",
-    )
-    _require(
-        caps.cost is None or state.plan.price_per_device_hour > 0,
-        "the run began without a price, so no cap on cost can hold it",
-    )
-    calendar, before = _calendar(caps.window, state.began_ms, at_ms), state.accounts.calendar
-    if calendar is not None and before is not None:  # a clock set back gains no time here either
-        calendar = before._replace(deadline_ms=calendar.deadline_ms)
-    plan = state.plan.model_copy(update={"caps": caps, "resolved": resolved})
-    state.accounts = state.accounts.amend(caps, calendar, plan.comparison_evaluations)
+    pays = resolved.evaluations <= caps.evaluations
+    _require(pays, f"{counted(caps.evaluations, 'evaluation')} cannot pay for {said}")
+    has_price = caps.cost is None or plan.price_per_device_hour > 0
+    _require(has_price, "the run began without a price, so no cap on cost can hold it")
+    plan = plan.model_copy(update={"caps": caps, "resolved": resolved})
+    deadline_ms = _deadline_ms(caps.window, state.began_ms)
+    state.accounts = state.accounts.amend(caps, deadline_ms, plan.comparison_evaluations)
     state.plan = plan
     state.amended.append(event)
     state.concluded = state.decided = state.ended = None

@@ -5,7 +5,7 @@ A gain is relative: (reference - score) / |mean of the reference|; lower scores 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 from math import inf, sqrt
 from operator import add
 from random import Random
@@ -20,10 +20,6 @@ def total(values: Iterable[float]) -> float:
     return reduce(add, values, 0.0)
 
 
-# Student's t, chi-square, binomial
-
-
-@lru_cache(maxsize=1024)
 def one_sided_limit(level: float, freedom: int) -> float:
     """The t that T exceeds with probability `level`."""
     from scipy.special import stdtrit
@@ -31,16 +27,13 @@ def one_sided_limit(level: float, freedom: int) -> float:
     return -float(stdtrit(freedom, level))
 
 
-def two_sided_limit(level: float, freedom: int) -> float:
-    """The t that |T| exceeds with probability `level`."""
-    return one_sided_limit(level / 2, freedom)
-
-
-def chance_of(t: float, freedom: int) -> float:
-    """The probability that |T| is at least |t|."""
-    from scipy.special import stdtr
-
-    return 2 * float(stdtr(freedom, -abs(t)))
+def interval(values: Sequence[float], level: float) -> tuple[float, float] | None:
+    """Confidence interval of the mean, missed with probability `level`; None below two values."""
+    if len(values) < 2:
+        return None
+    mean = fmean(values)
+    reach = one_sided_limit(level / 2, len(values) - 1) * stdev(values) / sqrt(len(values))
+    return mean - reach, mean + reach
 
 
 def sd_interval(sd: float, n: int, level: float = 0.05) -> tuple[float, float]:
@@ -53,51 +46,28 @@ def sd_interval(sd: float, n: int, level: float = 0.05) -> tuple[float, float]:
     return low, high
 
 
-# Differences and gains
-
-
-def interval(values: Sequence[float], level: float) -> tuple[float, float] | None:
-    """Confidence interval of the mean, missed with probability `level`; None below two values."""
-    if len(values) < 2:
-        return None
-    mean = fmean(values)
-    reach = two_sided_limit(level, len(values) - 1) * stdev(values) / sqrt(len(values))
-    return mean - reach, mean + reach
-
-
-def paired(differences: Sequence[float]) -> tuple[float | None, float | None, float | None]:
-    """Mean, standard error and t of differences; None where undefined."""
-    if len(differences) < 2:
-        return None, None, None
-    mean, error = fmean(differences), stdev(differences) / sqrt(len(differences))
-    return mean, error, mean / error if error else None
-
-
 def chance(differences: Sequence[float]) -> float:
     """The probability of so large a |t| without an effect.
 
     Equal differences have probability 0, unless they are 0; fewer than two have 1.
     """
-    mean, _, t = paired(differences)
-    if t is None:
-        return 0.0 if mean else 1.0
-    return chance_of(t, len(differences) - 1)
+    from scipy.special import stdtr
 
-
-def discoveries(chances: Sequence[float], rate: float) -> int:
-    """How many findings, the least likely by chance first, hold at this false discovery rate.
-
-    Y. Benjamini and Y. Hochberg, J. Royal Statistical Society B 57 (1995) 289-300.
-    """
-    ordered = enumerate(sorted(chances), 1)
-    return max((k for k, p in ordered if p <= rate * k / len(chances)), default=0)
+    if len(differences) < 2 or not any(differences):
+        return 1.0
+    error = stdev(differences) / sqrt(len(differences))
+    t = fmean(differences) / error if error else inf
+    return 2 * float(stdtr(len(differences) - 1, -abs(t)))
 
 
 def believed(chances: Sequence[float | None], rate: float) -> list[bool]:
-    """Which findings hold at this false discovery rate; None never does."""
+    """Which findings hold at this false discovery rate; None never does.
+
+    Y. Benjamini and Y. Hochberg, J. Royal Statistical Society B 57 (1995) 289-300.
+    """
     known = sorted(p for p in chances if p is not None)
-    found = discoveries(known, rate)
-    return [bool(found) and p is not None and p <= known[found - 1] for p in chances]
+    least = [p for k, p in enumerate(known, 1) if p <= rate * k / len(known)]
+    return [bool(least) and p is not None and p <= least[-1] for p in chances]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +100,17 @@ def gain(
     seeds = sorted(set(scores) & set(reference))
     scale = abs(fmean(reference[seed] for seed in seeds)) if seeds else 0.0
     gains = [sign * (reference[seed] - scores[seed]) / scale for seed in seeds] if scale else []
-    mean = sd = lower = upper = least = None
-    if gains:
-        mean = fmean(gains)
-    if mean is not None and len(gains) > 1:
-        sd = stdev(gains)
-        reach = one_sided_limit(level, len(gains) - 1) * sd / sqrt(len(gains))
-        lower, upper, least = mean - reach, mean + reach, detectable(sd, len(gains), level)
+    sd = stdev(gains) if len(gains) > 1 else None
+    lower, upper = interval(gains, 2 * level) or (None, None)
     return Gain(
         pairs=len(seeds),
-        mean=mean, sd=sd, lower=lower, upper=upper, level=level, detectable=least,
-    )  # fmt: skip
+        mean=fmean(gains) if gains else None,
+        sd=sd,
+        lower=lower,
+        upper=upper,
+        level=level,
+        detectable=None if sd is None else detectable(sd, len(gains), level),
+    )
 
 
 def better(share: float) -> str:

@@ -1,9 +1,10 @@
-"""Phases and tiers, and how a tier's budget becomes P, G and S on the devices at hand."""
+"""Phases and tiers: a tier's P, G and S on the devices at hand, and what a phase 2 follows."""
 
 from dataclasses import dataclass
 from math import ceil, floor, log
 
-from budgets.plan import Envelope, Phase, Tier
+from budgets.formatting import counted
+from budgets.plan import Envelope, Phase, Plan, Source, Tier
 
 TIERS: dict[tuple[Phase, Tier], Envelope] = {
     ("phase1", "min"): Envelope(population=8, generations=2, seeds_per_candidate=1),
@@ -116,3 +117,35 @@ def _check_population(nominal: Envelope, population: int) -> None:
             f"search.population must be even, at least 4 and at most {most} (the tier's "
             f"{nominal.evaluations} evaluations), got {population}"
         )
+
+
+# What a search begins with, in words
+
+
+_SAID = {
+    "": "has come to no verdict",
+    "go_persists": "said Go that persists",
+    "go": "said Go",
+    "no_go": "said No-Go",
+}
+
+
+def beginning(plan: Plan) -> str:
+    """The run that a search follows, and its known settings; empty without."""
+    said, source = "", plan.source
+    if source is not None:
+        new = "the same knobs on more seeds"
+        if source.added:
+            new = f"with {counted(len(source.added), 'more knob')}, {', '.join(source.added)}"
+        said = f"It follows {source.run_id}, which {_SAID[source.grade]}, {new}. "
+    if plan.search is not None and plan.search.known:
+        said += f"First it evaluates {counted(len(plan.search.known), 'known setting')}."
+    return said.strip()
+
+
+def objection(source: Source, rule: str) -> str:
+    """What the rule `go` or `unproven_knobs` objects to in following that run."""
+    if rule == "go":
+        return f"phase 2 follows a Go, and {source.run_id} {_SAID[source.grade]}"
+    names = ", ".join(source.unproven)
+    return f"no finished check has shown that these knobs move the score: {names}"

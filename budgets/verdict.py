@@ -11,13 +11,15 @@ from math import ceil
 from statistics import fmean
 from typing import Literal, TypeVar
 
-from budgets import calibration as calibrations
-from budgets.events import Decided, Fired, GenerationTold, Grade, NoGo
+from budgets.calibration import noise
+from budgets.events import Decided, Facts, Fired, GenerationTold, Grade, NoGo
 from budgets.plan import ComparisonName, Configuration, Frozen
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, gain, total
 
 Point = tuple[float, ...]
+Scores = Mapping[int, float]
+"""Healthy scores by seed."""
 Item = TypeVar("Item")
 
 BASELINE, INCUMBENT = "baseline", "incumbent"
@@ -33,9 +35,7 @@ def recommendation(state: RunState) -> Point | None:
     Before a decision it is what the search itself would recommend. It is never the best score
     seen: the best of many noisy scores is evidence of luck.
     """
-    if state.decided is not None:
-        return state.decided.point
-    return stood_for(state)
+    return stood_for(state) if state.decided is None else state.decided.point
 
 
 def stood_for(state: RunState) -> Point | None:
@@ -44,7 +44,7 @@ def stood_for(state: RunState) -> Point | None:
     Where a model placed the distribution's mean, the mean: the model has weighed all scores.
     Otherwise the mean's average over the last generations.
     """
-    told = learned(state)
+    told = _told(state)
     if told and told[-1].guided is not None:
         return told[-1].mean
     return average(state)
@@ -52,14 +52,11 @@ def stood_for(state: RunState) -> Point | None:
 
 def average(state: RunState) -> Point | None:
     """The distribution's mean, averaged over the last third of the generations."""
-    means = [told.mean for told in _last_third(learned(state))]
-    if not means:
-        return None
-    return tuple(total(units) / len(means) for units in zip(*means, strict=True))
+    means = [told.mean for told in _last_third(_told(state))]
+    return tuple(total(u) / len(means) for u in zip(*means, strict=True)) if means else None
 
 
-def learned(state: RunState) -> list[GenerationTold]:
-    """What the search recorded after each generation."""
+def _told(state: RunState) -> list[GenerationTold]:
     return [generation.told for generation in state.completed if generation.told is not None]
 
 
@@ -70,10 +67,10 @@ def _last_third(items: list[Item]) -> list[Item]:
 def finalists(state: RunState) -> tuple[Configuration, ...]:
     """The different configurations to compare, the more promising first."""
     confirmation, mean = state.plan.confirmation, average(state)
-    assert confirmation is not None
-    assert mean is not None
+    assert confirmation is not None, "the plan has one"
+    assert mean is not None, "a generation is told"
     names: dict[Point, str] = {mean: AVERAGE}
-    names.setdefault(learned(state)[-1].mean, MEAN)
+    names.setdefault(_told(state)[-1].mean, MEAN)
     for place, point in enumerate(best_candidates(state, confirmation.best_candidates), 1):
         names.setdefault(point, f"{BEST_CANDIDATE} {place}")
     return tuple(Configuration(name=name, point=point) for point, name in names.items())
@@ -106,9 +103,9 @@ def winner(state: RunState) -> Configuration | None:
 
     None before they are settled, and where every finalist failed on every seed.
     """
-    batch = state.comparison("finalists")
-    if batch is None or not batch.closed:
+    if not state.is_closed("finalists"):
         return None
+    batch = state.comparisons["finalists"]
     scores = [list(batch.scores_by_seed(n).values()) for n in range(len(batch.configurations))]
     ranked = [
         (-len(own), batch.sign * fmean(own), number) for number, own in enumerate(scores) if own
@@ -118,43 +115,38 @@ def winner(state: RunState) -> Configuration | None:
 
 def has_winner(state: RunState) -> bool:
     """Whether a finalist has a score, or may still get one."""
-    batch = state.comparison("finalists")
-    return batch is None or not batch.closed or winner(state) is not None
+    return not state.is_closed("finalists") or winner(state) is not None
 
 
 # Gains, on the seeds on which both have scores
 
 
-def scores_of(state: RunState, comparison: ComparisonName, name: str) -> dict[int, float]:
-    """Healthy scores by seed of the configuration with that name; empty without one."""
-    batch = state.comparison(comparison)
-    named = [] if batch is None else [one.name for one in batch.configurations]
-    return batch.scores_by_seed(named.index(name)) if batch and name in named else {}
+def _scores(state: RunState, comparison: ComparisonName, name: str | None = None) -> Scores:
+    """Healthy scores by seed of the configuration with that name, or of the first one."""
+    batch = state.comparisons.get(comparison)
+    for place, one in enumerate(batch.configurations if batch else ()):
+        if batch and name in (None, one.name):
+            return batch.scores_by_seed(place)
+    return {}
 
 
-def baseline_scores(state: RunState) -> dict[int, float]:
+def baseline_scores(state: RunState) -> Scores:
     """The baseline's healthy scores on the confirmation's seeds."""
-    return scores_of(state, "reference", BASELINE)
+    return _scores(state, "reference", BASELINE)
 
 
-def winner_scores(state: RunState) -> dict[int, float]:
+def winner_scores(state: RunState) -> Scores:
     """The winner's healthy scores on the seeds that nobody was picked on."""
-    batch = state.comparison("winner")
-    return {} if batch is None else batch.scores_by_seed(0)
+    return _scores(state, "winner")
 
 
-def _gain(state: RunState, scores: Mapping[int, float], reference: Mapping[int, float]) -> Gain:
+def _gain(state: RunState, scores: Scores, reference: Scores) -> Gain:
     return gain(scores, reference, state.plan.thresholds.go_level, state.plan.sign)
-
-
-def _is_closed(state: RunState, *names: ComparisonName) -> bool:
-    batches = (state.comparison(name) for name in names)
-    return all(batch is not None and batch.closed for batch in batches)
 
 
 def winner_gain(state: RunState) -> Gain | None:
     """The winner's gain over the baseline on seeds nobody was picked on; None before they ran."""
-    if state.comparison("winner") is None:
+    if state.comparisons.get("winner") is None:
         return None
     return _gain(state, winner_scores(state), baseline_scores(state))
 
@@ -162,28 +154,16 @@ def winner_gain(state: RunState) -> Gain | None:
 def winner_means(state: RunState) -> tuple[float, float] | None:
     """Mean scores of the baseline and of the winner on the seeds of the winner's gain."""
     scores, baseline = winner_scores(state), baseline_scores(state)
-    seeds = set(scores) & set(baseline)
-    if not seeds:
-        return None
-    return fmean(baseline[seed] for seed in seeds), fmean(scores[seed] for seed in seeds)
-
-
-def average_gain(state: RunState) -> Gain | None:
-    """The gain of the distribution's average over the last third of generations.
-
-    On the picking seeds, or on the winner's if it won.
-    """
-    best = winner(state)
-    if best is not None and best.name == AVERAGE and state.comparison("winner") is not None:
-        return winner_gain(state)
-    return next((one.gain for one in picking_gains(state) if one.name == AVERAGE), None)
+    seeds = scores.keys() & baseline.keys()
+    means = [fmean(own[seed] for seed in seeds) for own in (baseline, scores) if seeds]
+    return (means[0], means[1]) if means else None
 
 
 def long_run_gain(state: RunState) -> Gain | None:
     """The winner's gain over the baseline on the long run; None before it is settled."""
-    batch = state.comparison("long_run")
-    if batch is None or not batch.closed:
+    if not state.is_closed("long_run"):
         return None
+    batch = state.comparisons["long_run"]
     return _gain(state, batch.scores_by_seed(1), batch.scores_by_seed(0))
 
 
@@ -197,16 +177,18 @@ class Finalist(Frozen):
 
 def picking_gains(state: RunState) -> tuple[Finalist, ...]:
     """Each finalist's gain over the baseline on the picking seeds, in the batch's order."""
-    batch, baseline, best = state.comparison("finalists"), baseline_scores(state), winner(state)
-    if batch is None:
-        return ()
+    batch, baseline, best = (
+        state.comparisons.get("finalists"),
+        baseline_scores(state),
+        winner(state),
+    )
     return tuple(
         Finalist(
             name=one.name,
-            gain=_gain(state, batch.scores_by_seed(place), baseline),
-            is_winner=best is not None and one.name == best.name,
+            gain=_gain(state, _scores(state, "finalists", one.name), baseline),
+            is_winner=one == best,
         )
-        for place, one in enumerate(batch.configurations)
+        for one in (batch.configurations if batch else ())
     )
 
 
@@ -220,36 +202,26 @@ class Control(Frozen):
 
 def control_gains(state: RunState) -> tuple[Control, ...]:
     """Each control's gain over the baseline, and the winner's over the control."""
-    batch, best, baseline = (
-        state.comparison("reference"),
-        winner_scores(state),
-        baseline_scores(state),
-    )
+    batch, best = state.comparisons.get("reference"), winner_scores(state)
     return tuple(
         Control(
             name=one.name,
-            gain=_gain(state, own := batch.scores_by_seed(place), baseline),
+            gain=_gain(state, own := _scores(state, "reference", one.name), baseline_scores(state)),
             winner_gain=_gain(state, best, own),
         )
-        for place, one in enumerate(batch.configurations if batch else ())
-        if one.settings and batch
+        for one in (batch.configurations if batch else ())
+        if one.settings
     )
 
 
 def apparent_gain(state: RunState) -> float | None:
     """The gain over the baseline that the search's best score seemed to have."""
-    baseline, sign = _baseline_mean(state), state.plan.sign
-    scores = [sign * score for generation in state.completed for score in generation.healthy]
-    return (sign * baseline - min(scores)) / abs(baseline) if baseline and scores else None
-
-
-def _baseline_mean(state: RunState) -> float | None:
-    """The baseline's mean score, as calibrated or else as the confirmation measured it."""
-    calibration = state.plan.calibration
-    if calibration is not None and calibration.mean_score is not None:
-        return calibration.mean_score
-    scores = baseline_scores(state)
-    return fmean(scores.values()) if scores else None
+    own, scores = noise(state.plan.calibration), baseline_scores(state)
+    baseline = own.mean if own else fmean(scores.values()) if scores else None
+    found = [state.plan.sign * one for batch in state.completed for one in batch.healthy]
+    if not baseline or not found:
+        return None
+    return (state.plan.sign * baseline - min(found)) / abs(baseline)
 
 
 def gain_by_chance(state: RunState, share: float | None = None) -> float | None:
@@ -258,10 +230,11 @@ def gain_by_chance(state: RunState, share: float | None = None) -> float | None:
     With a `share`, the gain that it exceeds with that probability. Each on seeds of its own:
     candidates that share seeds differ by less. None without calibrated noise.
     """
-    calibration, count = state.plan.calibration, sum(len(g.healthy) for g in state.completed)
-    best = calibrations.luck(calibration, count, state.plan.resolved.seeds_per_candidate, share)
-    mean = None if calibration is None else calibration.mean_score
-    return None if best is None or not mean else (mean - best) / abs(mean)
+    own, count = noise(state.plan.calibration), sum(len(one.healthy) for one in state.completed)
+    if own is None or not own.mean:
+        return None
+    best = own.luck(count, state.plan.resolved.seeds_per_candidate, share)
+    return None if best is None else (own.mean - best) / abs(own.mean)
 
 
 # The conditions of a Go
@@ -278,16 +251,30 @@ class Condition(Frozen):
     limit: float
 
 
-def signal(state: RunState) -> Condition:
+def conditions(state: RunState) -> tuple[Condition, ...]:
+    """All conditions of a Go that can be judged; empty before the winner was compared."""
+    if not state.is_closed("winner"):
+        return ()
+    longer = _long_run(state)
+    judged = (_signal(state), _stability(state), _persistence(state), _sanity(state))
+    return judged if longer is None else (*judged, longer)
+
+
+def is_promising(state: RunState) -> bool:
+    """Whether the winner is a Go at this budget, so that the long run is worth its price."""
+    return all(condition.met for condition in conditions(state))
+
+
+def _signal(state: RunState) -> Condition:
     """The gain on fresh seeds is as large as asked for, and more than chance."""
-    limits, measured = state.plan.thresholds, winner_gain(state)
-    mean = None if measured is None else measured.mean
-    met = measured is not None and mean is not None and mean >= limits.go_gain
-    met = met and measured is not None and measured.is_shown and measured.pairs >= limits.go_seeds
+    limits, own = state.plan.thresholds, winner_gain(state)
+    met = own is not None and own.is_shown and own.pairs >= limits.go_seeds
+    mean = None if own is None else own.mean
+    met = met and mean is not None and mean >= limits.go_gain
     return Condition(rule="signal", met=met, observed=mean, limit=limits.go_gain)
 
 
-def stability(state: RunState) -> Condition:
+def _stability(state: RunState) -> Condition:
     """Few evaluations of the last generations failed."""
     limits = state.plan.thresholds
     limit, last = limits.go_crash_rate, state.completed[-limits.go_generations :]
@@ -296,41 +283,40 @@ def stability(state: RunState) -> Condition:
     return Condition(rule="stability", met=rate < limit, observed=rate, limit=limit)
 
 
-def persistence(state: RunState) -> Condition:
+def _persistence(state: RunState) -> Condition:
     """The search as a whole became better than the baseline and stayed so, not one lucky candidate.
 
     Judged by the distribution's average over the last third of at least two generations, paired on
-    fresh seeds. Candidates' own scores cannot tell: generations do not share their seeds, and
-    candidates that spread around a good mean are worse than it.
+    the picking seeds, or on the winner's if it won. Candidates' own scores cannot tell: generations
+    do not share their seeds, and candidates that spread around a good mean are worse than it.
     """
-    measured = average_gain(state)
-    mean = None if measured is None or len(state.completed) < 2 else measured.mean
+    measured = next((one for one in picking_gains(state) if one.name == AVERAGE), None)
+    own = winner_gain(state) if measured and measured.is_winner else measured and measured.gain
+    mean = own.mean if own and len(state.completed) > 1 else None
     met = mean is not None and mean > 0
     return Condition(rule="persistence", met=met, observed=mean, limit=0.0)
 
 
-def sanity(state: RunState) -> Condition:
+def _sanity(state: RunState) -> Condition:
     """The winner's training runs end, do not explode and are stable."""
-    limit, batch = state.plan.thresholds.go_pathological, state.comparison("winner")
-    results = [] if batch is None else [r for r in batch.results() if r.candidate == 0]
+    limit, batch = state.plan.thresholds.go_pathological, state.comparisons["winner"]
     sick = [
         r.score is None or bool(r.metrics.get("exploding") or r.metrics.get("unstable"))
-        for r in results
+        for r in batch.results()
     ]
-    share = sum(sick) / len(sick) if sick else 1.0
+    share = sum(sick) / len(sick)
     return Condition(rule="sanity", met=share <= limit, observed=share, limit=limit)
 
 
-def long_run(state: RunState) -> Condition | None:
+def _long_run(state: RunState) -> Condition | None:
     """Enough of the gain is kept on more FLOPs, above chance; None where that was not tried.
 
     Nothing is kept where the winner fails there on every seed.
     """
     longer, at_budget = long_run_gain(state), winner_gain(state)
-    confirmation, batch = state.plan.confirmation, state.comparison("long_run")
-    if longer is None or at_budget is None or batch is None or confirmation is None:
+    if longer is None or at_budget is None:
         return None
-    limit, kept = state.plan.thresholds.persist_share, None
+    batch, limit, kept = state.comparisons["long_run"], state.plan.thresholds.persist_share, None
     if longer.mean is not None and at_budget.mean:
         kept = longer.mean / at_budget.mean
     elif not batch.scores_by_seed(1):
@@ -338,19 +324,6 @@ def long_run(state: RunState) -> Condition | None:
     enough = longer.pairs >= min(2, len(batch.seeds[1]))  # a single pair has no interval
     met = enough and kept is not None and kept >= limit and longer.is_shown
     return Condition(rule="long_run", met=met, observed=kept, limit=limit)
-
-
-def conditions(state: RunState) -> tuple[Condition, ...]:
-    """All conditions of a Go that can be judged; empty before the winner was compared."""
-    if not _is_closed(state, "winner"):
-        return ()
-    judged = (signal(state), stability(state), persistence(state), sanity(state), long_run(state))
-    return tuple(condition for condition in judged if condition is not None)
-
-
-def is_promising(state: RunState) -> bool:
-    """Whether the winner is a Go at this budget, so that the long run is worth its price."""
-    return all(rule(state).met for rule in (signal, stability, persistence, sanity))
 
 
 # The decision
@@ -363,15 +336,14 @@ def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
         return (), Decided(grade="no_go", no_go="pathological")
     judged = {condition.rule: condition for condition in conditions(state)}
     fired: tuple[Fired, ...] = ()
+    grade: Grade = "no_go"
+    no_go: NoGo | None = "too_small"
     if judged["signal"].met:
         grade, no_go = _grade(judged)
     elif measured.mean is None or measured.pairs < state.plan.thresholds.go_seeds:
-        grade, no_go = "no_go", _too_few_pairs(state, measured, judged)
-    elif measured.is_shown:
-        grade, no_go = "no_go", "too_small"
-    else:
-        grade, no_go = "no_go", "below_noise"
-        fired = (_stop(state, measured.mean, measured.upper or 0.0),)
+        no_go = _too_few_pairs(state, measured, judged)
+    elif not measured.is_shown:
+        no_go, fired = "below_noise", (_stop(state, measured.mean, measured.upper or 0.0),)
     is_go = grade != "no_go"  # without a Go the winner may have won by luck
     return fired, Decided(
         grade=grade,
@@ -383,16 +355,14 @@ def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
     )
 
 
-_UNMET: dict[Rule, NoGo] = {
-    "stability": "unstable",
-    "persistence": "does_not_persist",
-    "sanity": "pathological",
-}
-
-
 def _grade(judged: dict[Rule, Condition]) -> tuple[Grade, NoGo | None]:
     """The grade where a gain was shown. A long run that was not measured leaves a Go as it is."""
-    for rule, no_go in _UNMET.items():
+    unmet: dict[Rule, NoGo] = {
+        "stability": "unstable",
+        "persistence": "does_not_persist",
+        "sanity": "pathological",
+    }
+    for rule, no_go in unmet.items():
         if not judged[rule].met:
             return "no_go", no_go
     longer = judged.get("long_run")
@@ -417,17 +387,20 @@ def _stop(state: RunState, mean: float, upper: float) -> Fired:
 
     `mean` and `upper` are the winner's gain on fresh seeds and its upper bound.
     """
-    limits, seemed, number = state.plan.thresholds, apparent_gain(state), state.begun - 1
+    limits, seemed = state.plan.thresholds, apparent_gain(state)
     most = max(limits.go_gain, upper, gain_by_chance(state, limits.go_level) or 0.0)
+    rule, observed, limit = "flat", mean, limits.go_gain
+    facts: Facts = {"evaluations": state.accounts.evaluations}
     if seemed is not None and seemed >= most:
-        return Fired(
-            rule="seed_luck", generation=number, decision="stop", observed=seemed, limit=most,
-            facts={"upper": upper},
-        )  # fmt: skip
+        rule, observed, limit, facts = "seed_luck", seemed, most, {"upper": upper}
     return Fired(
-        rule="flat", generation=number, decision="stop", observed=mean, limit=limits.go_gain,
-        facts={"evaluations": state.accounts.evaluations},
-    )  # fmt: skip
+        rule=rule,
+        generation=state.begun - 1,
+        decision="stop",
+        observed=observed,
+        limit=limit,
+        facts=facts,
+    )
 
 
 # Everything that is known
@@ -438,18 +411,10 @@ TITLES: dict[Grade, str] = {
     "no_go": "No-Go",
 }
 
-NAMES: dict[NoGo, str] = {
-    "below_noise": "below noise",
-    "too_small": "smaller than asked",
-    "does_not_persist": "does not persist",
-    "pathological": "pathological",
-    "unstable": "unstable",
-}
-
 
 def title(grade: Grade, no_go: NoGo | None) -> str:
     """`Go; persistence not shown`, `No-Go, below noise`."""
-    return TITLES[grade] if no_go is None else f"{TITLES[grade]}, {NAMES[no_go]}"
+    return TITLES[grade] if no_go is None else f"No-Go, {no_go.replace('_', ' ')}"
 
 
 class Findings(Frozen):
@@ -471,44 +436,31 @@ class Findings(Frozen):
     over_incumbent: Gain | None = None  # the winner's over that earlier winner
 
 
-def beating(found: Findings) -> list[Control]:
-    """Controls that the winner is shown to be worse than."""
-    return [one for one in found.controls if one.winner_gain.is_loss]
-
-
-def unbeaten(found: Findings) -> list[Control]:
-    """Controls that the winner is not shown to be better than."""
-    compared = [one for one in found.controls if one.winner_gain.mean is not None]
-    return [one for one in compared if not one.winner_gain.is_shown]
-
-
 def findings(state: RunState) -> Findings | None:
     """What the search found; None for a run that is not compared with the baseline."""
     plan, decided = state.plan, state.decided
     if plan.confirmation is None:
         return None
-    incumbent = over_incumbent = None
-    if plan.confirmation.incumbent is not None and _is_closed(state, "reference"):
-        earlier = scores_of(state, "reference", INCUMBENT)
-        incumbent = _gain(state, earlier, baseline_scores(state))
-        if _is_closed(state, "winner"):
-            over_incumbent = _gain(state, winner_scores(state), earlier)
-    noise = None if plan.calibration is None else calibrations.noise(plan.calibration)
-    has_scale = noise is None or not noise.is_about_zero  # gains are shares of the baseline's score
+    is_compared = state.is_closed("reference", "winner")
+    earlier = _scores(state, "reference", INCUMBENT) if state.is_closed("reference") else {}
+    own = noise(plan.calibration)
+    has_scale = own is None or not own.is_about_zero  # gains are shares of the baseline's score
     longer = plan.confirmation.long_run
     return Findings(
         grade=None if decided is None else decided.grade,
         no_go=None if decided is None else decided.no_go,
         asked=plan.thresholds.go_gain,
         configuration=None if decided is None else decided.configuration or None,
-        gain=winner_gain(state) if _is_closed(state, "reference", "winner") else None,
+        gain=winner_gain(state) if is_compared else None,
         finalists=picking_gains(state),
         controls=control_gains(state),
-        incumbent=incumbent,
+        incumbent=_gain(state, earlier, baseline_scores(state)) if earlier else None,
         long_run=long_run_gain(state),
         long_run_label=None if longer is None else longer.variant.label,
         conditions=conditions(state),
         seemed=apparent_gain(state) if has_scale else None,
         luck=gain_by_chance(state) if has_scale else None,
-        over_incumbent=over_incumbent,
+        over_incumbent=(
+            _gain(state, winner_scores(state), earlier) if earlier and is_compared else None
+        ),
     )

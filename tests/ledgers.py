@@ -18,11 +18,11 @@ E = TypeVar("E", bound=Event)
 
 
 def state_of(run: Path) -> RunState:
-    return fold(read(run / LEDGER).records)
+    return fold(read(run / LEDGER))
 
 
 def events_of(run: Path) -> list[Event]:
-    return [record.event for record in read(run / LEDGER).records]
+    return [record.event for record in read(run / LEDGER)]
 
 
 def every(kind: type[E], run: Path) -> list[E]:

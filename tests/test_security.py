@@ -182,9 +182,7 @@ def steering(text: str) -> set[str]:
 
 
 def test_no_file_for_people_steers_a_terminal_or_a_browser(complaining: Path) -> None:
-    causes = {
-        r.event.cause for r in read(complaining / LEDGER).records if r.event.kind == "settled"
-    }
+    causes = {r.event.cause for r in read(complaining / LEDGER) if r.event.kind == "settled"}
     rebuild(complaining, datetime.now(UTC))
     texts = {p.name: p.read_text() for p in complaining.rglob("*.md")}
 
@@ -235,7 +233,7 @@ def test_somebody_elses_ledger_does_not_steer_the_terminal(
     complaining: Path, command: Command, tmp_path: Path
 ) -> None:
     """Its chain is whole: whoever wrote it knows the format, and whoever reads it is a victim."""
-    planned = read(complaining / LEDGER).records[0].event
+    planned = read(complaining / LEDGER)[0].event
     assert isinstance(planned, Planned)
     odd = {"run_id": HOSTILE[4] + HOSTILE[3], "reasons": (HOSTILE[4],)}
     devices = planned.plan.devices.model_copy(update={"name": HOSTILE[4]})
@@ -493,7 +491,7 @@ def test_a_forged_summary_is_not_adopted(
     """The orchestrator died while one attempt ran, and its summary is not a supervisor's."""
     whole = run_search(tmp_path, assumed_seconds=1.0)
     run = whole.directory
-    records = read(run / LEDGER).records
+    records = read(run / LEDGER)
     last = max(r.seq for r in records if isinstance(r.event, Reserved))
     reserved = records[last].event
     assert isinstance(reserved, Reserved)

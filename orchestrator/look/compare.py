@@ -12,9 +12,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from budgets.effects import CampaignReport, campaign_report
+from budgets.effects import RUNNING, CampaignReport, Matrix, campaign_report
 from budgets.formatting import listed, number, plain, shortened
-from budgets.matrix import Matrix
 from budgets.plan import Thresholds
 from budgets.stats import Gain, gain
 from objectives.settings import cut
@@ -83,7 +82,7 @@ class Comparison:
     def duels(self) -> tuple[Duel, ...]:
         """Winners on shared seeds that neither was selected on."""
         level = min((own.level for own in map(decisive, self.runs) if own), default=0.01)
-        winners = [run.state.comparison("winner") for run in self.runs]
+        winners = [run.state.comparisons.get("winner") for run in self.runs]
         scores = [{} if own is None else own.scores_by_seed(0) for own in winners]
         pairs = [pair for group in self.groups for pair in combinations(group, 2)]
         signs = [run.plan.sign for run in self.runs]

@@ -57,7 +57,7 @@ class ReportFiles(Reports):
 
 def rebuild(directory: Path, now: datetime) -> None:
     """Write every file again from the ledger alone."""
-    records = read(directory / LEDGER).records
+    records = read(directory / LEDGER)
     state = begin(records[0])
     for record in records[1:]:
         apply(state, record)

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Literal
 
 from budgets import calibration as calibrations
 from budgets import pace as paces
-from budgets.effects import CampaignReport, campaign_of
+from budgets.effects import CampaignReport, Matrix, campaign_of, matrix_of
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
 from budgets.liveness import Liveness, label, liveness
-from budgets.matrix import Matrix, matrix_of
 from budgets.plan import Calibration, ComparisonName, Frozen, Plan
 from budgets.proxy import Certificate, certificate
 from budgets.rules import Decision, Ruling
@@ -234,8 +233,8 @@ class Run:
     @property
     def deadline(self) -> datetime | None:
         """When the last evaluation must have ended."""
-        calendar = self.state.accounts.calendar
-        return calendar and datetime.fromtimestamp(calendar.deadline_ms / 1000, UTC)
+        end_ms = self.state.accounts.deadline_ms
+        return None if end_ms is None else datetime.fromtimestamp(end_ms / 1000, UTC)
 
     @cached_property
     def usage(self) -> dict[str, float]:
@@ -425,7 +424,7 @@ class Run:
     @cached_property
     def baseline(self) -> calibrations.Noise | None:
         """The baseline's calibrated score and its noise from seed to seed."""
-        return None if self._calibration is None else calibrations.noise(self._calibration)
+        return calibrations.noise(self._calibration)
 
     @property
     def _seeds_each(self) -> int:  # a score is the mean over so many
@@ -434,15 +433,14 @@ class Run:
     @cached_property
     def noise_band(self) -> tuple[float, float] | None:
         """The baseline's mean -+ 2 sd of a candidate's score."""
-        return calibrations.noise_band(self._calibration, self._seeds_each)
+        return None if self.baseline is None else self.baseline.band(self._seeds_each)
 
     def _by_chance(self, candidates: int) -> float | None:
         """Return the expected best score of that many candidates equal to the baseline."""
-        if not self.is_search and self.plan.phase != "calibration":
+        is_measured = self.is_search or self.plan.phase == "calibration"
+        if self.baseline is None or not is_measured:
             return None
-        return calibrations.luck(
-            self._calibration, candidates, self._seeds_each, sign=self.plan.sign
-        )
+        return self.baseline.luck(candidates, self._seeds_each, sign=self.plan.sign)
 
     def best_of(self, scores: list[float]) -> float | None:
         """The best of the scores; None of none."""

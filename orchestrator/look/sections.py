@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import sqrt
 
 from budgets.effects import CampaignReport, Difference
-from budgets.following import beginning as begins_with
 from budgets.formatting import (
     better_when,
     command,
@@ -21,6 +20,7 @@ from budgets.formatting import (
     sentence_case,
 )
 from budgets.liveness import EndEffect, Liveness
+from budgets.tiers import beginning as begins_with
 from budgets.verdict import Findings
 from orchestrator.look import text
 from orchestrator.look.answer import answer, beginning, named
@@ -72,7 +72,7 @@ def _folded(title: str, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
-    if (follows := begins_with(run.plan)) is not None:
+    if follows := begins_with(run.plan):
         yield plain(follows)
     yield from _shown(figures, "effects")
     if run.campaign is not None:

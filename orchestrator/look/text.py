@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from statistics import fmean
 
 from budgets import verdict
-from budgets.effects import CampaignReport, Difference, Effect
+from budgets.effects import CampaignReport, Difference, Effect, Matrix
 from budgets.events import Amended, Decided, Fired, Overridden, Status
-from budgets.following import objection
 from budgets.formatting import (
     counted,
     duration,
@@ -23,13 +22,13 @@ from budgets.formatting import (
     sentence_case,
     shortened,
 )
-from budgets.matrix import Matrix
 from budgets.pace import GOOD_ACCURACY, Timing
 from budgets.plan import Direction
 from budgets.rules import Reading
 from budgets.schedule import next_action
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, better
+from budgets.tiers import objection
 from orchestrator.look.run import Balance, Knob, Run
 
 CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
@@ -199,7 +198,7 @@ def cautions(run: Run) -> tuple[str, ...]:
     """Return what speaks against relying on the result, the most important first."""
     said, found = list[str](), run.findings
     if found is not None and run.state.decided is not None:
-        said += _of_controls(found) if found.grade != "no_go" or verdict.beating(found) else ()
+        said += _of_controls(found)
         said += _of_a_no_go(found) if found.grade == "no_go" else _of_a_go(found)
     if ends := [knob for knob in run.knobs if knob.at_end is not None]:
         wider = listed(
@@ -218,9 +217,11 @@ def _at_end(knob: Knob) -> str:
 
 
 def _of_controls(found: verdict.Findings) -> Iterator[str]:
-    beaten_by = verdict.beating(found)
-    for one in beaten_by or verdict.unbeaten(found):
-        is_better = "better" if one in beaten_by else "not shown to be worse"
+    beaten_by = [one for one in found.controls if one.winner_gain.is_loss]
+    compared = [one for one in found.controls if one.winner_gain.mean is not None]
+    unbeaten = [one for one in compared if not one.winner_gain.is_shown]
+    for one in beaten_by or (unbeaten if found.grade != "no_go" else ()):
+        is_better = "better" if beaten_by else "not shown to be worse"
         yield (
             f"The simpler {quoted(one.name)}, a control at the baseline's knobs, is {is_better}: "
             f"the winner's gain over it is {interval(one.winner_gain)}."
@@ -413,7 +414,7 @@ def _lost(state: RunState, one: Reading | Fired) -> str:
 def _batch(state: RunState, one: Reading | Fired) -> Batch:
     name = one.facts["comparison"]
     found = next((b for b in state.comparisons.values() if b.comparison == name), None)
-    return found or state.generation(one.generation)
+    return found or state.generations[one.generation]
 
 
 def _batch_name(batch: Batch) -> str:

@@ -11,9 +11,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from budgets.effects import PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.events import Reserved
 from budgets.ledger import LEDGER, LedgerCorruptError
-from budgets.matrix import PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.plan import CampaignTerms
 from budgets.state import ImpossibleEventError, RunState
 from budgets.storage import document, read_plain, write_aside

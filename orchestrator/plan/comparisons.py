@@ -93,11 +93,11 @@ def due(state: RunState) -> ComparisonAsked | None:
     if step == "proxy":
         assert plan.proxy is not None
         assert state.current is not None
-        return short_evaluations(state.current, plan.proxy)
+        return short_evaluations(state)
     if plan.confirmation is None or step in ("generation", "decide", "over"):
         return None
     name: ComparisonName = step  # type: ignore[assignment]  # the other steps are comparisons
-    return None if state.comparison(name) is not None else comparison(state, name)
+    return None if state.comparisons.get(name) is not None else comparison(state, name)
 
 
 def comparison(state: RunState, name: ComparisonName) -> ComparisonAsked:

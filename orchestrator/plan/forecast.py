@@ -206,7 +206,7 @@ def detectable_gain(plan: Plan) -> float | None:
     comparison or without a known noise.
     """
     confirmation, calibration = plan.confirmation, plan.calibration
-    measured = None if calibration is None else noise(calibration)
+    measured = noise(calibration)
     if confirmation is None or measured is None or measured.sd is None or measured.is_about_zero:
         return None
     paired = sqrt(2) * measured.sd / abs(measured.mean)

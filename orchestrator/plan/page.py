@@ -8,11 +8,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, get_args
 
-from budgets.following import beginning
 from budgets.formatting import PROGRAM, duration, plain, table
 from budgets.plan import Devices, Plan, Tier
 from budgets.stats import power_of
-from budgets.tiers import INTENT
+from budgets.tiers import INTENT, beginning
 from objectives.api import Objective, SetupError
 from objectives.registry import kind
 from orchestrator.config import Config
@@ -127,7 +126,7 @@ def page_text(page: Page, *, in_full: bool = False) -> str:
         [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
         _tiers(page),
         [in_short(page.times)],
-        [beginning(plan) or ""],
+        [beginning(plan)],
         *(_in_full(page) if in_full else (_objections(page), [VERBOSE])),
     ]
     return "\n\n".join("\n".join(part) for part in parts if any(part)) + "\n"

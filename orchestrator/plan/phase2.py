@@ -10,11 +10,11 @@ from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from budgets.following import objection
 from budgets.formatting import PROGRAM
 from budgets.plan import Plan, SearchTerms, Source, VariantName
 from budgets.rules import follows_a_go
 from budgets.state import RunState
+from budgets.tiers import objection
 from objectives import registry
 from objectives.space import SearchSpace
 from orchestrator.config import Config

@@ -336,7 +336,7 @@ def why_no_go(plan: Plan) -> tuple[str, ...]:
 
 def no_share(calibration: Calibration | None) -> str:
     """Return why a gain cannot be relative to the baseline's score; "" if it can."""
-    measured = None if calibration is None else noise(calibration)
+    measured = noise(calibration)
     if measured is None or not measured.is_about_zero:
         return ""
     return (

@@ -97,7 +97,7 @@ def as_of(root: Path, head: str, phase: str = "*", run: str = "*") -> tuple[Path
     """Return the run whose ledger has a record with that digest, as it stood then."""
     for path in sorted(ledgers(root, phase, run)):
         with suppress(LedgerCorruptError, ValueError, OSError):  # perhaps of another run
-            records = read(path).records
+            records = read(path)
             heads = [record.digest for record in records]
             if head in heads:
                 return path, fold(records[: heads.index(head) + 1])

@@ -6,7 +6,7 @@ from pathlib import Path
 from budgets.events import Amended, Overridden
 from budgets.ledger import Clock, Ledger
 from budgets.plan import Caps, Plan, Window
-from budgets.rules import held_up_by
+from budgets.rules import OVERRIDABLE, held_up_by
 from budgets.state import ImpossibleEventError, RunState, apply, fold
 from orchestrator.plan.resolve import Overrides
 from orchestrator.records.runs import load_state
@@ -43,11 +43,10 @@ def amend(directory: Path, amendment: Amendment, clock: Clock) -> RunState:
     load_state(directory)  # raises, before anything is touched, if there is no run
     with Ledger(directory, clock) as ledger:
         state = fold(ledger.replay())
+        caps = amendment.caps(state.plan.caps)
+        generations = affordable_generations(state.plan, caps)
+        record = ledger.seal(Amended(caps=caps, generations=generations, reason=amendment.reason))
         try:
-            caps = amendment.caps(state.plan.caps)
-            generations = affordable_generations(state.plan, caps)
-            amended = Amended(caps=caps, generations=generations, reason=amendment.reason)
-            record = ledger.seal(amended)
             apply(state, record)
         except ImpossibleEventError as error:
             raise ValueError(f"amend: {error.why}") from error
@@ -84,23 +83,19 @@ def refuse_override(state: RunState, rule: str, reason: str) -> None:
 
     A reason is valid for one generation: if the rule fires again, somebody has to look again.
     """
-    passed = [o for o in state.overridden if (o.rule, o.reason) == (rule, reason)]
+    is_passed = (rule, reason) in {(one.rule, one.reason) for one in state.overridden}
     triggers = held_up_by(state, rule)
-    if not triggers and not passed:
+    if not triggers and not is_passed:
         raise ValueError(f"--override {rule}: that rule does not hold this run up")
-    for trigger in triggers:
-        if not trigger.overridable:
-            way_on = " Repeat the command without it: that tries again"
-            tries_again = rule in ("infrastructure", "setup_failed")
-            raise ValueError(
-                f"--override {rule}: this rule cannot be overridden.{way_on if tries_again else ''}"
-            )
-        if passed:
-            raise ValueError(
-                f"--override {rule}: this reason let generation {passed[-1].generation} through; "
-                f"the rule fires again in generation {trigger.generation}: look, and give another "
-                "--reason"
-            )
+    if triggers and rule not in OVERRIDABLE:
+        raise ValueError(
+            f"--override {rule}: this rule cannot be overridden. Repeat the command without it"
+        )
+    if triggers and is_passed:
+        raise ValueError(
+            f"--override {rule}: the rule fires again in generation {triggers[0].generation}: "
+            "look, and give another --reason"
+        )
 
 
 def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
@@ -108,6 +103,4 @@ def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
     known = {(overridden.rule, overridden.reason) for overridden in state.overridden}
     for rule, reason in overrides:
         if (rule, reason) not in known:
-            raise ValueError(
-                f"--override {rule}: {state.plan.run_id} is over, and no rule holds it up"
-            )
+            raise ValueError(f"--override {rule}: that rule does not hold this run up, it is over")

@@ -6,11 +6,11 @@ whether it arrives or is found later.
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from budgets.accounts import Accounts, Refusal
+from budgets.accounts import Refusal
 from budgets.events import Event, Owner, Reserved, Settled, Status
 from budgets.failures import cause_of, is_unexplained
 from budgets.formatting import one_line
@@ -90,8 +90,8 @@ class Run:
         attempt = self.attempt(reserved)
         reserved = replace(reserved, reserve_ms=attempt.limits.reserve_ms)
         record = self.ledger.seal(reserved)
-        refusal = self._refusal(ticked(self.state.accounts, record), reserved)
-        return refusal or (record, attempt)
+        accounts = ticked(self.state.accounts, record)
+        return refusal_of(self.state, batch, candidate, accounts) or (record, attempt)
 
     def reserve(self, record: Record, attempt: Attempt) -> None:
         """Record a reservation and make the attempt's directory.
@@ -101,13 +101,6 @@ class Run:
         if not has_begun(attempt):
             _make_empty(attempt.directory)
         self._commit(record)
-
-    def _refusal(self, accounts: Accounts, reserved: Reserved) -> Refusal | None:
-        """Return why an attempt may not start now, by the rules or a cap."""
-        batch = self.state.batch(reserved)
-        refusal = refusal_of(self.state, batch, reserved.candidate, accounts)
-        compares = batch.comparison is not None
-        return refusal or accounts.refusal(reserved.reserve_ms, compares=compares)
 
     def attempt(self, reserved: Reserved) -> Attempt:
         """Return the attempt of a reservation, always the same one."""
@@ -186,28 +179,21 @@ def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool =
             score = measurement.score
         else:
             status = Status.NAN
-    measured = {}
+    place = ("comparison", "generation", "candidate", "seed", "attempt")
+    found = {name: getattr(reserved, name) for name in place}
+    fields = ("seconds", "startup_seconds", "cpu_seconds", "peak_memory_bytes", "device")
+    found |= {name: getattr(outcome, name) for name in fields}
     if measurement is not None:
         fields = ("train_seconds", "steps", "tokens", "train_flops", "eval_flops")
-        measured = {name: getattr(measurement, name) for name in fields}
-        measured["metrics"] = {k: v for k, v in measurement.metrics.items() if math.isfinite(v)}
+        found |= {name: getattr(measurement, name) for name in fields}
+        found["metrics"] = {k: v for k, v in measurement.metrics.items() if math.isfinite(v)}
     return Settled(
-        comparison=reserved.comparison,
-        generation=reserved.generation,
-        candidate=reserved.candidate,
-        seed=reserved.seed,
-        attempt=reserved.attempt,
         status=status,
         score=score,
         charged_ms=math.ceil(1000 * outcome.seconds - 1e-6),  # n / 1000 s cost n, not n + 1
-        seconds=outcome.seconds,
-        startup_seconds=outcome.startup_seconds,
-        cpu_seconds=outcome.cpu_seconds,
-        peak_memory_bytes=outcome.peak_memory_bytes,
-        device=outcome.device,
         cause=one_line(outcome.cause, CAUSE_CHARACTERS),
         recovered=recovered,
-        **measured,
+        **found,
     )
 
 
@@ -220,32 +206,25 @@ def judged(state: RunState, end: Settled) -> Settled:
     cause = cause_of(end.status, end.cause)
     if cause is None or end.status is Status.CANCELLED:
         return end
-    earlier = _ends(state.batch(end).attempts[end.candidate, end.seed][: end.attempt - 1])
+    attempts = state.batch(end).attempts[end.candidate, end.seed][: end.attempt - 1]
+    earlier = [one.settled for one in attempts if one.settled is not None]
     if cause.whose in ("infrastructure", "setup"):
-        return _blamed(state, earlier, replace(end, status=Status.LOST))
+        return _blamed(state, [*earlier, replace(end, status=Status.LOST)])
     if cause.whose == "ambiguous" and not any(one.retry for one in earlier):
         return replace(end, retry=True)
     return end
 
 
-def _blamed(state: RunState, earlier: tuple[Settled, ...], lost: Settled) -> Settled:
-    """Return the loss, or an error if the evaluation was lost `attempts_per_session` times.
+def _blamed(state: RunState, ends: Sequence[Settled]) -> Settled:
+    """Return the last, a loss; an error if the evaluation was lost `attempts_per_session` times.
 
     Only after such losses have paused the run and somebody has resumed it. Attempts that ended
     with their orchestrator do not count.
     """
-    limit = state.plan.thresholds.attempts_per_session
-    counted = [
-        end
-        for end in (*earlier, lost)
-        if is_unexplained(end.status, end.cause) and not end.recovered
-    ]
+    lost, limit = ends[-1], state.plan.thresholds.attempts_per_session
+    counted = [one for one in ends if is_unexplained(one.status, one.cause) and not one.recovered]
     has_paused = any(fired.rule == "infrastructure" for fired in state.fired)
     if lost not in counted or len(counted) < limit or not has_paused:
         return lost
     cause = one_line(f"lost {len(counted)} times: {lost.cause}")
     return replace(lost, status=Status.ERROR, cause=cause)
-
-
-def _ends(attempts: Iterable[Recorded]) -> tuple[Settled, ...]:
-    return tuple(attempt.settled for attempt in attempts if attempt.settled is not None)

@@ -1,6 +1,5 @@
 """A run's directory: where it may be, and which run it holds."""
 
-import re
 from itertools import chain
 from pathlib import Path
 
@@ -22,20 +21,10 @@ NETWORK = frozenset(
 )
 """File systems, by their names in the kernel, whose locks and fsync are not local."""
 
-OF_THE_CODE = ("objective.settings.code", "objective_fingerprint:")
-"""Fields of a plan that change when the sources are edited."""
-
-_RAY_SESSION = re.compile(r"/ray/session_\d{4}-\d\d-\d\d_[^/]+/")
-
 
 def check_place(directory: Path, *, allow_network: bool = False) -> None:
     """Raise ValueError with the remedy if a ledger would not be safe there."""
     where = directory.absolute().resolve()
-    if _RAY_SESSION.search(f"{where}/"):
-        raise ValueError(
-            f"{where} lies in Ray's session directory, a copy that Ray throws away: give a "
-            "lasting directory with --runs-dir"
-        )
     kind = file_system(where)
     if kind in NETWORK and not allow_network:
         raise ValueError(
@@ -104,16 +93,13 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     changed = differences(recorded.planned, asked)
     if not changed or not differences(recorded.plan, asked):
         return
-    ways = ["Repeat the recorded options", "or give the new run its own name (--run-id NAME)"]
+    way = "Repeat the recorded options, or give the new run its own name (--run-id NAME)"
     if asked.objective.name.startswith(CALLABLE):
-        ways[1] = "or give the new search its own name (name=...)"
-    if all(name.startswith(OF_THE_CODE) for name in changed):
-        ways[0] = "The sources have changed since it was planned: put them back as they were"
-    if asked.campaign is not None:
-        ways = ["Put the file back as it was", "or give the campaign a [campaign] name of its own"]
+        way = "Put the call back as it was, or give the new search its own name (name=...)"
+    elif asked.campaign is not None:
+        way = "Put the file back as it was, or give the campaign a [campaign] name of its own"
     if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
-        ways = [f"Caps change by: {PROGRAM} amend {directory} ... --reason WHY"]
+        way = f"Caps change by: {PROGRAM} amend {directory} ... --reason WHY"
     raise PlanChangedError(
-        f"{directory} holds another plan (recorded -> asked): {in_short(changed)}. "
-        f"{', '.join(ways)}."
+        f"{directory} holds another plan (recorded -> asked): {in_short(changed)}. {way}."
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.ledger import LEDGER, LedgerCorruptError, marked, set_aside_command, take_lock
-from budgets.state import ImpossibleEventError, RunState, apply, begin
+from budgets.state import ImpossibleEventError, apply, begin
 from budgets.storage import DISK, read_plain, write_aside
 
 
@@ -32,39 +32,35 @@ def salvage(source: Path, out: Path) -> Saved:
     part = out.with_name(f"{out.name}.part")  # an earlier salvage may have left one
     lock = take_lock(source)
     try:
-        saved, data = _valid_start(source, out)
+        data = read_plain(source / LEDGER)
+        records, end, why = _valid_start(source / LEDGER)
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(mode=0o700, parents=True)
         if (source / "eval").is_dir():
             shutil.copytree(source / "eval", part / "eval", symlinks=True)
-        write_aside(part / LEDGER, data)
+        write_aside(part / LEDGER, data[:end])
         part.rename(out)
         DISK.sync_directory(out.parent)
     finally:
         os.close(lock)
-    return saved
+    return Saved(out, records, len(data) - end, why)
 
 
-def _valid_start(source: Path, out: Path) -> tuple[Saved, bytes]:
-    """Return the bytes of all records before the first one that is damaged or cannot follow."""
-    path = source / LEDGER
-    data, reader, why = read_plain(path), marked(path), ""
-    state: RunState | None = None
-    records = end = 0
+def _valid_start(path: Path) -> tuple[int, int, str]:
+    """Return the records before the first that is damaged or cannot follow, their end, and why."""
+    reader, why, state, end = marked(path), "", None, 0
     try:
         for record in reader:
             if state is None:
                 state = begin(record)
             else:
                 apply(state, record)
-            records, end = records + 1, record.end
+            end = record.end
     except (LedgerCorruptError, ImpossibleEventError) as error:
         why = str(error).removeprefix(f"{path}: ").partition(". ")[0]
     if state is None:
-        raise ValueError(
-            f"{path} holds no whole record: nothing can be saved. Begin anew with: "
-            f"{set_aside_command(source)}"
-        )
+        begin_anew = set_aside_command(path.parent)
+        raise ValueError(f"{path} holds no whole record to save. Begin anew with: {begin_anew}")
     if not why and not reader.torn:
         raise ValueError(f"{path} is whole: there is nothing to salvage. Repeat the run's command")
-    return Saved(out, records, len(data) - end, why or "its last line is unfinished"), data[:end]
+    return state.records, end, why or "its last line is unfinished"

@@ -12,11 +12,11 @@ from typing import Self
 
 from budgets.events import Opened, Owner
 from budgets.formatting import counted
-from budgets.ledger import LEDGER, Clock, Ledger
+from budgets.ledger import Clock, Ledger
 from budgets.plan import Plan
 from budgets.rules import Ruling, ruling_of
 from budgets.state import Batch, Observer, RunState
-from budgets.storage import DISK, Storage, read_plain
+from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import Objective, SetupError
 from orchestrator.capacity import Controlled, HostSlots, Pace, Pacing, Together
@@ -146,11 +146,6 @@ class Session:
 
     def _finish_off(self, directory: Path, state: RunState) -> None:
         """Complete what the process that concluded the run may have died before."""
-        if not read_plain(directory / LEDGER).endswith(b"\n"):
-            with Ledger(directory, self.clock, self.storage) as ledger:
-                for _ in ledger.replay():
-                    pass
-                self._say_repairs(ledger)
         with suppress(OSError):  # the run may be read-only
             self.reports.taken_up(directory, state)
         self._track(directory, state)
@@ -183,10 +178,6 @@ class Session:
         self.reports.taken_up(run.directory, run.state)
         for rule, reason in overrides:
             override(run, rule, reason)
-
-    def _say_repairs(self, ledger: Ledger) -> None:
-        for repair in ledger.repairs:
-            self.say(f"{ledger.path}: {repair}.")
 
     def _track(self, directory: Path, state: RunState) -> None:
         """Let trackers follow the run, unless its evaluations are timed."""

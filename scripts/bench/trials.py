@@ -128,8 +128,8 @@ def ending(trial: Trial, seed: int, root: Path) -> Ending:
 
 def _true_gain(state: RunState, arm: str) -> float | None:
     """Return the finalist's gain without noise; None if it has no score."""
-    baseline = _noise_free(state.comparison("reference"), BASELINE)
-    score = _noise_free(state.comparison("finalists"), arm)
+    baseline = _noise_free(state.comparisons.get("reference"), BASELINE)
+    score = _noise_free(state.comparisons.get("finalists"), arm)
     return None if baseline is None or score is None else (baseline - score) / abs(baseline)
 
 

@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.accounts import MS_PER_HOUR, Accounts, Calendar
+from budgets.accounts import MS_PER_HOUR, Accounts
+from budgets.events import Key
 from budgets.plan import Caps
 
-A, B, C = (None, 0, 0, 5), (None, 0, 1, 5), ("winner", 0, 0, 5)
+A: Key = (None, 0, 0, 5)
+B: Key = (None, 0, 1, 5)
+C: Key = ("winner", 0, 0, 5)
 MINUTE = 60_000
 
 
@@ -73,9 +76,9 @@ def test_what_an_attempt_took_replaces_what_it_might_have_taken() -> None:
 
 def test_attempts_at_once_share_the_wall_clock_and_a_dead_session_was_open_as_long() -> None:
     accounts = books(hours=2 / 60).reserve(A, MINUTE).tick(MINUTE // 2).reserve(B, MINUTE)
-    assert accounts.committed_wall_ms == MINUTE * 3 // 2
+    assert accounts.table["wall clock"].used == MINUTE * 3 // 2
     died = accounts.open_session()
-    assert died.committed_wall_ms == MINUTE * 3 // 2
+    assert died.table["wall clock"].used == MINUTE * 3 // 2
     assert died.settle(B, MINUTE, final=False).settle(A, 1, final=True).wall_ms == MINUTE * 3 // 2
     assert died.tick(20_000).tick(10_000).sessions_ms == (MINUTE // 2, 20_000)
     settled = died.settle(A, 1, final=False)
@@ -85,14 +88,14 @@ def test_attempts_at_once_share_the_wall_clock_and_a_dead_session_was_open_as_lo
 
 @pytest.mark.parametrize(("left_ms", "fits"), [(MINUTE, True), (MINUTE - 1, False)])
 def test_an_attempt_is_over_before_the_deadline(left_ms: int, fits: bool) -> None:
-    accounts = books()._replace(calendar=Calendar(left_ms))
+    accounts = books()._replace(deadline_ms=left_ms)
     assert refused(accounts) == ("" if fits else "deadline")
 
 
 def test_a_clock_that_is_set_back_gains_no_time() -> None:
-    calendar = Calendar(100, 10).open_session(20).tick(15, 5)
-    assert calendar.now_ms == 25
-    assert calendar.tick(90, 6).open_session(30).tick(31, 2).now_ms == 92
+    accounts = books().open_session(20).tick(5, 15)
+    assert accounts.now_ms == 25
+    assert accounts.tick(6, 90).open_session(30).tick(2, 31).now_ms == 92
 
 
 @pytest.mark.parametrize("slots", [(), (1,), (0, 1)])

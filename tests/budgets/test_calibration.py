@@ -10,7 +10,6 @@ from budgets.calibration import (
     best_of_noise,
     measure,
     noise,
-    noise_band,
 )
 from budgets.events import Status
 from budgets.plan import Calibration, Caps, Envelope, Sample
@@ -110,9 +109,13 @@ def test_an_envelope_beyond_the_cap_on_evaluations_is_no_plan() -> None:
         small_plan(caps=Caps(evaluations=7))
 
 
-def test_the_noise_band_is_of_means_over_the_seeds_of_a_candidate() -> None:
-    assert noise_band(None) is None
-    assert noise_band(Calibration(assumed_seconds=1.0)) is None
-    samples = (sample(score=1.0), sample(score=3.0))
-    low, high = noise_band(Calibration(samples=samples), seeds=4) or (0.0, 0.0)
-    assert (low, high) == pytest.approx((2 - 2**0.5, 2 + 2**0.5))
+def test_the_noise_band_and_luck_are_of_means_over_the_seeds_of_a_candidate() -> None:
+    found = Noise(2.0, 2**0.5, 2, 0)
+    assert found.band(4) == pytest.approx((2 - 2**0.5, 2 + 2**0.5))
+    best = found.mean - 2**0.5 / 2 * best_of_noise(16)
+    assert found.luck(16, 4) == pytest.approx(best)
+    assert found.luck(16, 4, sign=-1) == pytest.approx(2 * found.mean - best)
+    assert found.luck(1, 4) == found.mean
+    assert noise(None) is noise(Calibration(assumed_seconds=1.0)) is None
+    unknown = Noise(2.0, None, 1, 0)
+    assert (unknown.luck(16, 4), unknown.band(4), found.luck(0, 4)) == (None, None, None)

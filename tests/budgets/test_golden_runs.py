@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from budgets.calibration import luck
 from budgets.effects import campaign_of
 from budgets.ledger import LEDGER, read
 from budgets.liveness import liveness
@@ -21,13 +20,13 @@ RUNS = sorted((Path(__file__).parents[1] / "golden/runs").iterdir())
 
 def folded(name: str) -> RunState:
     (run,) = (run for run in RUNS if run.name == name)
-    return fold(read(run / LEDGER).records)
+    return fold(read(run / LEDGER))
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_every_moment_of_a_run_has_its_numbers(run: Path) -> None:
     essence = json.loads((run / "essence.json").read_text())
-    records = read(run / LEDGER).records
+    records = read(run / LEDGER)
     state = begin(records[0])
     for record in records[1:]:
         apply(state, record)
@@ -52,21 +51,9 @@ def test_before_a_verdict_the_search_recommends_what_it_stands_for() -> None:
     assert recommendation(state) is not None
 
 
-def test_luck_is_the_best_of_so_many_baselines_and_unknown_without_noise() -> None:
-    calibration = folded("go").plan.calibration
-    assert calibration is not None
-    one, many = luck(calibration, 1), luck(calibration, 100)
-    assert one == pytest.approx(calibration.mean_score)
-    assert many is not None
-    assert many < one  # type: ignore[operator]
-    assert luck(calibration, 100, seeds=4) > many  # type: ignore[operator]
-    assert luck(calibration, 0) is luck(None, 5) is None
-    assert luck(folded("statuses").plan.calibration, 5) is None
-
-
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_a_decision_is_what_the_records_before_it_give(run: Path) -> None:
-    state = fold(read(run / LEDGER).records)
+    state = fold(read(run / LEDGER))
     recorded, state.decided = state.decided, None
     if recorded is None:
         return

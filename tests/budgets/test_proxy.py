@@ -46,7 +46,7 @@ def check(agreement: float = 0.5, **fields: Any) -> Story:
 
 def compare(story: Story) -> None:
     assert story.state.plan.proxy is not None
-    story.say(short_evaluations(story.current, story.state.plan.proxy))
+    story.say(short_evaluations(story.state))
 
 
 def evaluate(story: Story, scores: Sequence[Outcome], **fields: Any) -> None:
@@ -128,12 +128,12 @@ def test_a_cap_refuses_a_short_evaluation_too() -> None:
 def test_it_is_its_generation_evaluated_short_once_and_nothing_else() -> None:
     story = check()
     assert story.state.plan.proxy is not None
-    event = short_evaluations(story.current, story.state.plan.proxy)
+    event = short_evaluations(story.state)
     for wrong in (
         replace(event, configurations=event.configurations[::-1]),
         replace(event, seeds=8 * ((6,),)),
     ):
-        with pytest.raises(ImpossibleEventError, match="not generation 0 evaluated short"):
+        with pytest.raises(ImpossibleEventError, match="not the generation evaluated short"):
             story.say(wrong)
     story.say(event)
     with pytest.raises(ImpossibleEventError, match="asked before"):

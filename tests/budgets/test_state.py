@@ -31,7 +31,7 @@ DONE = Concluded()
 
 
 def test_a_whole_run_adds_up(disk: Disk, whole: list[Event]) -> None:
-    state = fold(read(disk.write(whole)).records)
+    state = fold(read(disk.write(whole)))
     first, second = state.generations
 
     assert (len(state.opened), state.finished, state.completed) == (2, 2, [first, second])
@@ -77,7 +77,7 @@ def test_the_clock_of_a_record_counts_before_its_event() -> None:
     story.ask()
     story.elapsed_ms = 3000
     story.reserve(0)
-    assert story.state.accounts.committed_wall_ms == 15_000
+    assert story.state.accounts.table["wall clock"].used == 15_000
     story.elapsed_ms = 3001
     with pytest.raises(ImpossibleEventError, match="beyond the cap on wall clock"):
         story.reserve(1)
@@ -116,7 +116,7 @@ def amended(**caps: float) -> Amended:
         (settled(reservation()), r"attempt 1 of \(2, 5\) is not running"),
         (settled(reservation(candidate=1)), r"attempt 1 of \(1, 5\) is not running"),
         (settled(reservation(candidate=0, attempt=2, seed=6)), r"\(0, 6\) is not running"),
-        (settled(reservation(candidate=0, attempt=2, generation=1)), "generation 1 is not the"),
+        (settled(reservation(candidate=0, attempt=2, generation=1)), "generation 1 is not in"),
         (settled(reservation(candidate=0, attempt=2), Status.NAN, score=1.0), "nan with score"),
         (settled(reservation(candidate=0, attempt=2), score=None), "ok with score None"),
         (
@@ -128,7 +128,7 @@ def amended(**caps: float) -> Amended:
         (reservation(candidate=1, attempt=2), "candidate 1, seed 5 is already paid for"),
         (reservation(candidate=4), "candidate 4, seed 5 was never asked for"),
         (reservation(seed=6), "candidate 2, seed 6 was never asked for"),
-        (reservation(generation=1), "generation 1 is not the one in progress"),
+        (reservation(generation=1), "generation 1 is not in progress"),
         (reservation(reserve_ms=10**9), "beyond the cap on device time"),
         (TOLD, "told before every evaluation is settled"),
         (replace(TOLD, generation=1), "generation 1 is not the one in progress"),
@@ -224,8 +224,7 @@ def test_a_generation_of_another_shape_than_planned_is_refused(
 ) -> None:
     own = tuple(range(5, 5 + seeds))
     wrong = GenerationAsked(generation=0, points=((0.5, 0.5),) * points, seeds=own)
-    said = f"{points} points on {seeds} seeds, the plan has 4 on 1"
-    with pytest.raises(ImpossibleEventError, match=said):
+    with pytest.raises(ImpossibleEventError, match=r"the plan has \(4, 1\)"):
         story.say(wrong)
 
 
@@ -235,10 +234,9 @@ def test_a_clock_that_is_set_back_gains_no_time_by_an_amendment_either() -> None
     late = story.records[-1]._replace(seq=2, at="2030-01-01T05:00:00.000+00:00", event=note)
     apply(story.state, late)
     story.records.append(late)
-    before = story.state.accounts.calendar
+    before = story.state.accounts
     caps = Caps(evaluations=8, window=Window(hours=10))
     story.say(Amended(caps=caps, generations=2, reason="so"))  # at midnight again
-    after = story.state.accounts.calendar
-    assert before is not None
-    assert after is not None
+    after = story.state.accounts
+    assert before.deadline_ms is not None
     assert (after.now_ms, after.deadline_ms) == (before.now_ms, before.deadline_ms + MS_PER_HOUR)

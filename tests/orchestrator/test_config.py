@@ -223,7 +223,7 @@ def test_what_explain_says_is_what_the_ledger_records(command: Command, write: W
     answer = command("run", "run.toml")
     assert answer.code in (0, 4), answer.err  # done, or a No-Go
     ledger = Path("runs/phase1/whole", LEDGER)
-    plan = fold(read(ledger).records[:1]).plan
+    plan = fold(read(ledger)[:1]).plan
     for key, recorded in IN_THE_PLAN.items():
         assert recorded(plan) == said[key]["value"], key
     searching = ("search", "budget", "evaluation", "verdict", "backend")

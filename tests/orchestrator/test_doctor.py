@@ -50,7 +50,6 @@ def test_all_that_a_run_needs_is_looked_at_and_nothing_is_touched(
         (("--workers", "100000", "--device", "cpu"), "evaluations at once", "--workers"),
         (("--runs-dir", "file"), "writable", "--runs-dir"),
         (("--runs-dir", "file/below"), "writable", "--runs-dir"),
-        (("--runs-dir", "ray/session_2030-01-01_1/runs"), "file system", "--runs-dir"),
         (("--executor", "ray", "--address", "127.0.0.1:1"), "cluster", "ray status"),
         (("campaign.toml",), "objective of own", "mend that"),
     ],

@@ -21,7 +21,7 @@ Cut = Callable[..., None]
 
 
 def first_place(run: Path) -> Path:
-    reserved = next(r.event for r in read(run / LEDGER).records if isinstance(r.event, Reserved))
+    reserved = next(r.event for r in read(run / LEDGER) if isinstance(r.event, Reserved))
     return run / "eval" / attempt_place(reserved)
 
 

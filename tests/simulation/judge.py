@@ -331,14 +331,14 @@ class Judge:
     def reopens(self) -> None:
         """Check the file after a death: every acknowledged record is there."""
         path = self.directory / LEDGER
-        records = read(path).records if path.exists() else ()
+        records = read(path) if path.exists() else ()
         for count, head in self.heads.items():
             must(count <= len(records), f"acknowledged record {count - 1} is gone")
             must(records[count - 1].digest == head, f"record {count - 1} is another one now")
 
     def closes(self, state: RunState) -> None:
         """Check the file after a session that ended normally."""
-        records = read(self.directory / LEDGER).records
+        records = read(self.directory / LEDGER)
         must(fold(records) == state, "the file folds to another state than the one in memory")
 
     def stops(self, state: RunState) -> None:
@@ -347,7 +347,7 @@ class Judge:
         Except after an overrun, which may have used the comparison's share.
         """
         is_comparable = state.plan.confirmation is not None and bool(state.completed)
-        is_compared = state.comparison("finalists") is not None or bool(self.books.overrun_ms)
+        is_compared = state.comparisons.get("finalists") is not None or bool(self.books.overrun_ms)
         must(is_compared or not is_comparable, "it is stopped before its finalists were compared")
 
     def ends(self, state: RunState) -> None:
@@ -430,7 +430,8 @@ class Judge:
             return
         own, other = state.decided, reference.decided
         skipped = (
-            reference.comparison("long_run") is not None and state.comparison("long_run") is None
+            reference.comparisons.get("long_run") is not None
+            and state.comparisons.get("long_run") is None
         )
         if own is not None and other is not None and skipped:  # a cap did not allow the long run
             must(own.grade == "go", f"{own.grade} without the long run that {other.grade} had")

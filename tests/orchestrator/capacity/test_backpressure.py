@@ -61,7 +61,7 @@ def test_a_run_finds_its_number_and_keeps_its_points_through_a_kill(
     assert found(result.directory) == found(expected.directory) == found(first.directory)
     assert not (first.directory / SIGNALS).exists()
     rows = signals(expected.directory)
-    records = read(expected.directory / LEDGER).records
+    records = read(expected.directory / LEDGER)
     assert len(rows) == sum(isinstance(record.event, Settled) for record in records)
     assert max(in_flight[:8]) == 2
     assert max(in_flight) <= max(row["bp_allowed"] for row in rows)

@@ -73,7 +73,7 @@ def test_a_sweep_finds_the_law_though_it_was_killed_and_pays_once(
             measure(world, sphere, observe=watch)
         world.clock.advance_to(world.clock.seconds + 5000)  # nobody's throughput
     results = measure(world, sphere, observe=watch)
-    events = [e.event for r in results for e in read(r.directory / LEDGER).records]
+    events = [e.event for r in results for e in read(r.directory / LEDGER)]
     final = [event for event in events if isinstance(event, Settled) and event.final]
     assert len(final) == sum(evaluations_at(workers) for workers in COUNTS)
     assert list(most.values()) == list(COUNTS)

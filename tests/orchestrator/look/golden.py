@@ -16,7 +16,7 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 
 def golden(name: str, records: int | None = None, **terms: Any) -> Run:
     """The run after so many records, with those terms of its plan changed."""
-    first, *rest = read(GOLDEN / name / LEDGER).records[:records]
+    first, *rest = read(GOLDEN / name / LEDGER)[:records]
     assert isinstance(first.event, Planned)
     event = Planned(plan=first.event.plan.model_copy(update=terms))
     return Run(fold([first._replace(event=event), *rest]), NOW, GOLDEN / name)

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from budgets.effects import Difference, campaign_report
+from budgets.effects import Cell, Difference, Matrix, campaign_report
 from budgets.events import Status
-from budgets.matrix import Cell, Matrix
 from budgets.plan import CampaignTerms, Condition, Factor
 from orchestrator.look import text
 from orchestrator.look.page import Section, markdown

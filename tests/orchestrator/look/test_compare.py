@@ -22,7 +22,7 @@ def compared(*names: str) -> Comparison:
 
 
 def test_winner_against_winner_is_the_paired_gain_on_shared_seeds() -> None:
-    run, records, gains = golden("go"), list(read(GOLDEN / "go" / LEDGER).records), []
+    run, records, gains = golden("go"), list(read(GOLDEN / "go" / LEDGER)), []
     for place, record in enumerate(records):
         end = record.event
         if isinstance(end, Settled) and end.comparison == "winner" and end.score is not None:
@@ -30,7 +30,7 @@ def test_winner_against_winner_is_the_paired_gain_on_shared_seeds() -> None:
             records[place] = record._replace(event=replace(end, score=end.score + gains[-1]))
     other = Run(fold(records), NOW, GOLDEN / "go")
     (duel,) = Comparison([run, other]).duels
-    winner = other.state.comparison("winner")
+    winner = other.state.comparisons.get("winner")
     assert winner is not None
     scale = fmean(winner.scores_by_seed(0).values())
     low, high = stats.ttest_1samp(gains, 0.0).confidence_interval(1 - 2 * duel.gain.level)

@@ -33,7 +33,7 @@ def test_a_trial_is_a_candidate_of_the_ledger(
     found = study(run, tmp_path / "study.db")
     for trial in found.trials:
         place = trial.user_attrs
-        generation = run.state.generation(place["generation"])
+        generation = run.state.generations[place["generation"]]
         knobs = run.plan.space.decode(generation.points[place["candidate"]])
         assert trial.params == pytest.approx(knobs)
         assert trial.value == pytest.approx(generation.score(place["candidate"]))

@@ -83,7 +83,7 @@ def test_every_golden_run_is_drawn(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["go", "statuses", "campaign", "space_check", "calibration"])
 def test_every_beginning_of_a_run_is_drawn(name: str) -> None:
-    records = read(GOLDEN / name / LEDGER).records
+    records = read(GOLDEN / name / LEDGER)
     for count in [*range(1, 9), *range(9, len(records), len(records) // 4)]:
         drawn(Run(fold(records[:count]), NOW))
 
@@ -104,7 +104,7 @@ def test_huge_scores_hide_nothing_and_break_nothing(tmp_path: Path) -> None:
     for at, event in enumerate(settled[3::9]):
         event["score"] = 1e100 * (-1) ** at
     (tmp_path / LEDGER).write_bytes(sealed(lines))
-    found = drawn(Run(fold(read(tmp_path / LEDGER).records), NOW))
+    found = drawn(Run(fold(read(tmp_path / LEDGER)), NOW))
     assert {"scores", "gains", "paths", "marginals", "device_time"} <= set(found)
 
 

@@ -72,7 +72,7 @@ def train() -> Callable[..., Result]:
 def shortened(directory: Path, settled: int) -> None:
     """Its ledger as it was when so many evaluations were settled and one more was in flight."""
     kept, ends = b"", 0
-    for record in read(directory / LEDGER).records:
+    for record in read(directory / LEDGER):
         kept += record.line + b"\n"
         ends += record.event.kind == "settled"
         if ends == settled and record.event.kind == "reserved":

@@ -192,7 +192,8 @@ def shown(**verdicts: KnobVerdict) -> Any:
         KnobFinding(knob=name, verdict=verdict, better=None, ends=())
         for name, verdict in verdicts.items()
     )
-    found = Liveness(seeds=8, baseline=1, noise=0.1, t_limit=4, knobs=knobs, pending=())
+    numbers = {"seeds": 8, "baseline": 1, "noise": 0.1, "t_limit": 4, "direction": "minimize"}
+    found = Liveness(**numbers, knobs=knobs, pending=())
     return SimpleNamespace(state=found)
 
 

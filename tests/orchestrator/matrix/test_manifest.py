@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from budgets.effects import Matrix
 from budgets.ledger import LEDGER, read
-from budgets.matrix import Matrix
 from budgets.plan import CampaignTerms, Condition
 from orchestrator.look.compare import Exported, exported
 from orchestrator.look.run import Run
@@ -32,7 +32,7 @@ def test_a_campaign_leaves_a_manifest_of_all_its_runs(train: Train, tmp_path: Pa
 
 def run_at(directory: Path, seconds: float) -> Run:
     """So long after its last record."""
-    last = datetime.fromisoformat(read(directory / LEDGER).records[-1].at)
+    last = datetime.fromisoformat(read(directory / LEDGER)[-1].at)
     return Run(load_state(directory), last + timedelta(seconds=seconds), directory)
 
 

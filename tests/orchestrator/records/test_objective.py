@@ -17,7 +17,7 @@ def ended_in_a_no_go() -> RunState:
     state = load_state(GOLDEN / "runs/go")
     assert state.decided is not None
     state.decided = replace(state.decided, grade="no_go", no_go="below_noise", point=None)
-    panel = state.comparison("finalists")
+    panel = state.comparisons.get("finalists")
     assert panel is not None
     panel.configurations = tuple(
         arm.model_copy(update={"point": ELSEWHERE}) for arm in panel.configurations

@@ -133,7 +133,7 @@ def comparing(tmp_path: Path, search_confirmed: Callable[..., Result]) -> Path:
     limits = {"patience_generations": 1, "patience_improve": 0.5}
     more = {"max_evals": 16, "thresholds": limits}
     run = search_confirmed(tmp_path / "artifacts/cmaes", **more).directory
-    records = read(run / LEDGER).records
+    records = read(run / LEDGER)
     ended = next(n for n in range(1, len(records)) if judge(fold(records[:n])).decision == "stop")
     cut_ledger(run, ended)
     return run

@@ -31,7 +31,7 @@ def add(directory: Path, data: bytes) -> None:
 def test_growing_record_by_record_gives_at_each_one_what_a_whole_reading_gives(
     golden: Path, tmp_path: Path
 ) -> None:
-    whole = read(golden / LEDGER).records
+    whole = read(golden / LEDGER)
     tail = Tail(tmp_path)
     for number, line in enumerate(lines(golden / LEDGER)):
         add(tmp_path, line)
@@ -71,8 +71,8 @@ def test_a_ledger_that_another_one_replaced_is_read_anew(
     else:
         shutil.copy(after, tmp_path / "other")
         (tmp_path / "other").rename(tmp_path / LEDGER)
-    assert tuple(tail.news()) == read(after).records
-    assert tail.state == fold(read(after).records)
+    assert tuple(tail.news()) == read(after)
+    assert tail.state == fold(read(after))
 
 
 def test_a_ledger_that_was_taken_away_is_said_to_be_gone_until_one_is_there(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_ledger_that_was_taken_away_is_said_to_be_gone_until_one_is_there(tmp_
     assert tail.is_gone
     assert tail.state is not None
     shutil.copy(OTHER, tmp_path / LEDGER)
-    assert tuple(tail.news()) == read(OTHER).records
+    assert tuple(tail.news()) == read(OTHER)
     assert not tail.is_gone
 
 
@@ -98,7 +98,7 @@ def test_damage_in_what_is_new_is_named_too(tmp_path: Path) -> None:
 
 
 def mark(directory: Path, number: int) -> None:
-    record = read(SEARCH).records[number]
+    record = read(SEARCH)[number]
     said = {"seq": record.seq, "h": record.digest}
     (directory / HEAD).write_bytes(orjson.dumps(said))
 

@@ -1,25 +1,48 @@
-"""Opening a run: another plan, events that cannot follow, reasons of overrides."""
+"""A run is opened, resumed, carried out by the loop, and its outcomes are settled and retried."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from budgets.events import Concluded
+from budgets.events import (
+    Concluded,
+    Decided,
+    Event,
+    Fired,
+    GenerationTold,
+    Reserved,
+    Settled,
+    Status,
+)
 from budgets.ledger import LEDGER, Ledger
-from budgets.state import ImpossibleEventError
+from budgets.rules import judge
+from budgets.state import ImpossibleEventError, RunState
+from objectives.api import Measurement
+from orchestrator.execution.api import Attempt, Outcome, Slots
+from orchestrator.execution.engine import Engine
 from orchestrator.execution.processes import this_owner
 from orchestrator.records.runs import Result
+from orchestrator.run.amend import Amendment, amend
+from orchestrator.run.attempts import settled
 from orchestrator.run.files import PlanChangedError, open_run
-from orchestrator.run.session import system_clock
-from tests.executors import failing
-from tests.ledgers import cut, state_of
-from tests.orchestrator.conftest import NOISY
+from orchestrator.run.session import Session, system_clock
+from orchestrator.verify import verify
+from tests.executors import ending, failing
+from tests.ledgers import cut, events_of, every, state_of
+from tests.orchestrator.conftest import CONFIRMED, NOISY
+from tests.simulation.session import Person
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
+Cut = Callable[..., None]
+
+TWO = Engine(kind="inline", workers=2)
+QUICK: dict[str, Any] = {"engine": TWO, "population": 8, "assumed_seconds": 1.0}
 
 RECORDS = 39
 """Of such a run of tier min: plan, session, 2 x (ask, 8 x (reserve, settle), tell), conclusion."""
@@ -74,8 +97,8 @@ def test_a_reason_lets_through_only_the_generation_it_was_given_for(
     assert (trigger.rule, trigger.generation) == ("crash_rate", 1)
 
     refusal = (
-        "--override crash_rate: this reason let generation 0 through; the rule fires again in "
-        "generation 1: look, and give another --reason"
+        "--override crash_rate: the rule fires again in generation 1: look, and give another "
+        "--reason"
     )
     with pytest.raises(ValueError, match=f"^{refusal}$"):
         run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
@@ -83,3 +106,222 @@ def test_a_reason_lets_through_only_the_generation_it_was_given_for(
     state = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known too")]).state
     overridden = [(one.generation, one.reason) for one in state.overridden]
     assert overridden == [(0, "known"), (1, "known too")]
+
+
+@pytest.fixture
+def root(run: Path) -> Path:
+    """Where a finished run of tier min and its calibration are."""
+    return run.parent.parent
+
+
+def test_a_run_goes_on_with_the_verdict_that_it_was_begun_with(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    terms = {"tier": "target", "max_evals": 16}
+    begun = run_search(tmp_path, confirm_seeds=4, **terms)
+    assert run_search(tmp_path, confirm_seeds=4, **terms).directory == begun.directory
+    with pytest.raises(PlanChangedError, match=r"confirmation\.seeds: 4 -> 8"):
+        run_search(tmp_path, **terms)
+
+
+@dataclass(frozen=True)
+class Gpu(Engine):
+    """As if this machine had one."""
+
+    def slots(self) -> Slots:
+        return Slots(1, "cuda", "a GPU", 1)
+
+
+def test_a_run_is_not_taken_up_on_another_kind_of_device(
+    run: Path, root: Path, run_search: RunSearch, cut: Cut
+) -> None:
+    cut(run, 12)
+    before = (run / LEDGER).read_bytes()
+    with pytest.raises(
+        ValueError, match=r"planned for cpu, this machine offers cuda.*--device cpu"
+    ):
+        run_search(root, **NOISY, engine=Gpu("inline"))
+    assert (run / LEDGER).read_bytes() == before
+
+
+def test_a_run_that_another_process_concluded_meanwhile_is_over_and_no_error(
+    tmp_path: Path, run_search: RunSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare, results = Session._prepare, list[Result]()
+
+    def overtaken(self: Session, *what: Any) -> None:
+        monkeypatch.undo()
+        results.append(run_search(tmp_path, assumed_seconds=1.0))
+        prepare(self, *what)
+
+    monkeypatch.setattr(Session, "_prepare", overtaken)  # between its look and its lock
+    late = run_search(tmp_path, assumed_seconds=1.0)
+
+    assert late.ruling == results[0].ruling
+    assert late.state.head == results[0].state.head
+
+
+# The loop: signals, rules on record, results found on disk
+
+
+def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    stop = Person()
+
+    def insist(state: RunState, event: Event) -> None:
+        if isinstance(event, GenerationTold) and event.generation == 1:
+            stop.requested = stop.now = True
+
+    impatient = {
+        **CONFIRMED,
+        "thresholds": {
+            **CONFIRMED["thresholds"],
+            "patience_generations": 1,
+            "patience_improve": 0.99,
+        },
+        "max_evals": 12,
+    }
+    result = run_search(tmp_path, engine=TWO, stop=stop, observe=insist, **impatient)
+
+    assert result.ruling.decision == "continue"
+    ends = every(Settled, result.directory)
+    assert (ends[-1].comparison, ends[-1].status) == ("reference", Status.CANCELLED)
+    assert [t.rule for t in judge(result.state).triggers] == ["patience"]
+
+
+def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_died_between(
+    tmp_path: Path, search_confirmed: Callable[..., Result], found: Found
+) -> None:
+    nothing = {"objective": "noise", "settings": {"dimension": 2, "noise": 0.0}}  # all is alike
+    run = search_confirmed(tmp_path, **nothing).directory
+    whole, events = found(run), events_of(run)
+    (fired,) = (n for n, event in enumerate(events) if isinstance(event, Fired))
+    assert isinstance(events[fired + 1], Decided)
+    cut(run, fired + 1)
+
+    search_confirmed(tmp_path, **nothing)
+
+    assert found(run) == whole
+    assert len(every(Fired, run)) == 1
+
+
+def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    fragile = QUICK | {"engine": failing(3, 7)}  # one more than a generation may
+    run = run_search(tmp_path, **fragile).directory
+    last = max(n for n, event in enumerate(events_of(run)) if isinstance(event, Reserved))
+    cut(run, last)  # its reservation is lost, its result is not
+
+    result = run_search(tmp_path, **fragile)
+
+    assert [trigger.rule for trigger in result.ruling.triggers] == ["crash_rate"]
+    (generation,) = result.state.generations
+    assert generation.closed
+    assert generation.told is None
+
+
+def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(
+    tmp_path: Path, run_search: RunSearch
+) -> None:
+    capped = QUICK | {"max_device_hours": 1 / 3600}
+    run = run_search(tmp_path, **capped).directory
+    run_search(tmp_path, **capped)
+    assert len(every(Fired, run)) == 1
+
+    amend(run, Amendment("a bit more", device_hours=2 / 3600), system_clock())
+    again = run_search(tmp_path, **capped)
+
+    assert again.ruling.decision == "stop"
+    assert len(every(Fired, run)) == 2
+
+
+# How an outcome is settled, and what is retried
+
+RESERVED = Reserved(generation=1, candidate=2, seed=3, attempt=4, reserve_ms=20_000)
+
+
+def outcome(status: Status = Status.OK, score: float = 0.5) -> Outcome:
+    return Outcome(
+        attempt_id="a",
+        status=status,
+        cause="it broke\nin two",
+        seconds=1.0001,
+        startup_seconds=0.25,
+        cpu_seconds=3.0,
+        peak_memory_bytes=5000,
+        device="cpu",
+        measurement=Measurement(score=score, steps=7, metrics={"loss": 2.0, "gap": inf, "x": nan}),
+    )
+
+
+def test_all_that_was_measured_is_on_record_and_a_begun_millisecond_is_charged() -> None:
+    end = settled(RESERVED, outcome(), recovered=True)
+    assert (end.generation, end.candidate, end.seed, end.attempt) == (1, 2, 3, 4)
+    assert (end.status, end.score, end.steps, end.recovered) == (Status.OK, 0.5, 7, True)
+    assert (end.seconds, end.charged_ms, end.startup_seconds) == (1.0001, 1001, 0.25)
+    assert (end.cpu_seconds, end.peak_memory_bytes, end.device) == (3.0, 5000, "cpu")
+    assert "\n" not in end.cause
+
+
+@pytest.mark.parametrize("score", [nan, inf, -inf])
+def test_a_score_that_is_no_number_is_none_whatever_the_outcome_says(score: float) -> None:
+    end = settled(RESERVED, outcome(score=score))
+    assert (end.status, end.score) == (Status.NAN, None)
+
+
+Ends = Sequence[tuple[Status, str]]
+
+KILLED = (Status.ERROR, "killed by signal 9 SIGKILL")
+SEGFAULT = (Status.ERROR, "killed by signal 11 SIGSEGV")
+RAISED = (Status.ERROR, "ValueError: no")
+BROKEN = (Status.ERROR, "torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered")
+CROWDED = (Status.OOM, "killed by signal 9 SIGKILL: the kernel ran out of memory")
+SLOW = (Status.TIMEOUT, "ran over 60 s")
+HURT = "gen_0000/cand_0003"
+
+
+def scripted(ends: Ends) -> Engine:
+    """Ends the tries at candidate 3 of generation 0 as it is told, and all others well."""
+
+    def end(attempt: Attempt) -> tuple[Status, str] | None:
+        number = int(attempt.directory.name.partition(".")[2] or 1) - 1
+        return ends[number] if HURT in str(attempt.directory) and number < len(ends) else None
+
+    return ending(end, on_disk=True)
+
+
+def told(state: RunState) -> list[tuple[Status, bool]]:
+    """How the tries at candidate 3 were settled, and whether each was to be retried."""
+    generation = state.generations[0]
+    ends = [attempt.settled for attempt in generation.attempts[3, generation.seeds[0][0]]]
+    return [(end.status, end.retry) for end in ends if end is not None]
+
+
+OK = (Status.OK, False)
+LOST = (Status.LOST, False)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ([KILLED], [(Status.ERROR, True), OK]),
+        ([KILLED, SEGFAULT], [(Status.ERROR, True), (Status.ERROR, False)]),
+        ([RAISED], [(Status.ERROR, False)]),
+        ([SLOW], [(Status.TIMEOUT, False)]),
+        ([KILLED, BROKEN, KILLED], [(Status.ERROR, True), LOST, (Status.ERROR, False)]),
+        ([CROWDED, CROWDED], [(Status.OOM, True), (Status.OOM, False)]),
+    ],
+)
+def test_a_failure_is_tried_again_once_if_it_may_have_been_the_machines(
+    ends: Ends,
+    expected: list[tuple[Status, bool]],
+    tmp_path: Path,
+    run_search: RunSearch,
+) -> None:
+    result = run_search(tmp_path, **QUICK | {"engine": scripted(ends)})
+
+    assert told(result.state) == expected
+    assert result.state.accounts.evaluations == 16
+    assert verify(result.directory).divergence is None
