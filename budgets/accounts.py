@@ -73,7 +73,7 @@ class Accounts(NamedTuple):
     price_per_device_hour: float = 0.0
     comparison_cap: int = 0  # evaluations planned beside the search
     evaluations: int = 0  # of the search, with a result
-    comparisons: int = 0  # evaluations beside the search, likewise
+    comparisons: int = 0  # evaluations beside the search
     device_ms: int = 0  # spent, with or without a result
     holds: Mapping[Key, Hold] = {}
     sessions_ms: tuple[int, ...] = ()

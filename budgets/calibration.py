@@ -61,17 +61,17 @@ class Noise:
         reach = BAND_SDS * self.sd / sqrt(seeds)
         return self.mean - reach, self.mean + reach
 
-    def luck(
-        self, tries: int, seeds: int, share: float | None = None, sign: int = 1
+    def best_by_chance(
+        self, count: int, seeds: int, share: float | None = None, sign: int = 1
     ) -> float | None:
         """The best score to expect of so many baselines, each the mean over so many own seeds.
 
         With a `share`, the score that the best exceeds with that probability; `sign` -1 where
         higher is better. None without any, and where the noise was not measured.
         """
-        if self.sd is None or not tries:
+        if self.sd is None or not count:
             return None
-        return self.mean - sign * self.sd / sqrt(seeds) * best_of_noise(tries, share)
+        return self.mean - sign * self.sd / sqrt(seeds) * best_of_noise(count, share)
 
 
 def noise(calibration: Calibration | None) -> Noise | None:

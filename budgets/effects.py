@@ -14,7 +14,7 @@ from math import floor, log10, sqrt
 from statistics import fmean, stdev
 
 from budgets.events import Status
-from budgets.plan import CampaignTerms, Direction, Frozen
+from budgets.plan import CampaignPlan, Direction, Frozen
 from budgets.state import Batch, RunState
 from budgets.stats import believed, chance, detectable, interval
 
@@ -34,9 +34,9 @@ class Cell(Frozen):
 
 
 class Matrix(Frozen):
-    """A row of cells for each condition, a cell for each seed, in the order of the terms."""
+    """A row of cells for each condition, a cell for each seed, in the order of the campaign."""
 
-    terms: CampaignTerms
+    campaign: CampaignPlan
     rows: tuple[tuple[Cell, ...], ...]
 
     @property
@@ -57,21 +57,21 @@ class Matrix(Frozen):
 
     def scores(self, condition: int) -> dict[int, float]:
         """Healthy scores by seed."""
-        row = zip(self.terms.seeds, self.rows[condition], strict=True)
+        row = zip(self.campaign.seeds, self.rows[condition], strict=True)
         return {seed: cell.score for seed, cell in row if cell.score is not None}
 
 
 def matrix_of(state: RunState) -> Matrix:
     """The matrix of a campaign in one ledger. Raises ValueError on any other run."""
-    terms = state.plan.campaign
-    if terms is None:
-        raise ValueError(f"{state.plan.run_id} is no campaign: it is a {state.plan.phase}")
+    campaign = state.plan.campaign
+    if campaign is None:
+        raise ValueError(f"{state.plan.run_id} is not a campaign: it is a {state.plan.phase}")
     generation = state.generations[0] if state.generations else None
     rows = tuple(
-        tuple(_cell(generation, candidate, seed) for seed in terms.seeds)
-        for candidate in range(len(terms.conditions))
+        tuple(_cell(generation, candidate, seed) for seed in campaign.seeds)
+        for candidate in range(len(campaign.conditions))
     )
-    return Matrix(terms=terms, rows=rows)
+    return Matrix(campaign=campaign, rows=rows)
 
 
 def _cell(generation: Batch | None, candidate: int, seed: int) -> Cell:
@@ -104,7 +104,7 @@ class Difference(Frozen):
     upper: float | None
     sd: float | None  # of one seed's difference
     chance: float | None  # of so large a |t| without an effect; None below two seeds
-    percent: float | None  # of the reference, likewise its bounds
+    percent: float | None  # of the reference, as are its bounds
     percent_lower: float | None
     percent_upper: float | None
     is_found: bool = False  # more than chance, all of its kind considered
@@ -207,18 +207,18 @@ def campaign_report(
     matrix: Matrix, rate: float, *, is_over: bool, measure: str = "score"
 ) -> CampaignReport:
     """The results so far; judged only if the campaign `is_over`."""
-    terms, scores = matrix.terms, [matrix.scores(n) for n in range(len(matrix.rows))]
+    campaign, scores = matrix.campaign, [matrix.scores(n) for n in range(len(matrix.rows))]
     size = max((abs(score) for own in scores for score in own.values()), default=0.0)
-    reference, whose = _reference(terms, scores)
+    reference, whose = _reference(campaign, scores)
     judging = rate if is_over else -1.0  # below 0 nothing is found
-    effects = _effects(terms, scores, reference, size, judging)
-    compared = _comparisons(terms, scores, size, judging)
-    numbers = range(len(terms.conditions))
+    effects = _effects(campaign, scores, reference, size, judging)
+    compared = _comparisons(campaign, scores, size, judging)
+    numbers = range(len(campaign.conditions))
     return CampaignReport(
-        name=terms.name,
+        name=campaign.name,
         measure=measure,
-        direction=terms.direction,
-        seeds=terms.seeds,
+        direction=campaign.direction,
+        seeds=campaign.seeds,
         level=LEVEL,
         rate=rate,
         reference=reference,
@@ -233,9 +233,9 @@ def campaign_report(
     )
 
 
-def _reference(terms: CampaignTerms, scores: Scores) -> tuple[float | None, str]:
+def _reference(campaign: CampaignPlan, scores: Scores) -> tuple[float | None, str]:
     """The first control's mean score; without one, the mean of the conditions' means."""
-    for condition, own in zip(terms.conditions, scores, strict=True):
+    for condition, own in zip(campaign.conditions, scores, strict=True):
         if condition.control and own:
             return fmean(own.values()), condition.name
     means = [fmean(own.values()) for own in scores if own]
@@ -243,12 +243,12 @@ def _reference(terms: CampaignTerms, scores: Scores) -> tuple[float | None, str]
 
 
 def _comparisons(
-    terms: CampaignTerms, scores: Scores, size: float, rate: float
+    campaign: CampaignPlan, scores: Scores, size: float, rate: float
 ) -> dict[int, list[Comparison]]:
     """By number, each condition against every control; a control against those before it."""
     names, differences = [], []
-    for number, own in enumerate(terms.conditions):
-        for against, control in enumerate(terms.conditions):
+    for number, own in enumerate(campaign.conditions):
+        for against, control in enumerate(campaign.conditions):
             if control.control and (against < number or not own.control):
                 names.append((number, control.name))
                 differences.append(_against(scores[number], scores[against], size))
@@ -265,7 +265,7 @@ def _against(own: Mapping[int, float], control: Mapping[int, float], size: float
 
 
 def _row(number: int, matrix: Matrix, compared: Sequence[Comparison]) -> ConditionRow:
-    condition, cells = matrix.terms.conditions[number], matrix.rows[number]
+    condition, cells = matrix.campaign.conditions[number], matrix.rows[number]
     values = [cell.score for cell in cells if cell.score is not None]
     lower, upper = interval(values, LEVEL) or (None, None)
     return ConditionRow(
@@ -296,34 +296,36 @@ def _detectable_percent(effects: Sequence[Effect], reference: float | None) -> f
 
 
 def _effects(
-    terms: CampaignTerms, scores: Scores, reference: float | None, size: float, rate: float
+    campaign: CampaignPlan, scores: Scores, reference: float | None, size: float, rate: float
 ) -> tuple[Effect, ...]:
     moves = [
-        (place, level) for place, factor in enumerate(terms.factors) for level in factor.levels[1:]
+        (place, level)
+        for place, factor in enumerate(campaign.factors)
+        for level in factor.levels[1:]
     ]
-    values = (main_effect(terms, scores, place, level) for place, level in moves)
+    values = (main_effect(campaign, scores, place, level) for place, level in moves)
     judged = _judged([difference(own, reference, size) for own in values], rate)
     return tuple(
         Effect(
-            factor=terms.factors[place].name,
+            factor=campaign.factors[place].name,
             level=level,
-            against=terms.factors[place].levels[0],
+            against=campaign.factors[place].levels[0],
             difference=own,
         )
         for (place, level), own in zip(moves, judged, strict=True)
     )
 
 
-def main_effect(terms: CampaignTerms, scores: Scores, place: int, level: str) -> list[float]:
+def main_effect(campaign: CampaignPlan, scores: Scores, place: int, level: str) -> list[float]:
     """The mean difference of a level from its factor's first, of each seed that any pair has.
 
     A pair has the same levels of all other factors. A control stands for a combination of levels
     only where no other condition has it.
     """
-    names, first = [factor.name for factor in terms.factors], terms.factors[place].levels[0]
+    names, first = [factor.name for factor in campaign.factors], campaign.factors[place].levels[0]
     cells: dict[tuple[str, ...], Mapping[int, float]] = {}
     for condition, own in sorted(
-        zip(terms.conditions, scores, strict=True), key=lambda pair: pair[0].control
+        zip(campaign.conditions, scores, strict=True), key=lambda pair: pair[0].control
     ):
         if condition.levels.keys() >= set(names):
             cells.setdefault(tuple(condition.levels[name] for name in names), own)
@@ -333,5 +335,5 @@ def main_effect(terms: CampaignTerms, scores: Scores, place: int, level: str) ->
         if levels[place] == first
         and (moved := (*levels[:place], level, *levels[place + 1 :])) in cells
     ]
-    by_seed = ([a[s] - b[s] for a, b in pairs if s in a and s in b] for s in terms.seeds)
+    by_seed = ([a[s] - b[s] for a, b in pairs if s in a and s in b] for s in campaign.seeds)
     return [fmean(own) for own in by_seed if own]

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from budgets.plan import Caps, ComparisonName, Configuration, Plan, Terms
+from budgets.plan import Caps, ComparisonName, Configuration, Plan, PlanPart
 
 SCHEMA: Literal[1] = 1
 """Version of these events, in a ledger's first record and in every session's."""
@@ -53,7 +53,7 @@ MOST_SCORE = 1e100
 Score = Annotated[float, Field(ge=-MOST_SCORE, le=MOST_SCORE)]
 
 
-class Owner(Terms):
+class Owner(PlanPart):
     """A process, distinguished from others with the same pid."""
 
     boot_id: str  # the machine's boot, in which the pid is valid
@@ -161,7 +161,7 @@ class Settled(_OfAnAttempt):
         return self.status.final and not self.retry
 
 
-class Guided(Terms):
+class Guided(PlanPart):
     """The advice of a model of the scores, which the search followed after a generation."""
 
     centre: tuple[float, ...]  # point of the unit cube: the distribution's new mean
@@ -254,7 +254,7 @@ Event = (
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 
 
-class Line(Terms):
+class Line(PlanPart):
     """A record as a ledger's line has it, without its seal."""
 
     seq: int = Field(ge=0)

@@ -102,7 +102,7 @@ def better_when(direction: str) -> str:
 
 
 def percent(share: float, digits: int = 4) -> str:
-    """`99%`, `99.5%`, `1.234%`: as many digits as it takes, four at most."""
+    """`99%`, `99.5%`, `1.234%`: up to four digits."""
     return f"{100 * share:.{digits}g}%"
 
 

@@ -69,7 +69,7 @@ def way_to_keep(path: Path, records: int) -> str:
     """The advice for a damaged ledger whose first so many records are whole."""
     run = path.parent
     if records == 0:
-        return f"begin anew, since nothing of it can be kept, with: {set_aside_command(run)}"
+        return f"begin again, since nothing of it can be kept, with: {set_aside_command(run)}"
     out = unused(run.with_name(f"{run.name}.salvaged"))
     salvage = command("verify", str(run), "--salvage", str(out))
     return f"keep what there is with: {salvage}"
@@ -305,7 +305,7 @@ class Ledger:
             self._repair(reader)
         except OSError as error:
             where = error.filename or self.path
-            raise LedgerStorageError(f"cannot mend {where}: {error.strerror}") from error
+            raise LedgerStorageError(f"cannot repair {where}: {error.strerror}") from error
         self.head, self.count, self._end = reader.head, reader.count, reader.end
 
     def _repair(self, reader: Reader) -> None:
@@ -359,7 +359,7 @@ class Ledger:
                 self._storage.truncate(self._file, end)
             raise LedgerStorageError(
                 f"cannot append to {self.path}: {error.strerror}. What was acknowledged before is "
-                "safe. Mend the disk and repeat the command"
+                "safe. Repair the disk and repeat the command"
             ) from error
         self.head, self.count, self._end = record.digest, record.seq + 1, record.end
 
@@ -368,15 +368,15 @@ class Ledger:
         if not os.path.samestat(there, mine) or mine.st_size != end:
             found = "another file" if mine.st_size == end else f"{mine.st_size} bytes"
             raise LedgerCorruptError(
-                f"{self.path} was changed by somebody else while this run had it: expected its own "
-                f"{end} bytes, found {found}. Nothing was written over. See what holds with: "
+                f"{self.path} was changed by another process while this run had it: expected "
+                f"its own {end} bytes, found {found}. Nothing was written. See: "
                 f"{command('verify', str(self.path.parent))}"
             )
 
     def _require_end(self) -> int:
         if self._end is None:
             raise LedgerStorageError(
-                f"{self.path} takes no record before it was read (again): open it anew"
+                f"{self.path} takes no record before it was read (again): open it again"
             )
         return self._end
 

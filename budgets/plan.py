@@ -1,7 +1,7 @@
-"""A run's plan: its terms, frozen before anything is spent. The ledger's first record.
+"""A run's plan: frozen before anything is spent. The ledger's first record.
 
 Times are seconds or hours as the name says, money is in the unit of `price_per_device_hour`.
-Nothing here is a timestamp: two runs on the same terms have equal plans.
+Nothing here is a timestamp: two runs with the same settings have equal plans.
 """
 
 from datetime import datetime
@@ -26,7 +26,7 @@ VariantName = Literal["robust", "expanded"]
 """A phase 2 searches the same knobs on more seeds, or more knobs."""
 
 ComparisonName = Literal["reference", "finalists", "winner", "long_run", "proxy"]
-"""Evaluations that no search learns from: see `Confirmation` and `ProxyTerms`."""
+"""Evaluations that no search learns from: see `Confirmation` and `ProxyPlan`."""
 
 PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
 """Not 0, which some libraries replace by the clock."""
@@ -41,13 +41,13 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class Terms(Frozen):
+class PlanPart(Frozen):
     """Base of everything in a ledger: also without infinities and NaNs."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
 
-class Envelope(Terms):
+class Envelope(PlanPart):
     """P candidates a generation, G generations, S evaluation seeds a candidate."""
 
     population: int = Field(ge=1)
@@ -69,7 +69,7 @@ class Envelope(Terms):
         return f"{self.population} x {self.generations} x {self.seeds_per_candidate}"
 
 
-class Limits(Terms):
+class Limits(PlanPart):
     """What one attempt may use before its process tree is killed."""
 
     wall_seconds: float = Field(gt=0)
@@ -93,7 +93,7 @@ class Limits(Terms):
 MOST_HOURS = 100_000  # eleven years
 
 
-class Window(Terms):
+class Window(PlanPart):
     """The calendar deadline of a run: so many hours after it was planned, or a moment.
 
     Evaluations end `margin_seconds` earlier, which leaves time for the last report.
@@ -120,8 +120,8 @@ class Window(Terms):
         return (self.until - now).total_seconds() / 3600
 
 
-class Caps(Terms):
-    """What the run never exceeds. `None` is no cap."""
+class Caps(PlanPart):
+    """What the run never exceeds. `None`: no cap."""
 
     evaluations: int = Field(ge=1)
     device_hours: float | None = Field(default=None, gt=0)
@@ -130,7 +130,7 @@ class Caps(Terms):
     window: Window | None = None
 
 
-class Devices(Terms):
+class Devices(PlanPart):
     """The devices that P and G were sized for. A later session may use others."""
 
     count: int = Field(ge=1)  # W, evaluations at once
@@ -140,7 +140,7 @@ class Devices(Terms):
     memory_bytes: int = Field(ge=1)  # of the host, for one evaluation
 
 
-class Sample(Terms):
+class Sample(PlanPart):
     """One calibration evaluation of the baseline."""
 
     seed: int
@@ -156,14 +156,14 @@ class Sample(Terms):
     eval_flops: float
 
 
-class Calibration(Terms):
+class Calibration(PlanPart):
     """The baseline, measured on several seeds; or a time that the user states."""
 
     samples: tuple[Sample, ...] = ()
     failed: int = 0
     ledger: str = ""  # head hash of the ledger it was read from
     charged_ms: int = Field(default=0, ge=0)  # device time, if it was made for this run
-    open_ms: int = Field(default=0, ge=0)  # wall clock, likewise
+    open_ms: int = Field(default=0, ge=0)  # wall clock, if it was made for this run
     assumed_seconds: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
@@ -200,7 +200,7 @@ class Calibration(Terms):
         return stdev(s.score for s in self.samples) if len(self.samples) > 1 else None
 
 
-class Thresholds(Terms):
+class Thresholds(PlanPart):
     """Every number that a rule compares with: the one place to edit them."""
 
     crash_rate_pause: float = Field(default=0.10, ge=0, le=1)  # a generation with more pauses
@@ -213,7 +213,7 @@ class Thresholds(Terms):
     time_drift_floor_seconds: float = Field(default=1.0, ge=0)  # a shorter time is not judged
     attempts_per_session: int = Field(default=3, ge=1)  # at an evaluation that is lost each time
     patience_generations: int | None = Field(default=None, ge=1)  # without improvement; None: ever
-    patience_improve: float = Field(default=0.001, ge=0)  # relative: less is no improvement
+    patience_improve: float = Field(default=0.001, ge=0)  # relative: less does not count
     same_score: float = Field(default=1e-4, ge=0)  # relative: closer scores are the same
     alive_level: float = Field(default=0.05, gt=0, lt=1)  # share of findings that may be chance
     go_gain: float = Field(default=0.01, ge=0)  # needed of the winner, of the baseline's score
@@ -230,7 +230,7 @@ SearchMethod = Literal["guided", "plain"]
 `plain` is pycma as it comes."""
 
 
-class SearchTerms(Terms):
+class SearchPlan(PlanPart):
     """How candidates are proposed, in the unit cube."""
 
     method: SearchMethod = "guided"
@@ -241,7 +241,7 @@ class SearchTerms(Terms):
     known: tuple[UnitPoint, ...] = ()  # good points: the search's first candidates
 
 
-class Variant(Terms):
+class Variant(PlanPart):
     """The objective with some of its settings changed."""
 
     label: str
@@ -249,7 +249,7 @@ class Variant(Terms):
     cost_factor: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
 
 
-class Configuration(Terms):
+class Configuration(PlanPart):
     """A point of the unit cube to evaluate, perhaps of a varied objective."""
 
     name: str
@@ -259,7 +259,7 @@ class Configuration(Terms):
     knobs: dict[str, int | float] | None = None  # None: those of the point
 
 
-class LongRun(Terms):
+class LongRun(PlanPart):
     """More FLOPs, on which a gain must persist."""
 
     factor: float = Field(gt=1)  # of the objective's FLOPs
@@ -267,11 +267,11 @@ class LongRun(Terms):
     variant: Variant
 
 
-class Confirmation(Terms):
+class Confirmation(PlanPart):
     """The comparisons of a verdict, on fresh seeds: counted and priced apart from E.
 
     The finalists are compared with each other and the baseline on `picking_seeds`, the winner with
-    the baseline on `seeds` that nobody was picked on.
+    the baseline on `seeds` that no finalist was picked on.
     """
 
     seeds: int = Field(ge=2)
@@ -309,7 +309,7 @@ class Confirmation(Terms):
         return sum(count for count, _ in self.sizes().values())
 
 
-class ProxyTerms(Terms):
+class ProxyPlan(PlanPart):
     """A shorter evaluation to compare with the full one."""
 
     variant: Variant
@@ -317,14 +317,14 @@ class ProxyTerms(Terms):
     level: float = Field(default=0.1, gt=0, lt=1)  # of its two-sided interval
 
 
-class Factor(Terms):
+class Factor(PlanPart):
     """Something that a campaign varies, and the names of its levels in order."""
 
     name: str
     levels: tuple[str, ...] = Field(min_length=1)
 
 
-class Condition(Terms):
+class Condition(PlanPart):
     """One of the configurations that a campaign compares."""
 
     name: str  # fit for a file name
@@ -336,7 +336,7 @@ class Condition(Terms):
     control: bool = False  # the others are compared with it
 
 
-class CampaignTerms(Terms):
+class CampaignPlan(PlanPart):
     """Conditions, each evaluated on every seed."""
 
     name: str
@@ -375,7 +375,7 @@ class CampaignTerms(Terms):
         return min(devices, self.evaluations, self.max_workers or devices)
 
 
-class Source(Terms):
+class Source(PlanPart):
     """The run whose Go a phase 2 follows, and its recommendation."""
 
     run_id: str
@@ -387,7 +387,7 @@ class Source(Terms):
     unproven: tuple[str, ...] = ()  # of these, not shown to move the score, which was overridden
 
 
-class Plan(Terms):
+class Plan(PlanPart):
     """A run's frozen plan. Two plans are equal only when they describe the same run."""
 
     run_id: str
@@ -408,17 +408,17 @@ class Plan(Terms):
     devices: Devices
     calibration: Calibration | None
     thresholds: Thresholds = Thresholds()
-    search: SearchTerms | None = None  # of phase1 and phase2
+    search: SearchPlan | None = None  # of phase1 and phase2
     confirmation: Confirmation | None = None  # None: no Go is possible
     source: Source | None = None  # of a phase 2
-    proxy: ProxyTerms | None = None  # of a check of a proxy
-    campaign: CampaignTerms | None = None
+    proxy: ProxyPlan | None = None  # of a check of a proxy
+    campaign: CampaignPlan | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         is_search = self.phase in ("phase1", "phase2")
         if (self.search is not None) != is_search or (self.tier is not None) != is_search:
-            raise ValueError(f"{self.phase}: a search has a tier and search terms, others do not")
+            raise ValueError(f"{self.phase}: a search has a tier and a search, others do not")
         if (self.campaign is not None) != (self.phase == "campaign"):
             raise ValueError(f"{self.phase}: a campaign has conditions, others have none")
         shape = (self.resolved.population, self.resolved.seeds_per_candidate)

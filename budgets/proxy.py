@@ -44,8 +44,8 @@ def certificate(state: RunState) -> Certificate | None:
     both = list(zip(*ranked, strict=True))
     compared = [pair for pair in both if min(pair) < inf]
     full, short = tuple(f for f, _ in compared), tuple(s for _, s in compared)
-    terms, count = plan.proxy, len(compared)
-    lower, upper = _interval(full, short, f"{plan.evaluation_seed}/0", terms.level) or (None, None)
+    proxy, count = plan.proxy, len(compared)
+    lower, upper = _interval(full, short, f"{plan.evaluation_seed}/0", proxy.level) or (None, None)
     return Certificate(
         candidates=len(both),
         compared=count,
@@ -53,9 +53,9 @@ def certificate(state: RunState) -> Certificate | None:
         tau=tau_b(full, short),
         lower=lower,
         upper=upper,
-        level=terms.level,
-        asked=terms.agreement,
-        holds=count >= LEAST_CANDIDATES and lower is not None and lower >= terms.agreement,
+        level=proxy.level,
+        asked=proxy.agreement,
+        holds=count >= LEAST_CANDIDATES and lower is not None and lower >= proxy.agreement,
     )
 
 

@@ -160,7 +160,10 @@ def baseline_failed(generation: Batch) -> Reading:
 
 
 def setup_failed(state: RunState) -> Reading:
-    """An evaluation found that nothing can be evaluated. No override: a new session tries again."""
+    """An evaluation found that nothing can be evaluated.
+
+    No override: a new session makes another attempt.
+    """
     end = state.setup_failed
     if end is None:
         return Reading("setup_failed", state.begun, 0, 0)
@@ -170,7 +173,10 @@ def setup_failed(state: RunState) -> Reading:
 
 
 def infrastructure(state: RunState, batch: Batch) -> Reading:
-    """This session lost one evaluation too often. No override: a new session tries again."""
+    """This session lost one evaluation too often.
+
+    No override: a new session makes another attempt.
+    """
     limit, number = state.plan.thresholds.attempts_per_session, place_of(state, batch)
     most, key = max(((count, key) for key, count in batch.losses.items()), default=(0, (0, 0)))
     facts = _evaluation(batch, key)
@@ -214,7 +220,7 @@ def patience(state: RunState) -> Reading:
 
     Compares medians, over generations, of the healthy candidates' mean score: of the last N told,
     and of the N before them, or as many as there are. A generation's seeds move its mean, and a
-    median ignores one lucky generation. Scores are divided by the baseline's, or without a
+    median ignores one outlier. Scores are divided by the baseline's, or without a
     calibration by the first mean.
 
     It fires between generations, never after the last. After an override it waits for N more.
@@ -286,7 +292,7 @@ def held_up_by(state: RunState, rule: str) -> tuple[Reading, ...]:
 
 
 def _firing(state: RunState) -> Iterator[Reading]:
-    """Readings that fire and that nobody overrode."""
+    """Readings that fire and that are not overridden."""
     overridden = {(o.rule, o.generation) for o in state.overridden if o.rule in OVERRIDABLE}
     if state.decided is None:
         read = _of_the_run(state) if search_is_over(state) else readings(state)

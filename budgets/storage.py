@@ -138,7 +138,7 @@ def plain_file(path: Path) -> Iterator[int]:
         raise
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError(f"{path} is no plain file: expected one. Move it away")
+            raise ValueError(f"{path} is not a plain file: expected one. Move it away")
         yield handle
     finally:
         os.close(handle)

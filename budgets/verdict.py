@@ -1,9 +1,9 @@
 """What a search amounts to: Go, Go that persists, or a No-Go with a name. Numbers alone.
 
 The finalists are the search distribution's mean, its average over the last generations, and the
-best candidates. They are compared on the picking seeds. The winner goes on to seeds that nobody was
-picked on, so the picking does not flatter its gain there. Each condition of a Go is a pure function
-of the state; `decide` combines them once every planned comparison is settled.
+best candidates. They are compared on the picking seeds. The winner goes on to seeds that no
+finalist was picked on, so picking does not flatter its gain. Each condition of a Go is a pure
+function of the state; `decide` combines them once every planned comparison is settled.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def recommendation(state: RunState) -> Point | None:
     """The recommended point of the unit cube: the winner after a Go, None after a No-Go.
 
     Before a decision it is what the search itself would recommend. It is never the best score
-    seen: the best of many noisy scores is evidence of luck.
+    seen: the best of many noisy scores shows the effect of chance.
     """
     return stood_for(state) if state.decided is None else state.decided.point
 
@@ -136,7 +136,7 @@ def baseline_scores(state: RunState) -> Scores:
 
 
 def winner_scores(state: RunState) -> Scores:
-    """The winner's healthy scores on the seeds that nobody was picked on."""
+    """The winner's healthy scores on the seeds that no finalist was picked on."""
     return _scores(state, "winner")
 
 
@@ -145,7 +145,7 @@ def _gain(state: RunState, scores: Scores, reference: Scores) -> Gain:
 
 
 def winner_gain(state: RunState) -> Gain | None:
-    """The winner's gain over the baseline on seeds nobody was picked on; None before they ran."""
+    """The winner's gain on seeds that no finalist was picked on; None before they ran."""
     if state.comparisons.get("winner") is None:
         return None
     return _gain(state, winner_scores(state), baseline_scores(state))
@@ -233,7 +233,7 @@ def gain_by_chance(state: RunState, share: float | None = None) -> float | None:
     own, count = noise(state.plan.calibration), sum(len(one.healthy) for one in state.completed)
     if own is None or not own.mean:
         return None
-    best = own.luck(count, state.plan.resolved.seeds_per_candidate, share)
+    best = own.best_by_chance(count, state.plan.resolved.seeds_per_candidate, share)
     return None if best is None else (own.mean - best) / abs(own.mean)
 
 
@@ -284,7 +284,7 @@ def _stability(state: RunState) -> Condition:
 
 
 def _persistence(state: RunState) -> Condition:
-    """The search as a whole became better than the baseline and stayed so, not one lucky candidate.
+    """The search became better than the baseline and stayed so, not one candidate by chance.
 
     Judged by the distribution's average over the last third of at least two generations, paired on
     the picking seeds, or on the winner's if it won. Candidates' own scores cannot tell: generations
@@ -344,7 +344,7 @@ def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
         no_go = _too_few_pairs(state, measured, judged)
     elif not measured.is_shown:
         no_go, fired = "below_noise", (_stop(state, measured.mean, measured.upper or 0.0),)
-    is_go = grade != "no_go"  # without a Go the winner may have won by luck
+    is_go = grade != "no_go"  # without a Go the winner may have won by chance
     return fired, Decided(
         grade=grade,
         no_go=no_go,
@@ -424,7 +424,7 @@ class Findings(Frozen):
     no_go: NoGo | None
     asked: float  # the gain a Go needs, relative to the baseline's score
     configuration: str | None  # that is recommended
-    gain: Gain | None  # the winner's over the baseline, on seeds nobody was picked on
+    gain: Gain | None  # the winner's over the baseline, on seeds that no finalist was picked on
     finalists: tuple[Finalist, ...]
     controls: tuple[Control, ...]
     incumbent: Gain | None  # an earlier winner's over the baseline
@@ -432,7 +432,7 @@ class Findings(Frozen):
     long_run_label: str | None
     conditions: tuple[Condition, ...]
     seemed: float | None  # gain that the search's best score seemed to have
-    luck: float | None  # gain that the best of as many baselines would seem to have
+    by_chance: float | None  # gain that the best of equally many baselines would seem to have
     over_incumbent: Gain | None = None  # the winner's over that earlier winner
 
 
@@ -459,7 +459,7 @@ def findings(state: RunState) -> Findings | None:
         long_run_label=None if longer is None else longer.variant.label,
         conditions=conditions(state),
         seemed=apparent_gain(state) if has_scale else None,
-        luck=gain_by_chance(state) if has_scale else None,
+        by_chance=gain_by_chance(state) if has_scale else None,
         over_incumbent=(
             _gain(state, winner_scores(state), earlier) if earlier and is_compared else None
         ),

@@ -7,9 +7,9 @@ optimum at 0.5 (even i) or -0.5 (odd i), so z_i = x_i / x_i* and a mixed-up orde
 the optimum, and never lower without noise.
 
 Three settings mislead a search. `traps`: so large a share of (seed, point) pairs scores 5 sd too
-low, while on fresh seeds the points are no better than others. `nan_radius`: points near the
+low, while on fresh seeds the points are not better than others. `nan_radius`: points near the
 optimum diverge. `effort` other than 1 is a cheaper or longer evaluation of the same function: it
-takes `effort` times the seconds, with 1 / sqrt(effort) of the noise, drawn anew. Below 1 the
+takes `effort` times the seconds, with 1 / sqrt(effort) of the noise, drawn again. Below 1 the
 optimum is at z = 1 + bias (1 - effort), so a short evaluation may rank points wrongly; above 1
 only a share of every gain is left, `persists` at effort 4.
 """
@@ -215,8 +215,8 @@ class AnalyticObjective(Objective):
         )
         common = _draws("seed" + own, seed, ()).gauss(0.0, seed_sd)
         noise = _draws("noise" + own, seed, read).gauss(0.0, noise_sd)
-        lucky = _draws("trap" + own, seed, read).random() < settings.traps
-        return common + noise - (TRAP_SD * noise_sd if lucky else 0.0)
+        trapped = _draws("trap" + own, seed, read).random() < settings.traps
+        return common + noise - (TRAP_SD * noise_sd if trapped else 0.0)
 
 
 def _draws(purpose: str, seed: int, x: tuple[float, ...]) -> Random:

@@ -203,7 +203,7 @@ class Objective(ABC):
     def preflight(self) -> tuple[str, ...]:
         """Check data and configuration before any budget is spent; return warnings.
 
-        Raises SetupError, saying how to mend it.
+        Raises SetupError, saying how to fix it.
         """
         return ()
 

@@ -114,7 +114,7 @@ def is_python(program: str) -> bool:
 def python_versions(python: str, setting: str) -> dict[str, str]:
     """Return `program_python`, and `program_NAME` of the `PACKAGES` that the interpreter has.
 
-    Raises SetupError, naming the setting, if that is no Python interpreter.
+    Raises SetupError, naming the setting, if that is not a Python interpreter.
     """
     program = str(Path(python).absolute()) if "/" in python else python
     try:

@@ -23,7 +23,7 @@ def cache_directory() -> Path:
 def absolute(path: Any) -> str:
     """Return the absolute path; links stay: a virtual environment's interpreter is one.
 
-    Raises ValueError on what is no path.
+    Raises ValueError on what is not a path.
     """
     if not isinstance(path, str | Path) or not str(path).strip() or "\0" in str(path):
         raise ValueError(f"expected a path, got {path!r}")
@@ -37,7 +37,7 @@ def read_text(file: Path, place: str) -> str:
     """Return the text of a file that a user named. Raises ValueError beginning with `place`."""
     try:
         if not stat.S_ISREG(file.stat().st_mode):  # a pipe may never end
-            raise ValueError(f"{place} is no file: expected one with text")
+            raise ValueError(f"{place} is not a file: expected one with text")
         with file.open("rb") as stream:
             data = stream.read(LARGEST + 1)
         if len(data) > LARGEST:
@@ -46,7 +46,7 @@ def read_text(file: Path, place: str) -> str:
     except OSError as error:
         raise ValueError(f"{place} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{place} is no text in UTF-8: {error}") from error
+        raise ValueError(f"{place} is not UTF-8 text: {error}") from error
 
 
 def read_toml(file: Path, place: str) -> dict[str, Any]:
@@ -54,13 +54,13 @@ def read_toml(file: Path, place: str) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(file, place))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"{place} is no TOML file: {error}") from error
+        raise ValueError(f"{place} is not a TOML file: {error}") from error
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
     """Return the content of a program's file; a link is not followed.
 
-    Raises OSError where it cannot be opened, ValueError where it is no file or too long.
+    Raises OSError where it cannot be opened, ValueError where it is not a file or too long.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:

@@ -44,7 +44,7 @@ class FunctionConfig(ProgramConfig):
     def _check(self) -> Self:
         for name in self.fixed:
             if not name.isidentifier():
-                raise ValueError(f"fixed: {name!r} is no name of a keyword argument")
+                raise ValueError(f"fixed: {name!r} is not a name of a keyword argument")
         return self
 
 

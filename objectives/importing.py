@@ -32,7 +32,7 @@ LIMIT_SECONDS = 180.0
 HERE = Path(__file__).parents[1]
 
 DONE = "imported"
-"""A file that says so, because whatever the module prints is no answer."""
+"""A file that says so, because the module may print anything."""
 
 REFUSED = f"{SetupError.__module__}.{SetupError.__name__}: "
 

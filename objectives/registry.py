@@ -24,7 +24,7 @@ CHECKOUT = "checkout"
 """The setting that makes `nanochat` the one in a directory of the user's."""
 
 MOVES_CODE = frozenset({"argv", "checkout", "directory", "sources"})
-"""Settings that say which files a program is: when one differs, its code is pinned anew."""
+"""Settings that say which files a program is: when one differs, its code is pinned again."""
 
 NAMES = ("nanochat", "command", f"{FUNCTION}MODULE:FUNCTION", *ANALYTIC)
 

@@ -16,7 +16,7 @@ _NAME = rf"[A-Za-z0-9_-]*(?:{_ENDS}|{_WHOLE}|{_LOWER})(?![A-Za-z])[A-Za-z0-9_-]*
 API_KEY. TOKENIZERS_PARALLELISM, KEYBOARD and MONKEY have none."""
 
 _NAMED = re.compile(rf"(?<![A-Za-z0-9_-])({_NAME}[\"']?\s*[=:]\s*[\"']?)[^\s,;&\"')]+")
-"""`HF_TOKEN=...` in capitals, as in environments: `tokens=512` is no secret."""
+"""`HF_TOKEN=...` in capitals, as in environments: `tokens=512` is not one."""
 
 _ISSUED = re.compile(
     r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[opsu]_[A-Za-z0-9]{20,}"

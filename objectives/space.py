@@ -209,7 +209,7 @@ class SearchSpace(BaseModel):
         return tuple(knob.encode(knob.baseline) for knob in self.knobs)
 
     def decode(self, point: Sequence[float]) -> dict[str, float]:
-        """Return values by name at `point`. Raises ValueError if it is no point of the cube."""
+        """Return values by name at `point`. Raises ValueError if it is not a point of the cube."""
         if len(point) != self.dimension:
             raise ValueError(f"expected {self.dimension} coordinates, got {len(point)}")
         for knob, unit in zip(self.knobs, point, strict=True):

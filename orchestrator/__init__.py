@@ -21,7 +21,7 @@ __all__ = ["Result", "Search", "forecast", "load", "maximize", "minimize"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a part of the Python interface when somebody asks for it."""
+    """Import a part of the Python interface on first use."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"orchestrator.{_PLACES[name]}"), name)

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    if not sys.flags.safe_path:  # an `objectives.py` in somebody's folder is not ours
+    if not sys.flags.safe_path:  # an `objectives.py` in a user's folder is not ours
         sys.path[0] = str(Path(__file__).resolve().parents[1])
     try:
         from orchestrator.cli.app import main

@@ -215,7 +215,7 @@ def forecast(function: Callable[..., Any], space: Space, **options: Unpack[Optio
 
 @dataclass
 class NoSignals:
-    """A stop for threads, where no signal arrives: somebody sets `requested`."""
+    """A stop for threads, where no signal arrives: its owner sets `requested`."""
 
     requested: bool = False
     signum: int = 0

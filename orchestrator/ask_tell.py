@@ -63,7 +63,7 @@ class CallersExecutor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what nobody has told: it is made again when the search goes on."""
+        """End what was not told: it is made again when the search goes on."""
         told = {outcome.attempt_id for outcome in self._ended}
         for name in self._open.keys() - told:
             self.end(self._open[name], Status.CANCELLED, cause="the search was closed")
@@ -125,7 +125,7 @@ class CallersExecutor:
             self._changed.notify_all()
 
     def finish(self) -> None:
-        """Let nobody wait for another trial."""
+        """Release every caller that waits for another trial."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -216,7 +216,7 @@ class Search:
             engine = CallersEngine("inline", own=self._executor)
             with conducting(self._config, display, self._stop, engine) as session:
                 carry_out_search(session, self._config, self._executor.slots)
-        except BaseException as error:  # raised where somebody asks
+        except BaseException as error:  # raised where a caller asks
             self._failure = error
         finally:
             self._executor.finish()

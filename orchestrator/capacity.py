@@ -242,12 +242,12 @@ def fit(levels: Iterable[Level]) -> Fit:
 
     found = tuple(sorted(levels))
     workers, measured, _ = np.array(found).T
-    terms = np.stack([np.ones_like(workers), workers - 1, workers * (workers - 1)], axis=1)
-    terms *= (measured / workers)[:, None]
-    known = min(3, len(found))  # as many coefficients as levels
+    columns = np.stack([np.ones_like(workers), workers - 1, workers * (workers - 1)], axis=1)
+    columns *= (measured / workers)[:, None]
+    known = min(3, len(found))  # one coefficient a level
     coefficients = np.zeros(3)
     coefficients[0] = min(workers / measured) / 1e4  # lambda stays finite
-    coefficients[:known] += nnls(terms[:, :known], 1 - terms[:, 0] * coefficients[0])[0]
+    coefficients[:known] += nnls(columns[:, :known], 1 - columns[:, 0] * coefficients[0])[0]
     sigma, kappa = (float(own) for own in coefficients[1:] / coefficients[0])
     law = Law(1 / float(coefficients[0]), sigma, kappa if kappa > 1e-9 else 0.0)  # rounding
     residuals = [law.throughput(level.workers) / level.throughput - 1 for level in found]
@@ -285,7 +285,7 @@ class Controller:
     """Finds the number of workers with the highest throughput while a run goes on.
 
     After each window of evaluations it takes what the fitted law recommends. Where that is the most
-    that was measured, and evaluations take stably long, it tries twice as many.
+    that was measured, and evaluations take stably long, twice as many follow.
     """
 
     def __init__(self, devices: int) -> None:
@@ -338,7 +338,7 @@ class Controller:
 
 
 class Controlled(AtMost):
-    """Admits as many evaluations as the controller allows at the moment.
+    """Admits the number of evaluations that the controller allows at the moment.
 
     `follow` every record of the session: each settlement adds a line to `backpressure.jsonl`, and
     `say` gets every change.

@@ -315,7 +315,7 @@ class Config(Table):
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Where each value is from that is no default, by dotted key."""
+        """Where each value that is not a default is from, by dotted key."""
         return self._sources
 
     @property
@@ -542,7 +542,7 @@ def read_document(file: Path) -> Values:
 def parse_assignments(assignments: Sequence[str]) -> Values:
     """Return the values of "a.b=c": JSON, or else text; without a dot a key is of `[training]`.
 
-    Raises ValueError on what is no assignment, or made twice.
+    Raises ValueError unless each is an assignment, made once.
     """
     return each_once(map(_assignment, assignments), "--set")
 

@@ -21,7 +21,7 @@ from orchestrator.config import Config, is_installed
 from orchestrator.execution.api import EngineError, Slots
 from orchestrator.execution.devices import visible_gpus
 from orchestrator.execution.engine import Engine, devices_of
-from orchestrator.matrix.campaign import campaign_matrix, config_of, terms_of
+from orchestrator.matrix.campaign import campaign_from, campaign_matrix, config_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import engine_of, search_plan
 from orchestrator.plan.times import find_calibration
@@ -40,7 +40,7 @@ class Finding:
     item: str
     state: Literal["ok", "absent", "missing"]  # absent: nothing needs it; missing: something does
     seen: str
-    mend: str = ""
+    fix: str = ""
 
 
 Findings = dict[str, list[Finding]]
@@ -53,14 +53,14 @@ def examine(config: Config, *, quick: bool = False) -> Findings:
     `quick` leaves out the imports. Raises ValueError if no run can be made of the configuration.
     """
     conditions = {"": config}
-    for condition in () if config.campaign is None else terms_of(config).conditions:
+    for condition in () if config.campaign is None else campaign_from(config).conditions:
         conditions[condition.name] = config_of(config, condition)
     engine, found, slots = engine_of(config), list[Finding](), None
     try:
         slots = _devices(engine, found)
     except EngineError as error:
-        mend = "ray status (on its head), or give no --address: a run then starts its own Ray"
-        found.append(Finding("cluster", "missing", str(error), mend))
+        fix = "ray status (on its head), or give no --address: a run then starts its own Ray"
+        found.append(Finding("cluster", "missing", str(error), fix))
     trains = any("torch" in each.tuned.preload for each in conditions.values())
     packages = [_package(name, quick=quick, trains=trains) for name in PACKAGES]
     if packages[0].state == "ok" and not quick:
@@ -87,13 +87,13 @@ def _devices(engine: Engine, found: list[Finding]) -> Slots | None:
     try:
         slots = offer.slots(engine.device, engine.workers, engine.threads)
     except ValueError as error:
-        mend = "leave out --device, --workers and backend.threads"
-        found.append(Finding("evaluations at once", "missing", str(error), mend))
+        fix = "leave out --device, --workers and backend.threads"
+        found.append(Finding("evaluations at once", "missing", str(error), fix))
         return None
     seen = f"{slots.count} on {slots.device}, each with {counted(slots.threads, 'thread')}"
     if slots.device == "cuda" and not free:
-        mend = "say --device cpu, or end what is on one of the GPUs"
-        found.append(Finding("evaluations at once", "missing", f"{seen}; no GPU is free", mend))
+        fix = "say --device cpu, or end what is on one of the GPUs"
+        found.append(Finding("evaluations at once", "missing", f"{seen}; no GPU is free", fix))
     else:
         found.append(Finding("evaluations at once", "ok", seen))
     return slots
@@ -105,9 +105,9 @@ def _gpus() -> Iterator[Finding]:
     used = {device: gpu.foreign_use() for device, gpu in visible.items()}
     free = ",".join(device for device, use in used.items() if not use)
     for device, use in used.items():
-        mend = f"export CUDA_VISIBLE_DEVICES={free}" if use and free else ""
+        fix = f"export CUDA_VISIBLE_DEVICES={free}" if use and free else ""
         seen = f"{visible[device].name}: {use or 'free'}"
-        yield Finding(f"GPU {device}", "absent" if use else "ok", seen, mend)
+        yield Finding(f"GPU {device}", "absent" if use else "ok", seen, fix)
     if not used:
         yield Finding("GPU", "absent", "none that nvidia-smi names to this process")
 
@@ -136,8 +136,8 @@ def _cuda(engine: Engine) -> Finding:
     text = f"torch sees {why or seen} of {gpus} GPUs"
     if not why and int(seen) >= gpus:
         return Finding("CUDA", "ok" if gpus else "absent", text)
-    mend = "install a torch built for the driver's CUDA (nvidia-smi), or say --device cpu"
-    return Finding("CUDA", "absent" if engine.device == "cpu" else "missing", text, mend)
+    fix = "install a torch built for the driver's CUDA (nvidia-smi), or say --device cpu"
+    return Finding("CUDA", "absent" if engine.device == "cpu" else "missing", text, fix)
 
 
 def _python(code: str) -> tuple[str, str]:
@@ -167,7 +167,7 @@ def _data(condition: str, config: Config) -> Iterator[Finding]:
         warnings, provenance = objective.preflight(), dict(objective.provenance)
     except (SetupError, ValueError, OSError) as error:
         again = command("doctor", *config.layers.words())
-        yield Finding(f"objective{of}", "missing", str(error), f"mend that, then: {again}")
+        yield Finding(f"objective{of}", "missing", str(error), f"fix that, then: {again}")
         return
     if not condition:
         identity = f"{len(objective.space.knobs)} knobs, sha256 {objective.fingerprint[:16]}"
@@ -186,8 +186,8 @@ def _disk(config: Config, slots: Slots | None) -> Iterator[Finding]:
     if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
         yield Finding("writable", "ok", str(parent))
     else:
-        mend = f"ls -ld {shell_word(str(parent))}, or {elsewhere}"
-        yield Finding("writable", "missing", f"{parent} takes no files of yours", mend)
+        fix = f"ls -ld {shell_word(str(parent))}, or {elsewhere}"
+        yield Finding("writable", "missing", f"{parent} takes no files of yours", fix)
     try:
         check_place(root, allow_network=config.backend.allow_network_fs)
     except ValueError as error:
@@ -208,7 +208,7 @@ def _needed_bytes(config: Config, slots: Slots) -> int:
     """Return what the campaign or the search takes; of a search without a tier, the smallest."""
     root, devices = Path(config.runs_dir), devices_of(slots)
     if config.campaign is not None:
-        plan = campaign_matrix(config, terms_of(config)).plan(devices, None)
+        plan = campaign_matrix(config, campaign_from(config)).plan(devices, None)
     else:
         config = config.having({"search.tier": config.search.tier or "min"})
         plan = search_plan(config, devices, None, foreseen(root, config, devices.kind))
@@ -240,6 +240,6 @@ def to_markdown(found: Findings) -> str:
     for title, own in found.items():
         rows = [(plain(one.item), one.state, plain(one.seen)) for one in own]
         lines += [f"## {title}", "", *table(("item", "state", "seen"), rows), ""]
-        lines += [f"- {plain(one.item)}: {plain(one.mend)}" for one in own if one.mend]
+        lines += [f"- {plain(one.item)}: {plain(one.fix)}" for one in own if one.fix]
         lines += [""]
     return "\n".join(lines)

@@ -22,7 +22,7 @@ from budgets.formatting import duration, plain, table
 from budgets.plan import Calibration, Devices
 from budgets.storage import document
 from orchestrator.config import Budget, Config, Slurm, to_toml
-from orchestrator.matrix.campaign import campaign_name, config_of, terms_of
+from orchestrator.matrix.campaign import campaign_from, campaign_name, config_of
 from orchestrator.matrix.manifest import MANIFEST, Manifest, ManifestRun
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.phase2 import foreseen
@@ -38,7 +38,7 @@ MARGIN, START_SECONDS, ROUND_SECONDS = 1.25, 600, 300
 
 LEAD_SECONDS, MOST_LEAD_SECONDS = 300, 65535  # SLURM counts a signal's seconds in 16 bits
 DRAIN_RESERVE = 30.0  # s between the last evaluation's end and the job's: report, requeue
-REQUEUES = 10  # of a search; a single evaluation would begin anew each time
+REQUEUES = 10  # of a search; a single evaluation would begin again each time
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,10 @@ def _jobs(config: Config, directory: Path) -> Iterator[Job]:
         run = ManifestRun(name=name, directory=name, condition=name, seed=config.search.seed)
         yield _job(config, directory, run, own)
         return
-    terms = terms_of(config)
-    for condition, seed, name in terms.runs:
+    campaign = campaign_from(config)
+    for condition, seed, name in campaign.runs:
         own = {
-            **_shares(config.budget, terms.evaluations),
+            **_shares(config.budget, campaign.evaluations),
             "campaign.name": re.sub(r"[^a-z0-9._-]", "-", name.lower())[:64],
             "campaign.seeds": [seed],
             "campaign.controls": False,
@@ -201,7 +201,7 @@ def _limit_seconds(name: str, options: Slurm, estimate: Estimate | None, lead: i
     if options.time is None:
         if estimate is None:
             raise ValueError(
-                f"{name}: nobody has measured how long it takes, so slurm.time must say: give a "
+                f"{name}: how long it takes was never measured, so slurm.time must say: give a "
                 'limit such as time = "4h" in [slurm], or calibrate first'
             )
         wanted = estimate.seconds * MARGIN + START_SECONDS + lead
@@ -268,7 +268,7 @@ def files_of(export: Export) -> dict[str, str]:
         kind="slurm",
         objective=export.config.objective,
         total_runs=len(export.jobs),
-        terms=None if export.config.campaign is None else terms_of(export.config),
+        campaign=None if export.config.campaign is None else campaign_from(export.config),
         runs=tuple(job.run for job in export.jobs),
     )
     text = document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()

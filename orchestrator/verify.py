@@ -170,7 +170,7 @@ class Replay:
         end = judged(self.state, settled(own, outcome, recovered=event.recovered))
         is_its_end = was_given_up(end.status, end.cause) and end.seconds == event.seconds
         if given_up and not is_its_end:
-            return  # the file came after the attempt was given up, or it was excused
+            return  # the file came after the attempt was settled as lost, or it was excused
         _compare(f"differs from {file}:", event, end)
 
 
@@ -220,7 +220,8 @@ def _elsewhere(directory: Path, state: RunState) -> Iterator[str]:
         if found is not None:
             path, then = found
             point, _ = carried(source.run_id, then, plan.space)
-            if then.decided is None or (point, then.decided.grade) != (source.point, source.grade):
+            grade = "" if then.decided is None else then.decided.grade
+            if (point, grade) != (source.point, source.grade):
                 raise DivergedError(f"the plan's source is not what {path} says")
         yield f"source {source.run_id}: its ledger {'is not here' if found is None else 'agrees'}"
 

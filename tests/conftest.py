@@ -140,11 +140,11 @@ def run_check() -> Callable[..., Result]:
         engine: Engine | None = None,
         seeds: int = 3,
         knobs: tuple[str, ...] = (),
-        **terms: Any,
+        **keys: Any,
     ) -> Result:
         usual = {} if objective == "nanochat" else {"dimension": 2}
         spec = ObjectiveSpec(name=objective, settings={**usual, **(settings or {})})
-        request = config_for("check", "min", registry.load(spec), **terms)
+        request = config_for("check", "min", registry.load(spec), **keys)
         asked = knob_check(request, seeds, knobs)
         with make_session(root, engine) as session:
             return carry_out(asked, session, session.engine.slots())

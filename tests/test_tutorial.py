@@ -30,7 +30,7 @@ QUICK = {
     "tau_c": "x0",
     "alpha_c": "x1",
     "post_slow_lr           log10 ": "x9 linear",
-    ", synapses off (": " (",
+    " and synapses off (": " (",
     "(ray)": "(inline)",
 }
 """What stands in the tutorial for whoever has an hour, and what takes its place in a test.

@@ -122,7 +122,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Raises ValueError on an unknown or a wrong setting, and on what is no checkout."""
+        """Raises ValueError on an unknown or a wrong setting, and on what is not a checkout."""
         config = parse(CheckoutConfig, settings, "nanochat checkout")
         if config.code is None and not config.source.is_file():
             raise ValueError(

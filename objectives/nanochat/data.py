@@ -98,7 +98,7 @@ class Corpus:
 def load(data: str, tokenizer: str = "bytes") -> Corpus:
     """Return the text that `data` names, split and tokenised.
 
-    Raises ValueError for an unknown form, and SetupError, saying how to mend it, when the text is
+    Raises ValueError for an unknown form, and SetupError, saying how to fix it, when the text is
     missing, damaged, too short or not the pinned one, or a package is missing.
     """
     vocab_size(tokenizer)
@@ -240,7 +240,7 @@ class Source:
         return _sha256(str([(str(path), *_stamp(path)) for path in self._files()]))
 
     def documents(self) -> Parts:
-        """Return both parts. Raises SetupError, saying how to mend it, when there is no text."""
+        """Return both parts. Raises SetupError, saying how to fix it, when there is no text."""
         if self.form == "builtin":
             return _last_tenth_held_out(_builtin(self.place))  # two of kjv-v1 are copies
         found: Iterable[bytes]

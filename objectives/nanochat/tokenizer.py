@@ -85,10 +85,10 @@ class Bpe(Tokenizer):
         self._model.train_from_iterator(_beginning(texts), trainer)
         learnt = self._model.get_vocab_size()
         if learnt < size:
-            mend = f"bpe:{learnt}" if learnt > BYTES else "bytes"
+            smaller = f"bpe:{learnt}" if learnt > BYTES else "bytes"
             raise SetupError(
                 f"the training text gives only {learnt} tokens, expected {size} for tokenizer "
-                f"{name!r}: use tokenizer {mend} or more text"
+                f"{name!r}: use tokenizer {smaller} or more text"
             )
         description = json.loads(self._model.to_str())
         canonical = json.dumps(description, sort_keys=True, separators=(",", ":"))

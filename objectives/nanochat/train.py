@@ -292,6 +292,6 @@ def _spikes(losses: Tensor) -> int:
 
 
 def _lowest_level(losses: Tensor) -> Tensor:
-    """Return the lowest mean over as many steps as the end has, or a lower untrained loss."""
+    """Return the lowest mean over a window as long as the end, or a lower untrained loss."""
     levels = losses.unfold(0, max(1, len(losses) // TAIL), 1).mean(1)
     return losses[0].minimum(levels.min())

@@ -24,7 +24,7 @@ class Command(NamedTuple):
 
     name: str
     place: str  # module:function in orchestrator.cli; empty for a group
-    panel: str
+    section: str
     about: str  # the first line of its help; the function's docstring has the others
     examples: tuple[str, ...]
     options: str = "as_json"  # names of parameters of `options.shared` that it takes
@@ -194,13 +194,13 @@ def program(*, is_whole: bool = False) -> Any:
         group = whole.commands[above[0]] if above else whole
         if not entry.place:
             command: Any = _Group(
-                name=name, help=entry.about, rich_help_panel=entry.panel, no_args_is_help=True,
+                name=name, help=entry.about, rich_help_panel=entry.section, no_args_is_help=True,
                 epilog=_examples(*entry.examples), context_settings=HELP,
             )  # fmt: skip
         elif is_whole:
             command = _imported(entry)
         else:
-            command = TyperCommand(name, help=entry.about, rich_help_panel=entry.panel)
+            command = TyperCommand(name, help=entry.about, rich_help_panel=entry.section)
             command.entry = entry
         group.add_command(command, name)
     return whole

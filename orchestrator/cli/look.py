@@ -109,7 +109,7 @@ def _jobs(directory: Path) -> Iterator[tuple[list[str], Run | Exported]]:
     """Yield an exported campaign as it stands, again and again."""
     while (jobs := exported(str(directory), directory, datetime.now(UTC))) is not None:
         yield [], jobs
-    raise ValueError(f"{directory} is no campaign any more")
+    raise ValueError(f"{directory} is not a campaign any more")
 
 
 def _key(seen: Run | Exported) -> object:
@@ -133,7 +133,7 @@ def _is_closed(seconds: float) -> bool:
 
 
 def _is_read(lines: list[str]) -> bool:
-    """Print the lines at once: whether somebody still reads them."""
+    """Print the lines at once: whether they are still read."""
     try:
         print(*map(printable, lines), sep="\n", flush=True)
     except BrokenPipeError:

@@ -35,10 +35,10 @@ RunName = Annotated[
 # Options that several commands share
 
 
-def _flag(key: str, panel: str | None = None) -> Any:
+def _flag(key: str, section: str | None = None) -> Any:
     flag = FLAGS[key]
     return Option(
-        flag.spelling, metavar=flag.metavar, help=flag.about, rich_help_panel=panel,
+        flag.spelling, metavar=flag.metavar, help=flag.about, rich_help_panel=section,
         show_default=False,  # the help says it
     )  # fmt: skip
 

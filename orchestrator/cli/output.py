@@ -120,7 +120,7 @@ def console(*, stderr: bool = False) -> Any:
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream is not None and stream.isatty() else 110
-    return Listener(stderr=stderr, width=width, emoji=False)  # `:train:` in a name is no emoji
+    return Listener(stderr=stderr, width=width, emoji=False)  # `:train:` in a name is not an emoji
 
 
 def silence(console: Any) -> None:

@@ -100,12 +100,12 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
     shown = ([row["name"], row["kind"], *(f"{row[n]:.4g}" for n in KNOB[2:])] for row in knobs)
     lines += table(("knob", "kind", ">low", ">high", ">baseline"), shown)
     if config.campaign is not None:
-        from orchestrator.matrix.campaign import terms_of
+        from orchestrator.matrix.campaign import campaign_from
         from orchestrator.matrix.campaign_plan import runs_document, runs_page
 
-        terms = terms_of(config)
-        document["campaign"] = runs_document(terms)
-        lines += ["", *runs_page(terms)]
+        campaign = campaign_from(config)
+        document["campaign"] = runs_document(campaign)
+        lines += ["", *runs_page(campaign)]
     return document, lines
 
 
@@ -179,14 +179,17 @@ def _search(config: Config, devices: Devices, *, in_full: bool) -> Answer:
 
 
 def _campaign(config: Config) -> Answer:
-    from orchestrator.matrix.campaign import terms_of
+    from orchestrator.matrix.campaign import campaign_from
     from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
 
-    lines, terms = [f"Warning: {one}." for one in config.tuned.preflight()], terms_of(config)
-    document, text = campaign_plan(config, terms, datetime.now(UTC))
-    title = f"# Campaign {plain(terms.name)} of {config.objective}"
-    page = "\n".join([title, "", *runs_page(terms), "", *text])
-    return Answer({**runs_document(terms), **document}, lines, page)
+    lines, campaign = (
+        [f"Warning: {one}." for one in config.tuned.preflight()],
+        campaign_from(config),
+    )
+    document, text = campaign_plan(config, campaign, datetime.now(UTC))
+    title = f"# Campaign {plain(campaign.name)} of {config.objective}"
+    page = "\n".join([title, "", *runs_page(campaign), "", *text])
+    return Answer({**runs_document(campaign), **document}, lines, page)
 
 
 def _fitting(config: Config, devices: Devices) -> Answer:

@@ -41,7 +41,7 @@ from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import PIPE_BYTES, SHOW, can_paint, line_of, tell
 from orchestrator.look.track import Trackers, refuse_missing
-from orchestrator.matrix.campaign import Staggered, campaign_matrix, terms_of
+from orchestrator.matrix.campaign import Staggered, campaign_from, campaign_matrix
 from orchestrator.matrix.matrix import carry_out, carry_out_search
 from orchestrator.plan.resolve import engine_of, pacing_of, slots_of
 from orchestrator.records.runs import Result
@@ -75,7 +75,7 @@ def search(context: Context) -> None:
 def _campaign(context: Context, config: Config, overrides: Sequence[tuple[str, str]]) -> None:
     if overrides:
         raise ValueError(f"--override {overrides[0][0]}: no rule pauses a campaign")
-    campaign, slots = terms_of(config), slots_of(config)
+    campaign, slots = campaign_from(config), slots_of(config)
     slots = replace(slots, count=campaign.workers(slots.count))
     assumed = config.evaluation.assume_eval_seconds
     word = None if assumed is None else Calibration(assumed_seconds=assumed)

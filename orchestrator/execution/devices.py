@@ -23,7 +23,7 @@ QUERY_SECONDS = 20.0  # longest wait for nvidia-smi
 RELEASE_SECONDS = 5.0  # the driver frees a process's memory a moment after its end
 POLL_SECONDS = 0.25
 LEFTOVER_MIB = 1024
-"""An idle GPU shows up to some 600 MiB, which the driver keeps for itself. The context and weights
+"""An idle GPU shows up to about 600 MiB, which the driver keeps for itself. The context and weights
 of a process are more."""
 
 Device = str | None

@@ -212,7 +212,7 @@ class RayExecutor:
             if all(node.is_lost or node.free is None for node in self._nodes):
                 raise EngineError(
                     f"no device of the cluster is left to evaluate on. {'; '.join(self.warnings)}. "
-                    f"Run the same command again when it is mended; {RAY_LOOK}"
+                    f"Run the same command again when that is fixed; {RAY_LOOK}"
                 )
             if not any(node.is_open for node in self._nodes):
                 self._step_all(LOOK_SECONDS)

@@ -41,7 +41,7 @@ from orchestrator.execution.trainer import fork_trainer
 LOCK_WAIT_SECONDS = 10.0
 TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
 CHECK_SECONDS = 0.25  # between two looks at memory and heartbeat
-ORPHAN_GRACE_SECONDS = 1.0  # when nobody waits for the result any more
+ORPHAN_GRACE_SECONDS = 1.0  # when nothing waits for the result any more
 _DEADLINE = struct.Struct("d")  # by the monotonic clock
 
 
@@ -93,7 +93,7 @@ class Supervision:
     host: str  # part of a device's name on a cluster; empty elsewhere
 
     def why_unwanted(self, owner: Owner) -> str:
-        """Return why nobody can use an attempt's result any more; empty while somebody may."""
+        """Return why an attempt's result can no longer be used; empty while it can."""
         if self.lease is not None and time.monotonic() > lease_deadline(self.lease):
             return "the orchestrator has not renewed its lease"
         lifeline = select.poll()
@@ -157,7 +157,7 @@ def _begin(attempt: Attempt, device: str) -> bool:
 class Watch:
     """One trainer and its tree, from the fork to the last reaped process.
 
-    `why_unwanted` returns why nobody can use the result any more, or an empty text.
+    `why_unwanted` returns why the result can no longer be used, or an empty text.
     """
 
     attempt: Attempt
@@ -202,7 +202,7 @@ class Watch:
         self._violate(Status.CANCELLED, "its supervisor was told to end (SIGTERM)")
 
     def check_liveness(self) -> None:
-        """End the attempt if nobody can use its result any more."""
+        """End the attempt if its result can no longer be used."""
         if why := self.why_unwanted():
             self._violate(Status.LOST, why)
 
@@ -258,7 +258,7 @@ class Watch:
             self._time_out(f"stalled: no output or heartbeat for {limit:g} s")
 
     def _time_out(self, cause: str) -> None:
-        self.check_liveness()  # again: if this process was stopped meanwhile, it is no timeout
+        self.check_liveness()  # again: if this process was stopped meanwhile, it is not a timeout
         self._violate(Status.TIMEOUT, cause)
 
     def _violate(self, status: Status, cause: str) -> None:

@@ -84,7 +84,7 @@ def _answer(run: Run, title: str, mood: Mood, step: NextStep, sentence: str, **s
     """Return an answer with what is the same for every run."""
     sure = "Not at all."
     if run.is_search:
-        sure += " A search's own scores are no evidence of a gain: only fresh seeds are."
+        sure += " A search's own scores do not show a gain: only fresh seeds are."
     found = "Not known: nothing is judged before all of it is over."
     if not run.counts.ok:
         found = "Nothing: no evaluation has a score."
@@ -288,7 +288,7 @@ def _over(run: Run) -> Answer:
     parts.append(
         "Tier min only tests whether everything works: it cannot end in a Go."
         if is_min
-        else "Nothing was compared with the baseline on fresh seeds, so this is no Go yet."
+        else "Nothing was compared with the baseline on fresh seeds, so this is not a Go yet."
     )
     return _answer(run, name, mood, step, " ".join(parts), **said)
 

@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from budgets.effects import RUNNING, CampaignReport, Matrix, campaign_report
+from budgets.effects import CampaignReport, Matrix, campaign_report
 from budgets.formatting import listed, number, plain, shortened
 from budgets.plan import Thresholds
 from budgets.stats import Gain, gain
@@ -192,7 +192,7 @@ def _knobs(run: Run) -> dict[str, str]:
 def compared(names: Sequence[str], root: Path) -> list[Path]:
     """Return the directories of the runs, each once, in their order.
 
-    Raises ValueError where a name is no run, and where there is one run only.
+    Raises ValueError unless the names are two runs or more.
     """
     found = {place.resolve(): place for place in (find_run(name, root) for name in names)}
     if len(found) < 2:

@@ -1,7 +1,7 @@
-"""What attempts left in a run's directory: untrusted, whoever wrote it.
+"""What attempts left in a run's directory: untrusted.
 
 Files are opened from the run's directory step by step, never through a link, and read from their
-end up to a bound. What is no plain file, or not as expected, counts as absent.
+end up to a bound. What is not a plain file, or not as expected, counts as absent.
 """
 
 import math

@@ -314,7 +314,7 @@ def _marginals(run: Run) -> Drawing | None:
         paint,
         "Scores over each knob",
         f"Scores less their generation's mean, {better_when(run.plan.direction)}; each diamond is "
-        "the mean of equally many candidates. This is no experiment: knobs move together "
+        "the mean of equally many candidates. This is not an experiment: knobs move together "
         "(`check knobs` is one).",
     )
 

@@ -198,7 +198,7 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more happens unless somebody runs a command."""
+        """Whether nothing more happens unless a user runs a command."""
         return self.standing.kind in OVER
 
     @property
@@ -320,7 +320,7 @@ class Run:
         return tuple(sorted(found, key=lambda one: one.began))
 
     def attempt(self, batch: Batch, attempt: Recorded) -> Attempt:
-        """Return one attempt. It ends with its session at the latest, whoever settled it."""
+        """Return one attempt. It ends with its session at the latest."""
         reserved, end = attempt.reserved, attempt.settled
         began = self.at_ms(Moment(attempt.session, attempt.reserved_ms)) / 1000
         session_end = self.at_ms(Moment(attempt.session + 1, 0)) / 1000
@@ -440,7 +440,7 @@ class Run:
         is_measured = self.is_search or self.plan.phase == "calibration"
         if self.baseline is None or not is_measured:
             return None
-        return self.baseline.luck(candidates, self._seeds_each, sign=self.plan.sign)
+        return self.baseline.best_by_chance(candidates, self._seeds_each, sign=self.plan.sign)
 
     def best_of(self, scores: list[float]) -> float | None:
         """The best of the scores; None of none."""

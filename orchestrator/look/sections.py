@@ -216,7 +216,7 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
         best, chance = number(run.best_so_far), number(run.best_by_chance)
         yield (
             f"Best score: {best}. As many evaluations of the baseline would reach about {chance} "
-            "by chance: a best score is no evidence."
+            "by chance: a best score shows nothing."
         )
 
 

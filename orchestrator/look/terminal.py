@@ -1,6 +1,6 @@
 """A run on a terminal: rows of `status`, a line for each record, and the live picture.
 
-As a program of its own, which `cli/session.py` starts, this module keeps the picture below what a
+As a program of its own, which `cli/run.py` starts, this module keeps the picture below what a
 command prints. It only reads the ledger: nothing that happens to it, or to the terminal, holds up
 an evaluation.
 """
@@ -219,7 +219,7 @@ def picture(console: Console, seen: Run | Exported, height: int) -> SegmentLines
 
 
 def can_paint(console: Console) -> bool:
-    """Whether the console is a terminal that can be painted on, and this is no background job."""
+    """Whether the console is a terminal to paint on, and this is not a background job."""
     try:
         terminal = console.file.fileno()
         is_able = os.isatty(terminal) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")

@@ -311,7 +311,7 @@ def campaign(found: CampaignReport, cells: str = "evaluations") -> str:
 
 def matrix(own: Matrix) -> Iterator[str]:
     """Yield a line for each condition: its name, mean score and how its cells stand; then notes."""
-    conditions = own.terms.conditions
+    conditions = own.campaign.conditions
     names = shortened([one.name for one in conditions], MOST_NAME)
     for name, row in zip(names, own.rows, strict=True):
         scores = [cell.score for cell in row if cell.score is not None]
@@ -322,7 +322,7 @@ def matrix(own: Matrix) -> Iterator[str]:
     noted = [
         f"  {condition.name}, seed {seed}: {cell.status}: {cell.note}"
         for condition, row in zip(conditions, own.rows, strict=True)
-        for seed, cell in zip(own.terms.seeds, row, strict=True)
+        for seed, cell in zip(own.campaign.seeds, row, strict=True)
         if cell.note
     ]
     yield from noted[:MOST_NOTES]
@@ -395,7 +395,7 @@ def rule(state: RunState, one: Reading | Fired) -> str:  # noqa: PLR0912, PLR091
             said += f"the baseline: on fresh seeds the winner is {better(observed)}"
         case "seed_luck":
             said = f"the search's best score seemed {better(observed)}, but on fresh seeds the "
-            said += f"winner is {better(float(facts['upper']))} at most: the rest was luck"
+            said += f"winner is {better(float(facts['upper']))} at most: the rest was chance"
         case unknown:
             raise ValueError(f"no words for the rule {unknown}")
     return said

@@ -264,7 +264,7 @@ class Trackers:
         for child in self._children:
             assert child.stdin is not None, "it is a pipe"
             with suppress(OSError):
-                child.stdin.write(b".")  # closing is no signal: evaluations may hold the pipe open
+                child.stdin.write(b".")  # closing is not enough: evaluations may hold the pipe
         end = time.monotonic() + self.patience_seconds
         while self.look() and time.monotonic() < end and not self.is_hurried():
             time.sleep(0.05)

@@ -12,7 +12,7 @@ from itertools import product
 from math import floor, prod
 from typing import Any, NamedTuple
 
-from budgets.plan import CampaignTerms, Condition, Envelope, Factor
+from budgets.plan import CampaignPlan, Condition, Envelope, Factor
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, SetupError
@@ -62,7 +62,7 @@ def campaign_name(config: Config) -> str:
     return name
 
 
-def terms_of(config: Config) -> CampaignTerms:
+def campaign_from(config: Config) -> CampaignPlan:
     """Return the plan's part of a campaign. Raises ValueError, naming the condition."""
     assert config.campaign is not None, "the caller has checked it"
     campaign, factors = config.campaign, factors_of(config.factors)
@@ -76,7 +76,7 @@ def terms_of(config: Config) -> CampaignTerms:
     if len(cells) > MOST_CELLS:
         raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")
     _check_names(cells)
-    return CampaignTerms(
+    return CampaignPlan(
         name=campaign_name(config),
         conditions=_conditions(config, cells),
         seeds=tuple(campaign.seeds),
@@ -257,13 +257,13 @@ def _check_names(cells: Sequence[Cell]) -> None:
 # The campaign's run
 
 
-def campaign_matrix(config: Config, terms: CampaignTerms) -> Matrix:
+def campaign_matrix(config: Config, campaign: CampaignPlan) -> Matrix:
     """Return a campaign as one generation whose candidates are the conditions.
 
     Raises ValueError if a cap on evaluations does not pay for all of them.
     """
-    check_run_id(terms.name)
-    conditions, seeds = len(terms.conditions), len(terms.seeds)
+    check_run_id(campaign.name)
+    conditions, seeds = len(campaign.conditions), len(campaign.seeds)
     shape = Envelope(population=conditions, generations=1, seeds_per_candidate=seeds)
     most = config.budget.max_evals
     if most is not None and most < shape.evaluations:
@@ -272,17 +272,17 @@ def campaign_matrix(config: Config, terms: CampaignTerms) -> Matrix:
             "take fewer conditions or seeds"
         )
     title = (
-        f"Campaign {terms.name}: {conditions} conditions on {seeds} seeds, "
+        f"Campaign {campaign.name}: {conditions} conditions on {seeds} seeds, "
         f"{shape.evaluations} evaluations."
     )
-    own = {"thresholds": config.thresholds, "campaign": terms}
-    points = points_of(terms, config.tuned.space.baseline)
-    return Matrix(config, "campaign", points, shape, title, terms.name, fields=own)
+    own = {"thresholds": config.thresholds, "campaign": campaign}
+    points = points_of(campaign, config.tuned.space.baseline)
+    return Matrix(config, "campaign", points, shape, title, campaign.name, fields=own)
 
 
-def points_of(terms: CampaignTerms, baseline: Point) -> tuple[Point, ...]:
+def points_of(campaign: CampaignPlan, baseline: Point) -> tuple[Point, ...]:
     """Return the point of each condition: its own, else `baseline`."""
-    return tuple(baseline if c.point is None else c.point for c in terms.conditions)
+    return tuple(baseline if c.point is None else c.point for c in campaign.conditions)
 
 
 class Staggered(Pace):

@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 from budgets.formatting import PROGRAM
-from budgets.plan import Envelope, ProxyTerms, Variant
+from budgets.plan import Envelope, ProxyPlan, Variant
 from budgets.proxy import LEAST_CANDIDATES, certificate
 from budgets.state import RunState
 from objectives import registry
@@ -78,7 +78,7 @@ def proxy_check(
 
     Raises ValueError if a cap on evaluations does not pay for both.
     """
-    proxy = proxy_terms(config.tuned, fraction)
+    proxy = proxy_plan(config.tuned, fraction)
     shape = Envelope(population=candidates, generations=1, seeds_per_candidate=seeds)
     most = config.budget.max_evals
     if most is not None and most < 2 * shape.evaluations:
@@ -107,7 +107,7 @@ def _drawn(random: Random, unit: float) -> float:
             return drawn
 
 
-def proxy_terms(objective: Objective, fraction: float) -> ProxyTerms:
+def proxy_plan(objective: Objective, fraction: float) -> ProxyPlan:
     """Return an evaluation at `fraction` of the objective's FLOPs, with a schedule of its own.
 
     It is never the first part of a full one: under a schedule that cools down, an intermediate
@@ -118,7 +118,7 @@ def proxy_terms(objective: Objective, fraction: float) -> ProxyTerms:
         raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")
     cost = round(shorter.length, 4)
     variant = Variant(label=shorter.label, settings=shorter.settings, cost_factor=cost)
-    return ProxyTerms(variant=variant)
+    return ProxyPlan(variant=variant)
 
 
 def on_shorter_evaluations(config: Config) -> Config:
@@ -128,7 +128,7 @@ def on_shorter_evaluations(config: Config) -> Config:
     """
     fraction, full = config.search.proxy, config.tuned
     assert fraction is not None, "the caller has checked it"
-    shorter = proxy_terms(full, fraction).variant
+    shorter = proxy_plan(full, fraction).variant
     family, _, _ = family_of(full, "cpu").rpartition("-")  # on any kind of device
     checks = finished_runs(Path(config.runs_dir), "check", f"proxy-{family}")
     if not any(_agrees(check.state, shorter) for check in checks):
@@ -144,6 +144,6 @@ def on_shorter_evaluations(config: Config) -> Config:
 
 
 def _agrees(state: RunState, shorter: Variant) -> bool:
-    terms, found = state.plan.proxy, certificate(state)
-    is_same = terms is not None and terms.variant.settings == shorter.settings
+    proxy, found = state.plan.proxy, certificate(state)
+    is_same = proxy is not None and proxy.variant.settings == shorter.settings
     return is_same and found is not None and found.holds

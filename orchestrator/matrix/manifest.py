@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from budgets.effects import PENDING, RUNNING, Cell, Matrix, matrix_of
 from budgets.events import Reserved
 from budgets.ledger import LEDGER, LedgerCorruptError
-from budgets.plan import CampaignTerms
+from budgets.plan import CampaignPlan
 from budgets.state import ImpossibleEventError, RunState
 from budgets.storage import document, read_plain, write_aside
 from orchestrator.records.runs import attempt_place, is_there, recorded_state, runs_of_cell
@@ -47,7 +47,7 @@ class Manifest(BaseModel):
     kind: Literal["training", "slurm"]  # a cell is an evaluation of one run, or a job
     objective: str
     total_runs: int
-    terms: CampaignTerms | None  # None: an exported search
+    campaign: CampaignPlan | None  # None: an exported search
     runs: tuple[ManifestRun, ...]
 
 
@@ -65,32 +65,34 @@ def exported_campaign(run: str, root: Path) -> tuple[Path, Manifest] | None:
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"]))
-            raise ValueError(f"{path} is no campaign's manifest: {key}: {first['msg']}") from error
-        if manifest.terms is not None:
+            raise ValueError(
+                f"{path} is not a campaign's manifest: {key}: {first['msg']}"
+            ) from error
+        if manifest.campaign is not None:
             return place, manifest
     return None
 
 
 def write_manifest(directory: Path, state: RunState) -> None:
     """Write the manifest of a campaign in one ledger."""
-    terms = state.plan.campaign
-    assert terms is not None, "a campaign has them"
+    campaign = state.plan.campaign
+    assert campaign is not None, "a campaign has them"
     runs = tuple(
         ManifestRun(
             name=name,
-            directory=f"eval/{_place(state, place // len(terms.seeds), seed)}",
+            directory=f"eval/{_place(state, place // len(campaign.seeds), seed)}",
             condition=condition.name,
             seed=seed,
             control=condition.control,
         )
-        for place, (condition, seed, name) in enumerate(terms.runs)
+        for place, (condition, seed, name) in enumerate(campaign.runs)
     )
     manifest = Manifest(
-        name=terms.name,
+        name=campaign.name,
         kind="training",
         objective=state.plan.objective.name,
         total_runs=len(runs),
-        terms=terms,
+        campaign=campaign,
         runs=runs,
     )
     write_aside(directory / MANIFEST, document(manifest.model_dump(mode="json")))
@@ -98,9 +100,9 @@ def write_manifest(directory: Path, state: RunState) -> None:
 
 def _place(state: RunState, candidate: int, seed: int) -> str:
     """The directory of the evaluation's last attempt, or of its first one to come."""
-    tries = state.generations[0].attempts.get((candidate, seed), ()) if state.generations else ()
+    attempts = state.generations[0].attempts.get((candidate, seed), ()) if state.generations else ()
     first = Reserved(generation=0, candidate=candidate, seed=seed, attempt=1, reserve_ms=0)
-    return attempt_place(tries[-1].reserved if tries else first)
+    return attempt_place(attempts[-1].reserved if attempts else first)
 
 
 # Status
@@ -108,17 +110,17 @@ def _place(state: RunState, candidate: int, seed: int) -> str:
 
 def matrix_of_runs(directory: Path, manifest: Manifest, now: datetime) -> Matrix:
     """Return the matrix of an exported campaign, each cell from its own ledger."""
-    terms = manifest.terms
-    assert terms is not None, "a campaign has them"
+    campaign = manifest.campaign
+    assert campaign is not None, "a campaign has them"
     cells = {
         (run.condition, run.seed): _cell(directory / run.directory, now) for run in manifest.runs
     }
     pending = Cell(status=PENDING)
     rows = tuple(
-        tuple(cells.get((condition.name, seed), pending) for seed in terms.seeds)
-        for condition in terms.conditions
+        tuple(cells.get((condition.name, seed), pending) for seed in campaign.seeds)
+        for condition in campaign.conditions
     )
-    return Matrix(terms=terms, rows=rows)
+    return Matrix(campaign=campaign, rows=rows)
 
 
 def _cell(place: Path, now: datetime) -> Cell:
@@ -133,7 +135,7 @@ def _cell(place: Path, now: datetime) -> Cell:
     if state.plan.campaign is not None:
         cells = in_flight(matrix_of(state), standing_of(state, now)).cells
     if len(cells) != 1:
-        return Cell(status=DAMAGED, note=f"{state.plan.run_id} is no campaign of one evaluation")
+        return Cell(status=DAMAGED, note=f"{state.plan.run_id} is not a campaign of one evaluation")
     return cells[0]
 
 

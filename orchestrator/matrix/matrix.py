@@ -153,7 +153,7 @@ def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under wh
     """Measure the baseline on `repeats` seeds, or read the calibration made on these devices.
 
     `why` is said before measuring. Runs with a `prefix` to their names are used by no plan. With
-    the reason `again` it is measured anew, or what was begun for that reason is resumed; new runs
+    the reason `again` it is measured again, or what was begun for that reason is resumed; new runs
     are then planned with it. With `overrides` nothing is begun.
     """
     devices = devices_of(slots)

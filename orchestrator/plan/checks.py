@@ -52,7 +52,7 @@ def checklist(  # noqa: PLR0913, PLR0917 - what the answers rest on
 
 def _purpose(plan: Plan) -> str:
     if plan.campaign is not None and len(plan.campaign.seeds) > 1:
-        return f"full: {len(plan.campaign.seeds)} seeds tell effects from luck"
+        return f"full: {len(plan.campaign.seeds)} seeds tell effects from chance"
     if plan.confirmation is not None:
         return "full: it ends with a verdict"
     return "a smoke test: it decides nothing"

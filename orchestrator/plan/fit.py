@@ -1,6 +1,6 @@
 """What fits into a window, and what each choice costs in quality.
 
-Given up in this order: generations, the tier, seeds a candidate, training. If much of the window
+Reduced in this order: generations, the tier, seeds a candidate, training. If much of the window
 stays unused, what could be added.
 """
 
@@ -125,7 +125,7 @@ def best(found: Sequence[Choice]) -> Choice | None:
 
 
 def _fewer(wanted: Wanted, whole: Choice) -> Choice:
-    """Return `whole`, or with as many of its generations as fit, at least two."""
+    """Return `whole`, or with the generations that fit, at least two."""
     most = whole.plan.resolved.generations
     if whole.fits or most < 3:
         return whole

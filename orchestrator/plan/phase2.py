@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from budgets.formatting import PROGRAM
-from budgets.plan import Plan, SearchTerms, Source, VariantName
+from budgets.plan import Plan, SearchPlan, Source, VariantName
 from budgets.rules import follows_a_go
 from budgets.state import RunState
 from budgets.tiers import objection
@@ -51,7 +51,7 @@ class Followed:
         sigma0 = config.search.sigma0 or SIGMA0[config.search.method]
         if seen is not None:
             sigma0, shape = _distribution(seen, self.state.plan, config, self.source.added)
-        search = SearchTerms(
+        search = SearchPlan(
             method=config.search.method,
             seed=config.search.seed,
             sigma0=sigma0,
@@ -208,7 +208,7 @@ def recorded_again(config: Config, recorded: Plan) -> Succession | None:
     search, source = recorded.search, recorded.source
     if search is None or source is None:
         return None
-    terms = {
+    taken = {
         "method": config.search.method,
         "seed": config.search.seed,
         "sigma0": config.search.sigma0 or search.sigma0,
@@ -216,7 +216,7 @@ def recorded_again(config: Config, recorded: Plan) -> Succession | None:
     if config.search.follows is not None:
         run_id = Path(config.search.follows).resolve().name
         source = source.model_copy(update={"run_id": run_id, "variant": config.search.variant})
-    return Succession(source, search.model_copy(update=terms))
+    return Succession(source, search.model_copy(update=taken))
 
 
 def landscapes(state: RunState) -> "list[Landscape]":

@@ -24,7 +24,7 @@ from budgets.plan import (
     Phase,
     Plan,
     SearchMethod,
-    SearchTerms,
+    SearchPlan,
     Source,
     Variant,
     Window,
@@ -230,7 +230,7 @@ class Succession(NamedTuple):
     """What a phase 2 takes over from its phase 1."""
 
     source: Source
-    search: SearchTerms
+    search: SearchPlan
 
 
 def search_plan(
@@ -254,7 +254,7 @@ def search_plan(
         tier=config.search.tier or "target",
         nominal=sizing.nominal,
         reasons=sizing.reasons,
-        search=_search_terms(config, sizing.resolved, succession),
+        search=_search_plan(config, sizing.resolved, succession),
         caps=caps_for(config, cap),
         thresholds=config.thresholds,
         confirmation=confirmation_for(config, source),
@@ -301,9 +301,9 @@ def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
     shape = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
     family = calibration_name(config.tuned, devices)
     plan = plan_of(config, devices, None, shape, "calibration", run_id=family)
-    terms = f"{plan.evaluation_seed}/{plan.limits}/{plan.caps}/{plan.price_per_device_hour}/"
-    terms += config.direction
-    return plan.model_copy(update={"run_id": f"{family}-{short_hash(terms)}"})
+    identity = f"{plan.evaluation_seed}/{plan.limits}/{plan.caps}/{plan.price_per_device_hour}/"
+    identity += config.direction
+    return plan.model_copy(update={"run_id": f"{family}-{short_hash(identity)}"})
 
 
 def check_beginning(config: Config) -> None:
@@ -345,24 +345,24 @@ def no_share(calibration: Calibration | None) -> str:
     )
 
 
-def _search_terms(config: Config, resolved: Envelope, succession: Succession | None) -> SearchTerms:
+def _search_plan(config: Config, resolved: Envelope, succession: Succession | None) -> SearchPlan:
     """Return a search from the baseline or from phase 1's end, known settings first."""
     if succession is not None:
-        terms = succession.search
+        search = succession.search
     else:
-        terms = SearchTerms(
+        search = SearchPlan(
             method=config.search.method,
             seed=config.search.seed,
             sigma0=config.search.sigma0 or SIGMA0[config.search.method],
             start=config.tuned.space.baseline,
         )
-    known = tuple(known_points(config, terms.start))
+    known = tuple(known_points(config, search.start))
     if len(known) > resolved.population // 2:
         raise ValueError(
             f"search.known: expected at most {resolved.population // 2} settings, half of a "
             f"generation, got {len(known)}"
         )
-    return terms.model_copy(update={"known": known})
+    return search.model_copy(update={"known": known})
 
 
 def known_points(config: Config, otherwise: Point) -> Iterator[Point]:

@@ -1,1 +1,1 @@
-"""What a run has left on disk, read without disturbing whoever writes it."""
+"""What a run has left on disk, read without disturbing its writer."""

@@ -18,7 +18,7 @@ from budgets.state import RunState, fold
 RUNS_DIR = "artifacts/cmaes"
 
 SET_ASIDE = (".damaged", ".salvaged")
-"""Endings of directories that `verify --salvage` proposes: they are no runs."""
+"""Endings of directories that `verify --salvage` proposes: they are not runs."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def is_there(ledger: Path) -> bool:
                 "points to in its place"
             )
     if ledger.exists() and not ledger.is_file():
-        raise ValueError(f"{ledger} is no plain file: expected a ledger. Move it away")
+        raise ValueError(f"{ledger} is not a plain file: expected a ledger. Move it away")
     return ledger.exists()
 
 

@@ -88,7 +88,7 @@ def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
 
 
 def _inert(value: Any) -> Any:
-    """Return text that is no formula to a spreadsheet, and no control code to a terminal."""
+    """Return text that is neither a formula to a spreadsheet nor a control code to a terminal."""
     if not isinstance(value, str):
         return value
     text = printable(value).replace("\n", " ")

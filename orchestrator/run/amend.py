@@ -81,7 +81,7 @@ def override(run: Run, rule: str, reason: str) -> None:
 def refuse_override(state: RunState, rule: str, reason: str) -> None:
     """Raise ValueError unless that rule holds the run up and can be overridden.
 
-    A reason is valid for one generation: if the rule fires again, somebody has to look again.
+    A reason is valid for one generation: if the rule fires again, a person has to look again.
     """
     is_passed = (rule, reason) in {(one.rule, one.reason) for one in state.overridden}
     triggers = held_up_by(state, rule)

@@ -218,7 +218,7 @@ def judged(state: RunState, end: Settled) -> Settled:
 def _blamed(state: RunState, ends: Sequence[Settled]) -> Settled:
     """Return the last, a loss; an error if the evaluation was lost `attempts_per_session` times.
 
-    Only after such losses have paused the run and somebody has resumed it. Attempts that ended
+    Only after such losses have paused the run and a person has resumed it. Attempts that ended
     with their orchestrator do not count.
     """
     lost, limit = ends[-1], state.plan.thresholds.attempts_per_session

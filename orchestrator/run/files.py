@@ -80,7 +80,7 @@ def _refuse_orphans(directory: Path) -> None:
     if evaluations.is_dir() and any(evaluations.iterdir()):
         raise LedgerCorruptError(
             f"{directory} holds evaluations that were paid for, but its ledger is gone or empty. "
-            f"Nothing was changed. Put the ledger back from a backup, or begin anew with: "
+            f"Nothing was changed. Put the ledger back from a backup, or begin again with: "
             f"{set_aside_command(directory)}"
         )
 

@@ -117,7 +117,8 @@ class Session:
         self._prepare(directory, objective, plan, why)
         with Ledger(directory, self.clock, self.storage) as ledger:
             run = open_run(ledger, plan, self.owner(), [self.observe])
-            self._say_repairs(ledger)
+            for repair in ledger.repairs:
+                self.say(f"{ledger.path}: {repair}.")
             if run.state.concluded is None:
                 proposes = proposer(run.state)  # a search that diverges is refused before it writes
                 self._take_up(run, slots, overrides)
@@ -242,7 +243,7 @@ def _refuse_other_devices(directory: Path, plan: Plan, slots: Slots) -> None:
 def preflight(objective: Objective, plan: Plan) -> Iterator[str]:
     """Yield warnings of the objective and of the plan's conditions, which are named.
 
-    Raises SetupError, likewise, if one of them cannot be evaluated at all.
+    Raises SetupError as well if one of them cannot be evaluated at all.
     """
     yield from objective.preflight()
     conditions = () if plan.campaign is None else plan.campaign.conditions

@@ -22,7 +22,7 @@ NEGLIGIBLE = 2.0**-52
 """Off-diagonal elements below this share of the largest element count as zero."""
 
 SWEEPS = 30
-"""Most sweeps of Jacobi's method; some 6 to 10 are enough."""
+"""Most sweeps of Jacobi's method; about 6 to 10 are enough."""
 
 
 def dot(left: Any, right: Any) -> Any:

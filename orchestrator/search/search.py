@@ -1,6 +1,6 @@
 """A search behind ask, tell and replay.
 
-It is a function of its terms and the scores that it was told: replaying those gives the same search
+It is a function of its plan and the scores that it was told: replaying those gives the same search
 bit for bit, and nothing is pickled.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 
 from budgets.events import GenerationTold, Guided
-from budgets.plan import SearchTerms
+from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.records.runs import ReplayError
 from orchestrator.search.directions import Chained, Independent
@@ -19,12 +19,12 @@ from orchestrator.search.strategy import Landscape, Point, Strategy
 class Search:
     """A search in [0, 1]^d: `ask`, then `tell` once, generation by generation."""
 
-    def __init__(self, terms: SearchTerms, population: int) -> None:
-        """Raises ValueError if the terms have a shape that is not positive definite."""
-        self._terms = terms
+    def __init__(self, plan: SearchPlan, population: int) -> None:
+        """Raises ValueError if the plan has a shape that is not positive definite."""
+        self._plan = plan
         self._population = population
         self._seen: list[Batch] = []  # generations that were told
-        self._strategy = _strategy(terms, population)
+        self._strategy = _strategy(plan, population)
 
     @property
     def generation(self) -> int:
@@ -72,7 +72,7 @@ class Search:
 
     def _modelled(self, step: float) -> Guided | None:
         """Return the advice of a model of all scores; `step` is that of the last generation."""
-        if self._terms.method != "guided":
+        if self._plan.method != "guided":
             return None
         return guided(self._seen, self._population, self._strategy, step)
 
@@ -100,9 +100,9 @@ class Search:
             raise ReplayError(generation.number, why)
 
 
-def _strategy(terms: SearchTerms, population: int) -> Strategy:
-    directions = (Chained if terms.method == "guided" else Independent)(terms.seed)
-    strategy = Strategy(terms.start, terms.sigma0, population, directions, terms.shape)
-    if terms.known:
-        strategy.propose(terms.known)
+def _strategy(plan: SearchPlan, population: int) -> Strategy:
+    directions = (Chained if plan.method == "guided" else Independent)(plan.seed)
+    strategy = Strategy(plan.start, plan.sigma0, population, directions, plan.shape)
+    if plan.known:
+        strategy.propose(plan.known)
     return strategy

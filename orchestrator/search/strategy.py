@@ -57,7 +57,7 @@ class Landscape:
 
     @property
     def shape(self) -> Matrix:
-        """The covariance matrix scaled to a mean diagonal of 1, for `SearchTerms.shape`."""
+        """The covariance matrix scaled to a mean diagonal of 1, for `SearchPlan.shape`."""
         deviations = np.array(self.deviations) / self.scale
         return rows(np.array(self.correlations) * np.outer(deviations, deviations))
 

@@ -30,8 +30,8 @@ SHARED = (0.0, 3.0)
 """Ratios of the variance of the noise that a generation shares to that of an evaluation's own."""
 
 SQUASHED = (1.0, 3.0)
-"""Scores above the median grow as a logarithm, in units of so many times the range below it; or as
-they are."""
+"""Scores above the median grow as a logarithm, in units of these multiples of the range below it;
+or as they are."""
 
 OUTLYING = 20.0
 """Scores further above the median than so many times the range below it are cut, like failures.

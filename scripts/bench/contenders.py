@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from budgets.plan import Configuration, SearchMethod, SearchTerms
+from budgets.plan import Configuration, SearchMethod, SearchPlan
 from budgets.state import Batch, RunState
 from budgets.verdict import stood_for
 from orchestrator.plan.resolve import SIGMA0 as FIRST_STEPS
@@ -41,7 +41,7 @@ class Ours:
     """Our search: P candidates a generation, on one seed; recommends what a run would."""
 
     def __init__(self, start: Start, method: SearchMethod, sigma0: float) -> None:
-        settings = SearchTerms(method=method, seed=start.seed, sigma0=sigma0, start=start.default)
+        settings = SearchPlan(method=method, seed=start.seed, sigma0=sigma0, start=start.default)
         self._search = Search(settings, start.budget.population)
         self._default, self._history = start.default, _History()
         self._is_paused = False

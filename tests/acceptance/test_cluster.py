@@ -45,7 +45,7 @@ def test_the_cluster_that_is_joined_is_judged_and_a_node_that_it_loses_is_named(
         found = {one["item"]: one for part in judged["sections"] for one in part["findings"]}
         for item in ("CPUs", "evaluations at once"):
             assert found[item]["seen"].startswith("6 ")
-        assert not [one for one in found.values() if "kill" in one["mend"] or "stop" in one["mend"]]
+        assert not [one for one in found.values() if "kill" in one["fix"] or "stop" in one["fix"]]
 
         run = product.start(f"{SEARCH} --workers 6 --address {address}")
         ledgers = product.folder.glob

@@ -164,7 +164,7 @@ def test_what_luck_alone_would_seem_stands_beside_what_seemed(search: Search) ->
     seemed = (mean - min(found)) / abs(mean)
     assert findings["seemed"] == pytest.approx(seemed, rel=1e-9)
     best_of_normals = stats.norm.expect(lambda x: x * count * stats.norm.cdf(x) ** (count - 1))
-    assert findings["luck"] == pytest.approx(best_of_normals * spread, rel=0.01)
+    assert findings["by_chance"] == pytest.approx(best_of_normals * spread, rel=0.01)
     (winner,) = search.gains("winner 0").values()
     most = max(0.01, winner["upper"], stats.norm.ppf(0.99 ** (1 / count)) * spread)
     if search.said == "below_noise":

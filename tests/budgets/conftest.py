@@ -36,7 +36,7 @@ from budgets.plan import (
     LongRun,
     Plan,
     Sample,
-    SearchTerms,
+    SearchPlan,
     Variant,
 )
 from budgets.state import Batch, RunState, apply, begin
@@ -80,7 +80,7 @@ def small_plan(**fields: Any) -> Plan:
             knobs=tuple(Knob(name=n, kind="linear", low=0.0, high=1.0, baseline=0.5) for n in "ab")
         ),
         "provenance": {},
-        "search": SearchTerms(seed=7, sigma0=0.2, start=(0.5, 0.5)),
+        "search": SearchPlan(seed=7, sigma0=0.2, start=(0.5, 0.5)),
         "evaluation_seed": 123,
         "limits": Limits(wall_seconds=10.0, grace_seconds=1.0),
         "caps": Caps(evaluations=8),

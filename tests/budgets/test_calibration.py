@@ -100,7 +100,7 @@ def test_a_baseline_within_three_standard_errors_of_0_is_about_0(
     assert found.is_about_zero is is_so
 
 
-# Terms that cannot be agreed on
+# PlanPart that cannot be agreed on
 
 
 def test_an_envelope_beyond_the_cap_on_evaluations_is_no_plan() -> None:
@@ -113,9 +113,13 @@ def test_the_noise_band_and_luck_are_of_means_over_the_seeds_of_a_candidate() ->
     found = Noise(2.0, 2**0.5, 2, 0)
     assert found.band(4) == pytest.approx((2 - 2**0.5, 2 + 2**0.5))
     best = found.mean - 2**0.5 / 2 * best_of_noise(16)
-    assert found.luck(16, 4) == pytest.approx(best)
-    assert found.luck(16, 4, sign=-1) == pytest.approx(2 * found.mean - best)
-    assert found.luck(1, 4) == found.mean
+    assert found.best_by_chance(16, 4) == pytest.approx(best)
+    assert found.best_by_chance(16, 4, sign=-1) == pytest.approx(2 * found.mean - best)
+    assert found.best_by_chance(1, 4) == found.mean
     assert noise(None) is noise(Calibration(assumed_seconds=1.0)) is None
     unknown = Noise(2.0, None, 1, 0)
-    assert (unknown.luck(16, 4), unknown.band(4), found.luck(0, 4)) == (None, None, None)
+    assert (unknown.best_by_chance(16, 4), unknown.band(4), found.best_by_chance(0, 4)) == (
+        None,
+        None,
+        None,
+    )

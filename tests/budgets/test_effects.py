@@ -3,13 +3,13 @@
 import pytest
 
 from budgets.effects import difference, main_effect
-from budgets.plan import CampaignTerms, Condition, Factor
+from budgets.plan import CampaignPlan, Condition, Factor
 
 A = Factor(name="A", levels=("a0", "a1"))
 B = Factor(name="B", levels=("b0", "b1", "b2"))
 
 
-def terms(*conditions: str, factors: tuple[Factor, ...]) -> CampaignTerms:
+def campaign(*conditions: str, factors: tuple[Factor, ...]) -> CampaignPlan:
     """Conditions named by their levels, those in capitals controls."""
     own = tuple(
         Condition(
@@ -24,7 +24,7 @@ def terms(*conditions: str, factors: tuple[Factor, ...]) -> CampaignTerms:
         )
         for name in conditions
     )
-    return CampaignTerms(name="toy", conditions=own, seeds=(1, 2, 3), factors=factors)
+    return CampaignPlan(name="toy", conditions=own, seeds=(1, 2, 3), factors=factors)
 
 
 def test_an_effect_is_of_the_pairs_with_both_scores_on_a_seed() -> None:
@@ -37,14 +37,14 @@ def test_an_effect_is_of_the_pairs_with_both_scores_on_a_seed() -> None:
         {1: 2.0, 2: 1.0},
         {},
     ]
-    own = terms(*names, factors=(A, B))
+    own = campaign(*names, factors=(A, B))
     assert main_effect(own, scores, 0, "a1") == [0.75, 0.0]
     assert main_effect(own, scores, 1, "b1") == [0.25]
     assert main_effect(own, scores, 1, "b2") == []
 
 
 def test_a_control_is_a_cell_only_where_no_condition_has_its_levels() -> None:
-    own = terms("A0", "a0", "A1", factors=(A,))
+    own = campaign("A0", "a0", "A1", factors=(A,))
     assert main_effect(own, [{1: 9.0}, {1: 1.0}, {1: 3.0}], 0, "a1") == [2.0]
 
 

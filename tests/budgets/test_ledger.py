@@ -198,9 +198,9 @@ def test_what_another_writer_appended_is_not_written_over(disk: Disk, whole: lis
         ledger.append(ledger.seal(note()))
         with ledger.path.open("ab") as file:
             file.write(b"junk")
-        with pytest.raises(LedgerCorruptError, match="by somebody else"):
+        with pytest.raises(LedgerCorruptError, match="by another process"):
             ledger.append(ledger.seal(note()))
-        with pytest.raises(LedgerStorageError, match="open it anew"):
+        with pytest.raises(LedgerStorageError, match="open it again"):
             ledger.seal(note())
     assert ledger.path.read_bytes().endswith(b"junk")
 
@@ -221,7 +221,7 @@ def test_what_is_no_plain_file_is_neither_read_nor_written(tmp_path: Path, broke
         path.symlink_to("elsewhere")
     else:
         os.mkfifo(path) if broken == "pipe" else path.mkdir()
-    with pytest.raises(ValueError, match=r"expected a plain file|no plain file"):
+    with pytest.raises(ValueError, match=r"plain file"):
         read_plain(path)
     with pytest.raises((LedgerStorageError, ValueError)), Ledger(tmp_path, CLOCK) as ledger:
         list(ledger.replay())

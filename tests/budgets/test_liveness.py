@@ -19,7 +19,7 @@ ENDS = ((0.0, 0.5), (1.0, 0.5), (0.5, 0.0), (0.5, 1.0))
 def checking(points: Sequence[tuple[float, ...]] = ENDS) -> Story:
     """A check of knobs a and b that asks for the baseline and these points."""
     envelope = Envelope(population=1 + len(points), generations=1, seeds_per_candidate=len(SEEDS))
-    terms: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "phase": "check",
         "tier": None,
         "resolved": envelope,
@@ -27,7 +27,7 @@ def checking(points: Sequence[tuple[float, ...]] = ENDS) -> Story:
         "search": None,
         "calibration": None,
     }
-    story = make_story(**terms)
+    story = make_story(**settings)
     story.say(GenerationAsked(generation=0, points=((0.5, 0.5), *points), seeds=SEEDS))
     return story
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from budgets.events import Status
-from budgets.plan import Caps, Envelope, ProxyTerms, Variant
+from budgets.plan import Caps, Envelope, ProxyPlan, Variant
 from budgets.proxy import Certificate, certificate
 from budgets.rules import judge, refusal_of
 from budgets.schedule import blocking_batches, can_ask, next_action, open_batches
@@ -34,7 +34,7 @@ def check(agreement: float = 0.5, **fields: Any) -> Story:
         "nominal": shape,
         "resolved": shape,
         "caps": Caps(evaluations=8),
-        "proxy": ProxyTerms(variant=varied, agreement=agreement),
+        "proxy": ProxyPlan(variant=varied, agreement=agreement),
         **fields,
     }
     story = Story(small_plan(**values))

@@ -9,7 +9,7 @@ from budgets.plan import (
     Caps,
     Devices,
     Envelope,
-    SearchTerms,
+    SearchPlan,
     Thresholds,
 )
 from budgets.rules import (
@@ -136,7 +136,7 @@ def test_nans_of_one_generation(
 def test_the_end_of_a_range_is_extreme_unless_the_start_is_there(
     at: tuple[float, float], start: tuple[float, float], explained: bool
 ) -> None:
-    story = make_story(**plan(search=SearchTerms(seed=7, sigma0=0.2, start=start)))
+    story = make_story(**plan(search=SearchPlan(seed=7, sigma0=0.2, start=start)))
     ask(story, NAN, NAN, at=at)
     assert observed(story, "sustained_nan").fires == (not explained)
 

@@ -35,7 +35,7 @@ def test_all_that_a_run_needs_is_looked_at_and_nothing_is_touched(
     answer = command("doctor", "--objective", "sphere", "--device", "cpu", "--json")
     document, found = orjson.loads(answer.out), items(answer)
     assert [one["title"] for one in document["sections"]] == ["Devices", "Packages", "Data", "Disk"]
-    assert all(one["mend"] for one in found.values() if one["state"] == "missing")
+    assert all(one["fix"] for one in found.values() if one["state"] == "missing")
     assert answer.code == (0 if document["ready"] else 2)
     for needed in ("CPUs", "torch", "ray", "cma", "numpy", "objective", "writable", "disk"):
         assert found[needed]["state"] == "ok", found[needed]
@@ -44,18 +44,18 @@ def test_all_that_a_run_needs_is_looked_at_and_nothing_is_touched(
 
 
 @pytest.mark.parametrize(
-    ("words", "item", "mend"),
+    ("words", "item", "fix"),
     [
-        (("--objective", "nanochat", "--set", "data=no/such/text"), "objective", "mend that"),
+        (("--objective", "nanochat", "--set", "data=no/such/text"), "objective", "fix that"),
         (("--workers", "100000", "--device", "cpu"), "evaluations at once", "--workers"),
         (("--runs-dir", "file"), "writable", "--runs-dir"),
         (("--runs-dir", "file/below"), "writable", "--runs-dir"),
         (("--executor", "ray", "--address", "127.0.0.1:1"), "cluster", "ray status"),
-        (("campaign.toml",), "objective of own", "mend that"),
+        (("campaign.toml",), "objective of own", "fix that"),
     ],
 )
 def test_what_is_missing_has_a_remedy_and_exit_code_2(
-    command: "Command", tmp_path: Path, words: tuple[str, ...], item: str, mend: str
+    command: "Command", tmp_path: Path, words: tuple[str, ...], item: str, fix: str
 ) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "campaign.toml").write_text(
@@ -67,7 +67,7 @@ def test_what_is_missing_has_a_remedy_and_exit_code_2(
     assert not orjson.loads(answer.out)["ready"]
     found = items(answer)[item]
     assert found["state"] == "missing"
-    assert mend in found["mend"]
+    assert fix in found["fix"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["campaign.toml", "file"]
 
 
@@ -87,7 +87,7 @@ def test_each_gpu_is_seen_with_what_is_on_it(
 ) -> None:
     found = items(command(*SPHERE))
     assert (found["GPU GPU-a"]["state"], found["GPU GPU-b"]["state"]) == ("ok", "absent")
-    assert found["GPU GPU-b"]["mend"] == "export CUDA_VISIBLE_DEVICES=GPU-a"
+    assert found["GPU GPU-b"]["fix"] == "export CUDA_VISIBLE_DEVICES=GPU-a"
     assert found["evaluations at once"]["seen"].startswith("2 on cuda")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     found = items(command(*SPHERE))

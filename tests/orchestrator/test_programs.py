@@ -144,7 +144,7 @@ def test_more_knobs_follow_once_a_check_has_shown_that_they_matter(
     followed: Followed, command: "Command"
 ) -> None:
     answer = followed("expanded", MORE_KNOBS)
-    line = answer.err.partition("Check with `")[2].partition("`")[0]
+    line = answer.err.partition("Check them with `")[2].partition("`")[0]
     words = shlex.split(line)
 
     assert answer.code == 2

@@ -57,7 +57,7 @@ def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(make_attempt: Make, ru
         ("exit_with_3", "exited with status 3: something broke"),
         ("nothing", "exited with 0, but no measurement.json was written"),
         ("link", "measurement.json is a symbolic link"),
-        ("pipe", "measurement.json is no plain file"),
+        ("pipe", "measurement.json is not a plain file"),
     ],
 )
 def test_an_end_without_a_measurement_is_an_error_that_says_why(

@@ -14,9 +14,9 @@ RUNS = sorted(path.name for path in GOLDEN.iterdir())
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 
 
-def golden(name: str, records: int | None = None, **terms: Any) -> Run:
-    """The run after so many records, with those terms of its plan changed."""
+def golden(name: str, records: int | None = None, **settings: Any) -> Run:
+    """The run after so many records, with those settings of its plan changed."""
     first, *rest = read(GOLDEN / name / LEDGER)[:records]
     assert isinstance(first.event, Planned)
-    event = Planned(plan=first.event.plan.model_copy(update=terms))
+    event = Planned(plan=first.event.plan.model_copy(update=settings))
     return Run(fold([first._replace(event=event), *rest]), NOW, GOLDEN / name)

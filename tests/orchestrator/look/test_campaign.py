@@ -7,7 +7,7 @@ import pytest
 
 from budgets.effects import Cell, Difference, Matrix, campaign_report
 from budgets.events import Status
-from budgets.plan import CampaignTerms, Condition, Factor
+from budgets.plan import CampaignPlan, Condition, Factor
 from orchestrator.look import text
 from orchestrator.look.page import Section, markdown
 from orchestrator.look.sections import campaign_blocks
@@ -44,8 +44,8 @@ def matrix_of(
         for name in rows
     )
     seeds = tuple(range(1, 1 + len(next(iter(rows.values())))))
-    terms = CampaignTerms(name="toy", conditions=conditions, seeds=seeds, factors=factors)
-    return Matrix(terms=terms, rows=tuple(tuple(map(cell, own)) for own in rows.values()))
+    campaign = CampaignPlan(name="toy", conditions=conditions, seeds=seeds, factors=factors)
+    return Matrix(campaign=campaign, rows=tuple(tuple(map(cell, own)) for own in rows.values()))
 
 
 def difference(

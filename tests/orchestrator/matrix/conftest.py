@@ -12,7 +12,7 @@ from orchestrator.config import Layers, resolve
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.signals import SignalStop
 from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.campaign import campaign_matrix, terms_of
+from orchestrator.matrix.campaign import campaign_from, campaign_matrix
 from orchestrator.matrix.matrix import carry_out
 from orchestrator.records.runs import Result
 from orchestrator.run.session import Session
@@ -48,7 +48,7 @@ def trained(
         **{f"factors.{factor}": levels for factor, levels in factors.items()},
     }
     config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
-    terms = terms_of(config)
+    campaign = campaign_from(config)
     session = Session(
         root,
         engine or Engine(kind="inline", workers=1),
@@ -59,7 +59,7 @@ def trained(
     )
     if owner is not None:
         session.owner = lambda: owner
-    request = campaign_matrix(config_for("campaign", "min", config.tuned), terms)
+    request = campaign_matrix(config_for("campaign", "min", config.tuned), campaign)
     with session:
         return carry_out(request, session, session.engine.slots())
 

@@ -14,10 +14,10 @@ from orchestrator.config import Config, Layers, resolve
 from orchestrator.matrix.campaign import (
     SAFE_NAME,
     Staggered,
+    campaign_from,
     campaign_name,
     changed_by,
     factors_of,
-    terms_of,
 )
 from orchestrator.matrix.campaign_plan import design, runs_document
 
@@ -70,12 +70,12 @@ def test_total_runs_are_conditions_times_seeds_and_no_configuration_is_there_twi
         said[f"factors.{name}"] = {str(n): {setting: n / 40} for n in range(count)}
     config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
 
-    terms = terms_of(config)
-    cells = terms.conditions
+    campaign = campaign_from(config)
+    cells = campaign.conditions
 
     # the cell of all zeros is the configuration as it is, and so the control
     assert len(cells) == prod(count for _, count in shape) + listed
-    assert len(terms.runs) == runs_document(terms)["total_runs"] == len(cells) * seeds
+    assert len(campaign.runs) == runs_document(campaign)["total_runs"] == len(cells) * seeds
     assert sum(cell.control for cell in cells) == controls
 
 
@@ -84,7 +84,7 @@ def test_too_many_combinations_are_refused_without_making_them() -> None:
     said |= {f"factors.{name}": {str(n): {} for n in range(100)} for name in "abcdef"}
     config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
     with pytest.raises(ValueError, match="1000000000000"):
-        terms_of(config)
+        campaign_from(config)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_factor_may_say_its_table_and_a_level_its_name(
     text: str, cells: dict[str, Any], describe: Describe
 ) -> None:
     config = describe(f"[factors]\n{text}{NO_CONTROLS}")
-    assert {one.name: changed_by(one) for one in terms_of(config).conditions} == cells
+    assert {one.name: changed_by(one) for one in campaign_from(config).conditions} == cells
 
 
 # Together
@@ -131,8 +131,8 @@ def test_conditions_come_first_then_the_factorial_then_the_controls(describe: De
         + entry("own", "training.noise = 0.05")
         + entry("Other", "available = 0.2")
     )
-    terms = terms_of(config)
-    cells = terms.conditions
+    campaign = campaign_from(config)
+    cells = campaign.conditions
     assert [cell.name for cell in cells] == [
         *("own", "Other"),
         *("noise0.01_failure_rate0.1", "noise0.01_failure_rate0.2"),
@@ -140,14 +140,14 @@ def test_conditions_come_first_then_the_factorial_then_the_controls(describe: De
         "default_base",
     ]
     assert [cell.control for cell in cells] == [*(6 * [False]), True]
-    assert design(terms) == "2x2 factorial and 2 conditions"
-    assert (terms.evaluations, terms.seeds) == (14, (5, 7))
-    assert terms.conditions[1].settings == {"available": 0.2}
-    assert [run for *_, run in terms.runs][:3] == ["own_s5", "own_s7", "Other_s5"]
+    assert design(campaign) == "2x2 factorial and 2 conditions"
+    assert (campaign.evaluations, campaign.seeds) == (14, (5, 7))
+    assert campaign.conditions[1].settings == {"available": 0.2}
+    assert [run for *_, run in campaign.runs][:3] == ["own_s5", "own_s7", "Other_s5"]
 
 
 def test_the_synapses_are_switched_off_in_a_control_of_nanochat(describe: Describe) -> None:
-    *_, off = terms_of(describe("[factors]\nn_layer = [1]\n", above="")).conditions
+    *_, off = campaign_from(describe("[factors]\nn_layer = [1]\n", above="")).conditions
     assert off.name == "synapses-off_base"
     assert (off.settings["model"], off.control) == ("gpt", True)
 
@@ -163,7 +163,7 @@ def test_the_synapses_are_switched_off_in_a_control_of_nanochat(describe: Descri
 def test_a_cell_that_is_the_configuration_itself_is_the_control(
     text: str, describe: Describe
 ) -> None:
-    assert [(bool(c.levels), c.control) for c in terms_of(describe(text)).conditions] == [
+    assert [(bool(c.levels), c.control) for c in campaign_from(describe(text)).conditions] == [
         (True, True),
         (True, False),
     ]
@@ -172,7 +172,10 @@ def test_a_cell_that_is_the_configuration_itself_is_the_control(
 def test_one_of_the_objectives_own_controls_may_be_a_cell_too(describe: Describe) -> None:
     off = '{ model = "gpt", space = "synaptic", control = true }'
     text = f"[training]\nn_layer = 1\n[factors.synapses]\non = {{}}\noff = {off}\n"
-    assert [cell.control for cell in terms_of(describe(text, above="")).conditions] == [True, True]
+    assert [cell.control for cell in campaign_from(describe(text, above="")).conditions] == [
+        True,
+        True,
+    ]
 
 
 # What is refused
@@ -186,7 +189,7 @@ def test_a_campaign_that_no_directory_can_be_called_after_is_refused(
     name: str, describe: Describe
 ) -> None:
     config = describe(f'[factors]\nnoise = [0.01]\n[campaign]\nname = "{name}"\n')
-    for act in (campaign_name, terms_of):
+    for act in (campaign_name, campaign_from):
         with pytest.raises(ValueError, match=r"^\[campaign\] name"):
             act(config)
 
@@ -204,7 +207,7 @@ def test_a_condition_that_no_file_can_be_called_after_is_refused(
     text: str, describe: Describe
 ) -> None:
     with pytest.raises(ValueError, match=r"^condition '"):
-        terms_of(describe(text))
+        campaign_from(describe(text))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +221,7 @@ def test_a_condition_that_no_file_can_be_called_after_is_refused(
 )
 def test_names_that_a_file_system_takes_for_one_are_refused(text: str, describe: Describe) -> None:
     with pytest.raises(ValueError, match="cannot be told apart"):
-        terms_of(describe(text))
+        campaign_from(describe(text))
 
 
 @pytest.mark.parametrize(
@@ -245,13 +248,13 @@ def test_what_makes_no_campaign_is_refused_by_name(
     text: str, named: str, describe: Describe
 ) -> None:
     with pytest.raises(ValueError, match=named):
-        terms_of(describe(text))
+        campaign_from(describe(text))
 
 
 def test_no_condition_sets_what_no_evaluation_has(describe: Describe) -> None:
     text = "[campaign]\n" + entry("a", "keep_checkpoints = 2")
     with pytest.raises(ValueError, match=r"condition a: .*keep_checkpoints"):
-        terms_of(describe(text, above=""))
+        campaign_from(describe(text, above=""))
 
 
 # What they take

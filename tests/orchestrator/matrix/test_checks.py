@@ -45,8 +45,8 @@ def sphere(**settings: Any) -> Any:
     return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 3, **settings}))
 
 
-def asked(seeds: int = 8, knobs: tuple[str, ...] = (), **terms: Any) -> Matrix:
-    return knob_check(config_for("check", "min", sphere(), **terms), seeds, knobs)
+def asked(seeds: int = 8, knobs: tuple[str, ...] = (), **settings: Any) -> Matrix:
+    return knob_check(config_for("check", "min", sphere(), **settings), seeds, knobs)
 
 
 # Points
@@ -127,9 +127,9 @@ def test_a_failing_baseline_pauses_before_anything_else_is_paid(
 @pytest.mark.parametrize(
     ("candidate", "point", "divergence"),
     [
-        (0, [0.4, 0.5], "candidate 0 is not the baseline"),
+        (0, [0.4, 0.5], "candidate 3 is not the baseline with one knob at an end"),
         (1, [0.1, 0.5], "candidate 1 is not the baseline with one knob at an end"),
-        (2, [0.5, 0.5], "candidate 2 is candidate 0 once more"),
+        (2, [0.5, 0.5], "a point is not the baseline with one knob moved"),
     ],
 )
 def test_verify_finds_points_that_are_no_ends(

@@ -8,7 +8,7 @@ import pytest
 
 from budgets.effects import Matrix
 from budgets.ledger import LEDGER, read
-from budgets.plan import CampaignTerms, Condition
+from budgets.plan import CampaignPlan, Condition
 from orchestrator.look.compare import Exported, exported
 from orchestrator.look.run import Run
 from orchestrator.matrix.manifest import MANIFEST, Manifest, ManifestRun
@@ -25,7 +25,7 @@ def test_a_campaign_leaves_a_manifest_of_all_its_runs(train: Train, tmp_path: Pa
     result = train(tmp_path)
     found = Manifest.model_validate_json((result.directory / MANIFEST).read_bytes())
     assert (found.name, found.kind, found.total_runs) == ("toy", "training", 15)
-    assert found.terms == result.state.plan.campaign
+    assert found.campaign == result.state.plan.campaign
     assert [run.control for run in found.runs].count(True) == 3
     assert all((result.directory / run.directory).is_dir() for run in found.runs)
 
@@ -64,7 +64,7 @@ def test_one_whose_process_is_gone_has_nothing_in_flight(
 
 # Each cell a run of its own
 
-TERMS = CampaignTerms(
+TERMS = CampaignPlan(
     name="ranks",
     conditions=tuple(
         Condition(name=name, settings={}, knobs={}, levels=levels, control=not levels)
@@ -82,7 +82,7 @@ def ranks(tmp_path: Path) -> Path:
         ManifestRun(name=run, directory=run, condition=name, seed=seed) for name, seed, run in names
     )
     manifest = Manifest(
-        name="ranks", kind="slurm", objective="sphere", total_runs=6, terms=TERMS, runs=runs
+        name="ranks", kind="slurm", objective="sphere", total_runs=6, campaign=TERMS, runs=runs
     )
     (tmp_path / "ranks").mkdir()
     (tmp_path / "ranks/manifest.json").write_text(manifest.model_dump_json(exclude_defaults=True))
@@ -98,7 +98,7 @@ def now_of(ranks: Path) -> Exported:
 def test_runs_that_nobody_has_begun_are_pending(ranks: Path) -> None:
     board = now_of(ranks)
     assert board.matrix.counts == {"pending": 6}
-    assert board.matrix.terms == TERMS
+    assert board.matrix.campaign == TERMS
 
 
 def test_a_training_in_its_own_runs_directory_is_a_cell_with_its_score(
@@ -126,5 +126,5 @@ def test_a_damaged_run_is_said_and_hides_no_other(train: Train, ranks: Path) -> 
 
 def test_a_manifest_that_makes_no_sense_is_refused_by_name(ranks: Path) -> None:
     (ranks / "manifest.json").write_text('{"name": "odd"}')
-    with pytest.raises(ValueError, match=r"manifest.json is no campaign's manifest: .*required"):
+    with pytest.raises(ValueError, match=r"manifest.json is not a campaign's manifest: .*required"):
         now_of(ranks)

@@ -29,8 +29,8 @@ def sphere(**settings: Any) -> Any:
     return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 4, **settings}))
 
 
-def asked(**terms: Any) -> Matrix:
-    return proxy_check(config_for("check", "min", sphere(), **terms))
+def asked(**settings: Any) -> Matrix:
+    return proxy_check(config_for("check", "min", sphere(), **settings))
 
 
 def test_a_check_pays_for_both_lengths_or_is_refused() -> None:

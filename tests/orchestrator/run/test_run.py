@@ -117,11 +117,11 @@ def root(run: Path) -> Path:
 def test_a_run_goes_on_with_the_verdict_that_it_was_begun_with(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
-    terms = {"tier": "target", "max_evals": 16}
-    begun = run_search(tmp_path, confirm_seeds=4, **terms)
-    assert run_search(tmp_path, confirm_seeds=4, **terms).directory == begun.directory
+    settings = {"tier": "target", "max_evals": 16}
+    begun = run_search(tmp_path, confirm_seeds=4, **settings)
+    assert run_search(tmp_path, confirm_seeds=4, **settings).directory == begun.directory
     with pytest.raises(PlanChangedError, match=r"confirmation\.seeds: 4 -> 8"):
-        run_search(tmp_path, **terms)
+        run_search(tmp_path, **settings)
 
 
 @dataclass(frozen=True)

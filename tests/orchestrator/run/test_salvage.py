@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("harm", "why"),
     [
-        ("no record", "holds no whole record to save. Begin anew with: mv "),
+        ("no record", "holds no whole record to save. Begin again with: mv "),
         ("none", "is whole: there is nothing to salvage. Repeat the run's command"),
         ("a place in use", "--salvage: expected a new directory outside of "),
     ],

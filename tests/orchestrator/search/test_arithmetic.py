@@ -28,14 +28,14 @@ PROCESSORS = {
 
 SEARCHES = """
 import hashlib, random, warnings
-from budgets.plan import SearchTerms
+from budgets.plan import SearchPlan
 from orchestrator.search import Search
 from tests.orchestrator.search.conftest import closed
 
 for dimension, population in ((1, 6), (4, 8), (10, 12)):
     for method in ("guided", "plain"):
         start = (0.5,) * dimension
-        search = Search(SearchTerms(method=method, seed=3, sigma0=0.15, start=start), population)
+        search = Search(SearchPlan(method=method, seed=3, sigma0=0.15, start=start), population)
         noise, found = random.Random(7), hashlib.sha256()
         for number in range(9):
             points = search.ask()

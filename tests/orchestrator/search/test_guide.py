@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from budgets.events import GenerationTold, Guided
-from budgets.plan import SearchTerms
+from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.search import Point, Search
 from orchestrator.search.directions import Chained
@@ -132,7 +132,7 @@ def test_a_failure_is_known_to_be_no_better_than_any(
 def told(
     evaluated: "Evaluated", generations: int, score: Callable[[Point], float]
 ) -> list[GenerationTold]:
-    search = Search(SearchTerms(method="guided", seed=7, sigma0=0.15, start=(0.4,) * 4), 8)
+    search = Search(SearchPlan(method="guided", seed=7, sigma0=0.15, start=(0.4,) * 4), 8)
     return [search.tell(evaluated(search, score=score)) for _ in range(generations)]
 
 

@@ -1,4 +1,4 @@
-"""A search is a function of its terms and its scores."""
+"""A search is a function of its plan and its scores."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from budgets.plan import SearchTerms
+from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.records.runs import ReplayError
 from orchestrator.search import Search
@@ -18,7 +18,7 @@ from orchestrator.search.strategy import landscape, rows
 if TYPE_CHECKING:
     from tests.orchestrator.search.conftest import Evaluated, Scored
 
-TERMS = SearchTerms(seed=7, sigma0=0.2, start=(0.4,) * 10)
+TERMS = SearchPlan(seed=7, sigma0=0.2, start=(0.4,) * 10)
 SHAPE = np.diag(np.linspace(0.2, 1.8, 10)) + 0.1 - 0.1 * np.eye(10)
 """Covariances of 0.1 and a mean diagonal of 1."""
 SHAPED = TERMS.model_copy(update={"shape": rows(SHAPE)})
@@ -31,8 +31,8 @@ Run = Callable[..., list[Batch]]
 def run(evaluated: "Evaluated") -> Run:
     """So many generations of a search one of whose candidates always fails, as they were told."""
 
-    def told(generations: int, population: int = 8, terms: SearchTerms = TERMS) -> list[Batch]:
-        search = Search(terms, population)
+    def told(generations: int, population: int = 8, plan: SearchPlan = TERMS) -> list[Batch]:
+        search = Search(plan, population)
         done = []
         for _ in range(generations):
             generation = evaluated(search, frozenset({1}))
@@ -101,9 +101,9 @@ def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Sc
     weights = 100.0 ** (np.arange(10) / 9)
     inverse = np.diag(1 / weights / np.mean(1 / weights))
 
-    def reached(**terms: Any) -> float:
+    def reached(**plan: Any) -> float:
         start = {"sigma0": 0.1, "start": (0.5,) * 10}
-        search = Search(TERMS.model_copy(update={"method": "plain", **start, **terms}), 8)
+        search = Search(TERMS.model_copy(update={"method": "plain", **start, **plan}), 8)
         for _ in range(40):
             scores = [float(weights @ (np.array(p) - 0.55) ** 2) for p in search.ask()]
             told = search.tell(scored(search.generation, search.ask(), scores))
@@ -125,13 +125,13 @@ def test_a_shape_that_is_not_positive_definite_is_refused(lowest: float) -> None
 def test_small_spaces_and_populations_are_searched_too(
     dimension: int, population: int, method: Any, evaluated: "Evaluated"
 ) -> None:
-    terms = SearchTerms(method=method, seed=1, sigma0=0.15, start=(0.4,) * dimension)
-    search, done = Search(terms, population), []
+    plan = SearchPlan(method=method, seed=1, sigma0=0.15, start=(0.4,) * dimension)
+    search, done = Search(plan, population), []
     for _ in range(20):
         generation = evaluated(search)
         done.append(replace(generation, told=search.tell(generation)))
     assert min(min(each.fitness()) for each in done) < 1e-3
-    Search(terms, population).replay(done, with_models=True)
+    Search(plan, population).replay(done, with_models=True)
 
 
 # The advice of a model
@@ -142,9 +142,9 @@ def test_forged_advice_is_found_though_the_search_went_on_with_it(
     change: dict[str, object], evaluated: "Evaluated"
 ) -> None:
     """Of a search in noise, whose step is held."""
-    terms = SearchTerms(method="guided", seed=7, sigma0=0.15, start=(0.4,) * 3)
+    plan = SearchPlan(method="guided", seed=7, sigma0=0.15, start=(0.4,) * 3)
     rng = np.random.default_rng(5)
-    search, done = Search(terms, 6), []
+    search, done = Search(plan, 6), []
     for _ in range(8):
         generation = evaluated(search, score=lambda p: sum(p) + float(rng.standard_normal()))
         done.append(replace(generation, told=search.tell(generation)))
@@ -153,15 +153,15 @@ def test_forged_advice_is_found_though_the_search_went_on_with_it(
     assert held[0].told.guided is not None
     number = held[0].number
     advice = held[0].told.guided.model_copy(update=change)
-    search = Search(terms, 6)
+    search = Search(plan, 6)
     search.replay(done[:number])
     search.ask()
     search._learn(held[0])
     forged = [*done[:number], replace(held[0], told=search._follow(held[0], advice))]
-    Search(terms, 6).replay(forged)  # resuming follows the record
+    Search(plan, 6).replay(forged)  # resuming follows the record
     with pytest.raises(ReplayError, match=f"generation {number}"):
-        Search(terms, 6).replay(forged, with_models=True)
-    Search(terms, 6).replay(done, with_models=True)
+        Search(plan, 6).replay(forged, with_models=True)
+    Search(plan, 6).replay(done, with_models=True)
 
 
 # The distribution, for people and for a phase 2
