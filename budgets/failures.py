@@ -89,7 +89,7 @@ _RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
         ),
         ("^killed by signal|^keyboardinterrupt", Cause("ambiguous", "killed by a signal")),
         (
-            r"^exited with status \d+: (.*\W)?[\w.]*(error|exception|exit|option)\b",
+            r"^exited with status (\d+: [\w.]*(error|exception|exit)\b|2: .*\b(error|option)\b)",
             Cause("configuration", "an exception"),
         ),
         ("^exited with status", Cause("ambiguous", "ended without a word")),

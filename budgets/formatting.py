@@ -23,8 +23,9 @@ def _program() -> str:
     if called.parts[-2:] != ("orchestrator", "__main__.py"):  # a library of another program
         return "python -m orchestrator"
     python = Path(sys.executable)
-    name = _on_path(python.with_name("python")) or _on_path(python.with_name("python3"))
-    return f"{name or shell_word(str(python))} -m orchestrator"
+    others = (python.with_name(name) for name in ("python", "python3"))
+    names = (_on_path(one) for one in others if one.exists() and one.samefile(python))
+    return f"{next(filter(None, names), shell_word(str(python)))} -m orchestrator"
 
 
 def _on_path(program: Path) -> str:
@@ -171,7 +172,7 @@ def shortened(names: Sequence[str], width: int) -> list[str]:
     tail = 2 * (width - 1) // 3  # levels that differ and `_base` stand at the end
     cut = [n if len(n) <= width else f"{n[: width - 1 - tail]}…{n[-tail:]}" for n in names]
     return [
-        short if cut.count(short) == 1 else f"{number}…{name[3 - width :]}"
+        short if cut.count(short) == 1 else f"{number}…{name[len(str(number)) + 1 - width :]}"
         for number, (name, short) in enumerate(zip(names, cut, strict=True), 1)
     ]
 

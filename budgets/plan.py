@@ -108,8 +108,10 @@ class Window(PlanPart):
         if (self.hours is None) == (self.until is None):
             raise ValueError("a window is either a number of hours or a moment")
         if self.hours is not None and 3600 * self.hours <= self.margin_seconds:
-            margin = f"safety margin of {self.margin_seconds:g} s"
-            raise ValueError(f"a window must be longer than its budget.safety_margin, a {margin}")
+            raise ValueError(
+                f"--window: expected longer than the safety margin of {self.margin_seconds:g} s "
+                "(budget.safety_margin)"
+            )
         return self
 
     def hours_from(self, now: datetime) -> float:

@@ -36,9 +36,6 @@ DECISIONS: dict[str, Literal["pause", "stop"]] = {
 OVERRIDABLE = ("go", "unproven_knobs", "crash_rate", "sustained_nan", "runaway_time", "patience")
 """Rules that a person may override. The others name something to repair, or a cap to amend."""
 
-BEFORE_THE_RUN = ("go", "unproven_knobs")
-"""Rules that a person may override before the run begins."""
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:

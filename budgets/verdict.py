@@ -262,7 +262,8 @@ def conditions(state: RunState) -> tuple[Condition, ...]:
 
 def is_promising(state: RunState) -> bool:
     """Whether the winner is a Go at this budget, so that the long run is worth its price."""
-    return all(condition.met for condition in conditions(state))
+    judged = conditions(state)
+    return bool(judged) and all(condition.met for condition in judged)
 
 
 def _signal(state: RunState) -> Condition:

@@ -11,6 +11,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -61,7 +62,7 @@ class CallableObjective(ProgramObjective[CallableConfig]):
         return ()
 
     def require_same_sources(self) -> None:
-        """A function's file is named by its digest."""
+        """Do nothing: the file's name has its digest, so another function is another file."""
 
     def versions(self) -> Mapping[str, str]:
         return {"program_python": platform.python_version()}
@@ -229,7 +230,10 @@ def _referred(function: FunctionType) -> dict[str, Any]:
     names = {name for code in _codes(function.__code__) for name in code.co_names}
     found = {name: function.__globals__[name] for name in names & function.__globals__.keys()}
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return found | {name: cell.cell_contents for name, cell in cells}
+    for name, cell in cells:
+        with suppress(ValueError):  # not assigned yet
+            found[name] = cell.cell_contents
+    return found
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

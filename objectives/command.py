@@ -82,8 +82,8 @@ class CommandConfig(ProgramConfig):
         for name in (*self.knobs, *self.fixed):
             if name in reserved:
                 raise ValueError(
-                    f"{name}: an evaluation gives the program something of that name already: call "
-                    f"the knob or fixed value otherwise, and say {name}={{OTHER}} in argv"
+                    f"{name}: something else that the program gets has this name: give the knob or "
+                    f"fixed value another name, and say {name}={{OTHER}} in argv"
                 )
         if placeholders(self.argv[0]):
             raise ValueError(f"argv begins with the program's name or path, got {self.argv[0]!r}")

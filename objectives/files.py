@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 LARGEST = 1 << 20
+PARTIAL = ".partial"  # ending of a file that is being replaced
 """Bytes of a file that a user wrote: a longer one is another file."""
 
 
@@ -88,7 +89,7 @@ def parse_json(data: bytes) -> Any:
 
 def replace(path: Path, data: bytes) -> None:
     """Replace the content of `path`, whole or not at all. Raises OSError."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}.partial")  # two may write the same cache
+    aside = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")  # two may write the same cache
     try:
         with aside.open("wb") as file:
             file.write(data)

@@ -119,8 +119,7 @@ def imported(user: UserFunction) -> Callable[..., Any]:
     """Import the function. Raises SetupError where there is none, or what its import raises."""
     try:
         module = import_module(user.module)
-        found: Callable[..., Any] = getattr(module, user.function)
-    except (ImportError, SyntaxError, AttributeError) as error:
+    except (ImportError, SyntaxError) as error:
         raise SetupError(f"cannot import {user.module} from {user.file}: {error}") from error
     came_from = getattr(module, "__file__", None)
     if came_from is None or not Path(came_from).samefile(user.file):
@@ -128,6 +127,9 @@ def imported(user: UserFunction) -> Callable[..., Any]:
             f"importing {user.module} gave {came_from}, expected {user.file}: another module "
             "of that name was imported before. Give yours another name"
         )
+    found: Callable[..., Any] | None = getattr(module, user.function, None)
+    if found is None:
+        raise SetupError(f"{user.file} has nothing of the name {user.function}")
     return found
 
 

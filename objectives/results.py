@@ -157,7 +157,8 @@ class Results:
                     raise
                 continue  # of a training that diverged
             found[name.removeprefix("measures.")] = value
-        fields: dict[str, Any] = {n: found.pop(n) for n in Measurement.model_fields if n in found}
+        own = Measurement.model_fields.keys() - {"score", "metrics"}
+        fields: dict[str, Any] = {n: found.pop(n) for n in own if n in found}
         try:
             return Measurement(**{**fields, "score": score, "metrics": found})
         except ValidationError as error:

@@ -12,7 +12,8 @@ from objectives import secrets
 
 Model = TypeVar("Model", bound=BaseModel)
 
-DIRECTIONS = {"direction", "goal", "maximise", "maximize", "minimise", "minimize"}  # elsewhere
+# settings of other tools that say whether more or less is better
+DIRECTIONS = {"direction", "goal", "maximise", "maximize", "minimise", "minimize"}
 
 LONGEST_SHOWN = 200
 """Characters of a wrong value that a message repeats."""

@@ -103,8 +103,8 @@ def require_same(pinned: Mapping[str, str], directory: Path) -> None:
     if changed:
         raise SetupError(
             f"the sources in {directory} have changed since the run was planned: "
-            f"{', '.join(changed[:MOST_NAMED])}. Put them back and repeat the command, or begin "
-            "another run with --run-id"
+            f"{', '.join(changed[:MOST_NAMED])}{', ...' * (len(changed) > MOST_NAMED)}. Put them "
+            "back and repeat the command, or begin another run with --run-id"
         )
 
 

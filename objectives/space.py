@@ -4,6 +4,7 @@
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Self
 
@@ -151,6 +152,11 @@ class DeclaredKnob(BaseModel):
 
     def named(self, name: str) -> Knob:
         """Return the knob of that name. Raises ValueError, naming it, where it cannot be."""
+        if not re.fullmatch(NAME, name):
+            raise ValueError(
+                f"knobs.{name}: expected 1 to 64 letters, digits and . _ - as a name, not "
+                "beginning with . or -"
+            )
         if not self.min < self.max:
             raise ValueError(f"knobs.{name}: min {self.min:g} must be below max {self.max:g}")
         scale = _SCALES[self.kind]

@@ -53,17 +53,16 @@ class Configuration:
     def flags(self) -> str:
         """Return the arguments quoted for a shell. Raises ValueError where there are none."""
         if not self.arguments:
-            raise ValueError(
-                f"--flags: {self.objective} takes no arguments: {self.why}. See --json"
-            )
+            why = self.why or f"{self.objective} takes no arguments."
+            raise ValueError(f"--flags: {why} See --json")
         return " ".join(map(shell_word, self.arguments))
 
     def toml(self, *comments: str) -> str:
         """Return a configuration file with this baseline. Raises ValueError if there is none."""
         if self.training is None:
+            why = self.why or f"{self.objective} has no settings for another baseline."
             raise ValueError(
-                f"--toml: {self.objective} has no settings for another baseline. {self.why} "
-                "A search takes what --json prints as a file for search.known"
+                f"--toml: {why} A search takes what --json prints as a file for search.known"
             )
         values = {f"training.{name}": value for name, value in self.training.items()}
         if self.objective != Config().objective:  # `train` reads the file too

@@ -88,10 +88,15 @@ class HostSlots(Pace):
         directory: Path | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Raises OSError or ValueError where the directory cannot be used."""
+        """Raises ValueError where the directory cannot be used."""
         own = Path(f"/tmp/cmaes-orchestrator-{os.getuid()}-slots")  # noqa: S108 - of every session
         self._directory = directory or own
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(
+                f"backend.slots_dir: cannot use {self._directory}: {error.strerror}"
+            ) from error
         if directory is None and own.lstat().st_uid != os.getuid():
             raise ValueError(f"backend.slots_dir: {own} is another user's: name another directory")
         self._limit, self._say, self._sleep = limit, say, sleep
@@ -340,8 +345,8 @@ class Controller:
 class Controlled(AtMost):
     """Admits the number of evaluations that the controller allows at the moment.
 
-    `follow` every record of the session: each settlement adds a line to `backpressure.jsonl`, and
-    `say` gets every change.
+    `follow` every record of the session: each evaluation with a score adds a line to
+    `backpressure.jsonl`, and `say` gets every change.
     """
 
     def __init__(self, devices: int, directory: Path, say: Callable[[str], None]) -> None:

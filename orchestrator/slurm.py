@@ -206,12 +206,12 @@ def _limit_seconds(name: str, options: Slurm, estimate: Estimate | None, lead: i
             )
         wanted = estimate.seconds * MARGIN + START_SECONDS + lead
         return ceil(wanted / ROUND_SECONDS) * ROUND_SECONDS
-    limit = ceil(60 * parse_hours("slurm.time", options.time)) * 60
+    limit = ceil(round(60 * parse_hours("slurm.time", options.time), 6)) * 60
     least = lead + 120 if estimate is None else max(lead + 120, ceil(estimate.eval_seconds) + 60)
     if limit < least:  # SLURM may send the signal a minute early
         raise ValueError(
-            f"slurm.time: {name} needs {duration(least)} or more: an evaluation, and {lead} s "
-            f"before the limit in which none starts; got {options.time}"
+            f"slurm.time: {name} needs {duration(least)} or more, got {options.time}: one "
+            f"evaluation has to fit, and none starts in the last {lead} s"
         )
     return limit
 

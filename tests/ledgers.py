@@ -40,19 +40,10 @@ def sealed(lines: Iterable[dict[str, Any]]) -> bytes:
     return data
 
 
-def cut(
-    run: Path,
-    records: int,
-    *,
-    torn_bytes: int = 0,
-    half_of_the_next: bool = False,
-    keep_head: bool = False,
-) -> None:
-    """Leave so many records of the ledger, and so many bytes of the next, or half of it."""
+def cut(run: Path, records: int, *, keep_head: bool = False) -> None:
+    """Leave the ledger's first `records` records."""
     lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
-    torn = len(lines[records]) // 2 if half_of_the_next else torn_bytes
-    rest = lines[records][:torn] if torn else b""
-    (run / LEDGER).write_bytes(b"".join(lines[:records]) + rest)
+    (run / LEDGER).write_bytes(b"".join(lines[:records]))
     if not keep_head:
         (run / HEAD).unlink()
 

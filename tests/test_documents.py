@@ -103,8 +103,7 @@ def test_the_layers_of_the_structure_are_those_that_are_checked() -> None:
     for above, below in pairwise(layers):
         for upper in above.split(" | "):
             for lower in below.split(" | "):
-                if lower != "version":
-                    assert table.index(f"`{upper}`") < table.index(f"`{lower}`")
+                assert table.index(f"`{upper}`") < table.index(f"`{lower}`")
 
 
 def test_the_reference_names_every_key() -> None:

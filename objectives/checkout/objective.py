@@ -101,7 +101,9 @@ class CheckoutConfig(ProgramConfig):
     @model_validator(mode="after")
     def _check(self) -> Self:
         check_variables(self.environment)
-        ours = OURS | {BASE, *ONE_PROCESS} | self.knobs.keys() & self.flags.keys()
+        for name in self.knobs.keys() & self.flags.keys():
+            raise ValueError(f"{name} is a knob: it cannot be a flag as well")
+        ours = OURS | {BASE, *ONE_PROCESS}
         for name in (*self.flags, *self.knobs, *self.environment):
             if name.replace("_", "-") in ours or name in ours:
                 raise ValueError(f"{name} cannot be set here: every evaluation has its own")
@@ -250,10 +252,13 @@ def _shards(directory: Path) -> dict[str, str | int]:
             f"{len(files)}: python -m nanochat.dataset -n 8 downloads some"
         )
     for path in files:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - TAIL_BYTES))
-            tail = sha256(file.read(TAIL_BYTES)).hexdigest()
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - TAIL_BYTES))
+                tail = sha256(file.read(TAIL_BYTES)).hexdigest()
+        except OSError as error:
+            raise SetupError(f"data: cannot read {path}: {error.strerror}") from error
         whole.update(f"{path.name}\0{size}\0{tail}\n".encode())
         total += size
     return {"data_files": len(files), "data_bytes": total, "data_sha256": whole.hexdigest()}

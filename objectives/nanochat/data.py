@@ -204,10 +204,10 @@ def _keep(path: Path, key: str, corpus: Corpus) -> None:
 
 
 def _stamp(path: Path) -> list[int]:
-    """Return what changes with a file. Raises ValueError unless it is one: a pipe may never end."""
+    """Return what changes with a file. Raises ValueError unless it is one that ends."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise ValueError("it is neither a file nor a folder")
+        raise ValueError("it is not a regular file")
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 

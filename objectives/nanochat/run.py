@@ -19,12 +19,13 @@ from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from objectives.api import DivergedError, SetupError
-from objectives.files import replace
+from objectives.files import PARTIAL, replace
 from objectives.nanochat import flops
 from objectives.nanochat.config import NOT_TRAINED, NanochatConfig, RunConfig
 from objectives.nanochat.data import Corpus, load, require_length
@@ -127,7 +128,7 @@ def read_manifest(directory: Path, identity: dict[str, Any]) -> Manifest:
     Raises ValueError when what is there is damaged, of another run or not ours.
     """
     path = directory / MANIFEST
-    if not path.exists() and any(directory.iterdir()):
+    if not path.exists() and any(one.suffix != PARTIAL for one in directory.iterdir()):
         raise ValueError(f"{directory} has files but no {MANIFEST}, so it is not ours: {ELSEWHERE}")
     if not path.exists():
         return Manifest(run=identity)
@@ -163,14 +164,18 @@ def _require_disk(config: NanochatConfig, run: RunConfig, steps: int, manifest: 
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Make `directory` and let only this process train in it. Raises ValueError and OSError."""
-    directory.mkdir(parents=True, exist_ok=True)
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    """Make `directory` and let only this process train in it. Raises ValueError."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        directory.mkdir(parents=True, exist_ok=True)
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise ValueError(f"checkpoint_dir {directory}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(f"another process trains in {directory}: {ELSEWHERE}") from error
         yield
-    except BlockingIOError as error:
-        raise ValueError(f"another process trains in {directory}: {ELSEWHERE}") from error
     finally:
         os.close(handle)
 
@@ -193,12 +198,16 @@ class Loop:
         Raises ValueError when it cannot be read.
         """
         trainer, directory = self.trainer, self.run.checkpoint_dir
+        for path in directory.glob(f"*{PARTIAL}"):  # of a process that was killed
+            path.unlink()
         self._list(one for one in self.manifest.checkpoints if (directory / one.name).exists())
         if self.manifest.checkpoints:
             path = directory / self.manifest.checkpoints[-1].name
             try:  # on the CPU: the state of a random generator must stay there
+                if not is_zipfile(path):
+                    raise EOFError
                 saved = torch.load(path, map_location="cpu", weights_only=True)
-            except (RuntimeError, EOFError) as error:
+            except (RuntimeError, EOFError, LookupError) as error:
                 raise ValueError(
                     f"{path} is damaged: delete it to resume from the checkpoint before"
                 ) from error

@@ -30,7 +30,7 @@ class Command(NamedTuple):
     options: str = "as_json"  # names of parameters of `options.shared` that it takes
 
 
-MEASURES = "file objective settings runs_dir executor device workers as_json"
+MEASURES = "file objective settings runs_dir executor address device workers as_json"
 CAPS = "max_evals max_device_hours max_hours max_cost window"
 SEARCHES = (
     "file tier run_id seed follows variant objective preset settings runs_dir track "
@@ -39,7 +39,7 @@ SEARCHES = (
 
 COMMANDS = (
     Command("doctor", "plan:doctor", BEFORE, "Check that all that a run needs is here.",
-            ("doctor", "doctor search.toml --quick"), f"tier address {MEASURES}"),
+            ("doctor", "doctor search.toml --quick"), f"tier {MEASURES}"),
     Command("init", "plan:init", BEFORE, "A commented configuration file to begin with.",
             ("init --template phase1", "init --template phase1 --out search.toml"), ""),
     Command("explain", "plan:explain", BEFORE, "Every value of a file, the knobs, what starts.",

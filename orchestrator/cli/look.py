@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
 from budgets.formatting import command, printable
 from budgets.ledger import LedgerCorruptError
@@ -35,6 +35,7 @@ ENDINGS = {
 
 
 def status(
+    context: Context,
     run: RunName = None,
     root: Root = ROOT,
     watch: Annotated[
@@ -46,6 +47,8 @@ def status(
 
     Writes nothing.
     """
+    if watch and context.params["as_json"]:
+        raise ValueError("--watch, --json: one at a time")
     from orchestrator.look.terminal import looks
 
     jobs = exported(run, root, datetime.now(UTC))
@@ -143,6 +146,7 @@ def _is_read(lines: list[str]) -> bool:
 
 
 def report(
+    context: Context,
     runs: Annotated[
         list[str] | None,
         Argument(
@@ -185,6 +189,8 @@ def report(
     if not forms:
         return _printed(view)
     if out == STDOUT and plot is None:
+        if context.params["as_json"]:
+            raise ValueError("--out -, --json: one at a time")
         write_bytes(_page(view, forms[0]))
         return None
     kind = "report" if isinstance(view, Run | Exported) else "compare"
@@ -202,6 +208,8 @@ def _one(run: str | None, root: Path, *, rebuild: bool) -> tuple[View, Path]:
 
     now = datetime.now(UTC)
     if (jobs := exported(run, root, now)) is not None:
+        if rebuild:
+            raise ValueError("--rebuild: an exported campaign has no report files, its runs have")
         return jobs, jobs.directory
     directory = find_run(run, root)
     state = load_state(directory)  # a damaged ledger leaves every file as it is

@@ -43,10 +43,10 @@ def calibrate(
 ) -> None:
     """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds.
 
-    With --reason once more, beside what there is. Writes a run, RUNS_DIR/calibration/ID.
+    With --reason it is measured again. Writes a run, RUNS_DIR/calibration/ID.
     """
     config, overrides = resolved(context).without_caps(), overrides_of(context)
-    again, slots = reason_of(context), slots_of(config)
+    again, slots = reason_of(context).strip(), slots_of(config)
     known = find_calibration(Path(config.runs_dir), config.tuned, devices_of(slots))
     with conducting(context, config) as (session, live):
         result = measuring.calibrate(session, config, slots, seeds, overrides, again=again)

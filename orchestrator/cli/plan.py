@@ -147,9 +147,9 @@ def plan(
     verbose: Annotated[bool, Option("--verbose", help="And what it rests on.")] = False,
     fit: Annotated[bool, Option("--fit", help="What fits into --window.")] = False,
 ) -> Answer:
-    """Plan a search or a campaign; all tiers without --tier.
+    """Plan a search or a campaign.
 
-    Writes nothing.
+    Without --tier it shows all tiers. Writes nothing.
     """
     from orchestrator.execution.engine import devices_of
 
@@ -182,10 +182,8 @@ def _campaign(config: Config) -> Answer:
     from orchestrator.matrix.campaign import campaign_from
     from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
 
-    lines, campaign = (
-        [f"Warning: {one}." for one in config.tuned.preflight()],
-        campaign_from(config),
-    )
+    lines = [f"Warning: {one}." for one in config.tuned.preflight()]
+    campaign = campaign_from(config)
     document, text = campaign_plan(config, campaign, datetime.now(UTC))
     title = f"# Campaign {plain(campaign.name)} of {config.objective}"
     page = "\n".join([title, "", *runs_page(campaign), "", *text])

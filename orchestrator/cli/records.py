@@ -85,9 +85,9 @@ def _salvage(source: Path, out: Path) -> Answer:
 def amend(
     context: Context, run: Annotated[str, Argument(metavar="RUN", help="Run id or directory.")]
 ) -> Answer:
-    """Change a run's caps; its next session keeps them. It must not be running.
+    """Change a run's caps, on record.
 
-    Writes one record to the run's ledger.
+    The run must not be running; its next session keeps the new caps. Writes one record.
     """
     from orchestrator.look import text
     from orchestrator.look.answer import in_short
@@ -221,7 +221,10 @@ def serve(
         else:
             what = "run" if (directory / LEDGER).exists() else "runs in"
             print_line(f"Showing the {what} {shell_word(str(directory))} at {url}")
-            print_line(f"From another machine: ssh -N -L {number}:127.0.0.1:{number} HOST.")
+            print_line(
+                f"From another machine: ssh -N -L {number}:127.0.0.1:{number} HOST, "
+                "then open that address."
+            )
             print_line("Anybody who knows that address can read it. Ctrl-C ends it.")
         if sys.stdout is not None:
             sys.stdout.flush()  # a program that started it reads the address from a pipe

@@ -164,10 +164,8 @@ class Output(AbstractContextManager["Output"]):
     def finish(self, result: Result, session: Session) -> None:
         """Print how the run stands, and exit with the code that says so."""
         self.rest()
-        run, stop = (
-            Run(result.state, datetime.now(UTC), result.directory, result.ruling),
-            session.stop,
-        )
+        run = Run(result.state, datetime.now(UTC), result.directory, result.ruling)
+        stop = session.stop
         if self.as_json:
             print_json(document(run))
         else:

@@ -413,10 +413,12 @@ def beginning(run: Run) -> tuple[str, ...]:
     own = _words(run)
     if not own or any(secrets.HIDDEN in word for word in own):
         return ()
+    # without an override, a reason tells `calibrate` to measure again: it belongs to the command
+    once = ONCE if any(word.startswith("--override") for word in own) else ONCE[:2]
     kept = (
         word
         for before, word in pairwise(("", *own))
-        if before not in ONCE[1:] and word.partition("=")[0] not in ONCE
+        if before not in once[1:] and word.partition("=")[0] not in once
     )
     return (command(*kept),)
 

@@ -1,8 +1,8 @@
 """Drawings with matplotlib: SVG for a page, and the parts that plots share.
 
 Matplotlib is imported when something is drawn, and its pyplot never. The colours are those of Okabe
-and Ito, which colour-blind readers tell apart; marks, lines and hatches differ too. A page in the
-dark inverts lightness.
+and Ito, which colour-blind readers tell apart; marks, lines and hatches differ too. In dark mode a
+page inverts their lightness.
 """
 
 import base64

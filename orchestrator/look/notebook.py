@@ -1,6 +1,6 @@
 """A run in Python and in a notebook: its verdict, its recommendation, tables, plots, report."""
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -149,8 +149,9 @@ class Shown:
         return file
 
     def _repr_html_(self) -> str:
-        if not self.html.startswith("<!"):
-            return self.html
+        if not self.html.startswith("<!"):  # an image, so that its styles stay its own
+            data = b64encode(self.html.encode()).decode()
+            return f'<img style="background:white" src="data:image/svg+xml;base64,{data}">'
         page = escape(self.html, quote=True)
         return f'<iframe srcdoc="{page}" style="width:100%;height:60em;border:0"></iframe>'
 

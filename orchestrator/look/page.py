@@ -3,7 +3,7 @@
 A block is Markdown, a plot, or blocks that a page folds. The Markdown has paragraphs, lists, tables
 and fences, with code and bold; text from elsewhere goes through `formatting.plain` first. The HTML
 file needs no script and no network. Every text in it is escaped, and loses the characters that
-steer a terminal or reverse text. The only foreign markup is SVG that `orchestrator.look.draw` made.
+steer a terminal or reverse text. A plot is an image inside the file.
 """
 
 import base64

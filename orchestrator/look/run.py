@@ -214,7 +214,7 @@ class Run:
 
     @cached_property
     def balances(self) -> tuple[Balance, ...]:
-        """Every currency with a cap or something spent: spent, reserved, free and the cap."""
+        """Spent, reserved, free and cap of every currency that the run has."""
         names = {"device time": "device-hours", "wall clock": "wall-clock hours", "money": "cost"}
         return tuple(
             Balance(
@@ -227,7 +227,7 @@ class Run:
             for name, one in self.state.accounts.table.items()
             if name not in ("comparison evaluations", "money")
             or one.cap
-            or one.spent / one.per_unit
+            or one.spent / one.per_unit  # money without a price is 0 of infinitely many
         )
 
     @property

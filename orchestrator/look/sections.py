@@ -215,8 +215,8 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     if run.best_so_far is not None and run.best_by_chance is not None:
         best, chance = number(run.best_so_far), number(run.best_by_chance)
         yield (
-            f"Best score: {best}. As many evaluations of the baseline would reach about {chance} "
-            "by chance: a best score shows nothing."
+            f"Best score: {best}. The same number of evaluations of the baseline would "
+            f"reach about {chance} by chance: a best score proves nothing."
         )
 
 

@@ -81,7 +81,8 @@ def _rows(run: Run) -> Iterator[tuple[str, str]]:
     notes += [("rule", said) for said in text.rules(state, state.fired)]
     yield from notes[-MOST_NOTES:]
     yield "evaluations", text.counts(run)
-    scores = {"mean": run.generations[-1].mean if run.generations else None}
+    means = [one.mean for one in run.generations if one.mean is not None and run.is_search]
+    scores = {"mean": means[-1] if means else None}
     scores |= {"baseline": None if run.baseline is None else run.baseline.mean}
     if run.is_search:
         scores |= {"best": run.best_so_far, "best by chance": run.best_by_chance}

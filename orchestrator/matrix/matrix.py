@@ -171,7 +171,7 @@ def _calibration_again(
 ) -> Plan:
     """Return the plan of a further calibration, or of the one begun for the same reason.
 
-    One that `is_begun` for no reason is the first. Raises ValueError if that is finished.
+    The first calibration was begun without a reason. Raises ValueError if that is finished.
     """
     reasons = (f"calibrated again: {reason.strip()}",)
     family = calibration_name(config.tuned, plan.devices)

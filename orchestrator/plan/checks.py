@@ -10,7 +10,7 @@ from orchestrator.plan.times import Known, Times
 
 Answer = Literal["pass", "fail", "unknown"]
 
-UNMEASURED = f"nothing was measured: {PROGRAM} calibrate with the same --objective and --set"
+UNMEASURED = f"not measured here: {PROGRAM} calibrate with the same --objective and --set"
 
 LEAST_SAMPLES = 3
 MOST_IDLE = 0.35  # of the devices' time in a generation
@@ -87,7 +87,8 @@ def _pilot(times: Times) -> tuple[Answer, str]:
     if times.origin == "none":
         return "unknown", UNMEASURED
     if times.origin != "measured" or times.calibration is None:
-        return "fail", f"{times.origin}; {UNMEASURED}"
+        why = "scaled from elsewhere" if times.origin == "prior" else "stated"
+        return "fail", f"the time is {why}; {UNMEASURED}"
     samples = len(times.calibration.samples)
     if samples < LEAST_SAMPLES:
         return "fail", f"measured on {samples} seeds: at least {LEAST_SAMPLES} are needed"

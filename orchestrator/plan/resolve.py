@@ -163,12 +163,12 @@ def window_of(budget: Budget) -> Window | None:
     """
     if budget.window is None:
         return None
-    text, margin = (
-        budget.window.strip(),
-        3600 * parse_hours("budget.safety_margin", budget.safety_margin),
-    )
+    text = budget.window.strip()
+    margin = 3600 * parse_hours("budget.safety_margin", budget.safety_margin)
     if _DURATION.fullmatch(text):
-        return Window(hours=parse_hours("--window", text), margin_seconds=margin)
+        if not (hours := parse_hours("--window", text)):
+            raise ValueError(f"--window: expected more than no time, got {text!r}")
+        return Window(hours=hours, margin_seconds=margin)
     try:
         until = datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):  # the first or last day, in another zone
@@ -210,7 +210,8 @@ def sizing_of(config: Config, devices: int) -> Sizing:
             f"of {each}, {shape.population} candidates on {seeds} seeds"
         )
     wanted = search.generations or generations
-    for most, why in (cap // each, f"{cap} evaluations pay for"), (wanted, "asked for are"):
+    limits = (cap // each, f"{cap} evaluations pay for"), (wanted, "the configuration asks for")
+    for most, why in limits:
         if most < generations:
             reasons.append(f"{why} {most} of {generations} generations")
             generations = most
@@ -357,6 +358,8 @@ def _search_plan(config: Config, resolved: Envelope, succession: Succession | No
             start=config.tuned.space.baseline,
         )
     known = tuple(known_points(config, search.start))
+    if len(set(known)) < len(known):
+        raise ValueError("search.known: two settings are the same")
     if len(known) > resolved.population // 2:
         raise ValueError(
             f"search.known: expected at most {resolved.population // 2} settings, half of a "
@@ -373,13 +376,16 @@ def known_points(config: Config, otherwise: Point) -> Iterator[Point]:
     if (file := config.search.known) is None:
         return
     place, knobs = f"search.known {file}", config.tuned.space.knobs
+    text = read_text(Path(file), place)
     try:
-        content = json.loads(read_text(Path(file), place))
+        content = json.loads(text)
         if isinstance(content, dict):
             content = [content["recommendation"]["knobs"]]
         settings = TypeAdapter(list[dict[str, float]]).validate_python(content, strict=True)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(f"{place}: expected a list of settings, or a run's best.json") from error
+    if not settings:
+        raise ValueError(f"{place}: expected one setting or more, got an empty list")
     for number, setting in enumerate(settings, 1):
         names, here = {knob.name for knob in knobs}, f"{place}, entry {number}"
         if others := [name for name in setting if name not in names]:
@@ -398,12 +404,18 @@ def known_points(config: Config, otherwise: Point) -> Iterator[Point]:
 def confirmation_for(config: Config, source: Source | None = None) -> Confirmation | None:
     """Return how the verdict is reached; None for a smoke test and without seeds for it.
 
-    A phase 2 also compares the winner of its phase 1.
+    A phase 2 also compares the winner of its phase 1. Raises ValueError, naming the key.
     """
     verdict, objective = config.verdict, config.tuned
     is_smoke_test = config.search.tier == "min" and source is None
     if is_smoke_test or verdict.confirm_seeds == 0:
         return None
+    if verdict.confirm_seeds == 1:
+        raise ValueError("verdict.confirm_seeds: expected 2 or more, or 0 for none, got 1")
+    if 0 < verdict.long_run <= 1:
+        raise ValueError(
+            f"verdict.long_run: expected a factor above 1, or 0 for none, got {verdict.long_run:g}"
+        )
     controls = tuple(map(_variant, objective.controls()))
     factor, long_run = verdict.long_run, None
     if factor and verdict.long_run_seeds and (longer := objective.scaled(factor)) is not None:

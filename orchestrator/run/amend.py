@@ -89,7 +89,8 @@ def refuse_override(state: RunState, rule: str, reason: str) -> None:
         raise ValueError(f"--override {rule}: that rule does not hold this run up")
     if triggers and rule not in OVERRIDABLE:
         raise ValueError(
-            f"--override {rule}: this rule cannot be overridden. Repeat the command without it"
+            f"--override {rule}: this rule cannot be overridden. Remove its cause, or amend the "
+            "cap, and repeat the command without --override"
         )
     if triggers and is_passed:
         raise ValueError(
@@ -103,4 +104,4 @@ def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
     known = {(overridden.rule, overridden.reason) for overridden in state.overridden}
     for rule, reason in overrides:
         if (rule, reason) not in known:
-            raise ValueError(f"--override {rule}: that rule does not hold this run up, it is over")
+            raise ValueError(f"--override {rule}: this run is over: no rule holds it up")

@@ -59,8 +59,8 @@ def _valid_start(path: Path) -> tuple[int, int, str]:
     except (LedgerCorruptError, ImpossibleEventError) as error:
         why = str(error).removeprefix(f"{path}: ").partition(". ")[0]
     if state is None:
-        begin_anew = set_aside_command(path.parent)
-        raise ValueError(f"{path} holds no whole record to save. Begin again with: {begin_anew}")
+        begin_again = set_aside_command(path.parent)
+        raise ValueError(f"{path} holds no whole record to save. Begin again with: {begin_again}")
     if not why and not reader.torn:
         raise ValueError(f"{path} is whole: there is nothing to salvage. Repeat the run's command")
     return state.records, end, why or "its last line is unfinished"

@@ -98,7 +98,8 @@ def test_a_command_begins_as_the_program_was_called(
         (plain("_a_ snake_case"), r"\_a\_ snake_case"),
         (plain("two\n# lines"), "two # lines"),
         (shortened(["0123456789abcdef"], 10), ["012\u2026abcdef"]),
-        (shortened(["aaa-1-zzzzzzz", "aaa-2-zzzzzzz"], 9), ["1\u2026zzzzzz", "2\u2026zzzzzz"]),
+        (shortened(["aaa-1-zzzzzzz", "aaa-2-zzzzzzz"], 9), ["1\u2026zzzzzzz", "2\u2026zzzzzzz"]),
+        (max(map(len, shortened(["a" * 30] * 12, 9))), 9),
     ],
 )
 def test_what_people_read(said: str | list[str], text: str | list[str]) -> None:

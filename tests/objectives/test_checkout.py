@@ -124,7 +124,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"environment": {"HF_TOKEN": "swordfish"}}, "pass_environment"),
     ({"flags": {"run": "https://me:swordfish@host/"}}, "a URL with a user name"),
     ({"knobs": {}}, "at least one"),
-    ({"knobs": {"depth": DEPTH}}, "depth cannot be set here"),
+    ({"knobs": {"depth": DEPTH}}, "depth is a knob: it cannot be a flag"),
     ({"knobs": {"target-flops": DEPTH}}, "target-flops cannot be set here"),
 ]
 

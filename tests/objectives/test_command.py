@@ -110,7 +110,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"argv": ["train", "{budget}"]}, "{budget}"),
     ({"knobs": {}}, "at least one"),
     ({"knobs": {"seed": LR}}, "seed={OTHER}"),
-    ({"fixed": {"lr": 1}}, "lr: an evaluation"),
+    ({"fixed": {"lr": 1}}, "lr: something else"),
     ({"send": "argv"}, "does not reach"),
     ({"argv": ["train", "{lr}"], "fixed": {"depth": 3}}, "depth does not reach"),
     ({"score": "val:loss"}, "score"),

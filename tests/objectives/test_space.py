@@ -137,8 +137,8 @@ def test_a_whole_number_has_its_step() -> None:
         ("lr", {"baseline": 2.0}, "knobs.lr: baseline"),
         ("n", {"kind": "int"}, "knobs.n"),
         ("lr", {"step": 2}, "knobs.lr"),
-        ("l r", {}, "'l r'"),
-        ("--lr", {}, "'--lr'"),
+        ("l r", {}, "knobs.l r: expected"),
+        ("--lr", {}, "knobs.--lr: expected"),
     ],
 )
 def test_what_no_declared_knob_can_be_is_refused(

@@ -84,15 +84,15 @@ def run(finished_run: Path, tmp_path: Path) -> Path:
     return tmp_path / "artifacts/cmaes" / finished_run.relative_to(root)
 
 
-def cut_ledger(run: Path, records: int, torn_bytes: int = 0, *, keep_head: bool = False) -> None:
-    """Leave so many records of the ledger, and so many bytes of the next."""
-    ledgers.cut(run, records, torn_bytes=torn_bytes, keep_head=keep_head)
+def cut_ledger(run: Path, records: int, *, keep_head: bool = False) -> None:
+    """Leave the ledger's first `records` records, and no reports."""
+    ledgers.cut(run, records, keep_head=keep_head)
     shutil.rmtree(run / "reports")
 
 
 @pytest.fixture(scope="session")
 def cut() -> Callable[..., None]:
-    """`cut(run, records, torn_bytes=0, keep_head=False)`: what a power failure leaves."""
+    """`cut(run, records, keep_head=False)`: what a power failure leaves."""
     return cut_ledger
 
 

@@ -253,7 +253,7 @@ BROKEN: list[tuple[str, dict[str, bytes | None], str]] = [
         (f, {}, "cannot read data '.*none.*'.*not found|No such")
         for f in ("none", "jsonl:none", "hf:./none")
     ),
-    ("pipe", {"pipe": None}, "it is neither a file nor a folder"),
+    ("pipe", {"pipe": None}, "it is not a regular file"),
     (".", {"rows.jsonl": b"{}"}, "must hold .*; got 0 and 0 of 1: keep"),
     (".", {"a.md": b"a", "b.parquet": b""}, "must hold .*; got 1 and 1 of 2: keep"),
     (".", {"0.parquet": shard("a", "b")}, "needs two .*files: the last is held out"),

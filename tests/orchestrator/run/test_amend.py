@@ -47,7 +47,7 @@ def test_generations_are_as_many_whole_ones_as_are_paid_for(
         (("--max-evals", "17", *WHY), 2, "at most the 16 evaluations of tier min"),
         (("--max-hours", "-1", *WHY), 2, "--max-hours: Input should be greater than 0, got -1.0"),
         (("--max-cost", "5", *WHY), 2, "the run began without a price"),
-        (("--window", "20m", *WHY), 2, "longer than its budget.safety_margin"),
+        (("--window", "20m", *WHY), 2, "longer than the safety margin"),
     ],
 )
 def test_an_amendment_that_cannot_be_is_one_clear_error_and_changes_nothing(

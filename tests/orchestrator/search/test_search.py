@@ -18,10 +18,7 @@ from orchestrator.search.strategy import landscape, rows
 if TYPE_CHECKING:
     from tests.orchestrator.search.conftest import Evaluated, Scored
 
-TERMS = SearchPlan(seed=7, sigma0=0.2, start=(0.4,) * 10)
-SHAPE = np.diag(np.linspace(0.2, 1.8, 10)) + 0.1 - 0.1 * np.eye(10)
-"""Covariances of 0.1 and a mean diagonal of 1."""
-SHAPED = TERMS.model_copy(update={"shape": rows(SHAPE)})
+PLAN = SearchPlan(seed=7, sigma0=0.2, start=(0.4,) * 10)
 
 
 Run = Callable[..., list[Batch]]
@@ -31,7 +28,7 @@ Run = Callable[..., list[Batch]]
 def run(evaluated: "Evaluated") -> Run:
     """So many generations of a search one of whose candidates always fails, as they were told."""
 
-    def told(generations: int, population: int = 8, plan: SearchPlan = TERMS) -> list[Batch]:
+    def told(generations: int, population: int = 8, plan: SearchPlan = PLAN) -> list[Batch]:
         search = Search(plan, population)
         done = []
         for _ in range(generations):
@@ -43,22 +40,22 @@ def run(evaluated: "Evaluated") -> Run:
 
 
 def test_foreign_use_of_the_global_generator_changes_nothing(evaluated: "Evaluated") -> None:
-    search = Search(TERMS, 8)
+    search = Search(PLAN, 8)
     np.random.seed(1)
     first = evaluated(search)
     search.tell(first)
     np.random.random(100)
-    undisturbed = Search(TERMS, 8)
+    undisturbed = Search(PLAN, 8)
     undisturbed.tell(evaluated(undisturbed))
     assert search.ask() == undisturbed.ask()
 
 
 def test_a_replay_arrives_where_the_search_was(run: Run, evaluated: "Evaluated") -> None:
     done = run(6)
-    original = Search(TERMS, 8)
+    original = Search(PLAN, 8)
     for generation in done:
         original.tell(generation)
-    replayed = Search(TERMS, 8)
+    replayed = Search(PLAN, 8)
     replayed.replay(done)
     assert replayed.ask() == original.ask()
     assert replayed.tell(evaluated(replayed)) == original.tell(evaluated(original))
@@ -72,7 +69,7 @@ def test_a_replay_names_the_generation_whose_points_differ(run: Run) -> None:
     )
     done[2].configurations = moved
     with pytest.raises(ReplayError, match="generation 2: candidate"):
-        Search(TERMS, 8).replay(done)
+        Search(PLAN, 8).replay(done)
 
 
 def test_a_replay_names_the_generation_whose_state_differs_in_its_last_bits(run: Run) -> None:
@@ -81,7 +78,7 @@ def test_a_replay_names_the_generation_whose_state_differs_in_its_last_bits(run:
     assert told is not None
     done[3] = replace(done[3], told=replace(told, sigma=nextafter(told.sigma, 1.0)))
     with pytest.raises(ReplayError, match="generation 3: the search does not stand"):
-        Search(TERMS, 8).replay(done)
+        Search(PLAN, 8).replay(done)
 
 
 def test_nothing_is_written_to_the_working_directory_or_the_terminal(
@@ -103,7 +100,7 @@ def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Sc
 
     def reached(**plan: Any) -> float:
         start = {"sigma0": 0.1, "start": (0.5,) * 10}
-        search = Search(TERMS.model_copy(update={"method": "plain", **start, **plan}), 8)
+        search = Search(PLAN.model_copy(update={"method": "plain", **start, **plan}), 8)
         for _ in range(40):
             scores = [float(weights @ (np.array(p) - 0.55) ** 2) for p in search.ask()]
             told = search.tell(scored(search.generation, search.ask(), scores))
@@ -116,7 +113,7 @@ def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Sc
 def test_a_shape_that_is_not_positive_definite_is_refused(lowest: float) -> None:
     shape = np.diag([lowest, *[(10 - lowest) / 9] * 9])
     with pytest.raises(ValueError, match="shape: expected a positive definite matrix"):
-        Search(TERMS.model_copy(update={"shape": rows(shape)}), 8)
+        Search(PLAN.model_copy(update={"shape": rows(shape)}), 8)
 
 
 @pytest.mark.parametrize("method", ["guided", "plain"])
