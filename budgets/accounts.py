@@ -179,8 +179,6 @@ class Accounts(NamedTuple):
         self, key: Key, reserve_ms: int, *, compares: bool = False, slot: int | None = None
     ) -> "Accounts":
         """Set the worst case of an attempt aside. Raises ValueError if a cap forbids it."""
-        if not self.sessions_ms:
-            raise ValueError("no session is open to start an attempt")
         if key in self.holds:
             raise ValueError(f"evaluation {key} already holds a reservation")
         if refusal := self.refusal(reserve_ms, compares=compares):

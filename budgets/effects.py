@@ -10,13 +10,12 @@ other factors' levels. On each seed it uses the combinations of which both condi
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import floor, log10, sqrt
+from math import floor, log10
 from statistics import fmean, stdev
 
-from budgets.events import Status
 from budgets.plan import CampaignPlan, Direction, Frozen
-from budgets.state import Batch, RunState
-from budgets.stats import believed, chance, detectable, interval
+from budgets.state import RunState
+from budgets.stats import believed, chance, interval
 
 # The matrix
 
@@ -45,11 +44,8 @@ class Matrix(Frozen):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many cells have each status, the healthy first and the pending last."""
-        found = Counter(cell.status for cell in self.cells)
-        others = sorted(found.keys() - {*Status, RUNNING, PENDING})
-        order = (*map(str, Status), *others, RUNNING, PENDING)
-        return {status: found[status] for status in order if found[status]}
+        """How many cells have each status."""
+        return dict(Counter(cell.status for cell in self.cells))
 
     @property
     def unsettled(self) -> int:
@@ -62,25 +58,21 @@ class Matrix(Frozen):
 
 
 def matrix_of(state: RunState) -> Matrix:
-    """The matrix of a campaign in one ledger. Raises ValueError on any other run."""
+    """The matrix of a campaign in one ledger."""
     campaign = state.plan.campaign
-    if campaign is None:
-        raise ValueError(f"{state.plan.run_id} is not a campaign: it is a {state.plan.phase}")
-    generation = state.generations[0] if state.generations else None
-    rows = tuple(
-        tuple(_cell(generation, candidate, seed) for seed in campaign.seeds)
-        for candidate in range(len(campaign.conditions))
-    )
-    return Matrix(campaign=campaign, rows=rows)
+    assert campaign is not None, "the run is a campaign"
+    numbers = range(len(campaign.conditions))
+    rows = (tuple(_cell(state, number, seed) for seed in campaign.seeds) for number in numbers)
+    return Matrix(campaign=campaign, rows=tuple(rows))
 
 
-def _cell(generation: Batch | None, candidate: int, seed: int) -> Cell:
-    result = generation.result(candidate, seed) if generation else None
-    if result is not None:
-        status, score, seconds = str(result.status), result.score, result.seconds
-        return Cell(status=status, score=score, seconds=seconds, note=result.cause)
-    is_running = generation is not None and (candidate, seed) in generation.running
-    return Cell(status=RUNNING if is_running else PENDING)
+def _cell(state: RunState, candidate: int, seed: int) -> Cell:
+    batch = state.generations[0] if state.generations else None
+    if batch is None or (result := batch.result(candidate, seed)) is None:
+        is_running = batch is not None and (candidate, seed) in batch.running
+        return Cell(status=RUNNING if is_running else PENDING)
+    status, note = str(result.status), result.cause
+    return Cell(status=status, score=result.score, seconds=result.seconds, note=note)
 
 
 # Differences
@@ -102,7 +94,6 @@ class Difference(Frozen):
     mean: float | None  # None without a seed
     lower: float | None  # bounds of the interval; None below two seeds
     upper: float | None
-    sd: float | None  # of one seed's difference
     chance: float | None  # of so large a |t| without an effect; None below two seeds
     percent: float | None  # of the reference, as are its bounds
     percent_lower: float | None
@@ -114,15 +105,18 @@ def difference(values: Sequence[float], reference: float | None, size: float) ->
     """The mean of one difference a seed, in percent of `reference`; `size` is a score's size."""
     if size:
         values = [round(value, DIGITS - 1 - floor(log10(size))) for value in values]
-    mean, is_enough = fmean(values) if values else None, len(values) > 1
+    mean = fmean(values) if values else None
     numbers = (mean, *(interval(values, LEVEL) or (None, None)))
-    shares = (None if n is None or not reference else 100 * n / abs(reference) for n in numbers)
+    shares = [None if n is None or not reference else 100 * n / abs(reference) for n in numbers]
     return Difference(
         seeds=len(values),
-        **dict(zip(("mean", "lower", "upper"), numbers, strict=True)),
-        **dict(zip(("percent", "percent_lower", "percent_upper"), shares, strict=True)),
-        sd=stdev(values) if is_enough else None,
-        chance=round(chance(values), 9) if is_enough else None,
+        mean=mean,
+        lower=numbers[1],
+        upper=numbers[2],
+        chance=round(chance(values), 9) if len(values) > 1 else None,
+        percent=shares[0],
+        percent_lower=shares[1],
+        percent_upper=shares[2],
     )
 
 
@@ -154,7 +148,6 @@ class ConditionRow(Frozen):
 
     name: str
     is_control: bool
-    levels: dict[str, str]
     statuses: dict[str, int]
     scores: tuple[float | None, ...]  # in the order of the seeds
     healthy: int
@@ -169,7 +162,6 @@ class CampaignReport(Frozen):
     """All results of a campaign."""
 
     name: str
-    measure: str  # what a cell's score is
     seeds: tuple[int, ...]
     level: float  # how often an interval misses the truth
     rate: float  # share of what is found that may be chance
@@ -182,7 +174,6 @@ class CampaignReport(Frozen):
     rows: tuple[ConditionRow, ...]
     effects: tuple[Effect, ...]
     direction: Direction
-    detectable_percent: float | None  # main effect that so many seeds show at 80 % power
 
     @property
     def controls(self) -> tuple[str, ...]:
@@ -195,28 +186,15 @@ class CampaignReport(Frozen):
         return tuple(sorted(known, key=lambda effect: -abs(effect.difference.mean or 0)))
 
 
-def campaign_of(state: RunState, *, is_over: bool) -> CampaignReport | None:
-    """The results of a campaign in one ledger; None of any other run."""
-    if state.plan.campaign is None:
-        return None
-    rate = state.plan.thresholds.alive_level
-    return campaign_report(matrix_of(state), rate, is_over=is_over)
-
-
-def campaign_report(
-    matrix: Matrix, rate: float, *, is_over: bool, measure: str = "score"
-) -> CampaignReport:
+def campaign_report(matrix: Matrix, rate: float, *, is_over: bool) -> CampaignReport:
     """The results so far; judged only if the campaign `is_over`."""
     campaign, scores = matrix.campaign, [matrix.scores(n) for n in range(len(matrix.rows))]
     size = max((abs(score) for own in scores for score in own.values()), default=0.0)
     reference, whose = _reference(campaign, scores)
     judging = rate if is_over else -1.0  # below 0 nothing is found
-    effects = _effects(campaign, scores, reference, size, judging)
     compared = _comparisons(campaign, scores, size, judging)
-    numbers = range(len(campaign.conditions))
     return CampaignReport(
         name=campaign.name,
-        measure=measure,
         direction=campaign.direction,
         seeds=campaign.seeds,
         level=LEVEL,
@@ -227,9 +205,8 @@ def campaign_report(
         evaluations=len(matrix.cells),
         unsettled=matrix.unsettled,
         is_over=is_over,
-        rows=tuple(_row(number, matrix, compared.get(number, ())) for number in numbers),
-        effects=effects,
-        detectable_percent=_detectable_percent(effects, reference),
+        rows=tuple(_row(matrix, number, own) for number, own in enumerate(compared)),
+        effects=_effects(campaign, scores, reference, size, judging),
     )
 
 
@@ -244,17 +221,20 @@ def _reference(campaign: CampaignPlan, scores: Scores) -> tuple[float | None, st
 
 def _comparisons(
     campaign: CampaignPlan, scores: Scores, size: float, rate: float
-) -> dict[int, list[Comparison]]:
-    """By number, each condition against every control; a control against those before it."""
-    names, differences = [], []
-    for number, own in enumerate(campaign.conditions):
-        for against, control in enumerate(campaign.conditions):
-            if control.control and (against < number or not own.control):
-                names.append((number, control.name))
-                differences.append(_against(scores[number], scores[against], size))
-    compared: dict[int, list[Comparison]] = {}
-    for (number, name), one in zip(names, _judged(differences, rate), strict=True):
-        compared.setdefault(number, []).append(Comparison(control=name, difference=one))
+) -> list[list[Comparison]]:
+    """Of each condition, against every control; of a control, against those before it."""
+    controls = [n for n, condition in enumerate(campaign.conditions) if condition.control]
+    pairs = [
+        (number, control)
+        for number in range(len(scores))
+        for control in controls
+        if control < number or number not in controls
+    ]
+    differences = [_against(scores[number], scores[control], size) for number, control in pairs]
+    compared: list[list[Comparison]] = [[] for _ in scores]
+    for (number, control), one in zip(pairs, _judged(differences, rate), strict=True):
+        name = campaign.conditions[control].name
+        compared[number].append(Comparison(control=name, difference=one))
     return compared
 
 
@@ -264,14 +244,13 @@ def _against(own: Mapping[int, float], control: Mapping[int, float], size: float
     return difference([own[seed] - control[seed] for seed in seeds], reference, size)
 
 
-def _row(number: int, matrix: Matrix, compared: Sequence[Comparison]) -> ConditionRow:
+def _row(matrix: Matrix, number: int, compared: Sequence[Comparison]) -> ConditionRow:
     condition, cells = matrix.campaign.conditions[number], matrix.rows[number]
-    values = [cell.score for cell in cells if cell.score is not None]
+    values = list(matrix.scores(number).values())
     lower, upper = interval(values, LEVEL) or (None, None)
     return ConditionRow(
         name=condition.name,
         is_control=condition.control,
-        levels=condition.levels,
         statuses=dict(Counter(cell.status for cell in cells)),
         scores=tuple(cell.score for cell in cells),
         healthy=len(values),
@@ -281,15 +260,6 @@ def _row(number: int, matrix: Matrix, compared: Sequence[Comparison]) -> Conditi
         upper=upper,
         comparisons=tuple(compared),
     )
-
-
-def _detectable_percent(effects: Sequence[Effect], reference: float | None) -> float | None:
-    """The detectable size of the least certain effect."""
-    known = [(one.difference.sd, one.difference.seeds) for one in effects if one.difference.sd]
-    if not known or not reference:
-        return None
-    sd, seeds = max(known, key=lambda own: own[0] / sqrt(own[1]))
-    return 100 * detectable(sd, seeds, LEVEL / 2) / abs(reference)
 
 
 # Main effects of a factorial
@@ -305,14 +275,10 @@ def _effects(
     ]
     values = (main_effect(campaign, scores, place, level) for place, level in moves)
     judged = _judged([difference(own, reference, size) for own in values], rate)
+    factors = campaign.factors
     return tuple(
-        Effect(
-            factor=campaign.factors[place].name,
-            level=level,
-            against=campaign.factors[place].levels[0],
-            difference=own,
-        )
-        for (place, level), own in zip(moves, judged, strict=True)
+        Effect(factor=factors[n].name, level=to, against=factors[n].levels[0], difference=own)
+        for (n, to), own in zip(moves, judged, strict=True)
     )
 
 

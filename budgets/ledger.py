@@ -10,7 +10,6 @@ exact place. Any error of the disk while appending ends the process. See docs/re
 import fcntl
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,7 +30,6 @@ LEDGER, HEAD, LOCK = "ledger.jsonl", "head.json", "ledger.lock"
 LEAST_FREE_BYTES = 8 << 20
 """With less free space no evaluation is started: its result might be lost."""
 
-_SEAL = re.compile(rb',"h":"[0-9a-f]{32}"}')
 _SEAL_BYTES = 40
 _SECTOR = 512  # bytes that a disk writes whole or not at all
 
@@ -44,11 +42,9 @@ class RecordCorruptError(LedgerCorruptError):
     """One of its records is not what was written."""
 
     def __init__(self, path: Path, record: int, offset: int, why: str) -> None:
-        super().__init__(
-            f"{path}: record {record} at byte {offset}: {why}. Expected an unbroken chain of "
-            f"records. Nothing was changed. Restore the file from a backup, or "
-            f"{way_to_keep(path, record)}"
-        )
+        place = f"{path}: record {record} at byte {offset}"
+        way_on = f"Restore the file from a backup, or {way_to_keep(path, record)}"
+        super().__init__(f"{place}: {why}. Nothing was changed. {way_on}")
         self.record = record
         self.offset = offset
 
@@ -71,18 +67,12 @@ def way_to_keep(path: Path, records: int) -> str:
     if records == 0:
         return f"begin again, since nothing of it can be kept, with: {set_aside_command(run)}"
     out = unused(run.with_name(f"{run.name}.salvaged"))
-    salvage = command("verify", str(run), "--salvage", str(out))
-    return f"keep what there is with: {salvage}"
+    return f"keep what there is with: {command('verify', str(run), '--salvage', str(out))}"
 
 
 def set_aside_command(run: Path) -> str:
     """The command that moves a run's directory away, before its own command is repeated."""
-    return f"{move_command(run, damaged(run))}, then the same command again"
-
-
-def damaged(run: Path) -> Path:
-    """Where a run's directory is moved aside to."""
-    return unused(run.with_name(f"{run.name}.damaged"))
+    return move_command(run, unused(run.with_name(f"{run.name}.damaged")))
 
 
 # Records
@@ -122,9 +112,7 @@ def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) 
     digest = digest_of(previous, body)
     if seal != _seal(digest):
         why = "its hash does not follow from the records before it"
-        raise RecordCorruptError(
-            path, seq, offset, why if _SEAL.fullmatch(seal) else "not a sealed record"
-        )
+        raise RecordCorruptError(path, seq, offset, why)
     try:
         found = Line.model_validate_json(body + b"}")
     except ValidationError as error:
@@ -158,15 +146,15 @@ def lacks_a_sector(line: bytes, offset: int) -> bool:
 class Reader:
     """Iterates once over the records in `data`, verifying each; then knows where they end.
 
-    A last line without its newline counts as a record if it is whole; one with a sector missing
-    was never finished. Raises LedgerCorruptError with the exact place, also where records of the
-    `mark` are missing, and LedgerSchemaError on another schema. `path` is for messages.
+    A last line without its newline, or with a sector missing, was never finished. Raises
+    LedgerCorruptError with the exact place, also where records of the `mark` are missing, and
+    LedgerSchemaError on another schema. `path` is for messages.
     """
 
     def __init__(self, path: Path, data: bytes, mark: tuple[int, str] | None = None) -> None:
         self.count = 0
         self.head = ""  # digest of the last record
-        self.end = 0  # byte after it and its newline, whether that is there or not
+        self.end = 0  # byte after it and its newline
         self.torn = b""  # what follows: a record that was never finished
         self._path = path
         self._data = data
@@ -179,36 +167,17 @@ class Reader:
             line = data[self.end : newline]
             if newline == len(data) - 1 and lacks_a_sector(line, self.end):
                 break
-            yield self._take(line)
+            record = parse_record(self._path, line, self.count, self.end, self.head)
+            self.count, self.head, self.end = self.count + 1, record.digest, record.end
+            self._has_mark |= (record.seq, record.digest) == self._mark
+            yield record
         self.torn = data[self.end :]
-        if seal := _SEAL.search(self.torn):  # only the newline is missing or damaged
-            with suppress(LedgerCorruptError):
-                record = self._take(self.torn[: seal.end()])
-                self.torn = self.torn[seal.end() :]
-                yield record
-        self._check_mark()
-
-    def _take(self, line: bytes) -> Record:
-        record = parse_record(self._path, line, self.count, self.end, self.head)
-        self.count, self.head, self.end = self.count + 1, record.digest, record.end
-        self._has_mark |= (record.seq, record.digest) == self._mark
-        return record
-
-    def _check_mark(self) -> None:
-        """Raise LedgerCorruptError where records of the mark are missing.
-
-        A ledger with another record in the mark's place lacks them all.
-        """
-        if self._has_mark or self._mark is None:
-            return
-        missing = self._mark[0] + 1
-        if missing > self.count:
-            missing -= self.count
-        raise LedgerCorruptError(
-            f"{self._path} is rolled back by {missing} records: {HEAD} has seen them, the ledger "
-            "has not. Its end was cut off, or it is an older copy. Nothing was changed. Put the "
-            f"newer copy back, or {way_to_keep(self._path, self.count)}"
-        )
+        if not self._has_mark:
+            raise LedgerCorruptError(
+                f"{self._path} is rolled back: {HEAD} has seen records that it lacks. Its end was "
+                "cut off, or it is an older copy. Nothing was changed. Put the newer copy back, or "
+                f"{way_to_keep(self._path, self.count)}"
+            )
 
 
 def read(path: Path) -> tuple[Record, ...]:
@@ -272,7 +241,7 @@ class Ledger:
 
     def __init__(self, directory: Path, clock: Clock, storage: Storage = DISK) -> None:
         self.path = directory.absolute() / LEDGER
-        self.repairs: tuple[str, ...] = ()  # what opening repaired, in words
+        self.repair = ""  # what opening repaired, in words
         self.head = ""  # digest of the last record: it seals everything before it
         self.count = 0
         self._end: int | None = None  # bytes; None until replayed, and after a failure
@@ -310,20 +279,12 @@ class Ledger:
 
     def _repair(self, reader: Reader) -> None:
         """Make the file end after its last whole record, keeping every byte."""
-        storage, repairs = self._storage, []
         if reader.torn:
             aside = unused(self.path.with_name(f"ledger.torn-{reader.end}"))
-            write_aside(aside, reader.torn, storage=storage)
-            repairs.append(f"an unfinished line of {len(reader.torn)} bytes is now {aside.name}")
-        if reader.end and os.pread(self._file, 1, reader.end - 1) != b"\n":
-            repairs.append("the last line had lost its newline")
-            storage.truncate(self._file, reader.end - 1)
-            write_all(self._file, b"\n", storage)
-        elif repairs:
-            storage.truncate(self._file, reader.end)
-        if repairs:
-            storage.sync(self._file)
-        self.repairs = tuple(repairs)
+            write_aside(aside, reader.torn, storage=self._storage)
+            self._storage.truncate(self._file, reader.end)
+            self._storage.sync(self._file)
+            self.repair = f"an unfinished line of {len(reader.torn)} bytes is now {aside.name}"
 
     def free_bytes(self) -> int:
         """Free space on the run's disk; below LEAST_FREE_BYTES no evaluation may start."""
@@ -347,8 +308,7 @@ class Ledger:
         A record that could not be synced is truncated: no later sync would bring it to the disk.
         """
         end = self._require_end()
-        if record.seq != self.count or record.offset != end:
-            raise ValueError(f"record {record.seq} was sealed for another place in the ledger")
+        assert record.offset == end, "a record is appended before the next one is sealed"
         self._end = None  # until it is known that nothing failed
         try:
             self._refuse_another_writer(end)
@@ -366,11 +326,9 @@ class Ledger:
     def _refuse_another_writer(self, end: int) -> None:
         mine, there = os.fstat(self._file), os.stat(self.path)
         if not os.path.samestat(there, mine) or mine.st_size != end:
-            found = "another file" if mine.st_size == end else f"{mine.st_size} bytes"
             raise LedgerCorruptError(
-                f"{self.path} was changed by another process while this run had it: expected "
-                f"its own {end} bytes, found {found}. Nothing was written. See: "
-                f"{command('verify', str(self.path.parent))}"
+                f"{self.path} was changed by another process while this run had it. Nothing was "
+                f"written. See: {command('verify', str(self.path.parent))}"
             )
 
     def _require_end(self) -> int:

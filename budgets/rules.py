@@ -5,7 +5,7 @@ and names alone, which `orchestrator.look.text` puts in words. Limits are in `pl
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 from statistics import fmean, median
 from typing import Literal
@@ -25,16 +25,15 @@ from budgets.schedule import (
 )
 from budgets.state import Batch, Evaluation, RunState
 
+OVERRIDABLE = ("go", "unproven_knobs", "crash_rate", "sustained_nan", "runaway_time", "patience")
+"""Rules that a person may override. The others name something to repair, or a cap to amend."""
+
 DECISIONS: dict[str, Literal["pause", "stop"]] = {
-    **dict.fromkeys(("go", "unproven_knobs", "crash_rate", "sustained_nan"), "pause"),
-    **dict.fromkeys(("runaway_time", "baseline_failed", "setup_failed"), "pause"),
+    **dict.fromkeys((*OVERRIDABLE, "baseline_failed", "setup_failed"), "pause"),
     **dict.fromkeys(("infrastructure", "storage"), "pause"),
     **dict.fromkeys(("patience", "budget"), "stop"),
 }
 """What each rule leads to, as the ledger and `--override` know it."""
-
-OVERRIDABLE = ("go", "unproven_knobs", "crash_rate", "sustained_nan", "runaway_time", "patience")
-"""Rules that a person may override. The others name something to repair, or a cap to amend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +51,6 @@ class Reading:
     def decision(self) -> Literal["pause", "stop"]:
         """What follows when it fires."""
         return DECISIONS[self.rule]
-
-    @property
-    def overridable(self) -> bool:
-        return self.rule in OVERRIDABLE
-
-    @property
-    def flag(self) -> str:
-        """The option that sets the cap in the way; empty without one."""
-        return str(self.facts.get("flag", ""))
 
     def fired(self) -> Fired:
         """The event that records a firing."""
@@ -157,10 +147,7 @@ def baseline_failed(generation: Batch) -> Reading:
 
 
 def setup_failed(state: RunState) -> Reading:
-    """An evaluation found that nothing can be evaluated.
-
-    No override: a new session makes another attempt.
-    """
+    """An evaluation found that nothing can be evaluated; a new session makes another attempt."""
     end = state.setup_failed
     if end is None:
         return Reading("setup_failed", state.begun, 0, 0)
@@ -170,10 +157,7 @@ def setup_failed(state: RunState) -> Reading:
 
 
 def infrastructure(state: RunState, batch: Batch) -> Reading:
-    """This session lost one evaluation too often.
-
-    No override: a new session makes another attempt.
-    """
+    """This session lost one evaluation too often; a new session makes another attempt."""
     limit, number = state.plan.thresholds.attempts_per_session, place_of(state, batch)
     most, key = max(((count, key) for key, count in batch.losses.items()), default=(0, (0, 0)))
     facts = _evaluation(batch, key)
@@ -199,17 +183,17 @@ def runaway_time(state: RunState, generation: Batch) -> Reading:
     Judged by CPU seconds on CPUs, where wall clock depends on what else runs.
     """
     calibration, limits = state.plan.calibration, state.plan.thresholds
-    nothing = Reading("runaway_time", generation.number, None, limits.time_drift_pause)
-    if calibration is None or not generation.closed:
-        return nothing
-    on_cpu = state.plan.devices.kind == "cpu" and calibration.median_cpu_seconds is not None
-    calibrated = calibration.median_cpu_seconds if on_cpu else calibration.median_seconds
+    number, limit, calibrated, on_cpu = generation.number, limits.time_drift_pause, 0.0, False
+    if calibration is not None and generation.closed:
+        cpu_seconds = calibration.median_cpu_seconds
+        on_cpu = state.plan.devices.kind == "cpu" and cpu_seconds is not None
+        calibrated = (cpu_seconds if on_cpu else calibration.median_seconds) or 0.0
     healthy = [one for one in generation.results() if one.status is Status.OK]
     if not calibrated or calibrated < limits.time_drift_floor_seconds or not healthy:
-        return nothing
+        return Reading("runaway_time", number, None, limit)
     taken = median(one.cpu_seconds if on_cpu else one.seconds for one in healthy)
     drift, facts = taken / calibrated, Facts(seconds=taken, of="CPU" if on_cpu else "wall")
-    return replace(nothing, observed=drift, fires=drift > limits.time_drift_pause, facts=facts)
+    return Reading("runaway_time", number, drift, limit, drift > limit, facts)
 
 
 def patience(state: RunState) -> Reading:
@@ -224,17 +208,15 @@ def patience(state: RunState) -> Reading:
     """
     limits, number = state.plan.thresholds, max(len(state.completed) - 1, 0)
     count, limit = limits.patience_generations, limits.patience_improve
-    if count is None:
-        return Reading("patience", number)
     measured = [g for g in state.completed if g.healthy]
+    if count is None or len(measured) <= count:
+        return Reading("patience", number, None, None if count is None else limit)
     means = [fmean(generation.healthy) for generation in measured]
-    if len(means) <= count:
-        return Reading("patience", number, None, limit)
-    calibration, baseline = state.plan.calibration, means[0]
-    if calibration is not None and calibration.mean_score is not None:
-        baseline = calibration.mean_score
+    calibration = state.plan.calibration
+    baseline = None if calibration is None else calibration.mean_score
     before, after = median(means[-2 * count : -count]), median(means[-count:])
-    gain = state.plan.sign * (before - after) / (abs(baseline) or 1.0)
+    size = abs(means[0] if baseline is None else baseline) or 1.0
+    gain = state.plan.sign * (before - after) / size
     goes_on = state.current is None and state.finished < state.plan.resolved.generations
     overridden = [o.generation for o in state.overridden if o.rule == "patience"]
     # an override of the latest generation itself is for `_firing` to see
@@ -258,13 +240,12 @@ class Ruling:
 
 def judge(state: RunState) -> Ruling:
     """What the recorded facts allow next. The same ledger always gets the same ruling."""
-    if state.concluded is not None:
-        return Ruling("done")
-    firing = list(_firing(state))
+    firing = _firing(state)
     for decision in ("pause", "stop"):
         if fired := tuple(one for one in firing if one.decision == decision):
             return Ruling(decision, fired)
-    return Ruling("done" if next_action(state) == "over" else "continue")
+    is_over = state.concluded is not None or next_action(state) == "over"
+    return Ruling("done" if is_over else "continue")
 
 
 def ruling_of(state: RunState) -> Ruling:
@@ -284,16 +265,16 @@ def only_ends_the_search(state: RunState, ruling: Ruling) -> bool:
 
 def held_up_by(state: RunState, rule: str) -> tuple[Reading, ...]:
     """The firing readings of that rule which hold the run up."""
-    firing = () if state.concluded is not None else _firing(state)
-    return tuple(reading for reading in firing if reading.rule == rule)
+    return tuple(reading for reading in _firing(state) if reading.rule == rule)
 
 
-def _firing(state: RunState) -> Iterator[Reading]:
+def _firing(state: RunState) -> list[Reading]:
     """Readings that fire and that are not overridden."""
+    if state.decided is not None or state.concluded is not None:
+        return []
     overridden = {(o.rule, o.generation) for o in state.overridden if o.rule in OVERRIDABLE}
-    if state.decided is None:
-        read = _of_the_run(state) if search_is_over(state) else readings(state)
-        yield from (r for r in read if r.fires and (r.rule, r.generation) not in overridden)
+    read = _of_the_run(state) if search_is_over(state) else readings(state)
+    return [r for r in read if r.fires and (r.rule, r.generation) not in overridden]
 
 
 def readings(state: RunState) -> list[Reading]:

@@ -1,17 +1,22 @@
-"""What a run does next: search, compare on fresh seeds, decide; and what that still needs.
+"""What a run does next: search, compare on fresh seeds, decide; what it still needs; how it keeps
+to its plan.
 
 The search's own evaluations come first. The reference comparison (the baseline and the controls on
 the confirmation's seeds) is known before the search begins, so it fills the slots that a generation
-leaves idle; the other comparisons follow from what was found.
+leaves idle; the other comparisons follow from what was found. Times are as of the run's last
+record, and evaluations to come are counted in rounds of all devices.
 """
 
+from datetime import UTC, datetime
+from itertools import islice
 from math import ceil
+from statistics import median
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.plan import Calibration, Confirmation, LongRun
+from budgets.plan import Calibration, Confirmation, Frozen, LongRun
 from budgets.state import Batch, RunState
-from budgets.verdict import has_winner, is_promising
+from budgets.verdict import is_promising, winner
 
 Action = Literal[
     "reference", "proxy", "generation", "finalists", "winner", "long_run", "decide", "over"
@@ -22,25 +27,14 @@ ENDS_THE_SEARCH = ("budget", "patience")
 """Rules that stop the search and leave what it found to be confirmed."""
 
 
-class Needs(NamedTuple):
-    """What evaluations are expected to take."""
-
-    evaluations: int
-    device_hours: float
-    hours: float
-
-
-NOTHING = Needs(0, 0.0, 0.0)
-
-
 def next_action(state: RunState) -> Action:
     """What the run does next, as long as no rule holds it up."""
     plan = state.plan
     if state.decided is not None or state.concluded is not None:
         return "over"
-    if plan.proxy is not None and state.current is not None and not state.comparisons:
-        return "proxy"
     if plan.search is None:
+        if plan.proxy is not None and state.current is not None and not state.comparisons:
+            return "proxy"
         is_open = plan.proxy is not None and not state.is_closed("proxy")
         is_done = state.finished >= plan.resolved.generations and not is_open
         return "over" if is_done else "generation"
@@ -58,7 +52,7 @@ def _after_the_search(state: RunState, confirmation: Confirmation) -> Action:
     if not state.is_closed("reference"):
         return "reference"
     if not state.is_closed("winner"):
-        return "winner" if has_winner(state) else "decide"
+        return "decide" if winner(state) is None else "winner"
     if "long_run" in state.comparisons:
         return "decide" if state.is_closed("long_run") else "long_run"
     return "long_run" if _fits(state, confirmation.long_run) and is_promising(state) else "decide"
@@ -115,6 +109,31 @@ def blocking_batches(state: RunState) -> list[Batch]:
     return [batch for batch in open_batches(state) if batch.comparison == "proxy"]
 
 
+# What evaluations to come are expected to take
+
+
+class Needs(NamedTuple):
+    """What evaluations are expected to take."""
+
+    evaluations: int
+    device_hours: float
+    hours: float
+
+
+NOTHING = Needs(0, 0.0, 0.0)
+
+
+def expected(count: int, cost: float, calibration: Calibration, devices: int) -> Needs:
+    """What so many evaluations are expected to take; `cost` is of all, in whole evaluations."""
+    hours = calibration.median_seconds / 3600
+    return Needs(count, cost * hours, _rounds(count, cost, devices) * hours)
+
+
+def _rounds(count: int, cost: float, workers: int) -> float:
+    """The rounds of so many evaluations, in evaluations of the search; `cost` is of all."""
+    return ceil(count / workers) * cost / count if count else 0.0
+
+
 def left_for_the_verdict(state: RunState) -> Needs:
     """What the planned comparisons still need; nothing where no evaluation's time is known.
 
@@ -126,11 +145,8 @@ def left_for_the_verdict(state: RunState) -> Needs:
         return NOTHING
     parts = [expected(*one, plan.calibration, plan.devices.count) for one in comparisons]
     last = plan.limits.reserve_ms / MS_PER_HOUR
-    return Needs(
-        sum(part.evaluations for part in parts),
-        sum(part.device_hours for part in parts) + last,
-        sum(part.hours for part in parts) + last,  # one comparison after another
-    )
+    evaluations, device_hours, hours = map(sum, zip(*parts, strict=True))
+    return Needs(evaluations, device_hours + last, hours + last)  # one comparison after another
 
 
 def cost_of_the_verdict(state: RunState) -> float:
@@ -143,17 +159,151 @@ def _left_to_compare(state: RunState) -> list[tuple[int, float]]:
     confirmation = state.plan.confirmation
     if confirmation is None or state.decided is not None:
         return []
-    parts = []
-    for name, planned in confirmation.sizes().items():
-        batch = state.comparisons.get(name)
-        left = planned if batch is None else (batch.unfinished, batch.cost - batch.done_cost)
-        if left[0]:
-            parts.append(left)
-    return parts
+    left = confirmation.sizes()
+    for name in left.keys() & state.comparisons.keys():
+        batch = state.comparisons[name]
+        left[name] = batch.unfinished, batch.cost - batch.done_cost
+    return [one for one in left.values() if one[0]]
 
 
-def expected(count: int, cost: float, calibration: Calibration, devices: int) -> Needs:
-    """What so many evaluations are expected to take; `cost` is of all, in whole evaluations."""
-    device_hours = cost * calibration.median_seconds / 3600
-    rounds = ceil(count / devices) * (cost / count)
-    return Needs(count, device_hours, rounds * calibration.median_seconds / 3600)
+# How a run keeps to its plan
+
+MOST_RECENT = 256
+"""Evaluations of one batch that tell how long one takes now."""
+
+GOOD_ACCURACY = (85.0, 115.0)
+"""Percent: beyond these the calibration is out of date."""
+
+
+class Timing(Frozen):
+    """The plan's estimate for what is done so far, and what it took."""
+
+    estimated_hours: float  # wall clock of the evaluations done, with their barriers
+    actual_hours: float  # that the run was open, without its sessions' start-up
+    accuracy: float  # estimated / actual * 100
+
+    @property
+    def is_out_of_date(self) -> bool:
+        """Whether the calibration is; what took less than a minute cannot tell."""
+        is_good = GOOD_ACCURACY[0] <= self.accuracy <= GOOD_ACCURACY[1]
+        return max(self.estimated_hours, self.actual_hours) >= 1 / 60 and not is_good
+
+
+class Pace(Frozen):
+    """Where a run stands in time."""
+
+    elapsed_hours: float  # that it was open
+    remaining_hours: float | None  # None: no evaluation's time is known yet
+    progress: float  # share of the planned evaluations that is done, weighted by their cost
+    evals_per_hour: float | None  # since its evaluations began, all devices together
+    eta: datetime | None
+    on_track: bool | None  # within its forecast, its window and its cap on hours
+
+
+def timing(state: RunState) -> Timing | None:
+    """Estimated and actual hours of what is done; None without a calibration or a result."""
+    calibration, rounds = state.plan.calibration, _rounds_done(state)
+    open_hours, startup_hours = _own_hours(state)
+    actual = open_hours - startup_hours
+    if calibration is None or actual <= 0 or not rounds:
+        return None
+    estimated = rounds * calibration.median_seconds / 3600
+    return Timing(estimated_hours=estimated, actual_hours=actual, accuracy=100 * estimated / actual)
+
+
+def pace(state: RunState, now: datetime | None = None) -> Pace:
+    """Where the run stands; what is still to come begins `now`, or at its last record."""
+    now_ms = max(state.seen_ms, 1000 * now.timestamp() if now else 0.0)
+    open_hours, startup_hours = _own_hours(state)
+    batches, current, later = list(state.batches()), state.current, _generations_left(state)
+    done, count = sum(batch.done_cost for batch in batches), sum(one.settled for one in batches)
+    to_do = later * state.plan.resolved.per_generation + cost_of_the_verdict(state)
+    if current is not None:
+        to_do += current.cost - current.done_cost
+    seconds, working = expected_seconds(state), open_hours - startup_hours
+    remaining = None if seconds is None else _rounds_left(state) * seconds / 3600
+    return Pace(
+        elapsed_hours=open_hours,
+        remaining_hours=remaining,
+        progress=done / (done + to_do) if done + to_do else 1.0,
+        evals_per_hour=count / working if count and working > 0 else None,
+        eta=None if remaining is None else _moment(now_ms + remaining * MS_PER_HOUR),
+        on_track=None if remaining is None else _is_on_track(state, now_ms, remaining),
+    )
+
+
+def expected_seconds(state: RunState) -> float | None:
+    """Seconds of a full evaluation: the recent median, else as calibrated; None without either."""
+    recent = (*state.completed[-3:], *filter(None, (state.current,)))
+    seconds = [
+        end.seconds / batch.configurations[candidate].cost_factor
+        for batch in recent
+        for (candidate, _), attempts in islice(reversed(batch.attempts.items()), MOST_RECENT)
+        if (end := attempts[-1].settled) is not None and end.final
+    ]
+    if seconds:
+        return median(seconds)
+    calibration = state.plan.calibration
+    return None if calibration is None else calibration.median_seconds
+
+
+def _is_on_track(state: RunState, now_ms: float, remaining: float) -> bool | None:
+    """Whether the forecast, the window and the cap on hours leave what is needed; None without any.
+
+    The last attempt needs its whole reservation free, or a rule ends the run.
+    """
+    plan, accounts, typical, slacks = state.plan, state.accounts, 0.0, list[float]()
+    if plan.calibration is not None:
+        open_hours, startup_hours = _own_hours(state)
+        typical = plan.calibration.median_seconds / 3600
+        planned = (_rounds_done(state) + _rounds_left(state)) * typical + startup_hours
+        slacks.append(100 * planned / GOOD_ACCURACY[0] - open_hours - remaining)
+    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - typical) if remaining else 0.0
+    if accounts.deadline_ms is not None:
+        left_ms = accounts.deadline_ms - max(now_ms, accounts.now_ms)
+        slacks.append(left_ms / MS_PER_HOUR - remaining - last)
+    if accounts.caps.hours is not None:
+        slacks.append(accounts.caps.hours - accounts.wall_ms / MS_PER_HOUR - remaining - last)
+    return min(slacks) >= 0 if slacks else None
+
+
+def _rounds_left(state: RunState) -> float:
+    """Evaluations one after another that the run still needs, on its session's workers."""
+    plan, current = state.plan, state.current
+    workers = state.opened[-1].workers if state.opened else plan.devices.count
+    rounds: float = _generations_left(state) * ceil(plan.resolved.per_generation / workers)
+    if current is not None:
+        rounds += _rounds(current.unfinished, current.cost - current.done_cost, workers)
+    return rounds + cost_of_the_verdict(state) / workers
+
+
+def _rounds_done(state: RunState) -> float:
+    """Evaluations one after another that what is done should have taken on the plan's devices.
+
+    A generation waits for its last evaluation; the reference fills the slots that it leaves idle.
+    """
+    workers, costs = state.plan.devices.count, dict.fromkeys((True, False), 0.0)
+    for batch in state.batches():
+        costs[batch.comparison in (None, "reference", "proxy")] += batch.done_cost
+    rounds = sum(_rounds(g.settled, g.done_cost, workers) for g in state.generations)
+    return max(rounds, costs[True] / workers) + costs[False] / workers
+
+
+def _generations_left(state: RunState) -> int:
+    """Generations that are not asked yet."""
+    return 0 if search_is_over(state) else state.plan.resolved.generations - state.begun
+
+
+def _own_hours(state: RunState) -> tuple[float, float]:
+    """How long the run's own sessions were open, and how much of it they took to start."""
+    startup_ms = sum(state.starts_ms.values())
+    return sum(state.own_sessions_ms) / MS_PER_HOUR, startup_ms / MS_PER_HOUR
+
+
+def last_seen(state: RunState) -> datetime:
+    """The moment of the last record, by the wall's clock."""
+    return _moment(state.seen_ms)
+
+
+def _moment(ms: float) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -186,8 +186,7 @@ def fitness(scores: Sequence[float | None]) -> list[float]:
     The failed follow the worst healthy score in candidate order, each by the smallest step: only
     ranks matter to the search.
     """
-    worst = max((s for s in scores if s is not None), default=0.0)
-    ranked = []
+    worst, ranked = max((s for s in scores if s is not None), default=0.0), []
     for score in scores:
         if score is None:
             worst = nextafter(worst, inf)
@@ -254,17 +253,17 @@ class RunState:
         """The number of generations that were asked."""
         return len(self.completed) + (self.current is not None)
 
-    def running_attempts(self) -> list[Attempt]:
-        """Attempts not settled yet."""
-        batches = [*self.comparisons.values(), *filter(None, (self.current,))]
-        return [attempt for batch in batches for attempt in batch.running_attempts()]
-
     @property
     def finished(self) -> int:
         """The number of generations told to the search, or evaluated where there is none."""
         if self.plan.search is not None or self.current is None:
             return len(self.completed)
         return len(self.completed) + self.current.closed
+
+    def running_attempts(self) -> list[Attempt]:
+        """Attempts not settled yet."""
+        batches = [*self.comparisons.values(), *filter(None, (self.current,))]
+        return [attempt for batch in batches for attempt in batch.running_attempts()]
 
 
 Observer = Callable[[RunState, Event], None]
@@ -284,8 +283,7 @@ class ImpossibleEventError(Exception):
 def fold(records: Iterable[Record]) -> RunState:
     """The state after all of `records`. Raises ImpossibleEventError; ValueError without any."""
     iterator = iter(records)
-    first = next(iterator, None)
-    if first is None:
+    if (first := next(iterator, None)) is None:
         raise ValueError("the ledger holds no whole record yet: begin the run with its own command")
     state = begin(first)
     for record in iterator:
@@ -299,10 +297,7 @@ def begin(record: Record) -> RunState:
         raise ImpossibleEventError(record, "a ledger begins with its plan")
     plan = record.event.plan
     calibrating_ms = 0 if plan.calibration is None else plan.calibration.open_ms
-    try:
-        began_ms = _ms(record.at) - calibrating_ms
-    except ValueError as error:
-        raise ImpossibleEventError(record, str(error)) from error
+    began_ms = _ms(record.at) - calibrating_ms
     accounts = Accounts(
         plan.caps,
         plan.price_per_device_hour,
@@ -365,7 +360,11 @@ def _apply(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 
         case GenerationAsked():
             _generation_asked(state, event)
         case ComparisonAsked():
-            _comparison_asked(state, event)
+            _require(state.decided is None, "the search is decided")
+            name, own = event.comparison, event.configurations
+            _require(len(own) == len(event.seeds), "every configuration needs seeds")
+            _require(name not in state.comparisons, f"the comparison {name} was asked before")
+            state.comparisons[name] = Batch(name, 0, own, event.seeds, sign=state.plan.sign)
         case GenerationTold():
             _told(state, event)
         case Opened():
@@ -404,46 +403,10 @@ def _generation_asked(state: RunState, event: GenerationAsked) -> None:
     _require(not is_over, "the search is over")
     configurations = tuple(Configuration(name="", point=point) for point in event.points)
     if plan.campaign is not None:
-        _require(event.seeds == plan.campaign.seeds, "those are not the campaign's seeds")
-        names = ("name", "settings", "cost_factor", "knobs")
-        configurations = tuple(
-            Configuration(point=point, **{name: getattr(own, name) for name in names})
-            for own, point in zip(plan.campaign.conditions, event.points, strict=True)
-        )
+        pairs = zip(plan.campaign.conditions, event.points, strict=True)
+        configurations = tuple(condition.at(point) for condition, point in pairs)
     seeds = (event.seeds,) * len(event.points)
     state.current = Batch(None, begun, configurations, seeds, sign=plan.sign)
-
-
-def _comparison_asked(state: RunState, event: ComparisonAsked) -> None:
-    name, seeds, plan = event.comparison, event.seeds, state.plan
-    _require(state.decided is None, "the search is decided")
-    _require(name not in state.comparisons, f"the comparison {name} was asked before")
-    if name == "proxy":
-        can_be_short = plan.proxy is not None and state.current is not None
-        is_short = can_be_short and event == short_evaluations(state)
-        _require(is_short, "it is not the generation evaluated short")
-    _require(len(event.configurations) == len(seeds), "every configuration needs seeds")
-    _require(all(own and len(set(own)) == len(own) for own in seeds), "seeds are missing or twice")
-    state.comparisons[name] = Batch(name, 0, event.configurations, seeds, sign=plan.sign)
-
-
-def short_evaluations(state: RunState) -> ComparisonAsked:
-    """The current generation's points on its own seeds, evaluated short."""
-    assert state.plan.proxy is not None, "a check of a proxy has one"
-    assert state.current is not None, "the generation is asked first"
-    variant = state.plan.proxy.variant
-    configurations = tuple(
-        Configuration(
-            name=f"candidate {number}",
-            point=point,
-            settings=variant.settings,
-            cost_factor=variant.cost_factor,
-        )
-        for number, point in enumerate(state.current.points)
-    )
-    return ComparisonAsked(
-        comparison="proxy", configurations=configurations, seeds=state.current.seeds
-    )
 
 
 def _open_batch(state: RunState, event: Reserved | Settled) -> Batch:
@@ -457,17 +420,17 @@ def _open_batch(state: RunState, event: Reserved | Settled) -> Batch:
 
 def _reserved(state: RunState, event: Reserved, at_ms: int) -> None:
     _require(bool(state.opened), "no session is open to start an attempt")
-    _require(state.decided is None, "the search is decided")
-    is_search = event.comparison is None
-    _require(not is_search or "finalists" not in state.comparisons, "the search is over")
+    is_over = event.comparison is None and "finalists" in state.comparisons
+    _require(not is_over and state.decided is None, "the search is over")
     batch, key = _open_batch(state, event), (event.candidate, event.seed)
     said, number = f"candidate {key[0]}, seed {key[1]}", len(batch.attempts.get(key, ())) + 1
     is_asked = 0 <= key[0] < len(batch.seeds) and key[1] in batch.seeds[key[0]]
     _require(is_asked, f"{said} was never asked for")
     _require(batch.result(*key) is None, f"{said} is already paid for")
     _require(event.attempt == number, f"expected attempt {number}, got {event.attempt}")
+    compares = event.comparison is not None
     state.accounts = state.accounts.reserve(
-        event.key, event.reserve_ms, compares=not is_search, slot=event.slot
+        event.key, event.reserve_ms, compares=compares, slot=event.slot
     )
     session = len(state.opened) - 1
     batch._reserve(key, Attempt(session, event, reserved_ms=at_ms))
@@ -500,11 +463,11 @@ def _told(state: RunState, event: GenerationTold) -> None:
 def _amended(state: RunState, event: Amended) -> None:
     plan, caps, generations = state.plan, event.caps, event.generations
     is_compared, is_over = "finalists" in state.comparisons, state.concluded or state.decided
-    has_more_to_do = not is_compared and generations > state.finished
     resolved = plan.resolved.model_copy(update={"generations": generations})
     said = counted(generations, "generation")
     pays = generations >= state.begun
     _require(pays, f"these caps pay for {said}, and {state.begun} are begun")
+    has_more_to_do = not is_compared and generations > state.finished
     _require(not is_over or has_more_to_do, "the run is over, and this gives it nothing more to do")
     _require(
         not is_compared or generations == plan.resolved.generations,

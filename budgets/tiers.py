@@ -1,10 +1,9 @@
-"""Phases and tiers: a tier's P, G and S on the devices at hand, and what a phase 2 follows."""
+"""Phases and tiers: a tier's P, G and S on the devices at hand."""
 
 from dataclasses import dataclass
 from math import ceil, floor, log
 
-from budgets.formatting import counted
-from budgets.plan import Envelope, Phase, Plan, Source, Tier
+from budgets.plan import Envelope, Phase, Tier
 
 TIERS: dict[tuple[Phase, Tier], Envelope] = {
     ("phase1", "min"): Envelope(population=8, generations=2, seeds_per_candidate=1),
@@ -90,8 +89,6 @@ def size(  # noqa: PLR0913 - what sizes depend on
             f"{per_round} evaluations a generation on {devices} devices leave {idle} idle in "
             f"the last round ({idle / (per_round + idle):.0%} of the time)"
         )
-    if spare := nominal.evaluations - resolved.evaluations:
-        reasons.append(f"{spare} of the tier's {nominal.evaluations} evaluations stay unspent")
     return Sizing(nominal, resolved, tuple(reasons))
 
 
@@ -117,35 +114,3 @@ def _check_population(nominal: Envelope, population: int) -> None:
             f"search.population must be even, at least 4 and at most {most} (the tier's "
             f"{nominal.evaluations} evaluations), got {population}"
         )
-
-
-# What a search begins with, in words
-
-
-_SAID = {
-    "": "has come to no verdict",
-    "go_persists": "said Go that persists",
-    "go": "said Go",
-    "no_go": "said No-Go",
-}
-
-
-def beginning(plan: Plan) -> str:
-    """The run that a search follows, and its known settings; empty without."""
-    said, source = "", plan.source
-    if source is not None:
-        new = "the same knobs on more seeds"
-        if source.added:
-            new = f"with {counted(len(source.added), 'more knob')}, {', '.join(source.added)}"
-        said = f"It follows {source.run_id}, which {_SAID[source.grade]}, {new}. "
-    if plan.search is not None and plan.search.known:
-        said += f"First it evaluates {counted(len(plan.search.known), 'known setting')}."
-    return said.strip()
-
-
-def objection(source: Source, rule: str) -> str:
-    """What the rule `go` or `unproven_knobs` objects to in following that run."""
-    if rule == "go":
-        return f"phase 2 follows a Go, and {source.run_id} {_SAID[source.grade]}"
-    names = ", ".join(source.unproven)
-    return f"no finished check has shown that these knobs move the score: {names}"

@@ -11,8 +11,8 @@ from math import ceil
 from statistics import fmean
 from typing import Literal, TypeVar
 
-from budgets.calibration import noise
-from budgets.events import Decided, Facts, Fired, GenerationTold, Grade, NoGo
+from budgets.checks import noise
+from budgets.events import Decided, Facts, Fired, Grade, NoGo
 from budgets.plan import ComparisonName, Configuration, Frozen
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, gain, total
@@ -44,20 +44,14 @@ def stood_for(state: RunState) -> Point | None:
     Where a model placed the distribution's mean, the mean: the model has weighed all scores.
     Otherwise the mean's average over the last generations.
     """
-    told = _told(state)
-    if told and told[-1].guided is not None:
-        return told[-1].mean
-    return average(state)
+    last = state.completed[-1].told if state.completed else None
+    return last.mean if last and last.guided else average(state)
 
 
 def average(state: RunState) -> Point | None:
     """The distribution's mean, averaged over the last third of the generations."""
-    means = [told.mean for told in _last_third(_told(state))]
+    means = [one.told.mean for one in _last_third(state.completed) if one.told is not None]
     return tuple(total(u) / len(means) for u in zip(*means, strict=True)) if means else None
-
-
-def _told(state: RunState) -> list[GenerationTold]:
-    return [generation.told for generation in state.completed if generation.told is not None]
 
 
 def _last_third(items: list[Item]) -> list[Item]:
@@ -69,8 +63,10 @@ def finalists(state: RunState) -> tuple[Configuration, ...]:
     confirmation, mean = state.plan.confirmation, average(state)
     assert confirmation is not None, "the plan has one"
     assert mean is not None, "a generation is told"
+    last = state.completed[-1].told
+    assert last is not None, "... which all of them are"
     names: dict[Point, str] = {mean: AVERAGE}
-    names.setdefault(_told(state)[-1].mean, MEAN)
+    names.setdefault(last.mean, MEAN)
     for place, point in enumerate(best_candidates(state, confirmation.best_candidates), 1):
         names.setdefault(point, f"{BEST_CANDIDATE} {place}")
     return tuple(Configuration(name=name, point=point) for point, name in names.items())
@@ -113,21 +109,32 @@ def winner(state: RunState) -> Configuration | None:
     return batch.configurations[min(ranked)[-1]] if ranked else None
 
 
-def has_winner(state: RunState) -> bool:
-    """Whether a finalist has a score, or may still get one."""
-    return not state.is_closed("finalists") or winner(state) is not None
-
-
 # Gains, on the seeds on which both have scores
 
 
-def _scores(state: RunState, comparison: ComparisonName, name: str | None = None) -> Scores:
-    """Healthy scores by seed of the configuration with that name, or of the first one."""
-    batch = state.comparisons.get(comparison)
-    for place, one in enumerate(batch.configurations if batch else ()):
-        if batch and name in (None, one.name):
-            return batch.scores_by_seed(place)
-    return {}
+class Compared(Frozen):
+    """A finalist or a control, and its gain over the baseline."""
+
+    name: str
+    gain: Gain
+
+
+class Control(Compared):
+    """The objective with something switched off, at the baseline's knobs."""
+
+    winner_gain: Gain  # the winner's over it
+
+
+def _arms(state: RunState, comparison: ComparisonName) -> list[tuple[Configuration, Scores]]:
+    """Each configuration of a comparison with its healthy scores by seed."""
+    if (batch := state.comparisons.get(comparison)) is None:
+        return []
+    return [(one, batch.scores_by_seed(n)) for n, one in enumerate(batch.configurations)]
+
+
+def _scores(state: RunState, comparison: ComparisonName, name: str) -> Scores:
+    """Healthy scores by seed of the configuration with that name."""
+    return next((own for one, own in _arms(state, comparison) if one.name == name), {})
 
 
 def baseline_scores(state: RunState) -> Scores:
@@ -137,7 +144,7 @@ def baseline_scores(state: RunState) -> Scores:
 
 def winner_scores(state: RunState) -> Scores:
     """The winner's healthy scores on the seeds that no finalist was picked on."""
-    return _scores(state, "winner")
+    return next((own for _, own in _arms(state, "winner")), {})
 
 
 def _gain(state: RunState, scores: Scores, reference: Scores) -> Gain:
@@ -146,7 +153,7 @@ def _gain(state: RunState, scores: Scores, reference: Scores) -> Gain:
 
 def winner_gain(state: RunState) -> Gain | None:
     """The winner's gain on seeds that no finalist was picked on; None before they ran."""
-    if state.comparisons.get("winner") is None:
+    if "winner" not in state.comparisons:
         return None
     return _gain(state, winner_scores(state), baseline_scores(state))
 
@@ -154,63 +161,38 @@ def winner_gain(state: RunState) -> Gain | None:
 def winner_means(state: RunState) -> tuple[float, float] | None:
     """Mean scores of the baseline and of the winner on the seeds of the winner's gain."""
     scores, baseline = winner_scores(state), baseline_scores(state)
-    seeds = scores.keys() & baseline.keys()
-    means = [fmean(own[seed] for seed in seeds) for own in (baseline, scores) if seeds]
-    return (means[0], means[1]) if means else None
+    if not (seeds := scores.keys() & baseline.keys()):
+        return None
+    return fmean(baseline[seed] for seed in seeds), fmean(scores[seed] for seed in seeds)
 
 
 def long_run_gain(state: RunState) -> Gain | None:
     """The winner's gain over the baseline on the long run; None before it is settled."""
     if not state.is_closed("long_run"):
         return None
-    batch = state.comparisons["long_run"]
-    return _gain(state, batch.scores_by_seed(1), batch.scores_by_seed(0))
+    (_, baseline), (_, scores) = _arms(state, "long_run")
+    return _gain(state, scores, baseline)
 
 
-class Finalist(Frozen):
-    """A configuration that was compared on the picking seeds."""
-
-    name: str
-    gain: Gain  # over the baseline
-    is_winner: bool
-
-
-def picking_gains(state: RunState) -> tuple[Finalist, ...]:
-    """Each finalist's gain over the baseline on the picking seeds, in the batch's order."""
-    batch, baseline, best = (
-        state.comparisons.get("finalists"),
-        baseline_scores(state),
-        winner(state),
-    )
+def finalist_gains(state: RunState) -> tuple[Compared, ...]:
+    """The finalists' gains over the baseline, on the picking seeds."""
     return tuple(
-        Finalist(
-            name=one.name,
-            gain=_gain(state, _scores(state, "finalists", one.name), baseline),
-            is_winner=one == best,
-        )
-        for one in (batch.configurations if batch else ())
+        Compared(name=one.name, gain=_gain(state, scores, baseline_scores(state)))
+        for one, scores in _arms(state, "finalists")
     )
-
-
-class Control(Frozen):
-    """The objective with something switched off, at the baseline's knobs."""
-
-    name: str
-    gain: Gain  # over the baseline
-    winner_gain: Gain  # of the winner over the control
 
 
 def control_gains(state: RunState) -> tuple[Control, ...]:
-    """Each control's gain over the baseline, and the winner's over the control."""
-    batch, best = state.comparisons.get("reference"), winner_scores(state)
+    """The controls' gains over the baseline, and the winner's over them."""
+    baseline, best = baseline_scores(state), winner_scores(state)
     return tuple(
         Control(
             name=one.name,
-            gain=_gain(state, own := _scores(state, "reference", one.name), baseline_scores(state)),
-            winner_gain=_gain(state, best, own),
+            gain=_gain(state, scores, baseline),
+            winner_gain=_gain(state, best, scores),
         )
-        for one in (batch.configurations if batch else ())
-        if one.settings
+        for one, scores in _arms(state, "reference")
+        if one.settings  # else it is the baseline itself, or an earlier winner
     )
 
 
@@ -255,9 +237,8 @@ def conditions(state: RunState) -> tuple[Condition, ...]:
     """All conditions of a Go that can be judged; empty before the winner was compared."""
     if not state.is_closed("winner"):
         return ()
-    longer = _long_run(state)
-    judged = (_signal(state), _stability(state), _persistence(state), _sanity(state))
-    return judged if longer is None else (*judged, longer)
+    rules = (_signal, _stability, _persistence, _sanity, _long_run)
+    return tuple(one for rule in rules if (one := rule(state)) is not None)
 
 
 def is_promising(state: RunState) -> bool:
@@ -269,18 +250,18 @@ def is_promising(state: RunState) -> bool:
 def _signal(state: RunState) -> Condition:
     """The gain on fresh seeds is as large as asked for, and more than chance."""
     limits, own = state.plan.thresholds, winner_gain(state)
-    met = own is not None and own.is_shown and own.pairs >= limits.go_seeds
     mean = None if own is None else own.mean
-    met = met and mean is not None and mean >= limits.go_gain
+    is_shown = own is not None and own.is_shown and own.pairs >= limits.go_seeds
+    met = is_shown and mean is not None and mean >= limits.go_gain
     return Condition(rule="signal", met=met, observed=mean, limit=limits.go_gain)
 
 
 def _stability(state: RunState) -> Condition:
     """Few evaluations of the last generations failed."""
     limits = state.plan.thresholds
-    limit, last = limits.go_crash_rate, state.completed[-limits.go_generations :]
+    last = state.completed[-limits.go_generations :]
     count, failed = sum(g.settled for g in last), sum(len(g.failed) for g in last)
-    rate = failed / count if count else 1.0
+    rate, limit = failed / count if count else 1.0, limits.go_crash_rate
     return Condition(rule="stability", met=rate < limit, observed=rate, limit=limit)
 
 
@@ -291,8 +272,9 @@ def _persistence(state: RunState) -> Condition:
     the picking seeds, or on the winner's if it won. Candidates' own scores cannot tell: generations
     do not share their seeds, and candidates that spread around a good mean are worse than it.
     """
-    measured = next((one for one in picking_gains(state) if one.name == AVERAGE), None)
-    own = winner_gain(state) if measured and measured.is_winner else measured and measured.gain
+    best, own = winner(state), winner_gain(state)
+    if best is None or best.name != AVERAGE:
+        own = _gain(state, _scores(state, "finalists", AVERAGE), baseline_scores(state))
     mean = own.mean if own and len(state.completed) > 1 else None
     met = mean is not None and mean > 0
     return Condition(rule="persistence", met=met, observed=mean, limit=0.0)
@@ -300,12 +282,11 @@ def _persistence(state: RunState) -> Condition:
 
 def _sanity(state: RunState) -> Condition:
     """The winner's training runs end, do not explode and are stable."""
-    limit, batch = state.plan.thresholds.go_pathological, state.comparisons["winner"]
     sick = [
         r.score is None or bool(r.metrics.get("exploding") or r.metrics.get("unstable"))
-        for r in batch.results()
+        for r in state.comparisons["winner"].results()
     ]
-    share = sum(sick) / len(sick)
+    share, limit = sum(sick) / len(sick), state.plan.thresholds.go_pathological
     return Condition(rule="sanity", met=share <= limit, observed=share, limit=limit)
 
 
@@ -329,58 +310,46 @@ def _long_run(state: RunState) -> Condition | None:
 
 # The decision
 
+_UNMET: dict[Rule, NoGo] = {
+    "stability": "unstable",
+    "persistence": "does_not_persist",
+    "sanity": "pathological",
+}
+"""Where a gain is shown, the No-Go that follows from a condition that is not met."""
+
 
 def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
-    """The decision, and the stop rule that fires with it. Every planned comparison is settled."""
-    best, measured = winner(state), winner_gain(state)
-    if best is None or measured is None:
+    """The decision, and the stop rule that fires with it. Every planned comparison is settled.
+
+    A long run that was not measured leaves a Go as it is.
+    """
+    best, own, limits = winner(state), winner_gain(state), state.plan.thresholds
+    if best is None or own is None:
         return (), Decided(grade="no_go", no_go="pathological")
-    judged = {condition.rule: condition for condition in conditions(state)}
-    fired: tuple[Fired, ...] = ()
-    grade: Grade = "no_go"
-    no_go: NoGo | None = "too_small"
+    judged = {one.rule: one for one in conditions(state)}
+    longer, no_go, fired = judged.get("long_run"), None, tuple[Fired, ...]()
     if judged["signal"].met:
-        grade, no_go = _grade(judged)
-    elif measured.mean is None or measured.pairs < state.plan.thresholds.go_seeds:
-        no_go = _too_few_pairs(state, measured, judged)
-    elif not measured.is_shown:
-        no_go, fired = "below_noise", (_stop(state, measured.mean, measured.upper or 0.0),)
-    is_go = grade != "no_go"  # without a Go the winner may have won by chance
+        no_go = next((name for rule, name in _UNMET.items() if not judged[rule].met), None)
+        if no_go is None and longer and longer.observed is not None and longer.observed <= 0:
+            no_go = "does_not_persist"
+    elif own.mean is None or own.pairs < limits.go_seeds:
+        planned = len(state.comparisons["winner"].seeds[0])
+        no_go = "unstable" if own.pairs < min(limits.go_seeds, planned) else "below_noise"
+        if not judged["sanity"].met:
+            no_go = "pathological"
+    elif not own.is_shown:
+        no_go, fired = "below_noise", (_stop(state, own.mean, own.upper or 0.0),)
+    else:
+        no_go = "too_small"
+    is_go = no_go is None  # without a Go the winner may have won by chance
     return fired, Decided(
-        grade=grade,
+        grade="no_go" if no_go else "go_persists" if longer and longer.met else "go",
         no_go=no_go,
         configuration=best.name if is_go else "",
         point=best.point if is_go else None,
-        gain=measured.mean,
-        lower=measured.lower,
+        gain=own.mean,
+        lower=own.lower,
     )
-
-
-def _grade(judged: dict[Rule, Condition]) -> tuple[Grade, NoGo | None]:
-    """The grade where a gain was shown. A long run that was not measured leaves a Go as it is."""
-    unmet: dict[Rule, NoGo] = {
-        "stability": "unstable",
-        "persistence": "does_not_persist",
-        "sanity": "pathological",
-    }
-    for rule, no_go in unmet.items():
-        if not judged[rule].met:
-            return "no_go", no_go
-    longer = judged.get("long_run")
-    if longer is None or longer.observed is None:
-        return "go", None
-    if longer.met:
-        return "go_persists", None
-    return ("no_go", "does_not_persist") if longer.observed <= 0 else ("go", None)
-
-
-def _too_few_pairs(state: RunState, measured: Gain, judged: dict[Rule, Condition]) -> NoGo:
-    """Why there are too few pairs to judge a gain: runs failed, or too few seeds were planned."""
-    if not judged["sanity"].met:
-        return "pathological"
-    planned = len(state.comparisons["winner"].seeds[0])
-    failed = measured.pairs < min(state.plan.thresholds.go_seeds, planned)
-    return "unstable" if failed else "below_noise"
 
 
 def _stop(state: RunState, mean: float, upper: float) -> Fired:
@@ -406,11 +375,7 @@ def _stop(state: RunState, mean: float, upper: float) -> Fired:
 
 # Everything that is known
 
-TITLES: dict[Grade, str] = {
-    "go_persists": "Go that persists",
-    "go": "Go; persistence not shown",
-    "no_go": "No-Go",
-}
+TITLES: dict[Grade, str] = {"go_persists": "Go that persists", "go": "Go; persistence not shown"}
 
 
 def title(grade: Grade, no_go: NoGo | None) -> str:
@@ -424,44 +389,37 @@ class Findings(Frozen):
     grade: Grade | None
     no_go: NoGo | None
     asked: float  # the gain a Go needs, relative to the baseline's score
-    configuration: str | None  # that is recommended
     gain: Gain | None  # the winner's over the baseline, on seeds that no finalist was picked on
-    finalists: tuple[Finalist, ...]
+    finalists: tuple[Compared, ...]
     controls: tuple[Control, ...]
     incumbent: Gain | None  # an earlier winner's over the baseline
+    over_incumbent: Gain | None  # the winner's over that earlier winner
     long_run: Gain | None  # the winner's over the baseline, on more FLOPs
     long_run_label: str | None
     conditions: tuple[Condition, ...]
     seemed: float | None  # gain that the search's best score seemed to have
     by_chance: float | None  # gain that the best of equally many baselines would seem to have
-    over_incumbent: Gain | None = None  # the winner's over that earlier winner
 
 
 def findings(state: RunState) -> Findings | None:
     """What the search found; None for a run that is not compared with the baseline."""
-    plan, decided = state.plan, state.decided
+    plan, decided, best = state.plan, state.decided, winner_scores(state)
     if plan.confirmation is None:
         return None
-    is_compared = state.is_closed("reference", "winner")
+    is_compared, longer = state.is_closed("reference", "winner"), plan.confirmation.long_run
     earlier = _scores(state, "reference", INCUMBENT) if state.is_closed("reference") else {}
-    own = noise(plan.calibration)
-    has_scale = own is None or not own.is_about_zero  # gains are shares of the baseline's score
-    longer = plan.confirmation.long_run
     return Findings(
-        grade=None if decided is None else decided.grade,
-        no_go=None if decided is None else decided.no_go,
+        grade=decided and decided.grade,
+        no_go=decided and decided.no_go,
         asked=plan.thresholds.go_gain,
-        configuration=None if decided is None else decided.configuration or None,
         gain=winner_gain(state) if is_compared else None,
-        finalists=picking_gains(state),
+        finalists=finalist_gains(state),
         controls=control_gains(state),
         incumbent=_gain(state, earlier, baseline_scores(state)) if earlier else None,
+        over_incumbent=_gain(state, best, earlier) if earlier and is_compared else None,
         long_run=long_run_gain(state),
-        long_run_label=None if longer is None else longer.variant.label,
+        long_run_label=longer and longer.variant.label,
         conditions=conditions(state),
-        seemed=apparent_gain(state) if has_scale else None,
-        by_chance=gain_by_chance(state) if has_scale else None,
-        over_incumbent=(
-            _gain(state, winner_scores(state), earlier) if earlier and is_compared else None
-        ),
+        seemed=apparent_gain(state),
+        by_chance=gain_by_chance(state),
     )

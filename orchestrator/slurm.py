@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from budgets.calibration import measure
+from budgets.checks import measure
 from budgets.formatting import duration, plain, table
 from budgets.plan import Calibration, Devices
 from budgets.storage import document

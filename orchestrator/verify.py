@@ -15,12 +15,11 @@ from typing import Any
 
 import orjson
 
-from budgets.calibration import measure
+from budgets.checks import measure, moved
 from budgets.events import ComparisonAsked, Decided, GenerationAsked, Reserved, Settled
 from budgets.failures import was_given_up
 from budgets.formatting import PROGRAM
 from budgets.ledger import LEDGER, LedgerCorruptError, Record, marked
-from budgets.liveness import moved
 from budgets.schedule import next_action
 from budgets.state import ImpossibleEventError, RunState, apply, begin
 from budgets.verdict import decide, title
@@ -129,7 +128,7 @@ class Replay:
                         f"evaluates generation {event.generation} on seeds {event.seeds}, the "
                         f"plan gives {expected}"
                     )
-            case ComparisonAsked() if event.comparison != "proxy":
+            case ComparisonAsked():
                 wanted = due(state)
                 if wanted is None or wanted.comparison != event.comparison:
                     raise DivergedError(

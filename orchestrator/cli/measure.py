@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 from typer import Context, Option
 
+from budgets.checks import LEAST_CANDIDATES
 from budgets.formatting import command
-from budgets.pace import last_seen
-from budgets.proxy import LEAST_CANDIDATES
+from budgets.schedule import last_seen
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import ObjectiveError, SetupError, missing_package

@@ -15,7 +15,7 @@ from typing import Annotated
 from typer import Argument, Context, Option
 
 from budgets.formatting import counted, move_command, printable, shell_word
-from budgets.ledger import LEDGER, damaged
+from budgets.ledger import LEDGER, set_aside_command
 from budgets.storage import write_aside
 from orchestrator.cli.options import ROOT, Root, RunName, named_file, reason_of, resolved
 from orchestrator.cli.output import (
@@ -77,7 +77,7 @@ def _salvage(source: Path, out: Path) -> Answer:
         f"Lost: {saved.lost_bytes} bytes. Why: {saved.why}.",
         "Its next session settles what is open, from the results in eval/ where they are.",
         "To go on, put it in the old one's place and repeat the run's command:",
-        f"  {move_command(source, damaged(source))} && {move_command(saved.out, source)}",
+        f"  {set_aside_command(source)} && {move_command(saved.out, source)}",
     )
     return Answer({**asdict(saved), "out": str(out)}, lines)
 

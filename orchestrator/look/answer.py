@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
-from budgets.calibration import measure
+from budgets.checks import LEAST_CANDIDATES, Certificate, measure
 from budgets.effects import CampaignReport
 from budgets.events import Decided, NoGo
 from budgets.formatting import (
@@ -26,11 +26,10 @@ from budgets.formatting import (
     sentence_case,
     uncapitalized,
 )
-from budgets.proxy import LEAST_CANDIDATES, Certificate
-from budgets.rules import Reading
+from budgets.rules import OVERRIDABLE, Reading
 from budgets.state import RunState
 from budgets.tiers import TIERS, size
-from budgets.verdict import Findings, control_gains, title, winner_gain, winner_means
+from budgets.verdict import Findings, title, winner_gain, winner_means
 from objectives import secrets
 from objectives.api import SetupError
 from orchestrator.config import VERDICT_SEEDS, assign, objective_words
@@ -130,7 +129,7 @@ def _way_on(run: Run) -> NextStep:
         said = f'{said} (with --reason "WHY" if nothing in it has changed)'
     elif "baseline_failed" in rules:
         said, again = "It cannot go on: fix what is named above, then start another run", ()
-    elif rules and all(trigger.overridable for trigger in triggers):
+    elif rules and set(rules) <= set(OVERRIDABLE):
         options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'
         anyway = "the first command" if again else f"{AGAIN} with{options}"
         said = "Look into it first; a changed script needs another --run-id. To go on anyway: "
@@ -141,7 +140,7 @@ def _way_on(run: Run) -> NextStep:
 
 def _more_needed(state: RunState, fired: Reading) -> str:
     """Return `--max-hours 0.0485`: the cap in the way, and the least that would be enough."""
-    flag = fired.flag or "--max-evals"
+    flag = fired.facts.get("flag") or "--max-evals"
     times = (one for one in state.accounts.table.values() if one.unit != "evaluations")
     own = next((one for one in times if one.flag == flag), None)
     if own is None or own.cap is None or fired.limit is None or fired.observed is None:
@@ -216,7 +215,8 @@ def after_the_verdict(run: Run) -> NextStep:
     """Return what to do after the verdict; after a Go `best` shows what was found."""
     own, best = run.state.decided, command("best", named(run))
     assert own is not None, "it is decided"
-    better = [one for one in control_gains(run.state) if one.winner_gain.is_loss]
+    controls = () if run.findings is None else run.findings.controls
+    better = [one for one in controls if one.winner_gain.is_loss]
     if better:
         name = quoted(min(better, key=lambda one: one.winner_gain.mean or 0.0).name)
         said = f"Use {name} instead, or tune knobs that it has too. What was found:"

@@ -201,14 +201,13 @@ def campaign(own: CampaignReport) -> Drawing:
     named = [(text.effect(one), one.difference) for one in own.effects]
     for row in own.rows if not named else ():
         named += [(f"{row.name} - {one.control}", one.difference) for one in row.comparisons]
-    measure = draw.line(own.measure)
     if not named:
         rows = [_Row(one.name, one.mean, one.lower, one.upper, True) for one in own.rows]
-        return _forest("Conditions", "Means over the seeds.", measure, rows, {})
+        return _forest("Conditions", "Means over the seeds.", "score", rows, {})
     return _forest(
         "Differences between the conditions",
         "Differences are paired by seed. Filled: more than chance, all considered together.",
-        f"difference ({measure}), {_better_side(own.direction)}",
+        f"difference (score), {_better_side(own.direction)}",
         [_Row(name, one.mean, one.lower, one.upper, one.is_found) for name, one in named],
         {0.0: "no difference"},
     )

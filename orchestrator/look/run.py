@@ -15,14 +15,12 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal
 
-from budgets import calibration as calibrations
-from budgets import pace as paces
-from budgets.effects import CampaignReport, Matrix, campaign_of, matrix_of
+from budgets import checks
+from budgets import schedule as schedules
+from budgets.effects import CampaignReport, Matrix, campaign_report, matrix_of
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
-from budgets.liveness import Liveness, label, liveness
 from budgets.plan import Calibration, ComparisonName, Frozen, Plan
-from budgets.proxy import Certificate, certificate
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
 from budgets.state import Attempt as Recorded
@@ -208,7 +206,7 @@ class Run:
     @property
     def last(self) -> datetime:
         """The moment of its last record."""
-        return paces.last_seen(self.state)
+        return schedules.last_seen(self.state)
 
     # What was spent
 
@@ -255,17 +253,17 @@ class Run:
     # Time
 
     @cached_property
-    def pace(self) -> paces.Pace:
+    def pace(self) -> schedules.Pace:
         """Elapsed, remaining, progress, rate, ETA and on track, as of now.
 
         While an evaluation is overdue, on track is not claimed: the forecast does not count what
         it takes beyond the expected.
         """
-        found = paces.pace(self.state)
+        found = schedules.pace(self.state)
         if self.is_over:
             return found.model_copy(update={"eta": None})
         if self.standing.kind != "running":
-            return paces.pace(self.state, self.now)
+            return schedules.pace(self.state, self.now)
         hours = max(0.0, (self.now - self.last).total_seconds()) / 3600
         update: dict[str, object] = {"elapsed_hours": found.elapsed_hours + hours}
         if found.eta is not None:
@@ -282,9 +280,9 @@ class Run:
         return sum(slot.is_overdue for slot in self.slots)
 
     @cached_property
-    def timing(self) -> paces.Timing | None:
+    def timing(self) -> schedules.Timing | None:
         """Estimated and actual hours; None without an estimate."""
-        return paces.timing(self.state)
+        return schedules.timing(self.state)
 
     @property
     def eval_seconds(self) -> float | None:
@@ -350,7 +348,7 @@ class Run:
             name = batch.configurations[place.candidate].name
             return f"{comparison_name(batch.comparison)}, {name}"
         if plan.campaign is not None or (plan.phase == "check" and plan.proxy is None):
-            return label(plan, batch, place.candidate)
+            return checks.label(plan, batch, place.candidate)
         return f"generation {place.generation}, candidate {place.candidate}"
 
     @cached_property
@@ -387,7 +385,7 @@ class Run:
 
     @cached_property
     def _expected_seconds(self) -> float | None:
-        return paces.expected_seconds(self.state)
+        return schedules.expected_seconds(self.state)
 
     @cached_property
     def failures(self) -> tuple[FailureKind, ...]:
@@ -417,14 +415,14 @@ class Run:
         if self.plan.phase != "calibration":
             return self.plan.calibration
         try:
-            return calibrations.measure(self.state)
+            return checks.measure(self.state)
         except ValueError:  # nothing healthy yet
             return None
 
     @cached_property
-    def baseline(self) -> calibrations.Noise | None:
+    def baseline(self) -> checks.Noise | None:
         """The baseline's calibrated score and its noise from seed to seed."""
-        return calibrations.noise(self._calibration)
+        return checks.noise(self._calibration)
 
     @property
     def _seeds_each(self) -> int:  # a score is the mean over so many
@@ -538,18 +536,21 @@ class Run:
         return () if self.findings is None else tuple(_gains(self.findings))
 
     @cached_property
-    def check(self) -> Liveness | None:
+    def check(self) -> checks.Liveness | None:
         """The effects of a check's knobs, once the baseline is measured."""
-        return liveness(self.state)
+        return checks.liveness(self.state)
 
     @cached_property
-    def proxy(self) -> Certificate | None:
+    def proxy(self) -> checks.Certificate | None:
         """The agreement of short and full evaluations, once both are measured."""
-        return certificate(self.state)
+        return checks.certificate(self.state)
 
     @cached_property
     def campaign(self) -> CampaignReport | None:
-        return campaign_of(self.state, is_over=self.decision in ("done", "stop"))
+        if self.plan.campaign is None:
+            return None
+        rate, is_over = self.plan.thresholds.alive_level, self.decision in ("done", "stop")
+        return campaign_report(matrix_of(self.state), rate, is_over=is_over)
 
     @cached_property
     def matrix(self) -> Matrix | None:

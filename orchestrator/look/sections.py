@@ -7,6 +7,7 @@ with nothing to show says why.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import sqrt
 
+from budgets.checks import EndEffect, Liveness
 from budgets.effects import CampaignReport, Difference
 from budgets.formatting import (
     better_when,
@@ -19,8 +20,6 @@ from budgets.formatting import (
     precise_duration,
     sentence_case,
 )
-from budgets.liveness import EndEffect, Liveness
-from budgets.tiers import beginning as begins_with
 from budgets.verdict import Findings
 from orchestrator.look import text
 from orchestrator.look.answer import answer, beginning, named
@@ -28,6 +27,7 @@ from orchestrator.look.document import flat
 from orchestrator.look.files import measured_in
 from orchestrator.look.page import Block, Details, Figure, Page, Section, commands, items, table
 from orchestrator.look.run import Knob, Run
+from orchestrator.plan.differences import beginning as begins_with
 
 ON_A_TERMINAL = 5
 
@@ -159,7 +159,7 @@ def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
     elif found.is_over:
         judged = f"**bold** is beyond chance, of which at most {found.rate:.0%} is chance"
     yield (
-        f"{sentence_case(better_when(found.direction))} ({plain(found.measure)}). Differences are "
+        f"{sentence_case(better_when(found.direction))} (score). Differences are "
         f"paired on {counted(len(found.seeds), 'seed')}, in percent of the control's mean, with "
         f"the {1 - found.level:.0%} interval in brackets; {judged}."
     )

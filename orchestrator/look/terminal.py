@@ -25,7 +25,7 @@ from rich.text import Text
 from budgets import events
 from budgets.formatting import duration, listed, number, plain, precise_duration, printable
 from budgets.ledger import LEDGER
-from budgets.pace import pace
+from budgets.schedule import pace
 from budgets.verdict import title
 from objectives.process import die_with_parent
 from orchestrator.look import text

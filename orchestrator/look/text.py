@@ -22,14 +22,13 @@ from budgets.formatting import (
     sentence_case,
     shortened,
 )
-from budgets.pace import GOOD_ACCURACY, Timing
 from budgets.plan import Direction
 from budgets.rules import Reading
-from budgets.schedule import next_action
+from budgets.schedule import GOOD_ACCURACY, Timing, next_action
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, better
-from budgets.tiers import objection
 from orchestrator.look.run import Balance, Knob, Run
+from orchestrator.plan.differences import objection
 
 CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
 """Currencies that are shown as a time, and their names then."""
@@ -136,7 +135,7 @@ def timing(found: Timing | None) -> str:
     actual, (low, high) = precise_duration(3600 * found.actual_hours), GOOD_ACCURACY
     said = f"Without start-up and calibration: estimated {estimated}, took {actual}, accuracy "
     said += f"{found.accuracy:.0f}% (good: {low:.0f} to {high:.0f}%)."
-    if found.is_telling and not found.is_good:
+    if found.is_out_of_date:
         said += " The calibration is out of date: calibrate with --reason before the next run."
     return said
 
@@ -301,11 +300,7 @@ def campaign(found: CampaignReport, cells: str = "evaluations") -> str:
             if against.difference.is_found and (row.is_control or not found.effects):
                 size = difference(against.difference, found.direction)
                 said.append(f"{row.name} is {size} than {against.control}")
-    beyond = f"Beyond chance: {listed(said, 4)}."
-    if not said:
-        least = found.detectable_percent
-        power = "" if least is None else f"; detectable main effect at 80 % power: {least:.2g}%"
-        beyond = f"No difference is beyond chance{power}."
+    beyond = f"Beyond chance: {listed(said, 4)}." if said else "No difference is beyond chance."
     return f"{settled} of {found.evaluations} {cells} settled, {failed} failed. {beyond}"
 
 

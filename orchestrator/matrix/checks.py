@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from budgets.checks import LEAST_CANDIDATES, certificate
 from budgets.formatting import PROGRAM
 from budgets.plan import Envelope, ProxyPlan, Variant
-from budgets.proxy import LEAST_CANDIDATES, certificate
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from budgets.calibration import measure
+from budgets.checks import measure
 from budgets.formatting import PROGRAM
 from budgets.ledger import LedgerCorruptError
 from budgets.plan import Calibration, Caps, Devices, Envelope, Phase, Plan

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from budgets.events import ComparisonAsked
 from budgets.plan import ComparisonName, Configuration, Confirmation, Plan
 from budgets.schedule import next_action
-from budgets.state import RunState, short_evaluations
+from budgets.state import RunState
 from budgets.verdict import BASELINE, INCUMBENT, finalists, winner
 
 Seeds = tuple[int, ...]
@@ -91,13 +91,24 @@ def due(state: RunState) -> ComparisonAsked | None:
     """Return the comparison that comes next; None if none is due."""
     plan, step = state.plan, next_action(state)
     if step == "proxy":
-        assert plan.proxy is not None
-        assert state.current is not None
         return short_evaluations(state)
     if plan.confirmation is None or step in ("generation", "decide", "over"):
         return None
     name: ComparisonName = step  # type: ignore[assignment]  # the other steps are comparisons
     return None if state.comparisons.get(name) is not None else comparison(state, name)
+
+
+def short_evaluations(state: RunState) -> ComparisonAsked:
+    """Return the current generation's points on its own seeds, evaluated short."""
+    assert state.plan.proxy is not None, "a check of a proxy has one"
+    assert state.current is not None, "the generation is asked first"
+    variant, seeds = state.plan.proxy.variant, state.current.seeds
+    changed = {"settings": variant.settings, "cost_factor": variant.cost_factor}
+    configurations = tuple(
+        Configuration(name=f"candidate {number}", point=point, **changed)
+        for number, point in enumerate(state.current.points)
+    )
+    return ComparisonAsked(comparison="proxy", configurations=configurations, seeds=seeds)
 
 
 def comparison(state: RunState, name: ComparisonName) -> ComparisonAsked:

@@ -1,9 +1,10 @@
-"""Where two plans differ."""
+"""Where two plans differ, and what a search takes over from earlier runs, in words."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from budgets.plan import Plan
+from budgets.formatting import counted
+from budgets.plan import Plan, Source
 from objectives.settings import cut
 
 LONGEST_SHOWN, MOST_SHOWN = 40, 4  # characters of a value, differences
@@ -44,3 +45,31 @@ def in_short(changed: Sequence[str]) -> str:
     changed = [one for one in changed if not one.startswith(DERIVED)] or changed
     rest = len(changed) - MOST_SHOWN
     return "; ".join([*changed[:MOST_SHOWN], *([f"and {rest} more"] if rest > 0 else [])])
+
+
+# What a search takes over
+
+VERDICTS = {"": "has no verdict", "go_persists": "said Go that persists", "go": "said Go"}
+
+
+def beginning(plan: Plan) -> str:
+    """Return the run that a search follows, and its known settings; empty without."""
+    said, source = list[str](), plan.source
+    if source is not None:
+        new = f"with {', '.join(source.added)}" if source.added else "the same knobs on more seeds"
+        said.append(f"It follows {source.run_id}, which {_verdict(source)}, {new}.")
+    if plan.search is not None and plan.search.known:
+        said.append(f"First it evaluates {counted(len(plan.search.known), 'known setting')}.")
+    return " ".join(said)
+
+
+def objection(source: Source, rule: str) -> str:
+    """Return what the rule `go` or `unproven_knobs` objects to in following that run."""
+    if rule == "go":
+        return f"phase 2 follows a Go, and {source.run_id} {_verdict(source)}"
+    names = ", ".join(source.unproven)
+    return f"no finished check has shown that these knobs move the score: {names}"
+
+
+def _verdict(source: Source) -> str:
+    return VERDICTS.get(source.grade, "said No-Go")

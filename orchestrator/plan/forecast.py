@@ -16,7 +16,7 @@ from statistics import fmean, pstdev, quantiles
 from typing import NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.calibration import noise
+from budgets.checks import noise
 from budgets.plan import Calibration, Plan
 from budgets.schedule import expected
 from budgets.stats import detectable

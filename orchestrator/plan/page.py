@@ -11,11 +11,12 @@ from typing import Any, get_args
 from budgets.formatting import PROGRAM, duration, plain, table
 from budgets.plan import Devices, Plan, Tier
 from budgets.stats import power_of
-from budgets.tiers import INTENT, beginning
+from budgets.tiers import INTENT
 from objectives.api import Objective, SetupError
 from objectives.registry import kind
 from orchestrator.config import Config
 from orchestrator.plan.checks import Item, checklist
+from orchestrator.plan.differences import beginning
 from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of
 from orchestrator.plan.resolve import Succession, search_plan
 from orchestrator.plan.times import Times, known_knobs, times_here

@@ -14,11 +14,10 @@ from budgets.formatting import PROGRAM
 from budgets.plan import Plan, SearchPlan, Source, VariantName
 from budgets.rules import follows_a_go
 from budgets.state import RunState
-from budgets.tiers import objection
 from objectives import registry
 from objectives.space import SearchSpace
 from orchestrator.config import Config
-from orchestrator.plan.differences import differing, in_short
+from orchestrator.plan.differences import differing, in_short, objection
 from orchestrator.plan.resolve import SIGMA0, Overrides, Succession
 from orchestrator.plan.times import known_knobs
 from orchestrator.records.objective import Point, best_point

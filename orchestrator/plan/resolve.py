@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from budgets.calibration import noise
+from budgets.checks import noise
 from budgets.formatting import counted
 from budgets.plan import (
     MOST_HOURS,

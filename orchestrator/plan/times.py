@@ -9,11 +9,10 @@ from pathlib import Path
 from statistics import median
 from typing import Literal, NamedTuple
 
-from budgets.calibration import measure
+from budgets.checks import liveness, measure
 from budgets.events import Status
-from budgets.liveness import liveness
-from budgets.pace import last_seen
 from budgets.plan import Calibration, Devices
+from budgets.schedule import last_seen
 from budgets.state import RunState
 from objectives.api import Objective
 from objectives.registry import kind, short_name

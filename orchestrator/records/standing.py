@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Literal
 
 from budgets.formatting import duration
-from budgets.pace import last_seen
 from budgets.rules import Decision, Ruling, ruling_of
+from budgets.schedule import last_seen
 from budgets.state import RunState
 from orchestrator.execution.processes import boot_id, owner_is_gone
 

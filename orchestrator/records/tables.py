@@ -9,7 +9,7 @@ import orjson
 
 from budgets.events import Settled
 from budgets.formatting import printable
-from budgets.pace import pace, timing
+from budgets.schedule import pace, timing
 from budgets.state import RunState
 from budgets.storage import document
 from orchestrator.records.objective import knobs_of

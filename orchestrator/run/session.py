@@ -117,8 +117,8 @@ class Session:
         self._prepare(directory, objective, plan, why)
         with Ledger(directory, self.clock, self.storage) as ledger:
             run = open_run(ledger, plan, self.owner(), [self.observe])
-            for repair in ledger.repairs:
-                self.say(f"{ledger.path}: {repair}.")
+            if ledger.repair:
+                self.say(f"{ledger.path}: {ledger.repair}.")
             if run.state.concluded is None:
                 proposes = proposer(run.state)  # a search that diverges is refused before it writes
                 self._take_up(run, slots, overrides)

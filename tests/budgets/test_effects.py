@@ -50,7 +50,7 @@ def test_a_control_is_a_cell_only_where_no_condition_has_its_levels() -> None:
 
 def test_a_difference_in_the_last_digits_is_none() -> None:
     found = difference([1e-13, -3e-13, 2e-13], 1.0, 1.0)
-    assert (found.mean, found.sd, found.chance) == (0.0, 0.0, 1.0)
+    assert (found.mean, found.chance) == (0.0, 1.0)
     found = difference([0.5 + 1e-13, 0.5], 2.0, 1.0)
     assert (found.mean, found.lower, found.chance) == (0.5, 0.5, 0.0)
     assert found.percent == pytest.approx(25.0)

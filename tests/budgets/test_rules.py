@@ -342,7 +342,7 @@ def test_a_generation_that_a_cap_cannot_pay_is_not_begun(
     assert judge(story.state).decision == ("continue" if share > 1 else "stop")
     if trigger is not None:
         assert (trigger.rule, trigger.generation) == ("budget", 0)
-        assert trigger.flag == f"--max-{cap.replace('_', '-')}"
+        assert trigger.facts["flag"] == f"--max-{cap.replace('_', '-')}"
         assert (trigger.observed, trigger.limit) == pytest.approx((needed, share * needed))
 
 

@@ -208,16 +208,6 @@ def test_without_a_healthy_candidate_their_order_is_the_fitness(story: Story) ->
     assert ranks(story.score(Status.OOM, Status.OOM, Status.NAN, Status.ERROR)) == [0, 1, 2, 3]
 
 
-# A refusal changes nothing
-
-
-@pytest.mark.parametrize("at", ["2030-13-01T00:00:00.000+00:00", "2030-01-01T25:00:00.000+00:00"])
-def test_an_impossible_time_of_day_is_refused_by_record(story: Story, at: str) -> None:
-    record = story.records[1]._replace(seq=2, at=at)
-    with pytest.raises(ImpossibleEventError, match=r"record 2 at byte 100 \(opened\)"):
-        apply(story.state, record)
-
-
 @pytest.mark.parametrize(("points", "seeds"), [(3, 1), (5, 1), (4, 0), (4, 2)])
 def test_a_generation_of_another_shape_than_planned_is_refused(
     story: Story, points: int, seeds: int

@@ -7,7 +7,7 @@ import pytest
 
 from budgets.events import Decided, Guided, Status
 from budgets.plan import Calibration, Envelope
-from budgets.verdict import best_candidates, decide, finalists, has_winner, stood_for, winner
+from budgets.verdict import best_candidates, decide, finalists, stood_for, winner
 from orchestrator.look import text
 from tests.budgets.conftest import Outcome, Story, confirmed_plan, told_of
 
@@ -237,10 +237,7 @@ def test_the_best_mean_of_those_that_failed_least_wins(
     state = told_of(finalists={"average": average, "mean": mean}).state
     found = winner(state)
     assert (None if found is None else found.name) == expected
-    assert has_winner(state) == (expected is not None)
 
 
-def test_there_is_no_winner_before_all_is_settled_but_there_may_be_one() -> None:
-    state = told_of().state
-    assert winner(state) is None
-    assert has_winner(state)
+def test_there_is_no_winner_before_all_is_settled() -> None:
+    assert winner(told_of().state) is None

@@ -14,6 +14,7 @@ import numpy as np
 
 from budgets.events import Event, Owner
 from budgets.ledger import LedgerStorageError
+from budgets.rules import OVERRIDABLE
 from budgets.state import RunState
 from orchestrator.config import Config
 from orchestrator.execution import processes
@@ -188,7 +189,7 @@ class SimulatedRun:
             return True
         for trigger in ruling.triggers:
             self.counts[f"paused: {trigger.rule}"] += 1
-            if trigger.overridable:
+            if trigger.rule in OVERRIDABLE:
                 reason = f"generation {trigger.generation} may fail"
                 self._overrides += ((trigger.rule, reason),)
             elif trigger.rule not in ("setup_failed", "infrastructure", "storage"):

@@ -52,7 +52,7 @@ def difference(
     mean: float | None, lower: float | None = None, upper: float | None = None, **fields: Any
 ) -> Difference:
     """One in percent of a score of 100, so that both are the same number."""
-    values = {"seeds": 3, "sd": None, "chance": None, "mean": mean, "lower": lower, "upper": upper}
+    values = {"seeds": 3, "chance": None, "mean": mean, "lower": lower, "upper": upper}
     percents = {"percent": mean, "percent_lower": lower, "percent_upper": upper}
     return Difference.model_validate({**values, **percents, **fields})
 

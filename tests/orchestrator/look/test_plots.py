@@ -38,8 +38,6 @@ SHOWN = {
     **dict.fromkeys(("capped", "interrupted", "smoke", "statuses"), SEARCH),
 }  # every other run has gains as well
 
-HOSTILE = "</text><script>x</script>$\\frac{&\u202e]]>\x00 style=\"a\" id='b' \N{PILE OF POO}"
-
 
 def run_of(name: str) -> Run:
     return Run(load_state(GOLDEN / name), NOW, GOLDEN / name)
@@ -91,9 +89,11 @@ def test_every_beginning_of_a_run_is_drawn(name: str) -> None:
 def test_text_from_anywhere_is_text() -> None:
     run = run_of("campaign")
     assert run.campaign is not None
-    run.__dict__["campaign"] = run.campaign.model_copy(update={"measure": HOSTILE})
+    parts, (effect, *_) = ("<script>", "style=\"a\" id='b'", "$\\frac{"), run.campaign.effects
+    hostile = [effect.model_copy(update={"factor": f"{part}\u202e\x00"}) for part in parts]
+    run.__dict__["campaign"] = run.campaign.model_copy(update={"effects": tuple(hostile)})
     figure = drawn(run)["effects"]
-    for part in ("<script>", "style=\"a\" id='b'", "$\\frac{"):
+    for part in parts:
         assert part in " ".join(texts(figure))
     assert not {"\u202e", "\x00"} & set("".join(texts(figure)) + figure.caption)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from budgets.liveness import KnobFinding, KnobVerdict, Liveness, liveness
+from budgets.checks import KnobFinding, KnobVerdict, Liveness, liveness
 from budgets.plan import Devices
 from objectives import registry
 from objectives.api import ObjectiveSpec

@@ -1,0 +1,302 @@
+"""What was measured before a search: the baseline and its noise, live knobs, a shorter evaluation.
+
+A check of knobs is one generation. Candidate 0 is the baseline; every other candidate is the
+baseline with one knob at an end of its range; all are evaluated on the same seeds. An end's effect
+is the mean paired difference to the baseline, judged by Student's t. Of all ends said to move the
+score, a share `alive_level` is expected to be chance (Benjamini and Hochberg).
+
+A check of a proxy evaluates its candidates in full and, on the same seeds, short, in the comparison
+"proxy". No ranking mixes scores of both lengths.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from math import inf, sqrt
+from random import Random
+from statistics import NormalDist, fmean, stdev
+from typing import Literal
+
+from budgets.events import Status
+from budgets.plan import Calibration, Direction, Frozen, Plan, Sample
+from budgets.state import Batch, RunState
+from budgets.stats import believed, chance, one_sided_limit, sd_interval, tau_b, tau_b_interval
+
+# The baseline and its noise
+
+
+def measure(state: RunState) -> Calibration:
+    """The calibration that a finished calibration run measured.
+
+    Raises ValueError with the last cause when no evaluation of the baseline was healthy.
+    """
+    results = [result for generation in state.generations for result in generation.results()]
+    samples = tuple(
+        Sample(**{name: getattr(result, name) for name in Sample.model_fields})
+        for result in results
+        if result.status is Status.OK
+    )
+    if not samples:
+        cause = results[-1].cause if results else "nothing was evaluated"
+        raise ValueError(f"the baseline itself cannot be evaluated: {cause}")
+    return Calibration(samples=samples, failed=len(results) - len(samples), ledger=state.head)
+
+
+ROUNDING = 1e-12
+"""A score no larger than this is 0 with a rounding error."""
+
+BAND_SDS = 2.0
+"""How far the noise band reaches either side of the baseline's mean, in standard deviations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How the baseline's scores differ from seed to seed, in the score's unit."""
+
+    mean: float
+    sd: float | None  # None below two healthy seeds
+    seeds: int  # healthy ones
+
+    @property
+    def sd_limits(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of `sd`, if scores are normal."""
+        return None if self.sd is None else sd_interval(self.sd, self.seeds)
+
+    @property
+    def is_about_zero(self) -> bool:
+        """Whether the mean is within 3 standard errors of 0: then no gain is a share of it."""
+        error = (self.sd or 0.0) / sqrt(self.seeds)
+        return abs(self.mean) <= max(3 * error, ROUNDING)
+
+    def band(self, seeds: int) -> tuple[float, float] | None:
+        """The range of the mean score, over so many seeds, of a candidate like the baseline."""
+        if self.sd is None:
+            return None
+        reach = BAND_SDS * self.sd / sqrt(seeds)
+        return self.mean - reach, self.mean + reach
+
+    def best_by_chance(
+        self, count: int, seeds: int, share: float | None = None, sign: int = 1
+    ) -> float | None:
+        """The best score to expect of so many baselines, each the mean over so many own seeds.
+
+        With a `share`, the score that the best exceeds with that probability; `sign` -1 where
+        higher is better. None without any, and where the noise was not measured.
+        """
+        if self.sd is None or not count:
+            return None
+        return self.mean - sign * self.sd / sqrt(seeds) * best_of_noise(count, share)
+
+
+def noise(calibration: Calibration | None) -> Noise | None:
+    """The noise of a calibration; None without one, or where only a time was assumed."""
+    if calibration is None or calibration.mean_score is None:
+        return None
+    return Noise(calibration.mean_score, calibration.sd_score, len(calibration.samples))
+
+
+def best_of_noise(evaluations: int, share: float | None = None) -> float:
+    """By how many standard deviations the best of so many pure-noise scores beats their mean.
+
+    On average, by Blom's approximation of the expected largest order statistic of standard normals:
+    1.8 of 16, 2.6 of 120, 3.0 of 480 evaluations. With a `share`, what the best exceeds with that
+    probability.
+    """
+    if share is not None:
+        return NormalDist().inv_cdf((1 - share) ** (1 / evaluations))
+    if evaluations < 2:
+        return 0.0
+    return NormalDist().inv_cdf((evaluations - 0.375) / (evaluations + 0.25))
+
+
+# Which knobs move the score
+
+End = Literal["low", "high"]
+KnobVerdict = Literal["alive", "dead", "unproven", "unstable"]
+
+
+class EndEffect(Frozen):
+    """What one end of a knob's range does to the score. Numbers need two healthy seeds."""
+
+    end: End
+    statuses: dict[str, int]  # how its evaluations ended
+    difference: float | None  # mean over the healthy seeds, in the score's unit
+    standard_error: float | None
+    in_noise: float | None  # the difference in standard deviations of the noise
+    t: float | None  # the difference in standard errors; None also where they are 0
+    same: bool  # every seed gave the baseline's score
+    chance: float  # probability of so large a |t| without an effect
+    moves: bool = False  # more than chance, all ends of the check considered
+
+
+class KnobFinding(Frozen):
+    """Whether one knob moves the score."""
+
+    knob: str
+    verdict: KnobVerdict
+    better: Literal["low", "high", "neither"] | None  # end, of an alive knob
+    ends: tuple[EndEffect, ...]  # one if the baseline lies at the other
+
+
+class Liveness(Frozen):
+    """The findings of a check so far, the largest effect first."""
+
+    seeds: int
+    baseline: float  # its mean score over the check's seeds
+    noise: float  # sd of the baseline's score over seeds, calibrated if it was
+    t_limit: float  # a larger |t| moves the score, where all seeds are healthy
+    knobs: tuple[KnobFinding, ...]
+    pending: tuple[str, ...]  # knobs without all their evaluations yet
+    direction: Direction
+
+    @property
+    def unstable_ends(self) -> tuple[str, ...]:
+        """`knob end` of each end where fewer than two seeds gave a score."""
+        return tuple(
+            f"{f.knob} {e.end}" for f in self.knobs for e in f.ends if e.difference is None
+        )
+
+    def names(self, verdict: KnobVerdict) -> tuple[str, ...]:
+        """The knobs with that verdict."""
+        return tuple(f.knob for f in self.knobs if f.verdict == verdict)
+
+
+def moved(generation: Batch, candidate: int) -> tuple[int, End] | None:
+    """The moved knob's place in the space, and the end; None for the baseline.
+
+    Raises ValueError unless the candidate differs from candidate 0 in one coordinate, 0 or 1.
+    """
+    baseline, point = generation.points[0], generation.points[candidate]
+    places = [i for i, (b, u) in enumerate(zip(baseline, point, strict=True)) if u != b]
+    if not places:
+        return None
+    if len(places) > 1 or point[places[0]] not in (0.0, 1.0):
+        raise ValueError(f"candidate {candidate} is not the baseline with one knob at an end")
+    return places[0], "high" if point[places[0]] else "low"
+
+
+def label(plan: Plan, generation: Batch, candidate: int) -> str:
+    """A campaign's condition; of a check `baseline`, or a knob's name and an end."""
+    if plan.campaign is not None:
+        return plan.campaign.conditions[candidate].name
+    place = moved(generation, candidate)
+    return "baseline" if place is None else f"{plan.space.knobs[place[0]].name} {place[1]}"
+
+
+def liveness(state: RunState) -> Liveness | None:
+    """The findings of a check of knobs; None before its baseline is measured, and of other runs."""
+    plan = state.plan
+    if plan.phase != "check" or plan.proxy is not None or not state.generations:
+        return None
+    batch, limits = state.generations[0], plan.thresholds
+    seeds, baseline = len(batch.seeds[0]), list(batch.scores_by_seed(0).values())
+    if len(baseline) < seeds:
+        return None
+    calibrated = None if plan.calibration is None else plan.calibration.sd_score
+    spread = stdev(baseline) if calibrated is None else calibrated
+    moves = {n: move for n in range(1, len(batch.points)) if (move := moved(batch, n))}
+    effects = [
+        _effect(batch, candidate, end, spread, limits.same_score)
+        for candidate, (_, end) in moves.items()
+    ]
+    flags = believed([effect.chance for effect in effects], limits.alive_level)
+    level = limits.alive_level * max(sum(flags), 1) / len(flags)
+    ends: dict[str, list[EndEffect]] = {}
+    for (place, _), effect, flag in zip(moves.values(), effects, flags, strict=True):
+        own = ends.setdefault(plan.space.knobs[place].name, [])
+        own.append(effect.model_copy(update={"moves": flag}))
+    pending = [n for n, own in ends.items() if any(sum(e.statuses.values()) < seeds for e in own)]
+    knobs = [_finding(n, tuple(own), plan.sign) for n, own in ends.items() if n not in pending]
+    return Liveness(
+        seeds=seeds,
+        baseline=fmean(baseline),
+        noise=spread,
+        t_limit=round(one_sided_limit(level / 2, seeds - 1), 6),  # later bits are the C library's
+        knobs=tuple(sorted(knobs, key=_size, reverse=True)),
+        pending=tuple(pending),
+        direction=plan.direction,
+    )
+
+
+def _effect(batch: Batch, candidate: int, end: End, spread: float, same_score: float) -> EndEffect:
+    baseline, scores = batch.scores_by_seed(0), batch.scores_by_seed(candidate)
+    differences = [score - baseline[seed] for seed, score in scores.items()]
+    is_same = len(scores) == len(baseline) and all(
+        abs(score - baseline[seed]) <= same_score * abs(baseline[seed])
+        for seed, score in scores.items()
+    )
+    mean = error = None
+    if len(differences) > 1:
+        mean, error = fmean(differences), stdev(differences) / sqrt(len(differences))
+    results = (batch.result(candidate, seed) for seed in baseline)
+    return EndEffect(
+        end=end,
+        statuses=dict(Counter(str(one.status) for one in results if one is not None)),
+        difference=mean,
+        standard_error=error,
+        in_noise=mean / spread if mean is not None and spread else None,
+        t=mean / error if mean is not None and error else None,
+        same=is_same,
+        chance=1.0 if is_same else round(chance(differences), 9),
+    )
+
+
+def _size(finding: KnobFinding) -> float:
+    """The larger end's difference, without its sign; infinite where none was measured."""
+    sizes = [abs(end.difference) for end in finding.ends if end.difference is not None]
+    return max(sizes, default=inf)
+
+
+def _finding(knob: str, ends: tuple[EndEffect, ...], sign: int) -> KnobFinding:
+    measured = [(sign * end.difference, end) for end in ends if end.difference is not None]
+    if any(end.moves for end in ends):
+        lowest, end = min(measured, key=lambda pair: pair[0])
+        is_worse = lowest > 0 and all(end.moves for _, end in measured)
+        better = "neither" if is_worse else end.end
+        return KnobFinding(knob=knob, verdict="alive", better=better, ends=ends)
+    verdict: KnobVerdict = "unproven" if len(measured) == len(ends) else "unstable"
+    if all(end.same for end in ends):
+        verdict = "dead"
+    return KnobFinding(knob=knob, verdict=verdict, better=None, ends=ends)
+
+
+# Whether a shorter evaluation ranks candidates as the full one does
+
+LEAST_CANDIDATES = 8
+"""With fewer, agreement is rarely shown, and its interval is much too narrow."""
+
+
+class Certificate(Frozen):
+    """How far short and full evaluations of the same candidates agree."""
+
+    compared: int  # without those that failed at both lengths
+    tau: float | None  # Kendall's tau-b; None where all scores of one length are equal
+    lower: float | None  # its interval
+    upper: float | None
+    level: float  # how often the interval misses the truth
+    asked: float  # the lower bound needed
+    holds: bool  # whether short evaluations may replace full ones
+
+
+def certificate(state: RunState) -> Certificate | None:
+    """The result of a check of a proxy; None until its candidates are evaluated at both lengths.
+
+    A failed candidate ranks after every healthy one. One that failed at both lengths is left out.
+    """
+    plan, proxy = state.plan, state.plan.proxy
+    if proxy is None or not state.is_closed("proxy") or not state.generations[0].closed:
+        return None
+    batches = (state.generations[0], state.comparisons["proxy"])
+    ranked = ([inf if s is None else s for s in batch.to_minimize()] for batch in batches)
+    pairs = [pair for pair in zip(*ranked, strict=True) if min(pair) < inf]
+    full, short = [f for f, _ in pairs], [s for _, s in pairs]
+    random = Random(f"{plan.evaluation_seed}/0")  # noqa: S311 - no secret
+    lower, upper = tau_b_interval(full, short, random, proxy.level) or (None, None)
+    return Certificate(
+        compared=len(pairs),
+        tau=tau_b(full, short),
+        lower=lower,
+        upper=upper,
+        level=proxy.level,
+        asked=proxy.agreement,
+        holds=len(pairs) >= LEAST_CANDIDATES and lower is not None and lower >= proxy.agreement,
+    )
