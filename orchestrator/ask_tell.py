@@ -16,15 +16,19 @@ from budgets.events import Status
 from budgets.formatting import one_line
 from objectives.api import Measurement, Objective
 from orchestrator.api import NoSignals, Options, Progress, Space, conducting, requested
-from orchestrator.execution.api import Attempt, Executor, Outcome, Slots, no_score
-from orchestrator.execution.engine import Engine
-from orchestrator.execution.files import (
+from orchestrator.execution.api import (
+    Attempt,
+    Executor,
+    Outcome,
+    Slots,
     locked,
+    no_score,
     read_summary,
     write_config,
     write_started,
     write_summary,
 )
+from orchestrator.execution.engine import Engine
 from orchestrator.look.notebook import Result, load
 from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.plan.resolve import run_directory, run_name

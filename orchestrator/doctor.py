@@ -19,8 +19,7 @@ from budgets.ledger import LEAST_FREE_BYTES
 from objectives.api import SetupError
 from orchestrator.config import Config, is_installed
 from orchestrator.execution.api import EngineError, Slots
-from orchestrator.execution.devices import visible_gpus
-from orchestrator.execution.engine import Engine, devices_of
+from orchestrator.execution.engine import Engine, devices_of, visible_gpus
 from orchestrator.matrix.campaign import campaign_from, campaign_matrix, config_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import engine_of, search_plan

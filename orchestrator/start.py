@@ -12,7 +12,7 @@ from objectives.environment import shown
 from objectives.program import ProgramObjective
 from objectives.secrets import redacted
 from orchestrator.config import Config
-from orchestrator.execution.devices import Offer, local_offer, visible_gpus
+from orchestrator.execution.engine import Offer, local_offer, visible_gpus
 from orchestrator.execution.trainer import environment_on
 
 

@@ -13,19 +13,15 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from budgets.checks import measure, moved
+from budgets.checks import measure
 from budgets.events import ComparisonAsked, Decided, GenerationAsked, Reserved, Settled
 from budgets.failures import was_given_up
-from budgets.formatting import PROGRAM
 from budgets.ledger import LEDGER, LedgerCorruptError, Record, marked
 from budgets.schedule import next_action
 from budgets.state import ImpossibleEventError, RunState, apply, begin
 from budgets.verdict import decide, title
-from orchestrator.execution.api import Outcome
-from orchestrator.execution.files import SUMMARY
-from orchestrator.execution.files import read as read_file
+from orchestrator.execution.api import SUMMARY, Outcome
+from orchestrator.execution.api import read as read_file
 from orchestrator.matrix.campaign import points_of
 from orchestrator.plan.comparisons import due, evaluation_seeds
 from orchestrator.plan.phase2 import carried
@@ -88,7 +84,11 @@ def _replay(directory: Path, records: Sequence[Record]) -> Iterator[str]:
         f"{spent.evaluations} evaluations{apart}, {spent.device_ms / 1000:.1f} device-seconds"
     )
     yield f"evaluation seeds: {len(state.generations)} generations use the plan's"
-    yield from _points(state)
+    if plan.campaign is not None:
+        points = points_of(plan.campaign, plan.space.baseline)
+        if any(batch.points != points for batch in state.generations):
+            raise DivergedError("a condition stands at another point than the plan's")
+        yield f"conditions: {len(points)} stand where the plan says"
     if plan.search is not None:
         search = Search(plan.search, plan.resolved.population)
         search.replay(state.generations, with_models=True)
@@ -104,7 +104,6 @@ def _replay(directory: Path, records: Sequence[Record]) -> Iterator[str]:
     gone = f", {replay.files[False]} have none (any more)" if replay.files[False] else ""
     yield f"settlements: {replay.files[True]} attempts' own files agree{gone}"
     yield from _elsewhere(directory, state)
-    yield _reports(directory, records)
 
 
 @dataclass
@@ -186,25 +185,6 @@ def _compare(what: str, recorded: Any, own: Any) -> None:
             raise DivergedError(f"{what} {one.name} {ours} instead of {theirs}")
 
 
-def _points(state: RunState) -> Iterator[str]:
-    """Check that a campaign's or a check's points are those of the plan."""
-    plan = state.plan
-    if plan.campaign is not None:
-        points = points_of(plan.campaign, plan.space.baseline)
-        if any(batch.points != points for batch in state.generations):
-            raise DivergedError("a condition stands at another point than the plan's")
-        yield f"conditions: {len(points)} stand where the plan says"
-    elif plan.phase == "check" and plan.proxy is None:
-        for batch in state.generations:
-            try:
-                moves = [moved(batch, candidate) for candidate in range(1, len(batch.points))]
-            except ValueError as error:
-                raise DivergedError(str(error)) from error
-            if batch.points[0] != plan.space.baseline or None in moves:
-                raise DivergedError("a point is not the baseline with one knob moved")
-        yield f"check: {plan.resolved.population - 1} points move one knob each"
-
-
 def _elsewhere(directory: Path, state: RunState) -> Iterator[str]:
     """Compare the plan's calibration, and the phase 1 that it follows, with their ledgers."""
     root, plan = directory.absolute().parent.parent, state.plan
@@ -223,20 +203,3 @@ def _elsewhere(directory: Path, state: RunState) -> Iterator[str]:
             if (point, grade) != (source.point, source.grade):
                 raise DivergedError(f"the plan's source is not what {path} says")
         yield f"source {source.run_id}: its ledger {'is not here' if found is None else 'agrees'}"
-
-
-def _reports(directory: Path, records: Sequence[Record]) -> str:
-    """Check that the record at which each report was written is still there."""
-    paths = sorted(directory.glob("reports/gen_*.json"))
-    for path in paths:
-        try:
-            mark = orjson.loads(path.read_bytes())["ledger"]
-            is_known = records[mark["records"] - 1].digest == mark["head"]
-        except (ValueError, TypeError, LookupError):
-            is_known = False
-        if not is_known:
-            raise DivergedError(
-                f"{path} does not name a record of this ledger; write it again with: {PROGRAM} "
-                "report --rebuild"
-            )
-    return f"reports: {len(paths)} name heads of this ledger"

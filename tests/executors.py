@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 from budgets.events import Status
-from orchestrator.execution.api import Attempt, Outcome, Slots
+from orchestrator.execution.api import Attempt, Outcome, Slots, write_summary
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.files import write_summary
 from orchestrator.execution.inline import InlineExecutor
 from tests.simulation.session import SimulatedEngine
 

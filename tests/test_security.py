@@ -23,7 +23,7 @@ from budgets.plan import Limits
 from objectives import registry, secrets
 from objectives.analytic import AnalyticObjective
 from objectives.api import ObjectiveSpec
-from orchestrator.execution import files, processes
+from orchestrator.execution import api, processes
 from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
@@ -438,8 +438,8 @@ ONE_MEASUREMENT = '{"attempt_id": "ID", "status": "ok", "measurement": MEASUREME
         ("null", "measurement.json is not valid"),
         ("\x00\xff", "measurement.json is not valid"),
         (ONE_MEASUREMENT.replace("ID", "other"), "measurement.json is"),
-        (ONE_MEASUREMENT.replace('"ok"', '"lost"').replace("MEASUREMENT", "null"), "claims status"),
-        (ONE_MEASUREMENT.replace("MEASUREMENT", "null"), "holds no measurement"),
+        (ONE_MEASUREMENT.replace('"ok"', '"lost"').replace("MEASUREMENT", "null"), "status"),
+        (ONE_MEASUREMENT.replace("MEASUREMENT", "null"), "needs a measurement"),
         (ONE_MEASUREMENT.replace("MEASUREMENT", '{"score": "1"}'), "measurement.score"),
         *(
             (
@@ -461,10 +461,10 @@ ONE_MEASUREMENT = '{"attempt_id": "ID", "status": "ok", "measurement": MEASUREME
 def test_a_forged_measurement_is_not_believed(content: str, cause: str, tmp_path: Path) -> None:
     attempt = attempt_in(tmp_path / "mine", {})
     text = content.replace("ID", attempt.attempt_id)
-    (attempt.directory / files.MEASUREMENT).write_bytes(text.encode("latin-1"))
+    (attempt.directory / api.MEASUREMENT).write_bytes(text.encode("latin-1"))
 
     with pytest.raises(ValueError, match=r"measurement\.json") as refused:
-        files.read_report(attempt)
+        api.read_report(attempt)
 
     assert cause in str(refused.value)
     assert len(str(refused.value)) < 300

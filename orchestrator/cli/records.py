@@ -68,7 +68,7 @@ def verify(
 def _salvage(source: Path, out: Path) -> Answer:
     """Copy the whole records of a damaged or rolled back ledger to a new directory."""
     from orchestrator.look.reports import rebuild
-    from orchestrator.run.salvage import salvage
+    from orchestrator.run.files import salvage
 
     saved = salvage(source, out)
     rebuild(out, datetime.now(UTC))
@@ -94,21 +94,19 @@ def amend(
     from orchestrator.look.document import document
     from orchestrator.look.run import Run
     from orchestrator.plan.resolve import window_of
-    from orchestrator.run.amend import Amendment
     from orchestrator.run.amend import amend as amend_run
     from orchestrator.run.session import system_clock
 
     config = resolved(context)
     directory, caps = find_run(run, Path(config.runs_dir)), config.budget
-    amendment = Amendment(
-        reason=reason_of(context),
-        evaluations=caps.max_evals,
-        device_hours=caps.max_device_hours,
-        hours=caps.max_hours,
-        cost=caps.max_cost,
-        window=window_of(caps),
-    )
-    state = amend_run(directory, amendment, system_clock())
+    changes = {
+        "evaluations": caps.max_evals,
+        "device_hours": caps.max_device_hours,
+        "hours": caps.max_hours,
+        "cost": caps.max_cost,
+        "window": window_of(caps),
+    }
+    state = amend_run(directory, changes, reason_of(context), system_clock())
     view = Run(state, datetime.now(UTC), directory)
     lines = (
         f"{directory}: amended. Planned: {text.amended(state.amended[-1])}",

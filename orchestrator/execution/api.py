@@ -1,20 +1,39 @@
-"""The contract of an executor: what it is given and what it returns.
+"""The contract of an executor, and the files in which an attempt is kept.
 
-Each attempt has its own directory. Its supervisor writes `summary.json` there exactly once, when
-no process of the attempt is alive. That file is the result, even if the orchestrator died in the
-meantime.
+Each attempt has its own directory. `config.json` holds the Attempt. `started.json` is written
+before anything is launched. `metrics.jsonl` holds the heartbeats. `measurement.json` is the
+evaluation's own report and is not trusted. `summary.json` is the Outcome: written exactly once,
+when no process of the attempt is alive, it is the result even if the orchestrator died in the
+meantime. `supervisor.lock` is held (flock) while a supervisor lives and is never unlinked. Only its
+holder writes `summary.json`.
 """
 
+import fcntl
+import json
 import math
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from budgets.events import MOST_SCORE, Owner, Status
 from budgets.plan import Frozen, Limits
+from budgets.storage import plain_file, read_plain, write_aside
 from objectives.api import Count, Measurement, ObjectiveSpec
+from orchestrator.execution import processes
+
+CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
+MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.lock"
+NEVER_STARTED = "it was never started"
+MEASUREMENT_LIMIT_BYTES = 1_000_000
+KILL_SECONDS = 1.0  # how long one check waits for killed processes to disappear
+Model = TypeVar("Model", bound=BaseModel)
 
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 """A duration that a supervisor can have measured; a file with any other value is not believed."""
@@ -35,6 +54,34 @@ class Attempt(Frozen):
     limits: Limits
     owner: Owner
     pinned: dict[str, str | int] = Field(default={})  # the plan's provenance
+
+
+class Started(Owner):
+    """The supervisor of an attempt (`started.json`)."""
+
+    attempt_id: str
+    device: str = ""  # see `device_name`
+
+
+Reported = Literal[Status.OK, Status.NAN, Status.OOM, Status.ERROR]
+"""The ends that an evaluation itself can tell."""
+
+
+class Report(Frozen):
+    """How the evaluation ended by its own account (`measurement.json`)."""
+
+    attempt_id: str
+    status: Reported
+    cause: str = ""
+    measurement: Measurement | None = None
+    called_at: float | None = Field(default=None, allow_inf_nan=False)
+    """By the monotonic clock: when the objective was called."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.status is Status.OK and self.measurement is None:
+            raise ValueError("status ok needs a measurement")
+        return self
 
 
 class Outcome(Frozen):
@@ -112,3 +159,158 @@ def no_score(score: float) -> str:
     if abs(score) > MOST_SCORE:
         return f"the score is {score:g}: expected a value within ±{MOST_SCORE:g}"
     return ""
+
+
+def lost(attempt: Attempt, cause: str, seconds: float, device: str = "") -> Outcome:
+    """Return the outcome of an attempt that has no result; `seconds` are what it is charged."""
+    name = attempt.attempt_id
+    return Outcome(attempt_id=name, status=Status.LOST, cause=cause, seconds=seconds, device=device)
+
+
+def write_model(path: Path, model: BaseModel, *, durable: bool = True) -> None:
+    """Write the model as JSON, whole or not at all.
+
+    NaN and infinity are kept; pydantic's own JSON would turn them into null.
+    """
+    write_aside(path, json.dumps(model.model_dump(), default=str).encode(), durable=durable)
+
+
+def write_config(attempt: Attempt) -> None:
+    """Write `config.json` durably, before anyone is asked to start the attempt."""
+    assert attempt.directory.is_absolute(), attempt.directory
+    write_model(attempt.directory / CONFIG, attempt)
+
+
+def write_started(attempt: Attempt, device: str) -> None:
+    """Write `started.json`: this process supervises the attempt from now on.
+
+    Not synced: after a power cut the boot id differs, and then the file decides nothing.
+    """
+    owner = processes.this_owner().model_dump()
+    started = Started(attempt_id=attempt.attempt_id, device=device, **owner)
+    write_model(attempt.directory / STARTED, started, durable=False)
+
+
+def write_summary(directory: Path, outcome: Outcome) -> Outcome:
+    """Write the result. The caller holds the lock and has seen that there is no result yet."""
+    directory.mkdir(parents=True, exist_ok=True)  # the evaluation may have removed it
+    write_model(directory / SUMMARY, outcome)
+    return outcome
+
+
+def read(model: type[Model], path: Path) -> Model | None:
+    """Return the file's content; None if it is absent, invalid, or not a plain file."""
+    try:
+        return model.model_validate_json(read_plain(path))
+    except (OSError, ValueError):
+        return None
+
+
+def read_summary(attempt: Attempt) -> Outcome | None:
+    """Return the attempt's result if it has ended and the file belongs to this attempt."""
+    outcome = read(Outcome, attempt.directory / SUMMARY)
+    return outcome if outcome and outcome.attempt_id == attempt.attempt_id else None
+
+
+def read_report(attempt: Attempt) -> Report:
+    """Return the evaluation's own report. Raises OSError, or ValueError if it is not valid."""
+    with plain_file(attempt.directory / MEASUREMENT) as handle:
+        content = os.read(handle, MEASUREMENT_LIMIT_BYTES)
+    try:
+        report = Report.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{MEASUREMENT} is not valid: {where} {first['msg']}") from None
+    if report.attempt_id != attempt.attempt_id:
+        raise ValueError(f"{MEASUREMENT} is of another attempt")
+    if report.status is Status.OK and report.measurement is not None:
+        why = no_score(report.measurement.score)
+        return report.model_copy(update={"status": Status.NAN, "cause": why}) if why else report
+    return report
+
+
+def take_lock(directory: Path, wait_seconds: float = 0.0) -> int | None:
+    """Return a descriptor that holds the attempt's lock until it is closed; None if it is taken.
+
+    Creates the directory again if the evaluation has removed it.
+    """
+    deadline = time.monotonic() + wait_seconds
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(descriptor)
+                return None
+            time.sleep(0.02)
+        else:
+            return descriptor
+
+
+@contextmanager
+def locked(directory: Path, wait_seconds: float = 0.0) -> Iterator[bool]:
+    """Hold the attempt's lock for the block; the value is False if another process has it."""
+    descriptor = take_lock(directory, wait_seconds)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def signal_supervisor(directory: Path, signum: signal.Signals) -> None:
+    """Signal the attempt's supervisor if it runs on this machine."""
+    started = read(Started, directory / STARTED)
+    if started and processes.is_alive_here(started):
+        processes.send([started.pid], signum)
+
+
+def end_if_abandoned(attempt: Attempt, seconds: float, *, may_still_start: bool) -> Outcome | None:
+    """Return the outcome of an attempt without a supervisor; None while it has one.
+
+    If its supervisor died, its processes are killed, then it gets the summary `lost` with that
+    duration. A supervisor that starts late finds the summary and launches nothing.
+    """
+    directory = attempt.directory
+    with locked(directory) as is_unsupervised:
+        if not is_unsupervised:
+            return None
+        if outcome := read_summary(attempt):
+            return outcome
+        has_started = (directory / STARTED).exists()
+        if may_still_start and not has_started:
+            return None
+        if not processes.kill_marked(attempt.attempt_id, KILL_SECONDS):
+            return None
+        cause = "its supervisor was killed" if has_started else NEVER_STARTED
+        return write_summary(directory, lost(attempt, cause, seconds))
+
+
+def recover(attempt: Attempt, wait_seconds: float) -> Outcome:
+    """Return how an attempt of a dead orchestrator ended, once none of its processes lives here.
+
+    It is lost at no charge if nothing was and nothing will be launched, and charged its whole
+    reservation if it may have run. Waits up to `wait_seconds` for its supervisor, which ends by
+    itself when its owner is dead, then kills what is left. The caller holds the ledger's lock, so
+    the owner cannot submit anything more.
+    """
+    directory = attempt.directory
+    files = [directory / name for name in (CONFIG, STARTED, SUMMARY)]
+    if directory.is_dir() and not any(file.exists() for file in files):
+        return lost(attempt, NEVER_STARTED, 0.0)
+    with locked(directory, wait_seconds) as has_ended:
+        if not has_ended:
+            signal_supervisor(directory, signal.SIGKILL)
+        processes.kill_marked(attempt.attempt_id)
+    with locked(directory, wait_seconds) as has_ended:
+        if outcome := read_summary(attempt):
+            return outcome
+        config = read(Attempt, directory / CONFIG)
+        is_unborn = config is not None and processes.owner_is_gone(config.owner)
+        if has_ended and is_unborn and not (directory / STARTED).exists():
+            return lost(attempt, NEVER_STARTED, 0.0)
+        cause = "it left no summary" if has_ended else "its supervisor is alive, perhaps elsewhere"
+        return lost(attempt, cause, attempt.limits.reserve_ms / 1000)

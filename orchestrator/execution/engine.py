@@ -1,24 +1,157 @@
-"""The engine of a run: which executor on which devices, and the versions of what computes."""
+"""The engine of a run: which executor on which devices, and the versions of what computes.
+
+Devices are found by asking the operating system and nvidia-smi; torch is not imported.
+"""
 
 import os
 import platform
 import re
+import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Literal
 
+from budgets.formatting import counted
 from budgets.plan import Devices
 from objectives.api import Objective
 from orchestrator.execution.api import Executor, Slots
-from orchestrator.execution.devices import Offer, cpu_name, local_offer
 
 ExecutorKind = Literal["ray", "local", "inline"]
 PACKAGES = ("cma", "numpy", "ray", "torch")
 """Packages whose versions the ledger records, if they are installed."""
 
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
+QUERY_SECONDS = 20.0  # longest wait for nvidia-smi
+LEFTOVER_MIB = 1024
+"""An idle GPU shows up to about 600 MiB, which the driver keeps for itself. The context and weights
+of a process are more."""
+
 _ADDRESS = re.compile(r"|local|auto|[^/]+:[0-9]+")  # no ray://, which is Ray Client's
+
+
+@dataclass(frozen=True)
+class Offer:
+    """CPUs and GPUs of a machine or a cluster."""
+
+    cpus: int
+    cpu_name: str
+    gpus: int = 0
+    gpu_name: str = ""
+    where: str = "this machine"
+
+    def slots(
+        self,
+        device: Literal["auto", "cpu", "cuda"] = "auto",
+        count: int | None = None,
+        threads: int | None = None,
+    ) -> Slots:
+        """Return slots on these devices: by default on every GPU, without GPUs on every CPU.
+
+        Raises ValueError when there are fewer devices than asked for.
+        """
+        if device == "cuda" or (device == "auto" and self.gpus):
+            count = count or self.gpus or 1
+            self._check(count, self.gpus, "GPU")
+            return Slots(count, "cuda", self.gpu_name, threads or max(1, self.cpus // count))
+        threads = threads or 1
+        count = count or max(1, self.cpus // threads)
+        self._check(count * threads, self.cpus, "CPU")
+        return Slots(count, "cpu", self.cpu_name, threads)
+
+    def _check(self, wanted: int, offered: int, kind: str) -> None:
+        if wanted > offered:
+            raise ValueError(
+                f"{counted(wanted, kind)} asked for, but {self.where} offers {offered}; "
+                f"ask for fewer devices or threads"
+            )
+
+
+def local_offer() -> Offer:
+    """Return what this process may use: affinity, CPU quota and CUDA_VISIBLE_DEVICES count."""
+    gpus = visible_gpus()
+    names = sorted({gpu.name for gpu in gpus.values()})
+    return Offer(usable_cpus(), cpu_name(), len(gpus), " + ".join(names))
+
+
+def usable_cpus() -> int:
+    """Return how many CPUs this process may use, by its affinity and its container's quota."""
+    cpus = len(os.sched_getaffinity(0))
+    with suppress(OSError, ValueError):
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        cpus = min(cpus, max(1, int(quota) // int(period)))
+    return cpus
+
+
+@cache
+def cpu_name() -> str:
+    """Return the processor's model, for people and to match calibrations."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as the driver sees it now."""
+
+    index: str
+    uuid: str
+    name: str
+    used_mib: int  # 0 if the driver cannot say
+    pids: list[str]  # processes with a CUDA context on it
+
+    def foreign_use(self) -> str:
+        """Return who else uses the GPU, for people; empty when it is free."""
+        if self.pids:
+            return f"used by process {', '.join(self.pids)}, {self.used_mib} MiB in all"
+        if self.used_mib > LEFTOVER_MIB:
+            return f"{self.used_mib} MiB are in use, although no process is on it"
+        return ""
+
+
+def visible_gpus() -> dict[str, Gpu]:
+    """Return each GPU that this process may use, by its id for CUDA_VISIBLE_DEVICES, in order.
+
+    Ids are taken from CUDA_VISIBLE_DEVICES if it is set, otherwise UUIDs: CUDA and nvidia-smi
+    number the same GPUs differently. None if nvidia-smi is absent or fails.
+    """
+    users = _nvidia_smi("--query-compute-apps=gpu_uuid,pid")
+    gpus = [
+        Gpu(
+            index=index,
+            uuid=uuid,
+            name=name,
+            used_mib=int(used) if used.isdigit() else 0,
+            pids=[pid for gpu, pid in users if gpu == uuid and pid.isdigit()],
+        )
+        for index, uuid, name, used in _nvidia_smi("--query-gpu=index,uuid,name,memory.used")
+    ]
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None:
+        return {gpu.uuid: gpu for gpu in gpus}
+    found: dict[str, Gpu] = {}
+    for entry in map(str.strip, chosen.split(",")):
+        gpu = next((g for g in gpus if entry == g.index or g.uuid.startswith(entry or "-")), None)
+        if gpu is None:
+            break  # CUDA too ignores everything after the first id that it does not know
+        found[entry] = gpu
+    return found
+
+
+def _nvidia_smi(query: str) -> list[list[str]]:
+    """Return the rows of nvidia-smi's answer; none if it is absent or fails."""
+    command = ["nvidia-smi", query, "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=QUERY_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    rows = [[part.strip() for part in line.split(",")] for line in answer.stdout.splitlines()]
+    return [row for row in rows if len(row) == query.count(",") + 1]
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,13 @@ READY, MISSING = b"ready", b"missing "
 """What the server reports; a package that is not installed follows the second."""
 
 READY_SECONDS = 180.0  # importing torch took 13 s on a loaded machine
+START = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from orchestrator.execution.forkserver import main
+main(*sys.argv[1:])
+"""
+"""The server's program: the first argument is where this package is."""
 
 
 def main(preload: str, ready: str, common: str) -> None:
@@ -69,19 +76,24 @@ class ForkServer:
     def __init__(self, preload: Sequence[str], common: Supervision) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
         ready_read, ready_write = os.pipe()
-        module = "orchestrator.execution.forkserver"
-        arguments = [",".join(preload), str(ready_write), json.dumps(asdict(common))]
-        inherited = [common.notify, common.lifeline, ready_write]
-        inherited += [] if common.lease is None else [common.lease]
+        package = str(Path(__file__).parents[2])
+        arguments = [package, ",".join(preload), str(ready_write), json.dumps(asdict(common))]
+        inherited = (common.notify, common.lifeline, common.lease, ready_write)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", module, *arguments],
+                [sys.executable, "-P", "-c", START, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=self._errors,
                 stderr=self._errors,
-                pass_fds=inherited,
+                pass_fds=[descriptor for descriptor in inherited if descriptor is not None],
                 start_new_session=True,  # a Ctrl-C in the terminal does not reach it
-                env=_environment(common.threads),
+                env={
+                    **os.environ,
+                    "OMP_NUM_THREADS": str(common.threads),
+                    "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not be forked
+                    "PYTHONUNBUFFERED": "1",
+                    MARK: "-" * processes.MARK_LENGTH,  # room for it
+                },
                 bufsize=0,
             )
         finally:
@@ -116,23 +128,3 @@ class ForkServer:
         self._process.kill()
         self._process.wait()
         self._errors.close()
-
-
-def _environment(threads: int) -> dict[str, str]:
-    """Return the server's variables: its threads, room for the mark, the path of this package."""
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": str(threads),
-        "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not be forked
-        "PYTHONUNBUFFERED": "1",
-        MARK: "-" * processes.MARK_LENGTH,
-    }
-    root = Path(__file__).parents[2]
-    if root.name not in ("site-packages", "dist-packages"):
-        paths = (str(root), os.environ.get("PYTHONPATH"))
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    return environment
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -3,15 +3,17 @@
 import os
 import time
 from collections import deque
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from typing import Self
 
 from budgets.events import Status
 from orchestrator.execution import processes, trainer
-from orchestrator.execution.api import Attempt, Outcome, Slots
-from orchestrator.execution.files import (
+from orchestrator.execution.api import (
     NEVER_STARTED,
+    Attempt,
+    Outcome,
     Report,
+    Slots,
     locked,
     write_config,
     write_started,
@@ -19,7 +21,6 @@ from orchestrator.execution.files import (
 )
 from orchestrator.execution.signals import Insisted, insisted_on
 
-THREADS = "OMP_NUM_THREADS"
 ERRORS = "backslashreplace"
 """How logs encode characters that UTF-8 does not have."""
 
@@ -36,11 +37,16 @@ class InlineExecutor:
         self.warnings: tuple[str, ...] = ()
         self._queue: deque[Attempt] = deque()
         self._signals: list[int] = []  # received during evaluations
+        self._before: dict[str, str] = {}  # the environment
 
     def __enter__(self) -> Self:
+        self._before = dict(os.environ)
+        os.environ["OMP_NUM_THREADS"] = str(self.slots.threads)
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.environ.pop("OMP_NUM_THREADS", None)
+        os.environ.update(self._before)
         for attempt in self._queue:
             name, status = attempt.attempt_id, Status.CANCELLED
             outcome = Outcome(attempt_id=name, status=status, cause=NEVER_STARTED, seconds=0.0)
@@ -61,44 +67,38 @@ class InlineExecutor:
     def _evaluate(self, attempt: Attempt) -> Outcome:
         began, cpu_began = time.monotonic(), time.process_time()
         write_started(attempt, self.slots.device)
+        report, called_at = self._report(attempt), began
+        status, cause, measurement = Status.CANCELLED, "interrupted", None
+        if report is not None:
+            status, cause, measurement = report.status, report.cause, report.measurement
+            called_at = report.called_at or began
+        outcome = Outcome(
+            attempt_id=attempt.attempt_id,
+            status=status,
+            cause=cause,
+            seconds=time.monotonic() - began,
+            startup_seconds=called_at - began,
+            cpu_seconds=time.process_time() - cpu_began,
+            peak_memory_bytes=processes.resident_bytes([os.getpid()]),
+            device=self.slots.device,
+            measurement=measurement,
+        )
+        with locked(attempt.directory):
+            return write_summary(attempt.directory, outcome)
+
+    def _report(self, attempt: Attempt) -> Report | None:
+        """Return the evaluation's own report; None if a person has ended it."""
         with (
             open(attempt.directory / "stdout.txt", "w", errors=ERRORS, opener=_private) as out,
             open(attempt.directory / "stderr.txt", "w", errors=ERRORS, opener=_private) as err,
             redirect_stdout(out),
             redirect_stderr(err),
             chdir(os.getcwd()),  # restores it afterwards
+            suppress(Insisted),
+            insisted_on(self._signals),
         ):
-            report = self._report(attempt)
-        outcome = Outcome(
-            attempt_id=attempt.attempt_id,
-            status=report.status,
-            cause=report.cause,
-            seconds=time.monotonic() - began,
-            startup_seconds=(report.called_at or began) - began,
-            cpu_seconds=time.process_time() - cpu_began,
-            peak_memory_bytes=processes.resident_bytes([os.getpid()]),
-            device=self.slots.device,
-            measurement=report.measurement,
-        )
-        with locked(attempt.directory):
-            return write_summary(attempt.directory, outcome)
-
-    def _report(self, attempt: Attempt) -> Report:
-        pid, threads = os.getpid(), os.environ.get(THREADS)
-        os.environ[THREADS] = str(self.slots.threads)
-        try:
-            with insisted_on(self._signals):
-                return trainer.evaluate(attempt, self.slots.device, self.slots.threads)
-        except Insisted:
-            return Report(
-                attempt_id=attempt.attempt_id, status=Status.CANCELLED, cause="interrupted"
-            )
-        finally:
-            if os.getpid() != pid:  # a copy that the objective forked would write to the ledger
-                os._exit(0)
-            os.environ.pop(THREADS, None)
-            if threads is not None:
-                os.environ[THREADS] = threads
+            return trainer.evaluate(attempt, self.slots.device, self.slots.threads)
+        return None
 
 
 def _private(path: str, flags: int) -> int:

@@ -12,21 +12,103 @@ from typing import Self
 
 from budgets.events import Status
 from budgets.failures import cause_of
-from orchestrator.execution.api import Attempt, Outcome, Slots, device_name
-from orchestrator.execution.devices import Device, DevicePool, devices_for
-from orchestrator.execution.files import (
+from orchestrator.execution.api import (
+    Attempt,
+    EngineError,
+    Outcome,
+    Slots,
+    device_name,
     end_if_abandoned,
+    lost,
     read_summary,
     signal_supervisor,
     write_config,
 )
+from orchestrator.execution.engine import visible_gpus
 from orchestrator.execution.forkserver import ForkServer
 from orchestrator.execution.supervisor import Lease, Supervision
 from orchestrator.execution.trainer import MAIN
 
-PROBE_SECONDS = 0.25  # between two looks at attempts whose end was not announced
+PROBE_SECONDS = 0.25  # between two looks at attempts whose end was not announced, or at GPUs
 EXIT_SECONDS = 15.0  # for all processes to end when the executor closes, beyond their own grace
 OVERRUN_SECONDS = 10.0  # beyond its reservation; then an attempt's supervisor is killed
+RELEASE_SECONDS = 5.0  # the driver frees a process's memory a moment after its end
+
+Device = str | None
+"""A GPU's id, or None for the CPU."""
+
+
+class DevicePool:
+    """Hands out devices that were seen to be free, and takes them back.
+
+    A GPU is examined before its first use, and again after an evaluation that did not end well. If
+    it is not free within RELEASE_SECONDS, it is withdrawn with a warning and the others are used.
+    """
+
+    def __init__(self, slots: Slots, host: str = "") -> None:
+        """Raises EngineError if there are fewer GPUs than slots."""
+        self.warnings: tuple[str, ...] = ()
+        self._host = host
+        self._in_use = 0
+        self._free: list[Device] = []
+        self._unexamined: dict[str, float] = {}  # GPUs, and until when they may become free
+        if slots.device == "cpu":
+            self._free = [None] * slots.count
+            return
+        gpus = list(visible_gpus())[: slots.count]
+        if len(gpus) < slots.count:
+            raise EngineError(
+                f"{slots.count} GPUs asked for, but this machine offers {len(gpus)}; "
+                f"ask for fewer, or check nvidia-smi and CUDA_VISIBLE_DEVICES"
+            )
+        self._unexamined = dict.fromkeys(gpus, time.monotonic() + RELEASE_SECONDS)
+
+    def free(self) -> int:
+        """Return how many devices `take` can hand out, after examining GPUs.
+
+        With nothing in use it may wait a moment. Raises EngineError when every device has been
+        withdrawn.
+        """
+        gpus = visible_gpus() if self._unexamined else {}
+        for device, deadline in list(self._unexamined.items()):
+            why = gpus[device].foreign_use() if device in gpus else ""
+            if why and time.monotonic() < deadline:
+                continue
+            del self._unexamined[device]
+            if why:
+                self._warn(device, why)
+            else:
+                self._free.append(device)
+        if not (self._free or self._in_use or self._unexamined):
+            raise EngineError(
+                f"no device is left to evaluate on. {'; '.join(self.warnings)}. End those "
+                "processes (or choose other GPUs with CUDA_VISIBLE_DEVICES), then run the same "
+                "command again"
+            )
+        if not (self._free or self._in_use):
+            time.sleep(PROBE_SECONDS)
+        return len(self._free)
+
+    def take(self) -> Device:
+        """Return a free device; the caller has seen that there is one."""
+        self._in_use += 1
+        return self._free.pop(0)
+
+    def give_back(self, device: Device, *, ended_well: bool) -> None:
+        """Take a device back whose evaluation has no process left."""
+        self._in_use -= 1
+        if device is None or ended_well:
+            self._free.append(device)
+        else:
+            self._unexamined[device] = time.monotonic() + RELEASE_SECONDS
+
+    def withdraw(self, device: Device, why: str) -> None:
+        """Never hand the device out again: it failed, or an evaluation there cannot be ended."""
+        self._in_use -= 1
+        self._warn(device, why)
+
+    def _warn(self, device: Device, why: str) -> None:
+        self.warnings += (f"{device_name(device, self._host)} is not used any more: {why}",)
 
 
 @dataclass
@@ -37,15 +119,10 @@ class _Running:
     device: Device
     server: ForkServer
     started_at: float
-    is_cancelled: bool = False
     is_announced: bool = False  # its supervisor has said that it ends
-    is_killed: bool = False  # its supervisor, which did not end the attempt in time
 
     def seconds(self) -> float:
         return time.monotonic() - self.started_at
-
-    def may_still_start(self) -> bool:
-        return not self.is_announced and self.server.is_alive()
 
 
 class LocalExecutor:
@@ -74,12 +151,13 @@ class LocalExecutor:
         self._preload = tuple(preload)
         self._entry = entry
         self._host = host
-        self._pool = DevicePool(devices_for(slots), host)
+        self._pool = DevicePool(slots, host)
         self._running: dict[Path, _Running] = {}  # by directory
+        self._is_cancelled = False
         self._server: ForkServer | None = None
         self._unread = b""
         self._probed_at = -math.inf
-        self._pipes: tuple[int, int, int, int] | None = None
+        self._pipes: tuple[int, ...] = ()  # read and write ends of notify and of the lifeline
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -124,9 +202,9 @@ class LocalExecutor:
         server.ask(attempt.directory, device)
 
     def cancel(self) -> None:
-        """Ask every running attempt to end; `wait` returns their outcomes."""
-        for directory, running in self._running.items():
-            running.is_cancelled = True
+        """Ask every attempt to end; `wait` returns their outcomes."""
+        self._is_cancelled = True
+        for directory in self._running:
             signal_supervisor(directory, signal.SIGTERM)
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
@@ -144,7 +222,6 @@ class LocalExecutor:
 
     def _announced(self, timeout_seconds: float) -> list[Path]:
         """Return attempts whose supervisors have announced their end on the pipe."""
-        assert self._pipes is not None, "submit and wait need the executor entered"
         if not select.select([self._pipes[0]], [], [], timeout_seconds)[0]:
             return []
         *lines, self._unread = (self._unread + os.read(self._pipes[0], 1 << 16)).split(b"\n")
@@ -158,8 +235,9 @@ class LocalExecutor:
         """Return the outcome if the attempt has ended, and take its device back."""
         running = self._running[directory]
         attempt, device = running.attempt, running.device
+        may_still_start = not running.is_announced and running.server.is_alive()
         outcome = read_summary(attempt) or end_if_abandoned(
-            attempt, running.seconds(), may_still_start=running.may_still_start()
+            attempt, running.seconds(), may_still_start=may_still_start
         )
         if outcome is not None:
             self._release(device, outcome)
@@ -167,7 +245,7 @@ class LocalExecutor:
             self._pool.withdraw(device, f"processes of {attempt.attempt_id} cannot be ended there")
         if outcome is not None:
             del self._running[directory]
-        elif running.is_cancelled:
+        elif self._is_cancelled:
             signal_supervisor(directory, signal.SIGTERM)
         return outcome
 
@@ -183,21 +261,14 @@ class LocalExecutor:
         """Kill the supervisor of an attempt that is overdue; later return the attempt as lost."""
         attempt, seconds = running.attempt, running.seconds()
         overdue_seconds = seconds - attempt.limits.reserve_ms / 1000
-        if overdue_seconds > OVERRUN_SECONDS and not running.is_killed:
-            running.is_killed = True  # works on a stopped process too; then its tree is killed
+        if overdue_seconds > OVERRUN_SECONDS:  # a stopped process dies too; then its tree
             signal_supervisor(attempt.directory, signal.SIGKILL)
         if overdue_seconds < 2 * OVERRUN_SECONDS:
             return None
-        return Outcome(
-            attempt_id=attempt.attempt_id,
-            status=Status.LOST,
-            cause=f"its supervisor has not ended it after {seconds:.0f} s",
-            seconds=seconds,
-            device=device_name(running.device, self._host),
-        )
+        cause = f"its supervisor has not ended it after {seconds:.0f} s"
+        return lost(attempt, cause, seconds, device_name(running.device, self._host))
 
     def _live_server(self) -> ForkServer:
-        assert self._pipes is not None, "submit and wait need the executor entered"
         if self._server is None or not self._server.is_alive():
             if self._server is not None:
                 self._server.close()
@@ -213,8 +284,8 @@ class LocalExecutor:
         if self._server is not None:
             self._server.close()
             self._server = None
-        for descriptor in self._pipes or ():
+        for descriptor in self._pipes:
             os.close(descriptor)
-        self._pipes = None
+        self._pipes = ()
         if self.lease is not None:
             self.lease.close()

@@ -26,12 +26,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from budgets.events import Status
 from budgets.formatting import counted
 from objectives.api import SetupError, missing_package
-from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots
-from orchestrator.execution.devices import Offer, cpu_name
-from orchestrator.execution.files import CONFIG, end_if_abandoned, read, read_summary, write_config
+from orchestrator.execution.api import (
+    CONFIG,
+    Attempt,
+    EngineError,
+    Outcome,
+    Slots,
+    end_if_abandoned,
+    lost,
+    read,
+    read_summary,
+    write_config,
+)
+from orchestrator.execution.engine import Offer, cpu_name
 from orchestrator.execution.local import EXIT_SECONDS, LocalExecutor
 from orchestrator.execution.signals import Insisted, insisted_on
 from orchestrator.execution.trainer import MAIN
@@ -43,11 +52,9 @@ MARGIN_SECONDS = 10.0  # beyond lease and grace, until a silent node is lost
 BUSY_STEP_SECONDS, FREE_STEP_SECONDS = 0.25, 0.05
 """How long a step waits for outcomes: with all devices in use, and with a free one."""
 LOOK_SECONDS = 0.25  # longest wait for an answer before files and silent nodes are checked
-PROBE_SECONDS = 5.0  # between two checks of Ray's control service
-DRAIN_SECONDS = 25.0  # without control service; after 60 s Ray kills its driver without a word
 ROOT = Path(__file__).resolve().parents[2]  # the directory of this package
 OBJECT_STORE_BYTES = 80 * 2**20  # near Ray's minimum: nothing large goes through it
-RAY_LOOK = "look at the cluster with: ray status"
+RAY_LOOK = "Look at the cluster with: ray status"
 
 
 @dataclass(frozen=True)
@@ -125,9 +132,10 @@ class _Node:
     host: str = ""
     free: int | None = 0  # devices; None when none is left
     running: dict[str, Attempt] = field(default_factory=dict)  # by id
-    to_start: list[Attempt] = field(default_factory=list)  # with the next step
+    to_start: list[Path] = field(default_factory=list)  # directories, with the next step
     heard_at: float = -math.inf  # time of the last answer
     heard_clock: float = -math.inf  # the agent's clock in it
+    is_dead: bool = False  # its agent is
     is_lost: bool = False
 
     @property
@@ -135,15 +143,16 @@ class _Node:
         """Whether attempts can start there: a free device, and an answer lately."""
         return bool(self.free) and time.monotonic() - self.heard_at < SILENT_SECONDS
 
-    def deadline(self) -> float:
-        """Return when its lease has ended all that ran there, unless it answers before."""
+    def is_overdue(self) -> bool:
+        """Whether its lease has ended all that ran there, unless it answers after all."""
         graces = [attempt.limits.grace_seconds for attempt in self.running.values()]
-        return self.heard_at + LEASE_SECONDS + max(graces, default=0.0) + MARGIN_SECONDS
+        seconds = LEASE_SECONDS + max(graces, default=0.0) + MARGIN_SECONDS
+        return time.monotonic() > self.heard_at + seconds
 
     def step(self, *, cancel: bool) -> None:
-        directories = [attempt.directory for attempt in self.to_start]
-        self.to_start = []
-        self.call = self.agent.step.remote(self.heard_clock, directories, cancel)
+        if self.call is None and not self.is_dead:
+            self.call = self.agent.step.remote(self.heard_clock, self.to_start, cancel)
+            self.to_start = []
 
     def hear(self, answer: Answer) -> None:
         """Update from an answer; attempts taken since its step was sent need a device too."""
@@ -175,20 +184,14 @@ class RayExecutor:
         self._connection = connected(address, run_name)
         self._evaluating = (tuple(preload), entry, LEASE_SECONDS)
         self._nodes: list[_Node] = []
-        self._orphans: dict[str, tuple[Attempt, str, float]] = {}  # attempt, host, deadline
         self._arrived: list[Outcome] = []
         self._is_cancelled = False
-        self._control = ""  # the address of Ray's control service
-        self._control_probed_at = self._control_seen_at = 0.0
 
     def __enter__(self) -> Self:
         with insisted_on([]):
             self._connection.__enter__()
             try:
-                self._control = _ray().get_runtime_context().gcs_address
-                for node_id, count in placed(self.slots).items():
-                    self._nodes.append(_Node(self._agent(node_id, count), count))
-                self._wait_until_ready()
+                self._start_agents()
             except BaseException:
                 self._leave()
                 raise
@@ -212,22 +215,19 @@ class RayExecutor:
             if all(node.is_lost or node.free is None for node in self._nodes):
                 raise EngineError(
                     f"no device of the cluster is left to evaluate on. {'; '.join(self.warnings)}. "
-                    f"Run the same command again when that is fixed; {RAY_LOOK}"
+                    f"Run the same command again when that is fixed. {RAY_LOOK}"
                 )
             if not any(node.is_open for node in self._nodes):
                 self._step_all(LOOK_SECONDS)
         return sum(node.free or 0 for node in self._nodes if node.is_open)
 
     def submit(self, attempt: Attempt) -> None:
-        nodes = [node for node in self._nodes if node.free]
-        if not nodes:
-            raise EngineError(f"all {self.slots.count} slots are in use")
         write_config(attempt)
-        node = max(nodes, key=lambda node: (node.is_open, node.free))
-        assert node.free is not None
+        node = max(self._nodes, key=lambda node: (node.is_open, node.free or 0))
+        assert node.free, "submit needs a free slot"
         node.free -= 1
         node.running[attempt.attempt_id] = attempt
-        node.to_start.append(attempt)
+        node.to_start.append(attempt.directory)
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
         deadline = time.monotonic() + timeout_seconds
@@ -240,19 +240,16 @@ class RayExecutor:
         return arrived
 
     def _in_flight(self) -> list[Attempt]:
-        running = [attempt for node in self._nodes for attempt in node.running.values()]
-        return running + [attempt for attempt, _, _ in self._orphans.values()]
+        return [attempt for node in self._nodes for attempt in node.running.values()]
 
     def _step_all(self, seconds: float) -> None:
         """Send a step to every node that has answered, then collect answers."""
         for node in self._nodes:
-            if node.call is None:
-                node.step(cancel=self._is_cancelled)
+            node.step(cancel=self._is_cancelled)
         self._collect(seconds)
 
     def _collect(self, seconds: float) -> None:
         """Wait so long for an answer; take in all that have come, and settle what is lost."""
-        self._check_control()
         calls = {node.call: node for node in self._nodes if node.call is not None}
         if calls:
             _ray().wait(list(calls), num_returns=1, timeout=seconds)
@@ -261,22 +258,10 @@ class RayExecutor:
         else:
             time.sleep(seconds)
         for node in self._nodes:
-            if not node.is_lost and time.monotonic() > node.deadline():
+            if node.is_overdue():
                 self._lose(node, "no sign of life")
-        self._settle_orphans()
-
-    def _check_control(self) -> None:
-        """Raise EngineError when Ray's control service is gone for good; some restart it."""
-        now = time.monotonic()
-        if now - self._control_probed_at < PROBE_SECONDS:
-            return
-        self._control_probed_at = now
-        try:
-            reach(self._control)
-            self._control_seen_at = now
-        except EngineError:
-            if now - self._control_seen_at > DRAIN_SECONDS:
-                raise
+            if node.is_lost:
+                self._settle(node)
 
     def _take_in(self, node: _Node) -> None:
         """Take in the answer of a node's agent, or its death."""
@@ -284,80 +269,66 @@ class RayExecutor:
         try:
             answer: Answer = _ray().get(call)
         except errors.RayActorError:
-            self._lose(node, "its agent has died")
-            self._nodes.remove(node)
-            return
+            node.is_dead = True
+            return self._lose(node, "its agent has died")
         except errors.RayError as error:
             cause = getattr(error, "cause", None)  # what the agent has raised
             said = cause if isinstance(cause, EngineError) else error
             raise EngineError(f"the agent of {node.host} failed: {said}") from error
         node.hear(answer)
         self.warnings += tuple(one for one in answer.warnings if one not in self.warnings)
-        for outcome in answer.outcomes:
-            name = outcome.attempt_id
-            if node.running.pop(name, None) or self._orphans.pop(name, None):
-                self._arrived.append(outcome)
+        known = [one for one in answer.outcomes if node.running.pop(one.attempt_id, None)]
+        self._arrived += known
+        return None
 
     def _lose(self, node: _Node, why: str) -> None:
-        """Start nothing there, and wait for the ends of what ran there."""
+        """Start nothing there; what runs there ends by itself."""
         if not node.is_lost:
             left = sum(one.count for one in self._nodes if not (one.is_lost or one is node))
             self.warnings += (
                 f"node {node.host} is lost ({why}), with {node.count} of {self.slots.count} slots; "
                 f"{left} go on (ray status)",
             )
-        deadline = node.deadline()
-        for name, attempt in node.running.items():
-            self._orphans[name] = attempt, node.host, deadline
-        node.running, node.to_start, node.free, node.is_lost = {}, [], 0, True
+        node.to_start, node.free, node.is_lost = [], 0, True
 
-    def _settle_orphans(self) -> None:
-        """Return attempts of lost nodes by their summaries, or charge them at their deadline."""
-        for name, (attempt, host, deadline) in list(self._orphans.items()):
+    def _settle(self, node: _Node) -> None:
+        """Return a lost node's attempts by their summaries, or charge them at its deadline."""
+        is_overdue = node.is_overdue()
+        for name, attempt in list(node.running.items()):
             outcome = read_summary(attempt)
-            if outcome is None and time.monotonic() > deadline:
-                outcome = Outcome(
-                    attempt_id=name,
-                    status=Status.LOST,
-                    cause=f"node {host} is lost: what it took there is not known",
-                    seconds=attempt.limits.reserve_ms / 1000,
-                )
+            if outcome is None and is_overdue:
+                cause = f"node {node.host} is lost: what it took there is not known"
+                outcome = lost(attempt, cause, attempt.limits.reserve_ms / 1000)
             if outcome is not None:
                 self._arrived.append(outcome)
-                del self._orphans[name]
+                del node.running[name]
 
-    def _agent(self, node_id: str, count: int) -> Any:
-        """Return a new agent on that node, which may not have started yet."""
+    def _start_agents(self) -> None:
+        """Start an agent per node and wait for all. Raises EngineError."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        slots = self.slots
-        agent = _ray().remote(
-            num_cpus=count * slots.threads if slots.device == "cpu" else 0,
-            num_gpus=count if slots.device == "cuda" else 0,
-            max_restarts=0,  # only the ledger retries
-            max_task_retries=0,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
-        )(Agent)
-        return agent.remote(Slots(count, slots.device, "", slots.threads), *self._evaluating)
-
-    def _wait_until_ready(self) -> None:
-        for node in self._nodes:
-            node.step(cancel=False)
-        errors = _ray().exceptions
+        slots, errors = self.slots, _ray().exceptions
+        for node_id, count in placed(slots).items():
+            agent = _ray().remote(
+                num_cpus=count * slots.threads if slots.device == "cpu" else 0,
+                num_gpus=count if slots.device == "cuda" else 0,
+                max_restarts=0,  # only the ledger retries
+                max_task_retries=0,
+                scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
+            )(Agent)
+            own = Slots(count, slots.device, "", slots.threads)
+            self._nodes.append(_Node(agent.remote(own, *self._evaluating), count))
+            self._nodes[-1].step(cancel=False)
         try:
             _ray().get([node.call for node in self._nodes], timeout=START_SECONDS)
         except errors.GetTimeoutError:
             raise EngineError(
-                f"the {self.slots.count} slots were not ready after {START_SECONDS:g} s: "
-                f"are the cluster's devices in use? {RAY_LOOK.capitalize()}"
+                f"the {slots.count} slots were not ready after {START_SECONDS:g} s: "
+                f"are the cluster's devices in use? {RAY_LOOK}"
             ) from None
         except errors.RayError as error:
-            raise EngineError(
-                f"the agent of a node could not be started: {error}\nIf RAY_AUTH_MODE=token is set "
-                "here but not on the cluster, unset it"
-            ) from error
-        for node in self._nodes.copy():
-            self._take_in(node)
+            raise EngineError(f"the agent of a node could not be started: {error}") from error
+        self._collect(0.0)
 
     def _leave(self) -> None:
         for node in self._nodes:
@@ -377,7 +348,7 @@ def placed(slots: Slots) -> Counter[str]:
     if sum(room.values()) < slots.count:
         raise EngineError(
             f"{slots.count} slots of {each} {kind} asked for, but the Ray cluster has room for "
-            f"{sum(room.values())} on {counted(len(room), 'node')}; ask for fewer, or {RAY_LOOK}"
+            f"{sum(room.values())} on {counted(len(room), 'node')}: ask for fewer. {RAY_LOOK}"
         )
     available = _ray()._private.state.available_resources_per_node()
     unused = {node: int(available.get(node, {}).get(kind, 0)) // each for node in room}
@@ -416,12 +387,10 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
         yield
         return
     options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
+    _check_network(address)
     if address == "local":
-        _check_loopback()
         use_own_token()
         options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-    elif address != "auto":
-        reach(address)
     ray = _ray()
     try:
         # Workers look for modules in the driver's directory first. Ray leaves handlers of its own.
@@ -431,9 +400,9 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
         raise Insisted(signal.SIGTERM) from ended
     except Exception as error:
         raise EngineError(
-            f"cannot start or join Ray ({address}): {error}\nLook at it with ray status, repeat "
-            "the command where less else runs, or say --executor local, which does without Ray. "
-            "A cluster with a token needs RAY_AUTH_MODE=token and the head's ~/.ray/auth_token here"
+            f"cannot start or join Ray ({address}): {error}\nSay --executor local, which does "
+            "without Ray. A cluster with a token needs RAY_AUTH_MODE=token and the head's "
+            "~/.ray/auth_token here"
         ) from error
     try:
         yield
@@ -463,39 +432,25 @@ def set_environment() -> None:
         os.environ.setdefault(name, value)
 
 
-def _check_loopback() -> None:
-    """Raise EngineError if Ray's own processes could not reach each other: it would hang."""
-    try:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            socket.create_connection(server.getsockname(), timeout=3.0).close()
-    except OSError as error:
-        raise EngineError(
-            f"Ray cannot start here: nothing can be reached at 127.0.0.1 ({error}). Bring the "
-            "loopback up (ip link set lo up), or say --executor local, which does without Ray"
-        ) from None
+def use_own_token() -> None:
+    """Let a Ray that is started here demand a token that only this user's processes know."""
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
-def reach(address: str) -> None:
-    """Raise EngineError if nothing listens at HOST:PORT: Ray would wait long and explain little."""
+def _check_network(address: str) -> None:
+    """Raise EngineError where Ray would wait long and explain little."""
     host, _, port = address.rpartition(":")
+    expected = "a Ray control service (ray start --head) at HOST:PORT (6379 by default)"
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
+        if address == "local":
+            address, expected = "127.0.0.1", "a loopback (ip link set lo up)"
+            with socket.socket(type=socket.SOCK_DGRAM) as probe:
+                probe.connect((address, 1))
+        elif address != "auto":
+            socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
     except (OSError, ValueError, OverflowError) as error:
         raise EngineError(
-            f"no Ray control service answers at {address} ({error}): is it running there "
-            f"(ray start --head), and is this its HOST:PORT (6379 by default)?"
+            f"nothing answers at {address} ({error}): expected {expected}. "
+            "--executor local does without Ray"
         ) from None
-
-
-def use_own_token() -> None:
-    """Let a Ray that is started here demand a token that only this user can read."""
-    os.environ["RAY_AUTH_MODE"] = "token"
-    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
-    if not token.exists() and "RAY_AUTH_TOKEN" not in os.environ:
-        token.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError), token.open("x") as file:
-            token.chmod(0o600)
-            file.write(secrets.token_hex(32))
-    if token.exists():
-        with suppress(PermissionError):
-            token.chmod(0o600)  # Ray leaves it readable by everyone

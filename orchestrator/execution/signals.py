@@ -1,5 +1,6 @@
 """SIGINT and SIGTERM: the first lets running evaluations finish, the second kills them."""
 
+import math
 import os
 import signal
 import threading
@@ -60,20 +61,15 @@ class SignalStop:
     """
 
     drain_seconds: float | None = None
-    monotonic: Callable[[], float] = time.monotonic
     announce: Callable[[str], None] = at_once
     requested: bool = False
     signum: int = 0
-    _requested_at: float = 0.0
-    _insisted: bool = False
+    _kill_at: float = math.inf
 
     @property
     def now(self) -> bool:
         """Whether running evaluations are to be killed."""
-        if not self.requested or self._insisted:
-            return self._insisted
-        waited = self.monotonic() - self._requested_at
-        return self.drain_seconds is not None and waited > self.drain_seconds
+        return time.monotonic() >= self._kill_at
 
     def install(self) -> None:
         """Handle both signals."""
@@ -83,7 +79,6 @@ class SignalStop:
     def _receive(self, signum: int, _frame: FrameType | None) -> None:
         if not self.requested:
             self.announce("Finishing what is running; interrupt again to kill it.")
-            self._requested_at = self.monotonic()
-        self._insisted = self.requested
-        self.requested = True
-        self.signum = signum
+        seconds = 0.0 if self.requested else self.drain_seconds
+        self._kill_at = math.inf if seconds is None else time.monotonic() + seconds
+        self.requested, self.signum = True, signum

@@ -20,16 +20,19 @@ from functools import partial
 from pathlib import Path
 
 from budgets.events import Owner, Status
-from budgets.formatting import in_bytes
+from budgets.formatting import in_bytes, one_line
+from budgets.storage import write_all
 from objectives import process as kernel
 from objectives.secrets import redacted
 from orchestrator.execution import processes
-from orchestrator.execution.api import Attempt, Outcome, device_name
-from orchestrator.execution.files import (
+from orchestrator.execution.api import (
     CONFIG,
     METRICS,
     SUMMARY,
+    Attempt,
+    Outcome,
     Report,
+    device_name,
     read,
     read_report,
     take_lock,
@@ -133,7 +136,7 @@ def _supervise(attempt: Attempt, gpu_id: str | None, common: Supervision, began:
     # marker, nothing was and nothing will be launched.
     watch.check_liveness()
     if watch.violation is None:
-        watch.run(partial(fork_trainer, attempt, gpu_id, common.threads, common.entry))
+        watch.run(*fork_trainer(attempt, gpu_id, common.threads, common.entry))
     is_over = watch.kill_tree(attempt.limits.grace_seconds)
     outcome = watch.outcome(device)
     if not is_over:  # a process waits in the kernel for something that hangs
@@ -171,31 +174,24 @@ class Watch:
     _checked_at: float = -math.inf
     _active_at: float = 0.0
     _metrics_seen: tuple[int, int] = (0, 0)
-    _oom_kills_before: int = 0
+    _oom_kills_before: int = field(default_factory=kernel.oom_kills)
+    _end_of_trainer: int | None = None  # a pidfd
 
-    def run(self, fork: Callable[[], tuple[int, int, int]]) -> None:
-        """Start the trainer; return when it has ended, or when the grace of a violation is over.
-
-        `fork` returns its pid and its output pipes.
-        """
+    def run(self, trainer: int, *pipes: int) -> None:
+        """Return when the trainer has ended, or when the grace of a violation is over."""
         directory, cap = self.attempt.directory, self.attempt.limits.log_bytes
-        self._oom_kills_before = kernel.oom_kills()
-        self.trainer, *pipes = fork()
+        self.trainer, self._end_of_trainer = trainer, os.pidfd_open(trainer)
         self.logs = [
             CappedLog(pipe, directory / name, cap)
             for pipe, name in zip(pipes, ("stdout.txt", "stderr.txt"), strict=True)
         ]
         self._active_at = time.monotonic()
-        poll = select.poll()
-        poll.register(os.pidfd_open(self.trainer), select.POLLIN)
-        for pipe in pipes:
-            poll.register(pipe, select.POLLIN)
         self._check()
         while self.exit_code is None and self.violation is None:
-            self._turn(poll)
+            self._turn()
             self._check()
         if self.violation is not None:
-            self._ask_to_leave(poll)
+            self._ask_to_leave(self.violation[0])
 
     def cancel(self, *_: object) -> None:
         """End the attempt as cancelled. A signal handler; who sent the signal is not known."""
@@ -206,16 +202,16 @@ class Watch:
         if why := self.why_unwanted():
             self._violate(Status.LOST, why)
 
-    def _turn(self, poll: select.poll) -> None:
+    def _turn(self) -> None:
         """Sleep until something happens, drain the pipes, reap."""
+        poll = select.poll()
+        for descriptor in (self._end_of_trainer, *(log.descriptor for log in self.logs)):
+            if descriptor is not None:
+                poll.register(descriptor, select.POLLIN)
         poll.poll(TICK_SECONDS * 1000)
         self.check_liveness()  # first: this process may have slept much longer than asked
-        for log in self.logs:
-            descriptor = log.descriptor
-            if log.drain():
-                self._active_at = time.monotonic()
-            if descriptor is not None and log.descriptor is None:
-                poll.unregister(descriptor)
+        if sum(log.drain() for log in self.logs):
+            self._active_at = time.monotonic()
         self._reap()
 
     def _reap(self) -> bool:
@@ -265,16 +261,15 @@ class Watch:
         if self.violation is None and self.exit_code is None:
             self.violation = (status, cause)
 
-    def _ask_to_leave(self, poll: select.poll) -> None:
+    def _ask_to_leave(self, why: Status) -> None:
         """Send SIGTERM to the tree, then wait for the trainer until the grace is over."""
-        assert self.violation is not None
         grace = self.attempt.limits.grace_seconds
-        if self.violation[0] is Status.LOST:
+        if why is Status.LOST:
             grace = min(grace, ORPHAN_GRACE_SECONDS)
         deadline = time.monotonic() + grace
         processes.send(processes.descendants(os.getpid()), signal.SIGTERM)
         while self.exit_code is None and time.monotonic() < deadline:
-            self._turn(poll)
+            self._turn()
 
     def kill_tree(self, timeout_seconds: float) -> bool:
         """SIGKILL every descendant until none is left; orphans become children and are reaped.
@@ -314,21 +309,20 @@ class Watch:
         )
 
     def _verdict(self) -> tuple[Status, str, Report | None]:
-        has_finished, problem = self.exit_code == 0, ""
-        if self.violation is not None:
-            # A result that was complete when its reader vanished is paid for: keep it.
-            has_finished = self.violation[0] in (Status.LOST, Status.CANCELLED)
-        if has_finished and self.trainer:
+        # A result that was complete when its reader vanished is paid for: keep it.
+        may_count = self.violation is None or self.violation[0] in (Status.LOST, Status.CANCELLED)
+        problem = ""
+        if self.trainer and may_count and (self.violation or self.exit_code == 0):
             try:
                 report = read_report(self.attempt)
-            except ValueError as error:
-                problem = str(error)
+            except (OSError, ValueError) as error:
+                problem = one_line(str(error))
             else:
                 return report.status, report.cause, report
         if self.violation is not None:
             return *self.violation, None
-        if has_finished:
-            return Status.ERROR, f"exited with 0, but {problem}", None
+        if self.exit_code == 0:
+            return Status.ERROR, f"exited with 0, but left no result: {problem}", None
         return *self._crash(), None
 
     def _crash(self) -> tuple[Status, str]:
@@ -337,9 +331,10 @@ class Watch:
             last_line = self.logs[-1].last_line()
             cause = f"exited with status {self.exit_code}"
             return Status.ERROR, f"{cause}: {last_line}" if last_line else cause
-        name = signal.Signals(-self.exit_code).name
-        cause = f"killed by signal {-self.exit_code} {name}"
-        if name == "SIGKILL" and kernel.oom_kills() > self._oom_kills_before:
+        number = -self.exit_code
+        name = next((one.name for one in signal.Signals if one == number), "")
+        cause = f"killed by signal {number} {name}".rstrip()
+        if number == signal.SIGKILL and kernel.oom_kills() > self._oom_kills_before:
             return Status.OOM, f"{cause}: the kernel ran out of memory"
         return Status.ERROR, cause
 
@@ -353,11 +348,10 @@ class CappedLog:
     def __init__(self, descriptor: int, path: Path, cap_bytes: int) -> None:
         os.set_blocking(descriptor, False)
         self.descriptor: int | None = descriptor  # None at the end of the output
-        self._dropped_bytes = 0
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        self._head_room = cap_bytes - cap_bytes // 2
-        self._tail_cap = cap_bytes // 2
+        self._head_room = self._tail_cap = cap_bytes // 2
         self._tail = bytearray()
+        self._dropped_bytes = 0
         self._end = b""
 
     def drain(self, at_most_bytes: int = 1 << 20) -> int:
@@ -382,11 +376,11 @@ class CappedLog:
             self._dropped_bytes += excess
         return taken
 
-    def last_line(self, limit: int = 200) -> str:
+    def last_line(self) -> str:
         """Return the last line that is not blank, without secrets."""
-        lines = self._end.decode(errors="replace").splitlines()
-        line = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        return redacted(line, os.environ)[:limit]
+        lines = self._end.decode(errors="replace").split("\n")
+        line = next((line for line in reversed(lines) if line.strip()), "")
+        return redacted(line.strip(), os.environ)[:200]
 
     def close(self) -> None:
         """Write the kept end and close the file; what is still in the pipe is lost."""
@@ -399,8 +393,5 @@ class CappedLog:
             self.descriptor = None
 
     def _write(self, data: bytes) -> None:
-        try:
-            while data:
-                data = data[os.write(self._file, data) :]
-        except OSError:  # a full disk costs the log, not the evaluation
-            self._dropped_bytes += len(data)
+        with suppress(OSError):  # a full disk costs the log, not the evaluation
+            write_all(self._file, data)

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sys
-import sysconfig
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -29,8 +28,15 @@ from objectives.api import (
 )
 from objectives.secrets import redacted
 from orchestrator.execution import processes
-from orchestrator.execution.api import Attempt, no_score
-from orchestrator.execution.files import MEASUREMENT, METRICS, Report, write_model
+from orchestrator.execution.api import (
+    MEASUREMENT,
+    METRICS,
+    Attempt,
+    Report,
+    Reported,
+    no_score,
+    write_model,
+)
 from orchestrator.execution.signals import Insisted
 
 MAIN = "orchestrator.execution.trainer:main"
@@ -41,10 +47,7 @@ CAUSE_CHARACTERS = 1000  # longest text of a cause
 
 
 def environment_on(gpu_id: str | None, threads: int) -> dict[str, str]:
-    """Return the variables set for an evaluation.
-
-    A fork keeps the number of threads that its libraries were started with.
-    """
+    """Return the variables set for an evaluation, for programs that it starts."""
     return {
         "CUDA_VISIBLE_DEVICES": gpu_id or "",
         "OMP_NUM_THREADS": str(threads),
@@ -110,40 +113,30 @@ def main(attempt: Attempt, device: str, threads: int) -> int:
 
 def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
     """Run the objective and report how it ended; raises nothing but Insisted."""
-    called_at, measurement = None, None
+    name, beat = attempt.attempt_id, heartbeat_into(attempt.directory / METRICS)
+    context = Context(attempt.directory, device, threads, beat, name, attempt.pinned)
+    called_at = None
     try:
         objective = registry.load(attempt.objective)
-        context = Context(
-            directory=attempt.directory,
-            device=device,
-            threads=threads,
-            heartbeat=heartbeat_into(attempt.directory / METRICS),
-            attempt_id=attempt.attempt_id,
-            pinned=attempt.pinned,
-        )
         called_at = time.monotonic()
         answer = objective.evaluate(attempt.knobs, attempt.seed, context)
-        if isinstance(answer, Measurement):
-            measurement, cause = answer, no_score(answer.score)
-            status = Status.NAN if cause else Status.OK
-        else:
-            status, cause = Status.ERROR, f"expected a Measurement, got {type(answer).__name__}"
+        if not isinstance(answer, Measurement):
+            raise TypeError(f"expected a Measurement, got {type(answer).__name__}")
     except Insisted:
         raise
     except BaseException as error:  # see the docstring of the module
         if not isinstance(error, ProgramFailedError):  # the program's own output is what helps
             traceback.print_exc()
         status, cause = classify(error), in_one_line(error)
+        return Report(attempt_id=name, status=status, cause=cause, called_at=called_at)
+    cause = no_score(answer.score)
+    status = Status.NAN if cause else Status.OK
     return Report(
-        attempt_id=attempt.attempt_id,
-        status=status,
-        cause=cause,
-        measurement=measurement,
-        called_at=called_at,
+        attempt_id=name, status=status, cause=cause, measurement=answer, called_at=called_at
     )
 
 
-def classify(error: BaseException) -> Status:
+def classify(error: BaseException) -> Reported:
     """Return the status for an exception. torch's are recognised by name, without importing it."""
     if isinstance(error, DivergedError):
         return Status.NAN
@@ -156,7 +149,7 @@ def classify(error: BaseException) -> Status:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return `Kind: message at train.py:12` without secrets.
+    """Return `Kind: message` without secrets; the traceback is in stderr.txt.
 
     Only the first line of the message is kept: CUDA says there what went wrong, followed by advice.
     Our own exceptions are named without their module, and every kind of SetupError by that name:
@@ -165,31 +158,11 @@ def in_one_line(error: BaseException) -> str:
     lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
     name = type(error).__name__
     text = next((line for line in lines if name in line.partition(":")[0]), name)
-    where = ""
     if isinstance(error, ObjectiveError):
         name = "SetupError" if isinstance(error, SetupError) else name
         text = name + "".join(text.partition(": ")[1:])
-    else:
-        where = _where_raised(error)
     text = text.encode("utf-8", "backslashreplace").decode()  # no file takes half a surrogate pair
-    return redacted(text, os.environ)[: CAUSE_CHARACTERS - len(where)] + where
-
-
-_ROOT = Path(__file__).parents[2]
-_LIBRARIES = (
-    *(_ROOT / package for package in ("budgets", "objectives", "orchestrator")),
-    *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")),
-)
-
-
-def _where_raised(error: BaseException) -> str:
-    """Return ` at FILE:LINE` of the innermost line of the user's own code; empty without one."""
-    place = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        file = Path(frame.f_code.co_filename)  # such as <frozen importlib._bootstrap>
-        if file.is_absolute() and not any(map(file.is_relative_to, _LIBRARIES)):
-            place = f" at {file.name}:{line}"
-    return place
+    return redacted(text, os.environ)[:CAUSE_CHARACTERS]
 
 
 def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:

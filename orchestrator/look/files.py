@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from budgets.state import RunState
-from orchestrator.execution.files import METRICS, STARTED
+from orchestrator.execution.api import METRICS, STARTED
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

@@ -1,6 +1,6 @@
 """Changes of a run by a person, on record: other caps, and the override of a rule."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 from budgets.events import Amended, Overridden
@@ -8,44 +8,29 @@ from budgets.ledger import Clock, Ledger
 from budgets.plan import Caps, Plan, Window
 from budgets.rules import OVERRIDABLE, held_up_by
 from budgets.state import ImpossibleEventError, RunState, apply, fold
-from orchestrator.plan.resolve import Overrides
 from orchestrator.records.runs import load_state
 from orchestrator.run.attempts import Run
 
 
-@dataclass(frozen=True)
-class Amendment:
-    """New caps of a run; `None` leaves a cap as it is."""
+def amend(
+    directory: Path, changes: Mapping[str, float | Window | None], reason: str, clock: Clock
+) -> RunState:
+    """Record other caps in the ledger in `directory`; return the state afterwards.
 
-    reason: str
-    evaluations: int | None = None
-    device_hours: float | None = None
-    hours: float | None = None
-    cost: float | None = None
-    window: Window | None = None
-
-    def caps(self, before: Caps) -> Caps:
-        """Return the caps after the amendment. Raises ValueError if they are the same."""
-        changed = {k: v for k, v in vars(self).items() if k != "reason" and v is not None}
-        after = Caps.model_validate({**dict(before), **changed})
-        if after == before:
-            raise ValueError("amend: expected a cap other than the run's own, e.g. --max-evals 480")
-        return after
-
-
-def amend(directory: Path, amendment: Amendment, clock: Clock) -> RunState:
-    """Record the amendment in the ledger in `directory`; return the state afterwards.
-
-    Raises ValueError if it is not possible: more is spent already, or the tier allows no more.
+    `changes` are fields of `Caps`; a cap that is None or not named stays. Raises ValueError if it
+    is not possible: more is spent already, or the tier allows no more.
     """
-    if not amendment.reason.strip():
+    if not reason.strip():
         raise ValueError("amend needs --reason: why may the run spend that?")
     load_state(directory)  # raises, before anything is touched, if there is no run
     with Ledger(directory, clock) as ledger:
         state = fold(ledger.replay())
-        caps = amendment.caps(state.plan.caps)
+        before, changed = state.plan.caps, {k: v for k, v in changes.items() if v is not None}
+        caps = Caps.model_validate({**dict(before), **changed})
+        if caps == before:
+            raise ValueError("amend: expected a cap other than the run's own, e.g. --max-evals 480")
         generations = affordable_generations(state.plan, caps)
-        record = ledger.seal(Amended(caps=caps, generations=generations, reason=amendment.reason))
+        record = ledger.seal(Amended(caps=caps, generations=generations, reason=reason))
         try:
             apply(state, record)
         except ImpossibleEventError as error:
@@ -97,11 +82,3 @@ def refuse_override(state: RunState, rule: str, reason: str) -> None:
             f"--override {rule}: the rule fires again in generation {triggers[0].generation}: "
             "look, and give another --reason"
         )
-
-
-def refuse_late_overrides(state: RunState, overrides: Overrides) -> None:
-    """Raise ValueError on an override that is not on record: the run is over."""
-    known = {(overridden.rule, overridden.reason) for overridden in state.overridden}
-    for rule, reason in overrides:
-        if (rule, reason) not in known:
-            raise ValueError(f"--override {rule}: this run is over: no rule holds it up")

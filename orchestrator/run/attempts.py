@@ -20,8 +20,16 @@ from budgets.state import Attempt as Recorded
 from budgets.state import Batch, Observer, RunState, apply, ticked
 from budgets.storage import unused
 from objectives.registry import varied
-from orchestrator.execution.api import Attempt, Outcome
-from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, Started, read, recover
+from orchestrator.execution.api import (
+    CONFIG,
+    STARTED,
+    SUMMARY,
+    Attempt,
+    Outcome,
+    Started,
+    read,
+    recover,
+)
 from orchestrator.execution.trainer import CAUSE_CHARACTERS
 from orchestrator.records.objective import knobs_of
 from orchestrator.records.runs import attempt_place

@@ -1,13 +1,27 @@
-"""A run's directory: where it may be, and which run it holds."""
+"""A run's directory: where it may be, which run it holds, what of it can be salvaged."""
 
+import os
+import shutil
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+import psutil
+
 from budgets.events import Owner, Planned
 from budgets.formatting import PROGRAM
-from budgets.ledger import Ledger, LedgerCorruptError, LedgerStorageError, set_aside_command
+from budgets.ledger import (
+    LEDGER,
+    Ledger,
+    LedgerCorruptError,
+    LedgerStorageError,
+    marked,
+    set_aside_command,
+    take_lock,
+)
 from budgets.plan import Plan
-from budgets.state import Observer, RunState, begin, fold
+from budgets.state import ImpossibleEventError, Observer, RunState, apply, begin, fold
+from budgets.storage import DISK, read_plain, write_aside
 from objectives.registry import CALLABLE
 from orchestrator.plan.differences import differences, in_short
 from orchestrator.run.attempts import Run
@@ -15,8 +29,7 @@ from orchestrator.run.attempts import Run
 NETWORK = frozenset(
     (
         *("9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "nfs4"),
-        *("ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "wekafs"),
-        *("fuse.gcsfuse", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"),
+        *("panfs", "smb3", "wekafs", "fuse.gcsfuse", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"),
     )
 )
 """File systems, by their names in the kernel, whose locks and fsync are not local."""
@@ -46,11 +59,9 @@ def make_directory(directory: Path) -> None:
 
 def file_system(path: Path) -> str:
     """Return the kernel's name of the file system at `path`; empty if unknown."""
-    import psutil
-
-    mounts = [m for m in psutil.disk_partitions(all=True) if path.is_relative_to(m.mountpoint)]
-    by_length = {len(mount.mountpoint): mount.fstype for mount in mounts}  # the last one is on top
-    return by_length[max(by_length)] if by_length else ""
+    mounts = reversed(psutil.disk_partitions(all=True))  # the last one is on top
+    around = [mount for mount in mounts if path.is_relative_to(mount.mountpoint)]
+    return max(around, key=lambda mount: len(mount.mountpoint)).fstype if around else ""
 
 
 class PlanChangedError(ValueError):
@@ -60,29 +71,24 @@ class PlanChangedError(ValueError):
 def open_run(ledger: Ledger, plan: Plan, owner: Owner, observers: list[Observer]) -> Run:
     """Return the run of `plan`: the one in the ledger, or a new one if the ledger is empty.
 
-    Raises PlanChangedError if the ledger belongs to another plan.
+    Raises PlanChangedError if the ledger belongs to another plan, LedgerCorruptError if there are
+    evaluations although the ledger is gone.
     """
     records = ledger.replay()
     first = next(records, None)
     if first is None:
-        _refuse_orphans(ledger.path.parent)
+        if any((ledger.path.parent / "eval").glob("*")):
+            raise LedgerCorruptError(
+                f"{ledger.path.parent} holds evaluations that were paid for, but its ledger is "
+                "gone or empty. Put it back from a backup, or begin again with: "
+                f"{set_aside_command(ledger.path.parent)}"
+            )
         first = ledger.seal(Planned(plan=plan))
         ledger.append(first)
         return Run(ledger, begin(first), owner, observers)
     state = fold(chain([first], records))
     check_same_plan(ledger.path.parent, state, plan)
     return Run(ledger, state, owner, observers)
-
-
-def _refuse_orphans(directory: Path) -> None:
-    """Raise LedgerCorruptError if there are evaluations although the ledger is gone."""
-    evaluations = directory / "eval"
-    if evaluations.is_dir() and any(evaluations.iterdir()):
-        raise LedgerCorruptError(
-            f"{directory} holds evaluations that were paid for, but its ledger is gone or empty. "
-            f"Nothing was changed. Put the ledger back from a backup, or begin again with: "
-            f"{set_aside_command(directory)}"
-        )
 
 
 def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
@@ -103,3 +109,59 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     raise PlanChangedError(
         f"{directory} holds another plan (recorded -> asked): {in_short(changed)}. {way}."
     )
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What was kept, and why not all."""
+
+    out: Path
+    records: int
+    lost_bytes: int
+    why: str
+
+
+def salvage(source: Path, out: Path) -> Saved:
+    """Copy the valid records at the start of the ledger, and the evaluations' files, to `out`.
+
+    The run's next session settles what is still running by those files. `source` is not changed.
+    Raises ValueError when there is nothing to save or `out` exists; LedgerLockedError while
+    `source` is in use.
+    """
+    if out.exists() or out.resolve().is_relative_to(source.resolve()):
+        raise ValueError(f"--salvage: expected a new directory outside of {source}, got {out}")
+    part = out.with_name(f"{out.name}.part")  # an earlier salvage may have left one
+    lock = take_lock(source)
+    try:
+        data = read_plain(source / LEDGER)
+        records, end, why = _valid_start(source / LEDGER)
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(mode=0o700, parents=True)
+        if (source / "eval").is_dir():
+            shutil.copytree(source / "eval", part / "eval", symlinks=True)
+        write_aside(part / LEDGER, data[:end])
+        part.rename(out)
+        DISK.sync_directory(out.parent)
+    finally:
+        os.close(lock)
+    return Saved(out, records, len(data) - end, why)
+
+
+def _valid_start(path: Path) -> tuple[int, int, str]:
+    """Return the records before the first that is damaged or cannot follow, their end, and why."""
+    reader, why, state, end = marked(path), "", None, 0
+    try:
+        for record in reader:
+            if state is None:
+                state = begin(record)
+            else:
+                apply(state, record)
+            end = record.end
+    except (LedgerCorruptError, ImpossibleEventError) as error:
+        why = str(error).removeprefix(f"{path}: ").partition(". ")[0]
+    if state is None:
+        begin_again = set_aside_command(path.parent)
+        raise ValueError(f"{path} holds no whole record to save. Begin again with: {begin_again}")
+    if not why and not reader.torn:
+        raise ValueError(f"{path} is whole: there is nothing to salvage. Repeat the run's command")
+    return state.records, end, why or "its last line is unfinished"

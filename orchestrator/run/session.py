@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -26,7 +25,7 @@ from orchestrator.execution.processes import this_owner
 from orchestrator.execution.signals import SignalStop
 from orchestrator.plan.resolve import Overrides
 from orchestrator.records.runs import Result, recorded_state
-from orchestrator.run.amend import override, refuse_late_overrides, refuse_override
+from orchestrator.run.amend import override, refuse_override
 from orchestrator.run.attempts import Run, settle_abandoned
 from orchestrator.run.files import check_place, check_same_plan, make_directory, open_run
 from orchestrator.run.loop import Loop, Proposer, Stop, conclude, judge_on_record
@@ -108,13 +107,25 @@ class Session:
         recorded = recorded_state(directory)
         if recorded is not None and recorded.concluded is not None:
             check_same_plan(directory, recorded, plan)
-            refuse_late_overrides(recorded, overrides)
-            self._finish_off(directory, recorded)
+            for rule, reason in overrides:
+                refuse_override(recorded, rule, reason)
+            with suppress(OSError):  # it may be read-only
+                self.reports.taken_up(directory, recorded)  # its process may have died before
+            self._track(directory, recorded)
             return Result(directory, recorded, ruling_of(recorded))
-        _refuse_other_devices(directory, plan, slots)
+        if slots.device != (kind := plan.devices.kind):  # scores could not be compared
+            raise ValueError(
+                f"{directory} was planned for {kind}, this machine offers {slots.device}: choose "
+                f"with --device {kind}"
+            )
         slots = slots.with_threads(plan.devices.threads)  # scores depend on it
         objective = registry.load(plan.objective)
-        self._prepare(directory, objective, plan, why)
+        for warning in preflight(objective, plan):
+            self.say(f"Warning: {warning}.")
+        if why:
+            self.say(why)
+        check_place(directory, allow_network=self.allow_network_fs)
+        make_directory(directory)
         with Ledger(directory, self.clock, self.storage) as ledger:
             run = open_run(ledger, plan, self.owner(), [self.observe])
             if ledger.repair:
@@ -122,43 +133,10 @@ class Session:
             if run.state.concluded is None:
                 proposes = proposer(run.state)  # a search that diverges is refused before it writes
                 self._take_up(run, slots, overrides)
-                start = partial(self._started, slots, objective, plan.run_id)
-                paced = self._paced(run, slots, pace)
-                ruling = self._carried_out(run, start, proposes, paced)
+                ruling = self._to_its_end(run, slots, objective, proposes, pace)
                 return Result(directory, run.state, ruling)
         # another process has concluded the run since
         return self.carry_out(directory, plan, slots, proposer, overrides, pace=pace)
-
-    def _carried_out(
-        self, run: Run, start: Callable[[], Executor], proposes: Proposer, pace: Pace
-    ) -> Ruling:
-        """Run the loop and record how it ended."""
-        ruling = judge_on_record(run)
-        if ruling.decision == "continue":
-            loop = Loop(run, proposes, start(), self.stop, self._closed, pace, self._look)
-            ruling = loop.to_its_end()
-        if self.stop.now:  # this kills what is running, so it can be settled
-            self._end_executor()
-            settle_abandoned(run)
-        pace.look(run.state)
-        conclude(run, ruling)
-        self.reports.ended(run.directory, run.state)
-        return ruling
-
-    def _finish_off(self, directory: Path, state: RunState) -> None:
-        """Complete what the process that concluded the run may have died before."""
-        with suppress(OSError):  # the run may be read-only
-            self.reports.taken_up(directory, state)
-        self._track(directory, state)
-
-    def _prepare(self, directory: Path, objective: Objective, plan: Plan, why: str) -> None:
-        """Check all that the run needs, then make its directory."""
-        for warning in preflight(objective, plan):
-            self.say(f"Warning: {warning}.")
-        if why:
-            self.say(why)
-        check_place(directory, allow_network=self.allow_network_fs)
-        make_directory(directory)
 
     def _take_up(self, run: Run, slots: Slots, overrides: Overrides) -> None:
         """Record this session, settle what earlier ones left running, apply overrides."""
@@ -179,6 +157,24 @@ class Session:
         self.reports.taken_up(run.directory, run.state)
         for rule, reason in overrides:
             override(run, rule, reason)
+
+    def _to_its_end(
+        self, run: Run, slots: Slots, objective: Objective, proposes: Proposer, pace: Pace | None
+    ) -> Ruling:
+        """Run the loop and record how it ended."""
+        paces = self._paced(run, slots, pace)
+        ruling = judge_on_record(run)
+        if ruling.decision == "continue":
+            executor = self._started(slots, objective, run.state.plan.run_id)
+            loop = Loop(run, proposes, executor, self.stop, self._closed, paces, self._look)
+            ruling = loop.to_its_end()
+        if self.stop.now:  # this kills what is running, so it can be settled
+            self._end_executor()
+            settle_abandoned(run)
+        paces.look(run.state)
+        conclude(run, ruling)
+        self.reports.ended(run.directory, run.state)
+        return ruling
 
     def _track(self, directory: Path, state: RunState) -> None:
         """Let trackers follow the run, unless its evaluations are timed."""
@@ -228,16 +224,6 @@ class Session:
         executor, self._executor, self._warnings_said = self._executor, None, 0
         if executor is not None:
             executor.__exit__(None, None, None)
-
-
-def _refuse_other_devices(directory: Path, plan: Plan, slots: Slots) -> None:
-    """Raise ValueError on another kind of device, whose scores could not be compared."""
-    kind = plan.devices.kind
-    if slots.device != kind:
-        raise ValueError(
-            f"{directory} was planned for {kind}, this machine offers {slots.device}: choose with "
-            f"--device {kind}"
-        )
 
 
 def preflight(objective: Objective, plan: Plan) -> Iterator[str]:

@@ -4,20 +4,9 @@ Called by pycma in place of `numpy.random.randn(rows, dimension)`. Every random 
 generator keyed by (seed, generation or block): asking again gives the same directions.
 """
 
-from typing import Protocol
-
 import numpy as np
 
 from orchestrator.search.arithmetic import Array, orthogonal
-
-
-class Directions(Protocol):
-    """Standard normal rows, generation by generation."""
-
-    def begin(self, generation: int) -> None:
-        """Draw for this generation in the next calls."""
-
-    def __call__(self, rows: int, dimension: int) -> Array: ...
 
 
 class Independent:
@@ -69,3 +58,7 @@ class Chained:
 
 def _generator(seed: int, number: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, number])))
+
+
+Directions = Independent | Chained
+"""Standard normal rows, generation by generation: `begin` chooses for which one the calls draw."""

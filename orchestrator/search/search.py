@@ -24,7 +24,10 @@ class Search:
         self._plan = plan
         self._population = population
         self._seen: list[Batch] = []  # generations that were told
-        self._strategy = _strategy(plan, population)
+        directions = (Chained if plan.method == "guided" else Independent)(plan.seed)
+        self._strategy = Strategy(plan.start, plan.sigma0, population, directions, plan.shape)
+        if plan.known:
+            self._strategy.propose(plan.known)
 
     @property
     def generation(self) -> int:
@@ -98,11 +101,3 @@ class Search:
         if other is not None:
             why = f"candidate {other} is asked at another point than the recorded one"
             raise ReplayError(generation.number, why)
-
-
-def _strategy(plan: SearchPlan, population: int) -> Strategy:
-    directions = (Chained if plan.method == "guided" else Independent)(plan.seed)
-    strategy = Strategy(plan.start, plan.sigma0, population, directions, plan.shape)
-    if plan.known:
-        strategy.propose(plan.known)
-    return strategy

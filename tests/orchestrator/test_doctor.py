@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator import doctor
 from orchestrator.execution.api import EngineError
-from orchestrator.execution.devices import Offer
+from orchestrator.execution.engine import Offer
 from tests.imported import MAIN, imported_by
 
 if TYPE_CHECKING:

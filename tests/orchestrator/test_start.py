@@ -13,7 +13,7 @@ from objectives.analytic import AnalyticObjective
 from objectives.api import CommandLine, Context, Knobs
 from objectives.environment import cleaned
 from orchestrator.config import Layers, resolve
-from orchestrator.execution.devices import Offer
+from orchestrator.execution.engine import Offer
 from orchestrator.start import start_of, to_lines
 
 SPHERE = AnalyticObjective.from_settings("sphere", {"dimension": 2})

@@ -9,8 +9,7 @@ import pytest
 
 from budgets.events import Reserved
 from budgets.ledger import LEDGER, read
-from orchestrator.execution.api import Attempt
-from orchestrator.execution.files import CONFIG, STARTED, SUMMARY
+from orchestrator.execution.api import CONFIG, STARTED, SUMMARY, Attempt
 from orchestrator.records.runs import Result, attempt_place
 from tests.ledgers import state_of
 from tests.orchestrator.conftest import NOISY

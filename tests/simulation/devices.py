@@ -18,8 +18,17 @@ from budgets.events import Status
 from budgets.plan import ComparisonName
 from objectives import registry
 from objectives.api import Context
-from orchestrator.execution.api import Attempt, EngineError, Outcome, Slots
-from orchestrator.execution.files import CONFIG, STARTED, SUMMARY, Started, write_model
+from orchestrator.execution.api import (
+    CONFIG,
+    STARTED,
+    SUMMARY,
+    Attempt,
+    EngineError,
+    Outcome,
+    Slots,
+    Started,
+    write_model,
+)
 from tests.simulation.session import SimulatedClock
 
 Evaluation = tuple[ComparisonName | None, int, int, int]

@@ -18,12 +18,19 @@ from budgets.rules import OVERRIDABLE
 from budgets.state import RunState
 from orchestrator.config import Config
 from orchestrator.execution import processes
-from orchestrator.execution.api import Attempt, EngineError, Slots
-from orchestrator.execution.files import CONFIG, SUMMARY, read, write_model
+from orchestrator.execution.api import (
+    CONFIG,
+    SUMMARY,
+    Attempt,
+    EngineError,
+    Slots,
+    read,
+    write_model,
+)
 from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.plan.resolve import run_directory
 from orchestrator.records.runs import Result
-from orchestrator.run.amend import Amendment, amend
+from orchestrator.run.amend import amend
 from orchestrator.run.session import Session
 from tests.simulation.devices import FaultRates, Machines, SimulatedExecutor
 from tests.simulation.disk import FaultyDisk, PowerCut
@@ -200,8 +207,7 @@ class SimulatedRun:
         """Raise every cap, once."""
         must(not self.counts["amended"], "a run with every cap raised has stopped again")
         self.counts["amended"] += 1
-        amendment = Amendment("it may cost more", **self.scenario.raised)
-        amend(directory, amendment, self.clock.clock)
+        amend(directory, self.scenario.raised, "it may cost more", self.clock.clock)
         return False
 
 

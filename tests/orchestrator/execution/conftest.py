@@ -1,6 +1,5 @@
 """Attempts, misbehaving programs, and helpers that wait for other processes."""
 
-import json
 import os
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from budgets.events import Owner
 from budgets.plan import Limits
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.execution import files, processes
+from orchestrator.execution import api, processes
 from orchestrator.execution.api import Attempt, Executor, Outcome, Slots
 from orchestrator.execution.local import LocalExecutor
 
@@ -131,7 +130,7 @@ class Family:
         wait_until(are_there, 60.0)
 
     def supervisor(self, attempt: Attempt) -> int:
-        started = files.read(files.Started, attempt.directory / files.STARTED)
+        started = api.read(api.Started, attempt.directory / api.STARTED)
         assert started is not None
         return started.pid
 
@@ -169,27 +168,24 @@ def answer_as_driver(folder: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setenv("PATH", str(folder), prepend=":")
 
 
-class Driver:
-    """An orchestrator in a process of its own: `ray_driver.py` with a draft of one attempt."""
+DRIVER = """
+import sys
+from pathlib import Path
+from orchestrator.execution import processes
+from orchestrator.execution.api import Attempt, Slots
+from orchestrator.execution.ray import RayExecutor
+attempt = Attempt.model_validate_json(Path(sys.argv[1]).read_text())
+attempt = attempt.model_copy(update={"owner": processes.this_owner()})
+with RayExecutor(Slots(1, "cpu", "", 1), entry="nasty:main", address=sys.argv[2]) as executor:
+    executor.submit(attempt)
+    while True:
+        executor.wait(0.5)
+"""
 
-    def __init__(self, attempt: Attempt, address: str) -> None:
-        draft = attempt.directory.with_suffix(".draft")
-        draft.write_text(attempt.model_dump_json())
-        command = [sys.executable, str(HERE / "ray_driver.py"), str(draft), address]
-        environment = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
-        self.process = subprocess.Popen(
-            command,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
 
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-    def said(self) -> dict[str, Any]:
-        out, errors = self.process.communicate(timeout=120)
-        assert self.process.returncode == 0, errors
-        return dict(json.loads(out.splitlines()[-1]))
+def driver_of(attempt: Attempt, address: str) -> subprocess.Popen[bytes]:
+    """An orchestrator in a process of its own, which evaluates this attempt of `nasty`."""
+    draft = attempt.directory.with_suffix(".draft")
+    draft.write_text(attempt.model_dump_json())
+    environment = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
+    return subprocess.Popen([sys.executable, "-c", DRIVER, draft, address], env=environment)

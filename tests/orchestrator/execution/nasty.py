@@ -40,10 +40,6 @@ def literal(config: dict[str, Any]) -> None:
     finish(config)
 
 
-def nothing(config: dict[str, Any]) -> None:
-    """Ends well without a word."""
-
-
 def facts(config: dict[str, Any]) -> None:
     found = {
         "fds": sorted(int(name) for name in os.listdir("/proc/self/fd")),
@@ -74,11 +70,6 @@ def hang(config: dict[str, Any]) -> None:
     _note(os.getpid())
     while True:
         time.sleep(60)
-
-
-def nap(config: dict[str, Any]) -> None:
-    time.sleep(float(config["objective"]["settings"]["seconds"]))
-    finish(config)
 
 
 def resist(config: dict[str, Any]) -> None:
@@ -137,18 +128,13 @@ def eat(config: dict[str, Any]) -> None:
     hang(config)
 
 
-def link(config: dict[str, Any]) -> None:
-    finish(config)
-    Path("measurement.json").rename("elsewhere.json")
-    Path("measurement.json").symlink_to("elsewhere.json")
-
-
 def pipe(config: dict[str, Any]) -> None:
     os.mkfifo("measurement.json")
 
 
-def kill_itself(config: dict[str, Any]) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def real_time(config: dict[str, Any]) -> None:
+    """Ends by a signal that has no name."""
+    os.kill(os.getpid(), 40)
 
 
 def exit_with_3(config: dict[str, Any]) -> None:

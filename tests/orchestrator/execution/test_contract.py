@@ -1,7 +1,5 @@
 """What every executor does: inline, local and on Ray."""
 
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 
@@ -9,9 +7,8 @@ import psutil
 import pytest
 
 from budgets.events import Status
-from objectives import registry
 from objectives.api import SetupError
-from orchestrator.execution import files
+from orchestrator.execution import api
 from orchestrator.execution.api import Attempt, Executor, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.local import LocalExecutor
@@ -56,8 +53,8 @@ def test_an_evaluation_gives_the_score_the_objective_gives_and_its_summary_is_th
     assert outcome.device.split(" on ")[0] == "cpu"
     assert 0.0 < outcome.startup_seconds < outcome.seconds
     assert outcome.cpu_seconds > 0.0
-    assert files.read_summary(attempt) == outcome
-    started = files.read(files.Started, attempt.directory / files.STARTED)
+    assert api.read_summary(attempt) == outcome
+    started = api.read(api.Started, attempt.directory / api.STARTED)
     assert started is not None
     assert started.device == outcome.device
 
@@ -107,36 +104,6 @@ def test_what_was_still_queued_at_the_end_cost_nothing(slots: Slots, make_attemp
     attempt = make_attempt()
     with InlineExecutor(slots) as executor:
         executor.submit(attempt)
-    outcome = files.read_summary(attempt)
+    outcome = api.read_summary(attempt)
     assert outcome is not None
     assert (outcome.status, outcome.seconds) == (Status.CANCELLED, 0.0)
-
-
-class Meddler:
-    """Changes the process that it runs in, and returns twice."""
-
-    copy = 0
-
-    def evaluate(self, *_: object) -> None:
-        os.chdir("/")
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        self.copy = os.fork()
-        raise SystemExit(3)
-
-
-def test_what_an_objective_does_to_this_process_is_undone_and_its_copy_ended(
-    slots: Slots, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    meddler = Meddler()
-    monkeypatch.setattr(registry, "load", lambda _spec: meddler)
-    attempt, here = make_attempt(), os.getpid()
-    before = (os.getcwd(), signal.getsignal(signal.SIGTERM))
-    with InlineExecutor(slots) as executor:
-        executor.submit(attempt)
-        (outcome,) = executor.wait(1.0)
-    assert os.getpid() == here
-    assert outcome.cause.startswith("SystemExit: 3")
-    assert (os.getcwd(), signal.getsignal(signal.SIGTERM)) == before
-    assert os.waitpid(meddler.copy, 0)[1] == 0
-    (attempt.directory / files.SUMMARY).unlink()  # as if killed just before it was written
-    assert files.recover(attempt, 0.1).seconds == attempt.limits.reserve_ms / 1000

@@ -7,21 +7,15 @@ from typing import Any
 import pytest
 
 from budgets.events import Status
-from orchestrator.execution import devices
+from orchestrator.execution import local
 from orchestrator.execution.api import Attempt, EngineError, Slots
-from orchestrator.execution.devices import (
-    DevicePool,
-    Offer,
-    devices_for,
-    local_offer,
-    usable_cpus,
-    visible_gpus,
-)
-from orchestrator.execution.local import LocalExecutor
+from orchestrator.execution.engine import Offer, local_offer, usable_cpus, visible_gpus
+from orchestrator.execution.local import DevicePool, LocalExecutor
 from tests.orchestrator.execution.conftest import answer_as_driver, the_one
 
 Make = Callable[..., Attempt]
 GPUS = ["GPU-a", "GPU-b"]
+TWO = Slots(2, "cuda", "a GPU", 1)
 GONE = "is not used any more"
 
 
@@ -63,19 +57,20 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
     ],
 )
 def test_visible_gpus_follow_the_environment(
-    driver: Driver, visible: str | None, ids: list[str]
+    driver: Driver, visible: str | None, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    assert list(visible_gpus(environment)) == ids
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert list(visible_gpus()) == ids
 
 
 def test_gpus_are_preferred_and_share_the_cpus(
     driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     cpus = usable_cpus()
-    assert local_offer({}).slots() == Slots(2, "cuda", "NVIDIA H200", max(1, cpus // 2))
+    assert local_offer().slots() == Slots(2, "cuda", "NVIDIA H200", max(1, cpus // 2))
     monkeypatch.setenv("PATH", str(tmp_path))  # without a driver
-    offer = local_offer({})
+    offer = local_offer()
     assert offer.slots() == Slots(cpus, "cpu", offer.cpu_name, 1)
     assert Offer(cpus=7, cpu_name="x").slots(threads=2) == Slots(3, "cpu", "x", 2)
 
@@ -91,15 +86,15 @@ def test_slots_with_more_threads_need_no_more_cpus(
     assert (slots.count, slots.threads) == (expected, threads)
 
 
-@pytest.mark.parametrize(("device", "count"), [("cuda", 3), ("cpu", 9), ("cuda", 0)])
-def test_more_than_there_is_or_nothing_at_all_is_refused(device: str, count: int) -> None:
-    with pytest.raises(ValueError, match=r"asked for|at least one"):
+@pytest.mark.parametrize(("device", "count"), [("cuda", 3), ("cpu", 9)])
+def test_more_than_there_is_is_refused(device: str, count: int) -> None:
+    with pytest.raises(ValueError, match="asked for"):
         Offer(cpus=8, cpu_name="x", gpus=2).slots(device, count)  # type: ignore[arg-type]
 
 
 def test_more_gpus_than_exist_is_an_error(driver: Driver) -> None:
     with pytest.raises(EngineError, match="3 GPUs asked for, but this machine offers 2"):
-        devices_for(Slots(3, "cuda", "", 1))
+        DevicePool(Slots(3, "cuda", "", 1))
 
 
 # What is free of it
@@ -108,7 +103,7 @@ def test_more_gpus_than_exist_is_an_error(driver: Driver) -> None:
 @pytest.fixture
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU that is in use is not waited for."""
-    monkeypatch.setattr(devices, "RELEASE_SECONDS", 0.0)
+    monkeypatch.setattr(local, "RELEASE_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +112,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ((4, 4), "", GPUS, ""),
         ((600, 1024), "", GPUS, ""),  # which a driver keeps for itself
         (("[N/A]", "-"), "GPU-a, [N/A]\n", GPUS, ""),
-        ((30_000, 4), "GPU-a, 1, 29996\n", ["GPU-b"], f"GPU-a {GONE}: used by process 1 ("),
+        ((30_000, 4), "GPU-a, 1\n", ["GPU-b"], f"GPU-a {GONE}: used by process 1, "),
         ((4, 1500), "", ["GPU-a"], f"GPU-b {GONE}: 1500 MiB are in use, although no process"),
     ],
 )
@@ -133,7 +128,7 @@ def test_a_gpu_in_use_is_named_and_the_others_are_handed_out(
     driver.says(*used, apps=apps)
     for names in (GPUS, ["0", "1"]):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(names))
-        pool = DevicePool(names)
+        pool = DevicePool(TWO)
         assert pool.free() == len(free)
         assert [pool.take() for _ in free] == [names[GPUS.index(one)] for one in free]
         assert [w.startswith(warning) for w in pool.warnings] == [names is GPUS] * bool(warning)
@@ -141,14 +136,14 @@ def test_a_gpu_in_use_is_named_and_the_others_are_handed_out(
 
 @pytest.mark.usefixtures("_at_once")
 def test_with_no_device_left_all_are_listed(driver: Driver) -> None:
-    driver.says(9000, 8000, "GPU-a, 1, 8990\n")
+    driver.says(9000, 8000, "GPU-a, 1\n")
     with pytest.raises(EngineError, match=r"GPU-a is.* process 1.*GPU-b is.* 8000 MiB"):
-        DevicePool(GPUS).free()
+        DevicePool(TWO).free()
 
 
 def test_a_gpu_whose_memory_is_freed_in_time_is_used(driver: Driver) -> None:
     driver.says(9000)
-    pool = DevicePool(["GPU-a"])
+    pool = DevicePool(Slots(1, "cuda", "", 1))
     assert pool.free() == 0
     driver.says(4)
     assert (pool.free(), pool.warnings) == (1, ())
@@ -176,8 +171,7 @@ def test_an_executor_withdraws_a_device_that_fails_or_was_left_in_use(
     nasty: str,
 ) -> None:
     said = f'{{"attempt_id": "ID", "status": "{status}", "cause": "{cause}"}}'
-    slots = Slots(2, "cuda", "a GPU", 1)
-    with LocalExecutor(slots, entry=nasty) as executor:
+    with LocalExecutor(TWO, entry=nasty) as executor:
         assert executor.free() == 2
         executor.submit(make_attempt("write", content=said))
         outcome = the_one(executor.wait(20.0))

@@ -4,7 +4,6 @@ import fcntl
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,10 +11,13 @@ import pytest
 
 from budgets.events import Owner, Status
 from objectives.process import MARK
-from orchestrator.ask_tell import CallersExecutor
-from orchestrator.execution import files, processes
-from orchestrator.execution.api import Attempt, Outcome, Slots
-from orchestrator.execution.files import end_if_abandoned, read_summary, recover
+from orchestrator.execution import api, processes
+from orchestrator.execution.api import (
+    Attempt,
+    Outcome,
+    end_if_abandoned,
+    recover,
+)
 
 Make = Callable[..., Attempt]
 
@@ -42,15 +44,15 @@ def sleeper() -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
 
 def started_by(attempt: Attempt, pid: int) -> None:
     ticks = processes.start_ticks(pid) or 1
-    marker = files.Started(
+    marker = api.Started(
         attempt_id=attempt.attempt_id, pid=pid, start_ticks=ticks, boot_id=processes.boot_id()
     )
-    files.write_model(attempt.directory / files.STARTED, marker)
+    api.write_model(attempt.directory / api.STARTED, marker)
 
 
 def summary_of(attempt: Attempt, attempt_id: str) -> Outcome:
     outcome = Outcome(attempt_id=attempt_id, status=Status.NAN, seconds=3.0)
-    return files.write_summary(attempt.directory, outcome)
+    return api.write_summary(attempt.directory, outcome)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +72,11 @@ def test_what_is_not_known_to_be_unstarted_is_charged(
     elsewhere = dead.model_copy(update={"boot_id": "another boot"})
     attempt = make_attempt(owner=elsewhere if "elsewhere" in left else dead)
     if "config" in left or "summary" in left:
-        files.write_config(attempt)
+        api.write_config(attempt)
     if "summary" in left:
         started_by(attempt, os.getpid())
     if left == "half a summary":
-        (attempt.directory / files.SUMMARY).write_text('{"attempt_id": "')
+        (attempt.directory / api.SUMMARY).write_text('{"attempt_id": "')
     elif "another attempt" in left:
         summary_of(attempt, "another")
     elif left == "no directory":
@@ -88,7 +90,7 @@ def test_what_a_dead_supervisor_left_is_killed_first(
     make_attempt: Make, dead: Owner, sleeper: Callable[[str], Any]
 ) -> None:
     attempt = make_attempt(owner=dead)
-    files.write_config(attempt)
+    api.write_config(attempt)
     started_by(attempt, dead.pid)
     left = sleeper(attempt.attempt_id)
     assert recover(attempt, 0.0).seconds > 0.0
@@ -96,52 +98,26 @@ def test_what_a_dead_supervisor_left_is_killed_first(
 
 
 def test_a_supervisor_that_does_not_end_is_killed_after_the_wait(
-    make_attempt: Make, dead: Owner
+    make_attempt: Make, dead: Owner, sleeper: Callable[[str], Any]
 ) -> None:
     attempt = make_attempt(owner=dead)
-    files.write_config(attempt)
-    hold = (
-        "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX);"
-        "print(flush=True); time.sleep(600)"
-    )
-    command = [sys.executable, "-c", hold, str(attempt.directory / files.LOCK)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        started_by(attempt, holder.pid)
-        began = time.monotonic()
-        found = recover(attempt, 0.3)
-        assert found.cause == "its supervisor died before it could write a summary"
-        assert time.monotonic() - began >= 0.3
-        assert processes.start_ticks(holder.pid) is None
-
-
-def test_a_lock_held_where_we_cannot_look_is_unknown(make_attempt: Make, dead: Owner) -> None:
-    attempt = make_attempt(owner=dead)
-    files.write_config(attempt)
-    with (attempt.directory / files.LOCK).open("w") as file:
+    api.write_config(attempt)
+    started_by(attempt, sleeper("of another").pid)
+    with (attempt.directory / api.LOCK).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         found = recover(attempt, 0.1)
-    assert "still alive" in found.cause
+    started = api.read(api.Started, attempt.directory / api.STARTED)
+    assert started is not None
+    assert processes.start_ticks(started.pid) is None
+    assert found.cause == "its supervisor is alive, perhaps elsewhere"
+    assert found.seconds > 0.0
 
 
 def test_an_abandoned_attempt_is_ended_once_and_for_all(make_attempt: Make) -> None:
     attempt = make_attempt()
-    files.write_config(attempt)
+    api.write_config(attempt)
     assert end_if_abandoned(attempt, 1.0, may_still_start=True) is None
     ended = end_if_abandoned(attempt, 2.0, may_still_start=False)
     assert ended is not None
     assert (ended.status, ended.seconds) == (Status.LOST, 2.0)
     assert end_if_abandoned(attempt, 9.0, may_still_start=True) == ended
-
-
-def test_a_search_that_is_closed_keeps_what_was_told(make_attempt: Make) -> None:
-    told, open_one = make_attempt(), make_attempt()
-    with CallersExecutor(Slots(2, "cpu", "caller", 1)) as executor:
-        executor.submit(told)
-        executor.submit(open_one)
-        trial = executor.take()
-        assert trial is not None
-        executor.end(trial, Status.OK, 1.0)
-    ends = [read_summary(one) for one in (told, open_one)]
-    assert [end and end.status for end in ends] == [Status.OK, Status.CANCELLED]

@@ -14,8 +14,8 @@ from budgets.ledger import LEDGER, read
 from budgets.state import fold
 from objectives import registry
 from objectives.api import ObjectiveSpec
+from orchestrator.execution.api import METRICS
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.files import METRICS
 from orchestrator.execution.signals import SignalStop
 from orchestrator.look import draw
 from orchestrator.look.page import Figure

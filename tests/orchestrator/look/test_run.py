@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from orchestrator.execution.files import METRICS, STARTED
+from orchestrator.execution.api import METRICS, STARTED
 from orchestrator.look import files
 from orchestrator.look.run import Run
 from orchestrator.records import standing

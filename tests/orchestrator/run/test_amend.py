@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.ledger import LEDGER
-from budgets.plan import Caps, Window
-from orchestrator.run.amend import Amendment, affordable_generations
+from budgets.plan import Caps
+from orchestrator.run.amend import affordable_generations
 from tests.ledgers import state_of
 
 if TYPE_CHECKING:
@@ -20,12 +20,6 @@ WHY = ("--reason", "the reviewers want it")
 
 
 # What is asked for
-
-
-def test_what_is_not_named_stays() -> None:
-    before = Caps(evaluations=16, device_hours=2.0, window=Window(hours=5))
-    after = Amendment("so", hours=3.0, device_hours=1.0).caps(before)
-    assert after == Caps(evaluations=16, device_hours=1.0, hours=3.0, window=Window(hours=5))
 
 
 @pytest.mark.parametrize(("evaluations", "generations"), [(16, 2), (15, 1), (8, 1), (7, 1), (1, 1)])
@@ -88,6 +82,3 @@ def test_caps_nobody_agreed_on_are_refused_and_name_amend(
     assert answer.code == 2
     assert "Caps change by: python -m orchestrator amend" in answer.err
     assert (run / LEDGER).read_bytes() == before
-
-
-# A search whose finds are compared

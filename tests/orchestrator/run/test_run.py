@@ -1,7 +1,7 @@
 """A run is opened, resumed, carried out by the loop, and its outcomes are settled and retried."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
@@ -27,10 +27,11 @@ from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.processes import this_owner
 from orchestrator.records.runs import Result
-from orchestrator.run.amend import Amendment, amend
+from orchestrator.run import session
+from orchestrator.run.amend import amend
 from orchestrator.run.attempts import settled
 from orchestrator.run.files import PlanChangedError, open_run
-from orchestrator.run.session import Session, system_clock
+from orchestrator.run.session import preflight, system_clock
 from orchestrator.verify import verify
 from tests.executors import ending, failing
 from tests.ledgers import cut, events_of, every, state_of
@@ -147,14 +148,14 @@ def test_a_run_is_not_taken_up_on_another_kind_of_device(
 def test_a_run_that_another_process_concluded_meanwhile_is_over_and_no_error(
     tmp_path: Path, run_search: RunSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepare, results = Session._prepare, list[Result]()
+    results = list[Result]()
 
-    def overtaken(self: Session, *what: Any) -> None:
+    def overtaken(*what: Any) -> Iterator[str]:
         monkeypatch.undo()
         results.append(run_search(tmp_path, assumed_seconds=1.0))
-        prepare(self, *what)
+        return preflight(*what)
 
-    monkeypatch.setattr(Session, "_prepare", overtaken)  # between its look and its lock
+    monkeypatch.setattr(session, "preflight", overtaken)  # between its look and its lock
     late = run_search(tmp_path, assumed_seconds=1.0)
 
     assert late.ruling == results[0].ruling
@@ -230,7 +231,7 @@ def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(
     run_search(tmp_path, **capped)
     assert len(every(Fired, run)) == 1
 
-    amend(run, Amendment("a bit more", device_hours=2 / 3600), system_clock())
+    amend(run, {"device_hours": 2 / 3600}, "a bit more", system_clock())
     again = run_search(tmp_path, **capped)
 
     assert again.ruling.decision == "stop"

@@ -1,6 +1,7 @@
 """The first and the second signal, and the limit of a drain."""
 
 import signal
+import time
 
 import pytest
 
@@ -19,10 +20,15 @@ from orchestrator.execution.signals import Insisted, SignalStop, insisted_on
     ],
 )
 def test_the_first_signal_drains_and_the_second_or_the_limit_kills(
-    drain_seconds: float | None, signals: int, waits: float, stops: tuple[bool, bool]
+    drain_seconds: float | None,
+    signals: int,
+    waits: float,
+    stops: tuple[bool, bool],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now, said = [5.0], list[str]()
-    stop = SignalStop(drain_seconds, lambda: now[0], said.append)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    stop = SignalStop(drain_seconds, said.append)
     for signum in (signal.SIGINT, signal.SIGTERM)[:signals]:
         stop._receive(signum, None)
     now[0] += waits
