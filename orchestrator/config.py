@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
 from pydantic import (
@@ -22,7 +22,6 @@ from pydantic import (
     PrivateAttr,
     StringConstraints,
     ValidationError,
-    model_validator,
 )
 from pydantic_core import ErrorDetails
 
@@ -51,7 +50,6 @@ LONGEST_SHOWN = 60  # characters of a table in one row
 Amount = Annotated[float, Field(gt=0, le=LARGEST)]
 Count = Annotated[int, Field(ge=1)]
 Seeds = Annotated[int, Field(ge=0, le=MOST_SEEDS)]
-Item = TypeVar("Item")
 
 
 # Keys
@@ -76,16 +74,6 @@ class Table(BaseModel):
     )
 
 
-def _each_once(what: str) -> AfterValidator:
-    def check(values: list[Item]) -> list[Item]:
-        if twice := {value: True for value in values if values.count(value) > 1}:
-            named = ", ".join(map(str, twice))
-            raise ValueError(f"expected each {what} once, {named} is there twice")
-        return values
-
-    return AfterValidator(check)
-
-
 def _one_line(text: str) -> str:
     if not text or not text.isprintable():
         raise ValueError("expected one printable line")
@@ -107,8 +95,8 @@ class Search(Table):
     sigma0: float | None = key(None, "First step, as a share of the ranges.", ge=1e-6, le=0.3)
     population: int | None = key(None, "Candidates a generation; default: 2 x devices.")
     generations: Count | None = key(None, "At most so many; default: what the tier pays for.")
-    seeds_per_candidate: Annotated[int, Field(ge=1, le=MOST_SEEDS)] | None = key(
-        None, "Seeds of each candidate; default: those of the tier."
+    seeds_per_candidate: int | None = key(
+        None, "Seeds of each candidate; default: those of the tier.", ge=1, le=MOST_SEEDS
     )
     known: str | None = key(None, "JSON with knobs to evaluate first.")
     follows: str | None = key(None, "The phase 1 whose Go it follows.", "-", "RUN", alias="from")
@@ -161,22 +149,14 @@ class Backend(Table):
     )
     workers: Count | None = key(None, "At once; default: the GPUs, or the CPUs.", "-", "N")
     threads: Count | None = key(None, "CPU threads of an evaluation.")
-    drain_seconds: Annotated[float, Field(ge=0, le=LARGEST)] | None = key(
-        None, "After SIGINT or SIGTERM, kill what still runs; default: let it finish."
+    drain_seconds: float | None = key(
+        None, "After a signal, kill what still runs; default: let it finish.", ge=0, le=LARGEST
     )
     allow_network_fs: bool = key(False, "Keep the ledger on a network file system.")
     max_concurrent: Count | None = key(
         None, "Evaluations at once of all runs that share the slots."
     )
     slots_dir: str | None = key(None, "Where slots are shared; default: on this host.")
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.slots_dir is not None and self.max_concurrent is None:
-            raise ValueError(
-                f"slots_dir {self.slots_dir} needs max_concurrent: how many slots there are"
-            )
-        return self
 
 
 class Backpressure(Table):
@@ -198,16 +178,14 @@ def is_installed(tracker: str) -> bool:
 class Track(Table):
     """The experiment trackers that runs are logged to. No part of a run's plan."""
 
-    to: Annotated[list[Tracker], _each_once("tracker")] = key(
-        [], "tensorboard, wandb, mlflow. Repeatable.", "--track", "NAME"
-    )
+    to: list[Tracker] = key([], "tensorboard, wandb, mlflow. Repeatable.", "--track", "NAME")
 
 
 class Campaign(Table):
     """Conditions on the same seeds. A file with this table is a campaign."""
 
     name: str | None = key(None, "The campaign's name; default: the file's.")
-    seeds: Annotated[list[PositiveSeed], _each_once("seed")] = key(
+    seeds: list[PositiveSeed] = key(
         [1], "Seeds of the evaluations.", min_length=1, max_length=MOST_SEEDS
     )
     parallel: bool = key(True, "Evaluate on all devices at once.")
@@ -262,24 +240,19 @@ class Layers:
     file: Path | None = None
     assignments: Sequence[str] = ()  # of `--set`
     flags: Flags = field(default_factory=dict)
-    cell: tuple[str, Values] | None = None  # of a campaign: its name, and what it changes
-    followed: tuple[str, Values] | None = None  # a run's name, and what it tuned
+    cell: tuple[str, Values] = ("", {})  # of a campaign: its name, and what it changes
+    followed: tuple[str, Values] = ("", {})  # a run's name, and what it tuned
 
-    def words(self, *also: str) -> tuple[str, ...]:
-        """Return the words of a command that evaluates the same in the same place.
-
-        `also` names keys of flags that it takes besides.
-        """
-        keys = ("objective", "runs_dir", "backend.executor", "backend.device", "backend.workers")
-        words = [] if self.file is None else [str(self.file)]
+    def words(self) -> Iterator[str]:
+        """Yield the words of a command that evaluates the same in the same place."""
+        if self.file is not None:
+            yield str(self.file)
         for assignment in self.assignments:
-            words += ["--set", assignment]
+            yield from ("--set", assignment)
+        same = ("objective", "runs_dir", "preset", "backend.", "search.from", "search.variant")
         for name, (value, flag) in self.flags.items():
-            if name in (*keys, *also):
-                words += [flag, str(value)]
-            elif name in ("preset", "backend.address"):  # not every command has these flags
-                words += assign(name, value)
-        return tuple(words)
+            if name.startswith(same):
+                yield from (flag, str(value))
 
 
 class Config(Table):
@@ -314,11 +287,6 @@ class Config(Table):
         return self._layers
 
     @property
-    def sources(self) -> Mapping[str, str]:
-        """Where each value that is not a default is from, by dotted key."""
-        return self._sources
-
-    @property
     def file(self) -> Path | None:
         return self._layers.file
 
@@ -341,25 +309,16 @@ class Config(Table):
     @cached_property
     def tuned(self) -> Objective:
         """The objective. Raises ValueError on an unknown one or a wrong setting of it."""
-        spec = ObjectiveSpec(name=self.objective, settings=self.settings)
         try:
-            return registry.load(spec)
+            return registry.load(ObjectiveSpec(name=self.objective, settings=self.settings))
         except ValueError as error:
-            raise ValueError(f"{error}{self._origin(str(error))}{self._hint()}") from error
-
-    def _origin(self, complaint: str) -> str:
-        """Return the places of the settings that a complaint names, but for `--set`."""
-        named = set(re.findall(r"\w+", complaint)).intersection(self.training)
-        sources = sorted({self.source(f"{TRAINING}.{name}") for name in named} - {"--set"})
-        return f" ({', '.join(sources)})" if sources else ""
-
-    def _hint(self) -> str:
-        """Return how to begin, where a program or a function has no knobs yet."""
-        name = self.objective
-        template = "function" if name.startswith(registry.FUNCTION) else name
-        if template not in ("command", "function") or "knobs" in self.training:
-            return ""
-        return f". Begin with a file: {command('init', '--template', template)}"
+            named = set(re.findall(r"\w+", str(error))).intersection(self.training)
+            sources = sorted({self.source(f"{TRAINING}.{name}") for name in named})
+            place = f" ({', '.join(sources)})" if sources else ""
+            template = self.objective.partition(":")[0].replace("python", "function")
+            if template in ("command", "function") and "knobs" not in self.training:
+                place += f". Begin with a file: {command('init', '--template', template)}"
+            raise ValueError(f"{error}{place}") from error
 
     def with_objective(self, objective: Objective) -> Self:
         """Return the same configuration of another objective."""
@@ -368,21 +327,14 @@ class Config(Table):
         other.__dict__["tuned"] = objective
         return other
 
-    def without_caps(self) -> Self:
-        """Return the same configuration without a budget: for measurements that runs share."""
-        return self.model_copy(update={"budget": Budget()})
-
     def having(self, values: Values) -> Self:
         """Return the same configuration with these values of tables, which are not checked."""
         changed: dict[str, Any] = {}
         for dotted, value in values.items():
             table, dot, name = dotted.partition(".")
-            if not dot:
-                changed[table] = value
-                continue
-            section = changed.get(table, getattr(self, table))
-            field_name = keys_of(type(section))[name]
-            changed[table] = section.model_copy(update={field_name: value})
+            old = changed.get(table, getattr(self, table))
+            update = {keys_of(type(old))[name]: value} if dot else {}
+            changed[table] = old.model_copy(update=update) if dot else value
         return self.model_copy(update=changed)
 
     def all_values(self) -> Values:
@@ -417,8 +369,8 @@ def _flags() -> Iterator[tuple[str, Flag]]:
             if extra and (flag := extra["flag"]):
                 written = own.alias or name
                 spelling = f"--{written.replace('_', '-')}" if flag == "-" else flag
-                dotted = f"{table}.{written}".lstrip(".")
-                yield dotted, Flag(spelling, own.description or "", extra["metavar"])
+                about = own.description or ""
+                yield f"{table}.{written}".lstrip("."), Flag(spelling, about, extra["metavar"])
 
 
 FLAGS = dict(_flags())
@@ -464,19 +416,16 @@ def _nested(values: Values) -> Values:
 
 def _layered(layers: Layers) -> tuple[Values, dict[str, str]]:
     """Return the values by dotted key, and where each is from."""
+    (run, tuned), (cell, changed) = layers.followed, layers.cell
     document = {} if layers.file is None else read_document(layers.file)
     assigned = parse_assignments(layers.assignments)
     flags = {key: value for key, (value, _) in layers.flags.items()}
-    run, tuned = layers.followed or ("", {})
-    cell, changed = layers.cell or ("", {})
-    named = _named(tuned | document | assigned | flags)
-    stack: list[tuple[str, Mapping[str, Any]]] = [(f"run {run}", tuned), *named]
-    stack += [(f"file {layers.file}", document), ("--set", assigned), ("flag", flags)]
+    stack = [(f"run {run}", tuned), *_named(tuned | document | assigned | flags)]
+    stack += [(f"file {layers.file}", document), ("--set", assigned)]
+    stack += [(flag, {key: value}) for key, (value, flag) in layers.flags.items()]
     stack += [(f"condition {cell}", changed)]
     values = {key: value for _, layer in stack for key, value in layer.items()}
-    sources = {key: source for source, layer in stack for key in layer}
-    typed = {key: flag for key, (_, flag) in layers.flags.items() if key not in changed}
-    return values, sources | typed
+    return values, {key: source for source, layer in stack for key in layer}
 
 
 def _named(values: Values) -> Iterator[tuple[str, Values]]:
@@ -489,8 +438,8 @@ def _named(values: Values) -> Iterator[tuple[str, Values]]:
             continue
         if not choices:
             raise ValueError(f"{kind}: {shown(objective)} has no {kind}s, got {shown(name)}")
-        if not isinstance(name, str) or name not in choices:
-            raise unknown(kind, name if isinstance(name, str) else shown(name), choices)
+        if str(name) not in choices:
+            raise unknown(kind, str(name), choices)
         yield f"{kind} {name}", {f"{TRAINING}.{k}": value for k, value in choices[name].items()}
 
 
@@ -517,8 +466,6 @@ def _complaint(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
             return _unknown(f"key in [{tables[0]}] ({source})", name, known)
         other = "" if isinstance(fault["input"], dict) else f"{TRAINING}.{name}"
         return _unknown(f"key ({source})", name, (*TOP, *TABLES), other)
-    if key in TABLES and fault["type"] == "value_error":  # of the whole table
-        return f"[{key}] {fault['msg'].removeprefix('Value error, ')}"
     is_flag = source.startswith("--") and source != "--set"
     return fault_in_words(fault, source if is_flag else f"{source}: {key}")
 
@@ -584,8 +531,6 @@ def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, An
         elif not isinstance(value, dict):
             raise ValueError(f"{place}: {name}: expected a table [{name}], got {shown(value)}")
         else:
-            if name == "campaign" and not value:
-                yield "campaign.controls", True  # the default: an empty table makes a campaign too
             for key, inner in value.items():
                 if name == FACTORS and key in TABLES and isinstance(inner, dict):
                     yield from ((f"{name}.{key}.{own}", levels) for own, levels in inner.items())

@@ -12,7 +12,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from budgets.formatting import PROGRAM, printable
-from orchestrator.cli.output import EXIT_SIGNAL, Answer, exit_code, in_words, print_json, show
+from orchestrator.cli.output import (
+    EXIT_SIGNAL,
+    Answer,
+    exit_code,
+    in_words,
+    print_json,
+    show,
+    silence,
+)
 from orchestrator.execution.signals import Insisted
 
 BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"
@@ -25,7 +33,7 @@ class Command(NamedTuple):
     name: str
     place: str  # module:function in orchestrator.cli; empty for a group
     section: str
-    about: str  # the first line of its help; the function's docstring has the others
+    about: str  # its line in the list of commands; its own help is the function's docstring
     examples: tuple[str, ...]
     options: str = "as_json"  # names of parameters of `options.shared` that it takes
 
@@ -41,52 +49,49 @@ COMMANDS = (
     Command("doctor", "plan:doctor", BEFORE, "Check that all that a run needs is here.",
             ("doctor", "doctor search.toml --quick"), f"tier {MEASURES}"),
     Command("init", "plan:init", BEFORE, "A commented configuration file to begin with.",
-            ("init --template phase1", "init --template phase1 --out search.toml"), ""),
+            ("init --template phase1 --out search.toml",), ""),
     Command("explain", "plan:explain", BEFORE, "Every value of a file, the knobs, what starts.",
-            ("explain", "explain search.toml"), "file objective preset settings as_json"),
+            ("explain search.toml",), "file objective preset settings as_json"),
     Command("calibrate", "measure:calibrate", BEFORE, "Measure the baseline: time, memory, noise.",
-            ("calibrate", 'calibrate --reason "another driver"'), f"{MEASURES} override reason"),
+            ("calibrate", "calibrate search.toml --again"), f"{MEASURES} override reason"),
     Command("check", "", BEFORE, "What to search, how short, on how many workers.",
             ("check knobs", "check proxy")),
     Command("check knobs", "measure:knobs", BEFORE, "Whether each knob moves the score.",
-            ("check knobs", "check knobs --set space=optimizer --knobs momentum"), MEASURES),
+            ("check knobs --set space=optimizer --knobs momentum",), MEASURES),
     Command("check proxy", "measure:proxy", BEFORE, "Whether a shorter evaluation ranks the same.",
-            ("check proxy --set search.proxy=0.25", "check proxy --candidates 12"), MEASURES),
+            ("check proxy --set search.proxy=0.25",), MEASURES),
     Command("check workers", "measure:workers", BEFORE, "How many evaluations at once pay off.",
             ("check workers",), MEASURES),
     Command("check memory", "measure:memory", BEFORE, "The largest micro-batch that is safe.",
             ("check memory --set micro_batch_size=4",), MEASURES),
     Command("plan", "plan:plan", BEFORE, "What a search or campaign costs, and can tell.",
-            ("plan --tier target", "plan --fit --window 12h --assume-eval-seconds 30",
+            ("plan --fit --window 12h --assume-eval-seconds 30",
              "plan --from first --variant robust"), SEARCHES),
     Command("phase1", "run:search", RUN, "Search for better knobs; the same command resumes.",
-            ("phase1 --tier min", "phase1 --tier target --window 12h --run-id first",
+            ("phase1 --tier target --window 12h --run-id first",
              "phase1 --tier min --objective sphere --executor local"), SEARCHES),
     Command("phase2", "run:search", RUN, "Search on from a phase 1's Go; the same resumes.",
             ("phase2 --from first --variant robust --tier target",), SEARCHES),
     Command("run", "run:search", RUN, "Run what a file describes; the same command resumes.",
             ("run search.toml", "run search.toml --seed 2 --max-hours 6"), SEARCHES),
     Command("train", "measure:train", RUN, "One training, with checkpoints; the same resumes.",
-            ("train --preset quick", "train search.toml --set num_batches=2000"),
-            "file preset settings as_json"),
+            ("train --preset quick",), "file preset settings as_json"),
     Command("export", "", RUN, "For other programs: SLURM, a table, Optuna.",
             ("export slurm search.toml", "export table --out scores.csv")),
     Command("export slurm", "records:slurm", RUN, "A file's runs as SLURM jobs.",
-            ("export slurm search.toml", "export slurm campaign.toml --out jobs --write"),
-            "file preset settings"),
+            ("export slurm campaign.toml --out jobs --write",), "file preset settings"),
     Command("export table", "records:table", RUN, "Every evaluation of a run as a row.",
-            ("export table", "export table min-nanochat-s1 --out scores.json")),
+            ("export table min-nanochat-s1 --out scores.json",)),
     Command("export optuna", "records:optuna", RUN, "A search as an Optuna study.",
             ("export optuna min-nanochat-s1 --out study.db",), ""),
     Command("status", "look:status", LOOK, "How a run stands, also while it runs.",
             ("status", "status min-nanochat-s1 --watch")),
     Command("report", "look:report", LOOK, "Results of runs: found, how sure, cost, what next.",
-            ("report", "report min-nanochat-s1 --html",
-             "report min-nanochat-s1 min-nanochat-s2")),
+            ("report --html", "report min-nanochat-s1 min-nanochat-s2")),
     Command("best", "look:best", LOOK, "The recommended configuration, in every form.",
-            ("best first", "best first --toml")),
+            ("best first --toml",)),
     Command("serve", "records:serve", LOOK, "Show runs as a page in a browser.",
-            ("serve", "serve min-nanochat-s1 --port 0")),
+            ("serve min-nanochat-s1 --port 0",)),
     Command("track", "records:track", LOOK, "Send a run to experiment trackers.",
             ("track min-nanochat-s1 --to tensorboard",)),
     Command("amend", "records:amend", PROVE, "Raise or lower a run's caps, on record.",
@@ -97,24 +102,23 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def _plain(params: list[Any]) -> list[Any]:
-    """Return the parameters, with no type in `--help` beside a switch or an argument."""
-    for param in params:
-        if param.param_type_name == "argument" or param.is_flag:
-            param.display_type_rich = lambda **_: None
-    return params
+class _Untyped:
+    """A command whose `--help` shows no type beside a switch or an argument."""
 
-
-class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
-        return _plain(super().get_params(ctx))
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if param.param_type_name == "argument" or param.is_flag:
+                param.display_type_rich = lambda **_: None
+        return params
 
 
-class _Group(TyperGroup):
+class _Command(_Untyped, TyperCommand):
+    pass
+
+
+class _Group(_Untyped, TyperGroup):
     """Commands, each imported when it is called; until then it is its line of `--help`."""
-
-    def get_params(self, ctx: Any) -> Any:
-        return _plain(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)
@@ -125,14 +129,12 @@ class _Group(TyperGroup):
 def _imported(entry: Command) -> Any:
     """Return the command with its own options and those it shares with others."""
     module, _, name = entry.place.partition(":")
-    function = getattr(import_module(f"orchestrator.cli.{module}"), name)
-    _, paragraph, rest = (getdoc(function) or "").partition("\n\n")
-    command = _made(function, entry, f"{entry.about}{paragraph}{rest}")
+    command = _made(getattr(import_module(f"orchestrator.cli.{module}"), name), entry)
     run, own, names = command.callback, [one.name for one in command.params], entry.options.split()
     if names:
         from orchestrator.cli.options import shared  # imports pydantic
 
-        declared = {param.name: param for param in _made(shared, entry, "").params}
+        declared = {param.name: param for param in _made(shared, entry).params}
         command.params[:0] = [declared[name] for name in names if name != "as_json"]
         command.params += [declared[name] for name in names if name == "as_json"]
 
@@ -144,12 +146,12 @@ def _imported(entry: Command) -> Any:
     return command
 
 
-def _made(function: Any, entry: Command, about: str) -> Any:
+def _made(function: Any, entry: Command) -> Any:
     alone = typer.Typer(add_completion=False)
-    name = entry.name.split()[-1]
     alone.command(
-        name, cls=_Command, help=about, epilog=_examples(*entry.examples), context_settings=HELP
-    )(function)
+        entry.name.split()[-1], cls=_Command, help=" ".join((getdoc(function) or "").split()),
+        epilog=_examples(*entry.examples), context_settings=HELP,
+    )(function)  # fmt: skip
     return typer.main.get_command(alone)
 
 
@@ -176,16 +178,12 @@ def program(*, is_whole: bool = False) -> Any:
         help="CMA-ES search on a budget that is reserved before it is spent.",
         epilog=_examples("doctor", "phase1 --tier min", "report --html"),
     )
+    version = typer.Option(
+        "--version", callback=_say_version, is_eager=True, help="Print the version."
+    )
 
     @app.callback()
-    def before(
-        asked: Annotated[
-            bool,
-            typer.Option(
-                "--version", callback=_say_version, is_eager=True, help="Print the version."
-            ),
-        ] = False,
-    ) -> None:
+    def before(asked: Annotated[bool, version] = False) -> None:
         """Options before a command's name."""
 
     whole: Any = typer.main.get_command(app)
@@ -217,6 +215,8 @@ def main() -> None:
         print("Interrupted.", file=sys.stderr)
         is_ours = isinstance(interrupted, Insisted)
         sys.exit(EXIT_SIGNAL + (interrupted.args[0] if is_ours else signal.SIGINT))
+    except BrokenPipeError:
+        silence(sys.stdout)  # its reader has gone
     except Exception as error:
         if (code := exit_code(error)) is None:
             raise

@@ -15,12 +15,11 @@ from budgets.formatting import command
 from budgets.schedule import last_seen
 from budgets.state import RunState
 from objectives import registry
-from objectives.api import ObjectiveError, SetupError, missing_package
 from objectives.settings import parse
-from orchestrator.cli.options import overrides_of, reason_of, resolved
+from orchestrator.cli.options import overrides_of, resolved
 from orchestrator.cli.output import EXIT_SIGNAL, Answer, print_json
 from orchestrator.cli.run import conducting
-from orchestrator.config import MOST_SEEDS
+from orchestrator.config import MOST_SEEDS, Budget, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.signals import SignalStop, at_once, insisted_on
 from orchestrator.matrix import matrix as measuring
@@ -37,31 +36,35 @@ def _count(flag: str, about: str, least: int = 1) -> Any:
     return Option(flag, metavar="N", min=least, max=MOST_SEEDS, help=about)
 
 
+def _without_caps(context: Context) -> Config:
+    """Return the configuration without a budget: for measurements that runs share."""
+    return resolved(context).model_copy(update={"budget": Budget()})
+
+
 def calibrate(
     context: Context,
     seeds: Annotated[int, _count("--seeds", "Evaluations of the baseline.")] = CALIBRATION_SEEDS,
+    again: Annotated[bool, Option("--again", help="Although it was measured before.")] = False,
 ) -> None:
     """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds.
 
-    With --reason it is measured again. Writes a run, RUNS_DIR/calibration/ID.
+    Writes a run, RUNS_DIR/calibration/ID.
     """
-    config, overrides = resolved(context).without_caps(), overrides_of(context)
-    again, slots = reason_of(context).strip(), slots_of(config)
+    config, overrides = _without_caps(context), overrides_of(context)
+    slots = slots_of(config)
     known = find_calibration(Path(config.runs_dir), config.tuned, devices_of(slots))
     with conducting(context, config) as (session, live):
         result = measuring.calibrate(session, config, slots, seeds, overrides, again=again)
         if known is not None and known.directory == result.directory:
-            made, words = f"{last_seen(known.state):%Y-%m-%d %H:%M} UTC", config.layers.words()
+            made = f"{last_seen(known.state):%Y-%m-%d %H:%M} UTC"
             live.say(f"Nothing was measured now: these figures are of {made}. To measure again:")
-            live.say(f'{command("calibrate", *words)} --reason "WHY"')
+            live.say(command("calibrate", *config.layers.words(), "--again"))
         live.finish(result, session)
 
 
 def knobs(
     context: Context,
-    seeds: Annotated[
-        int, _count("--seeds", "Evaluations of every point.", LEAST_SEEDS)
-    ] = CHECK_SEEDS,
+    seeds: Annotated[int, _count("--seeds", "Of every point.", LEAST_SEEDS)] = CHECK_SEEDS,
     names: Annotated[
         str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
     ] = None,
@@ -79,11 +82,10 @@ def proxy(
     candidates: Annotated[
         int, _count("--candidates", "To compare.", LEAST_CANDIDATES)
     ] = LEAST_CANDIDATES,
-    seeds: Annotated[int, _count("--seeds", "Evaluations of each, either way.")] = 1,
+    seeds: Annotated[int, _count("--seeds", "Of each, either way.")] = 1,
 ) -> None:
-    """Compare rankings by evaluations with all FLOPs and with a share.
-
-    The share is search.proxy, or 0.25. Writes a run, RUNS_DIR/check/ID.
+    """Compare rankings by whole evaluations and by shorter ones, of search.proxy or 0.25 of the
+    FLOPs. Writes a run, RUNS_DIR/check/ID.
     """
     config = resolved(context)
     _check(context, proxy_check(config, config.search.proxy or PROXY, candidates, seeds))
@@ -96,15 +98,13 @@ def _check(context: Context, wanted: measuring.Matrix) -> None:
 
 def workers(
     context: Context,
-    seeds: Annotated[
-        int, _count("--seeds", "Evaluations at each, at least.")
-    ] = sweeping.LEAST_EVALUATIONS,
+    seeds: Annotated[int, _count("--seeds", "At each, at least.")] = sweeping.LEAST_EVALUATIONS,
 ) -> Answer:
     """Measure the throughput of the baseline on 1, 2, 4 ... workers.
 
     Writes runs, RUNS_DIR/calibration/ID.
     """
-    config = resolved(context).without_caps()
+    config = _without_caps(context)
     slots, found = slots_of(config), []
     levels = sweeping.worker_counts(min(slots.count, config.backend.max_concurrent or slots.count))
     with conducting(context, config) as (session, live):
@@ -125,11 +125,8 @@ def memory(
     ] = None,
     seeds: Annotated[int, _count("--seeds", "Evaluations at each.")] = 2,
 ) -> Answer:
-    """Measure the peak of memory by micro-batch.
-
-    Writes runs, RUNS_DIR/calibration/memory-ID.
-    """
-    config = resolved(context).without_caps()
+    """Measure the peak of memory by micro-batch. Writes runs, RUNS_DIR/calibration/memory-ID."""
+    config = _without_caps(context)
     slots, states = slots_of(config), dict[int, RunState]()
     with conducting(context, config) as (session, live):
         for size in sorted(set(sizes or (1, 4))):
@@ -166,10 +163,8 @@ def train(
     if dry_run:
         print_json(_planned(config, run))
         return None
-    try:
-        from objectives.nanochat import run as training  # imports torch
-    except ModuleNotFoundError as error:
-        raise SetupError(missing_package(error.name)) from error
+    from objectives.nanochat import run as training  # imports torch
+
     stop = SignalStop(announce=lambda _: at_once("Saving a checkpoint."))
 
     def check() -> None:
@@ -186,11 +181,6 @@ def train(
     except training.StoppedError:
         print("Stopped. Repeat the command to resume.", file=sys.stderr)
         raise typer.Exit(EXIT_SIGNAL + stop.signum) from None
-    except SetupError:
-        raise
-    except ObjectiveError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise typer.Exit(1) from error
     lines = [f"{summary['bpb']:.5f} bits per byte after {summary['steps']:,} steps"]
     if summary["best"] and summary["best"]["bpb"] < summary["bpb"]:
         lines.append("best: {bpb:.5f} at step {step}, in {name}".format(**summary["best"]))

@@ -17,19 +17,9 @@ from objectives.secrets import redacted
 from orchestrator.config import FLAGS, Config, Flags, Layers, parse_assignments, resolve
 from orchestrator.records.runs import RUNS_DIR, find_run, load_state
 
-ROOT = Path(RUNS_DIR)
 STDOUT = Path("-")
-
 KEYS = {flag.spelling: key for key, flag in FLAGS.items()}
 """The configuration key of each flag."""
-
-Root = Annotated[
-    Path,
-    Option("--runs-dir", metavar="DIR", help=FLAGS["runs_dir"].about, show_default=False),
-]
-RunName = Annotated[
-    str | None, Argument(metavar="RUN", help="Run id or directory; default: the latest.")
-]
 
 
 # Options that several commands share
@@ -43,6 +33,11 @@ def _flag(key: str, section: str | None = None) -> Any:
     )  # fmt: skip
 
 
+ROOT = Path(RUNS_DIR)
+Root = Annotated[Path, _flag("runs_dir")]
+RunName = Annotated[
+    str | None, Argument(metavar="RUN", help="Run id or directory; default: the latest.")
+]
 AT_MOST, MACHINE = "At most", "Machine"
 
 
@@ -85,7 +80,7 @@ def shared(
     """Declare the shared options, by the names that `app.COMMANDS` lists. It is never called."""
 
 
-def given(context: Context) -> dict[str, tuple[Any, str]]:
+def given(context: Context) -> Flags:
     """Return the flags that were typed, by key. The others must not hide what the file says."""
     found = {}
     for param in context.command.params:
@@ -97,16 +92,33 @@ def given(context: Context) -> dict[str, tuple[Any, str]]:
 
 
 def resolved(context: Context, more: Flags | None = None) -> Config:
-    """Return the configuration of a command line: FILE, --set and flags. Raises ValueError."""
+    """Return the configuration of a command line: FILE, --set and flags. Raises ValueError.
+
+    A phase 2 that names no objective has that of the run that it follows.
+    """
     file: Path | None = context.params.get("file")
     layers = Layers(file, context.params.get("settings") or (), {**(more or {}), **given(context)})
-    config = resolve(_with_the_followed_objective(layers))
+    said = parse_assignments(layers.assignments)
+    said |= {key: value for key, (value, _) in layers.flags.items()}
+    if file is None and "objective" not in said and said.get("search.phase") == "phase2":
+        layers = replace(layers, followed=_tuned_by(said))
+    config = resolve(layers)
     if config.campaign is not None and file is None:
         raise ValueError(
             "--set: a campaign is described in a file, got [campaign] or [factors] alone. Begin "
             f"with one: {command('init', '--template', 'campaign')}"
         )
     return config
+
+
+def _tuned_by(said: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name of the run to follow, and what that tuned."""
+    if not (run := said.get("search.from")):
+        return "", {}
+    plan = load_state(find_run(str(run), Path(said.get("runs_dir", RUNS_DIR)), "phase1")).plan
+    settings = registry.unusual(plan.objective).items()
+    tuned = {"objective": plan.objective.name, "direction": plan.direction}
+    return Path(str(run)).name, {**tuned, **{f"training.{key}": value for key, value in settings}}
 
 
 def requested(context: Context, phase: str | None = None) -> Config:
@@ -116,11 +128,11 @@ def requested(context: Context, phase: str | None = None) -> Config:
     """
     from orchestrator.plan.resolve import check_beginning  # imports numpy
 
-    more: dict[str, tuple[Any, str]] = {}
+    more: Flags = {}
     if phase is not None:
         more = {"search.phase": (phase, phase)}
     elif {"search.from", "search.variant"} & set(given(context)):
-        more = {"search.phase": ("phase2", "--from")}
+        more = {"search.phase": ("phase2", "phase2")}
     config = resolved(context, more)
     if config.campaign is not None and phase is not None:
         other = command("run", str(config.file))
@@ -136,33 +148,17 @@ def requested(context: Context, phase: str | None = None) -> Config:
 
 def _refuse_what_is_ignored(config: Config) -> None:
     """Raise ValueError on a flag or --set that a campaign, or tier min, has no use for."""
-    ignored: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+    why = ""
     if config.campaign is not None:
         ignored, why = ("search.", "verdict."), "is for a search, not a campaign"
     elif (config.search.phase, config.search.tier) == ("phase1", "min"):
         ignored, why = ("verdict.",), "is for a verdict: tier min has none"
-    else:
-        return
-    for key, source in config.sources.items():
-        if source.startswith("--") and key.startswith(ignored):
-            flag = f"{source} {key}" if source == "--set" else source
+    typed = {key: f"--set {key}" for key in parse_assignments(config.layers.assignments)}
+    typed |= {key: flag for key, (_, flag) in config.layers.flags.items()}
+    for key, flag in typed.items():
+        if key.startswith(ignored) and flag.startswith("--"):
             raise ValueError(f"{flag} {why}. Leave it out")
-
-
-def _with_the_followed_objective(layers: Layers) -> Layers:
-    """Add what phase 1 tuned to a phase 2 that names no objective."""
-    flags = {key: value for key, (value, _) in layers.flags.items()}
-    said = parse_assignments(layers.assignments) | flags
-    run = said.get("search.from")
-    has_objective = layers.file is not None or "objective" in said
-    if has_objective or said.get("search.phase") != "phase2" or not isinstance(run, str):
-        return layers
-    plan = load_state(find_run(run, Path(said.get("runs_dir", RUNS_DIR)), "phase1")).plan
-    settings = registry.unusual(plan.objective)
-    values = {f"training.{name}": value for name, value in settings.items()}
-    tuned = {"objective": plan.objective.name, "direction": plan.direction}
-    followed = (Path(run).name, {**tuned, **values})
-    return replace(layers, followed=followed)
 
 
 # Checks of what was typed
@@ -171,10 +167,8 @@ def _with_the_followed_objective(layers: Layers) -> Layers:
 def overrides_of(context: Context) -> tuple[tuple[str, str], ...]:
     """Return each rule that may be passed, with the reason. Raises ValueError."""
     rules, reason = context.params["override"] or (), reason_of(context)
-    if rules and not reason.strip():
-        raise ValueError("--override needs --reason: why may the run go on?")
-    if reason and not rules and context.info_name != "calibrate":
-        raise ValueError("--reason goes on record with --override: which rule may the run pass?")
+    if bool(rules) != bool(reason.strip()):
+        raise ValueError("--override RULE and --reason TEXT go on record together, got one of them")
     for rule in rules:
         if rule not in DECISIONS:
             raise ValueError(f"--override {rule}: expected one of {', '.join(DECISIONS)}")

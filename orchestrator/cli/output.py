@@ -23,7 +23,9 @@ _ParserError: type[Exception] = typer.BadParameter.__mro__[1]
 EXIT_BY_ERROR: dict[str, int] = {
     "ValueError": EXIT_BAD_INPUT,
     _ParserError.__name__: EXIT_BAD_INPUT,
+    "ModuleNotFoundError": EXIT_BAD_INPUT,
     "SetupError": EXIT_BAD_INPUT,
+    "ObjectiveError": 1,
     "LedgerLockedError": 5,
     "LedgerCorruptError": EXIT_CORRUPT,
     "ImpossibleEventError": EXIT_CORRUPT,
@@ -116,16 +118,16 @@ def console(*, stderr: bool = False) -> Any:
 
     class Listener(Console):
         def on_broken_pipe(self) -> None:
-            silence(self)
+            silence(self.file)
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream is not None and stream.isatty() else 110
     return Listener(stderr=stderr, width=width, emoji=False)  # `:train:` in a name is not an emoji
 
 
-def silence(console: Any) -> None:
+def silence(stream: Any) -> None:
     """Send everything that it prints from now on nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), console.file.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 # Errors
@@ -139,20 +141,25 @@ def exit_code(error: Exception) -> int | None:
 
 def in_words(error: Any) -> str:
     """Return what is wrong in one line, and what to do about it."""
+    said = str(error)
     if type(error).__name__ == "NoArgsIsHelpError":
-        return ""  # the help has been shown
-    if isinstance(error, _ParserError):
+        said = ""  # the help has been shown
+    elif isinstance(error, _ParserError):
         own: Any = error
         message = " ".join(own.format_message().split()).replace("Value error, ", "").rstrip(".")
         end = "" if message.endswith("?") else "."
-        return f"{message}{end} See: {own.ctx.command_path if own.ctx else PROGRAM} --help"
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"{error}. Make room and repeat the command; nothing paid is lost"
-    if isinstance(error, OSError) and isinstance(error.filename, str):
+        said = f"{message}{end} See: {own.ctx.command_path if own.ctx else PROGRAM} --help"
+    elif isinstance(error, ModuleNotFoundError):
+        from objectives.api import missing_package
+
+        said = missing_package(error.name)
+    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        said += ". Make room and repeat the command; nothing paid is lost"
+    elif isinstance(error, OSError) and isinstance(error.filename, str):
         place = error.filename2 or error.filename
-        return f"cannot use {place}: {error.strerror}. Name another --runs-dir or --out"
-    if type(error).__name__ == "ValidationError":
+        said = f"cannot use {place}: {error.strerror}. Name another --runs-dir or --out"
+    elif type(error).__name__ == "ValidationError":
         from objectives.settings import in_words as faults  # imports pydantic
 
-        return faults(error)
-    return str(error)
+        said = faults(error)
+    return said

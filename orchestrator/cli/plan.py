@@ -12,7 +12,6 @@ from typer import Context, Option
 from budgets.formatting import PROGRAM, command, counted, plain, shell_word, table
 from budgets.plan import Devices
 from budgets.storage import write_aside
-from objectives.api import Objective
 from objectives.registry import kind
 from orchestrator.cli.options import named_file, overrides_of, requested, resolved
 from orchestrator.cli.output import EXIT_BAD_INPUT, Answer
@@ -23,9 +22,7 @@ from orchestrator.plan.times import BUDGET
 
 def doctor(
     context: Context,
-    quick: Annotated[
-        bool, Option("--quick", help="Do not import the packages, such as torch.")
-    ] = False,
+    quick: Annotated[bool, Option("--quick", help="Import no package, such as torch.")] = False,
 ) -> Answer:
     """Find what is missing on this machine, and the command that fixes it.
 
@@ -33,9 +30,10 @@ def doctor(
     """
     from orchestrator import doctor as looking
 
-    sections = looking.examine(resolved(context), quick=quick)
-    code = 0 if looking.nothing_is_missing(sections) else EXIT_BAD_INPUT
-    return Answer(looking.as_dict(sections), page=looking.to_markdown(sections), code=code)
+    found = looking.examine(resolved(context), quick=quick)
+    document = looking.as_dict(found)
+    code = 0 if document["ready"] else EXIT_BAD_INPUT
+    return Answer(document, page=looking.to_markdown(found), code=code)
 
 
 HOW = f"""#   {PROGRAM} explain THIS-FILE   every value, and where it is from
@@ -53,10 +51,7 @@ def init(
         Path | None, Option("--out", metavar="FILE", help="Write it there, if there is nothing.")
     ] = None,
 ) -> Answer:
-    """Print or write a configuration file to begin with.
-
-    Writes nothing but the file --out.
-    """
+    """Print a commented configuration file to begin with, or write it to --out."""
     text = (files("orchestrator.cli") / "templates.toml").read_text(encoding="utf-8")
     own = text.partition(f"### {template}\n")[2].partition("\n\n###")[0].replace("HOW", HOW)
     own = own.rstrip() + "\n"
@@ -69,7 +64,7 @@ def init(
 
 
 def explain(context: Context) -> Answer:
-    """Show every value of a configuration and where it is from.
+    """Show every value of a configuration, where it is from, and what it would start.
 
     Writes nothing.
     """
@@ -85,19 +80,30 @@ def explain(context: Context) -> Answer:
 
 def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
     """Return the configuration as JSON and as Markdown, which has the defaults last."""
-    objective, values = config.tuned, config.all_values()
-    knobs, file = knob_rows(objective), None if config.file is None else str(config.file)
+    values, spec, space = config.all_values(), config.tuned.spec, config.tuned.space
     document: dict[str, Any] = {
-        "file": file,
+        "file": None if config.file is None else str(config.file),
         "values": {k: {"value": v, "source": config.source(k)} for k, v in values.items()},
-        "knobs": knobs,
-        "objective": objective.spec.model_dump(mode="json"),
+        "knobs": [
+            {
+                "name": knob.name,
+                "kind": knob.kind,
+                "low": knob.decode(0.0),
+                "high": knob.decode(1.0),
+                "baseline": knob.typed(knob.baseline),
+            }
+            for knob in space.knobs
+        ],
+        "objective": spec.model_dump(mode="json"),
     }
     given = {key: value for key, value in values.items() if config.source(key) != "default"}
-    lines = [f"# {plain(file or 'The defaults')}", ""]
+    lines = [f"# {plain(document['file'] or 'The defaults')}", ""]
     lines += table(("key", "value", "from"), _rows(config, given | values))
-    lines += ["", f"# {plain(kind(objective.spec))}: {counted(len(knobs), 'knob')}", ""]
-    shown = ([row["name"], row["kind"], *(f"{row[n]:.4g}" for n in KNOB[2:])] for row in knobs)
+    lines += ["", f"# {plain(kind(spec))}: {counted(len(space.knobs), 'knob')}", ""]
+    shown = (
+        (row["name"], row["kind"], *(f"{row[end]:.4g}" for end in ("low", "high", "baseline")))
+        for row in document["knobs"]
+    )
     lines += table(("knob", "kind", ">low", ">high", ">baseline"), shown)
     if config.campaign is not None:
         from orchestrator.matrix.campaign import campaign_from
@@ -126,38 +132,20 @@ def _rows(config: Config, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]
         yield from ((plain(own), plain(as_shown(part)), source) for own, part in parts.items())
 
 
-KNOB = ("name", "kind", "low", "high", "baseline")
-
-
-def knob_rows(objective: Objective) -> list[dict[str, Any]]:
-    """Return a row for each knob, in the order of the space."""
-    return [
-        dict(zip(KNOB, (k.name, k.kind, k.decode(0.0), k.decode(1.0), k.typed(k.baseline)),
-                 strict=True))
-        for k in objective.space.knobs
-    ]  # fmt: skip
-
-
 def plan(
     context: Context,
     count: Annotated[
-        int | None,
-        Option("--devices", metavar="N", min=1, help="On so many of these devices."),
+        int | None, Option("--devices", metavar="N", min=1, help="On so many of these devices.")
     ] = None,
     verbose: Annotated[bool, Option("--verbose", help="And what it rests on.")] = False,
     fit: Annotated[bool, Option("--fit", help="What fits into --window.")] = False,
 ) -> Answer:
-    """Plan a search or a campaign.
-
-    Without --tier it shows all tiers. Writes nothing.
-    """
+    """Plan a search, of each tier where none is named, or a campaign. Writes nothing."""
     from orchestrator.execution.engine import devices_of
 
     config = requested(context)
     overrides_of(context)
     if config.campaign is not None:
-        if fit or count is not None:
-            raise ValueError("--fit, --devices: of a search, and the file has a campaign")
         return _campaign(config)
     devices = devices_of(slots_of(config))
     if count is not None:

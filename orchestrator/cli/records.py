@@ -1,21 +1,19 @@
 """`amend`, `verify`, `export`, `serve` and `track`: commands on runs that are there."""
 
-import errno
 import os
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from socket import create_server, socket
+from socket import create_server
 from typing import Annotated
 
 from typer import Argument, Context, Option
 
 from budgets.formatting import counted, move_command, printable, shell_word
-from budgets.ledger import LEDGER, set_aside_command
+from budgets.ledger import set_aside_command
 from budgets.storage import write_aside
 from orchestrator.cli.options import ROOT, Root, RunName, named_file, reason_of, resolved
 from orchestrator.cli.output import (
@@ -30,9 +28,8 @@ from orchestrator.config import Tracker
 from orchestrator.records.runs import find_run, load_state
 
 PORT = 8321
-EXTRA = ("starlette", "uvicorn")
 
-VIEWS: Mapping[Tracker, str] = {
+VIEWS: dict[Tracker, str] = {
     "tensorboard": "tensorboard --logdir {}",
     "wandb": "wandb sync {}/offline-run-*",
     "mlflow": "cd {} && MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri .",
@@ -54,8 +51,6 @@ def verify(
     """
     directory = find_run(run, root)
     if salvage is not None:
-        if run is None:
-            raise ValueError("--salvage: say which run, by its id or its directory")
         return _salvage(directory, salvage)
     from orchestrator.verify import verify as replay  # imports cma
 
@@ -121,14 +116,10 @@ def table(
     run: RunName = None,
     root: Root = ROOT,
     out: Annotated[
-        Path | None,
-        Option("--out", metavar="FILE", help="Ends with .csv or .json; default: print it."),
+        Path | None, Option("--out", metavar="FILE", help="A .csv or .json; default: print it.")
     ] = None,
 ) -> None:
-    """Return every evaluation as a row: place, status, score, cost, knobs, metrics.
-
-    Writes nothing but the file --out.
-    """
+    """Print or write every evaluation as a row: place, status, score, cost, knobs, metrics."""
     from orchestrator.records.tables import table_of
 
     as_json = context.params["as_json"]
@@ -143,15 +134,13 @@ def table(
 
 
 def optuna(
-    out: Annotated[
-        Path, Option("--out", metavar="FILE", help="Where to; it must not be there yet.")
-    ],
+    out: Annotated[Path, Option("--out", metavar="FILE", help="A file that is not there yet.")],
     run: RunName = None,
     root: Root = ROOT,
 ) -> None:
     """Write a search as an Optuna study: a trial per candidate, for optuna-dashboard.
 
-    Writes the file --out. Its best trial is the best score, not what is recommended.
+    Its best trial is the best score, not what is recommended.
     """
     from orchestrator.look.document import BEST_TRIAL, as_study
     from orchestrator.look.run import Run
@@ -166,8 +155,7 @@ def optuna(
 def slurm(
     context: Context,
     out: Annotated[
-        Path | None,
-        Option("--out", metavar="DIR", help="Where to; default: the campaign's name."),
+        Path | None, Option("--out", metavar="DIR", help="Where to; default: the campaign's name.")
     ] = None,
     write: Annotated[bool, Option("--write", help="Create it; without: only show it.")] = False,
 ) -> Answer:
@@ -192,87 +180,55 @@ def slurm(
 def serve(
     context: Context,
     place: Annotated[
-        str | None,
-        Argument(metavar="RUN|DIR", help="A run, or a directory of runs; default: --runs-dir."),
+        str | None, Argument(metavar="RUN|DIR", help="A run, or a directory of runs.")
     ] = None,
     port: Annotated[
         int, Option("--port", metavar="N", min=0, max=65535, help="0: one that is free.")
     ] = PORT,
     root: Root = ROOT,
 ) -> None:
-    """Show runs in a browser, live ones as they go on.
+    """Show runs in a browser of this machine, live ones as they go on. Writes nothing."""
+    from orchestrator.look import serve as serving  # imports uvicorn
 
-    The page is on 127.0.0.1 alone. From another machine: ssh -L 8321:127.0.0.1:8321 HOST.
-
-    Writes nothing.
-    """
-    directory = served(place, root)
-    with listening(port) as listener:
-        from orchestrator.look import serve as serving  # `listening` has checked that it is there
-
-        site = serving.Site(directory)
-        number = listener.getsockname()[1]
-        url = f"http://{serving.HOST}:{number}{site.home}"
-        if context.params["as_json"]:
-            about = {"directory": str(directory), "port": number, "pid": os.getpid()}
-            print_json({"url": url, **about})
-        else:
-            what = "run" if (directory / LEDGER).exists() else "runs in"
-            print_line(f"Showing the {what} {shell_word(str(directory))} at {url}")
-            print_line(
-                f"From another machine: ssh -N -L {number}:127.0.0.1:{number} HOST, "
-                "then open that address."
-            )
-            print_line("Anybody who knows that address can read it. Ctrl-C ends it.")
-        if sys.stdout is not None:
-            sys.stdout.flush()  # a program that started it reads the address from a pipe
-        with suppress(KeyboardInterrupt):
-            serving.serve(site, listener)
+    site = serving.Site(served(place, root))
+    try:
+        listener = create_server((serving.HOST, port), backlog=128)
+    except OSError as error:
+        raise ValueError(
+            f"--port: {port} cannot be used ({error.strerror}): say --port 0, or another"
+        ) from error
+    number = listener.getsockname()[1]
+    url = f"http://{serving.HOST}:{number}{site.home}"
+    if context.params["as_json"]:
+        print_json({"url": url, "directory": str(site.root), "port": number, "pid": os.getpid()})
+    else:
+        print_line(f"Showing {shell_word(str(site.root))} at {url}")
+        print_line(
+            f"From another machine: ssh -N -L {number}:127.0.0.1:{number} HOST, "
+            "then open that address."
+        )
+        print_line("Anybody who knows that address can read it. Ctrl-C ends it.")
+    if sys.stdout is not None:
+        sys.stdout.flush()  # a program that started it reads the address from a pipe
+    with listener, suppress(KeyboardInterrupt):
+        serving.serve(site, listener)
 
 
 def served(place: str | None, root: Path) -> Path:
     """Return the directory to show, of runs or of one run. Raises ValueError without it."""
-    if place is None:
-        if not root.is_dir():
-            raise ValueError(f"no directory {root}: begin a run, or name another with --runs-dir")
-        return root
-    for directory in (Path(place), root / "campaign" / place):
-        if os.path.isdir(directory):  # False also for an impossible path
-            return directory
-    return find_run(place, root)
-
-
-def listening(port: int) -> socket:
-    """Return a socket on loopback. Raises ValueError if the port or the server is missing."""
-    try:
-        from orchestrator.look.serve import HOST
-    except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] not in EXTRA:
-            raise
-        raise ValueError(
-            f"serve needs {error.name}: pip install 'cmaes-orchestrator[serve]'"
-        ) from error
-    try:
-        return create_server((HOST, port), backlog=128)
-    except OSError as error:
-        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-            raise
-        raise ValueError(
-            f"--port: {port} on {HOST} cannot be used ({error.strerror}): say --port 0, or another"
-        ) from error
+    directories = (root,) if place is None else (Path(place), root / "campaign" / place)
+    found = next((one for one in directories if os.path.isdir(one)), None)
+    return found or find_run(place, root)
 
 
 def track(
     context: Context,
     to: Annotated[
-        list[str],
-        Option(metavar="NAME", help="Send it to tensorboard, wandb or mlflow. Repeatable."),
+        list[str], Option(metavar="NAME", help="tensorboard, wandb or mlflow. Repeatable.")
     ],
     run: RunName = None,
     root: Root = ROOT,
-    watch: Annotated[
-        bool, Option("--watch", help="Follow a run that goes on until it is over.")
-    ] = False,
+    watch: Annotated[bool, Option("--watch", help="Follow a run until it is over.")] = False,
 ) -> Answer:
     """Send a run, finished or running, to trackers.
 
@@ -294,8 +250,10 @@ def track(
         trackers.begin(directory, watch=watch)
         while trackers.look():
             time.sleep(0.05)
-    places = {name: directory / "trackers" / name for name in names}
-    views = {name: VIEWS[name].format(shell_word(str(places[name].absolute()))) for name in names}
+    views = {
+        name: VIEWS[name].format(shell_word(str((directory / "trackers" / name).absolute())))
+        for name in names
+    }
     found = {name: {"error": trackers.errors.get(name), "view": views[name]} for name in names}
     return Answer(
         {"directory": str(directory), "trackers": found},

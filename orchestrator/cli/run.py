@@ -7,7 +7,7 @@ then writes to a pipe only and never waits, so that a stopped terminal (Ctrl-S) 
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -34,6 +34,7 @@ from orchestrator.cli.output import (
     silence,
 )
 from orchestrator.config import Config
+from orchestrator.execution.api import Slots
 from orchestrator.execution.signals import INTERRUPTS, SignalStop, at_once
 from orchestrator.look.answer import answer
 from orchestrator.look.document import document
@@ -52,38 +53,33 @@ VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.terminal")
 
 
 def search(context: Context) -> None:
-    """Carry out a search, or with `run` whatever a file describes.
+    """Carry out a search, or with `run` whatever a file describes. The same command resumes.
 
     Writes a run, RUNS_DIR/PHASE/ID: its ledger, reports, and the files of each evaluation.
     """
     config = requested(context, None if context.info_name == "run" else context.info_name)
-    overrides = overrides_of(context)
+    overrides, slots = overrides_of(context), slots_of(config)
     if config.campaign is not None:
-        _campaign(context, config, overrides)
+        _campaign(context, config, slots)
     elif config.search.tier is None:
         in_file = f', or tier = "min" below [search] in {config.file}' if config.file else ""
-        same = config.layers.words("search.from", "search.variant")
         raise ValueError(
             f"--tier: say how much to spend: min, target or max{in_file}. See what each costs "
-            f"with: {command('plan', *same)}"
+            f"with: {command('plan', *config.layers.words())}"
         )
     else:
         with conducting(context, config) as (session, live):
-            live.finish(carry_out_search(session, config, slots_of(config), overrides), session)
+            live.finish(carry_out_search(session, config, slots, overrides), session)
 
 
-def _campaign(context: Context, config: Config, overrides: Sequence[tuple[str, str]]) -> None:
-    if overrides:
-        raise ValueError(f"--override {overrides[0][0]}: no rule pauses a campaign")
-    campaign, slots = campaign_from(config), slots_of(config)
+def _campaign(context: Context, config: Config, slots: Slots) -> None:
+    campaign, assumed = campaign_from(config), config.evaluation.assume_eval_seconds
     slots = replace(slots, count=campaign.workers(slots.count))
-    assumed = config.evaluation.assume_eval_seconds
-    word = None if assumed is None else Calibration(assumed_seconds=assumed)
+    known = None if assumed is None else Calibration(assumed_seconds=assumed)
     with conducting(context, config) as (session, live):
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
-        live.finish(
-            carry_out(campaign_matrix(config, campaign), session, slots, pace, word), session
-        )
+        matrix = campaign_matrix(config, campaign)
+        live.finish(carry_out(matrix, session, slots, pace, known), session)
 
 
 # The session
@@ -113,8 +109,7 @@ class Output(AbstractContextManager["Output"]):
         with suppress(TimeoutExpired):
             viewer.wait(seconds)
         viewer.kill()
-        if viewer.wait() != 0:
-            self.console.file.write("\x1b[0m")  # it may have set a colour
+        viewer.wait()
         left = os.fsdecode(os.read(self._pipe[0], PIPE_BYTES)).splitlines()
         os.close(self._pipe[0])
         for line in [*left, *self._unsent]:
@@ -132,7 +127,7 @@ class Output(AbstractContextManager["Output"]):
         except BlockingIOError:  # it is full
             self._unsent.append(line)
         except OSError:  # a terminal that went away
-            silence(self.console)
+            silence(self.console.file)
 
     def announce(self, text: str) -> None:
         """Print a line from a signal's handler."""
@@ -140,8 +135,8 @@ class Output(AbstractContextManager["Output"]):
 
     def observe(self, state: RunState, event: Event) -> None:
         """Print the line of a new record, if it has one."""
-        view, brief = Run(state, datetime.now(UTC)), self._viewer is not None
-        if line := line_of(view, event, brief=brief):
+        view = Run(state, datetime.now(UTC))
+        if line := line_of(view, event, brief=self._viewer is not None):
             self.say(line)
 
     def look(self, run: RunInHand) -> None:
@@ -182,14 +177,15 @@ class Output(AbstractContextManager["Output"]):
             raise typer.Exit(EXIT_SIGNAL + stop.signum)
         if any(trigger.rule == "storage" for trigger in result.ruling.triggers):
             raise typer.Exit(EXIT_STORAGE)
-        is_no_go = decision == "done" and decided is not None and decided.grade == "no_go"
-        raise typer.Exit(EXIT_BY_DECISION["stop" if is_no_go else decision])
+        if decision == "done" and decided is not None and decided.grade == "no_go":
+            decision = "stop"
+        raise typer.Exit(EXIT_BY_DECISION[decision])
 
 
 @contextmanager
 def conducting(context: Context, config: Config) -> Iterator[tuple[Session, Output]]:
     """Yield a session and its output. Raises ValueError if a tracker's library is missing."""
-    wanted, as_json = tuple(config.track.to), bool(context.params["as_json"])
+    wanted, as_json = tuple(dict.fromkeys(config.track.to)), bool(context.params["as_json"])
     refuse_missing(wanted)
     with Output(console(stderr=as_json), as_json) as live:
         stop = SignalStop(config.backend.drain_seconds, announce=live.announce)

@@ -126,7 +126,7 @@ def _way_on(run: Run) -> NextStep:
         return NextStep(said, (f'{more} --reason "WHY"', *again))
     said, options = f"Fix what is named above, then {AGAIN}", ""
     if run.plan.phase == "calibration" and not run.counts.ok:
-        said = f'{said} (with --reason "WHY" if nothing in it has changed)'
+        said = f"{said} (with --again if nothing in it has changed)"
     elif "baseline_failed" in rules:
         said, again = "It cannot go on: fix what is named above, then start another run", ()
     elif rules and set(rules) <= set(OVERRIDABLE):
@@ -413,12 +413,10 @@ def beginning(run: Run) -> tuple[str, ...]:
     own = _words(run)
     if not own or any(secrets.HIDDEN in word for word in own):
         return ()
-    # without an override, a reason tells `calibrate` to measure again: it belongs to the command
-    once = ONCE if any(word.startswith("--override") for word in own) else ONCE[:2]
     kept = (
         word
         for before, word in pairwise(("", *own))
-        if before not in once[1:] and word.partition("=")[0] not in once
+        if before not in ONCE[1:] and word.partition("=")[0] not in ONCE
     )
     return (command(*kept),)
 

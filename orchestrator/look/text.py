@@ -136,7 +136,7 @@ def timing(found: Timing | None) -> str:
     said = f"Without start-up and calibration: estimated {estimated}, took {actual}, accuracy "
     said += f"{found.accuracy:.0f}% (good: {low:.0f} to {high:.0f}%)."
     if found.is_out_of_date:
-        said += " The calibration is out of date: calibrate with --reason before the next run."
+        said += " The calibration is out of date: calibrate --again before the next run."
     return said
 
 

@@ -14,6 +14,7 @@ from budgets.checks import measure
 from budgets.formatting import PROGRAM
 from budgets.ledger import LedgerCorruptError
 from budgets.plan import Calibration, Caps, Devices, Envelope, Phase, Plan
+from budgets.rules import ruling_of
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective
@@ -148,43 +149,36 @@ def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under wh
     *,
     why: str = "",
     prefix: str = "",
-    again: str = "",
+    again: bool = False,
 ) -> Result:
     """Measure the baseline on `repeats` seeds, or read the calibration made on these devices.
 
     `why` is said before measuring. Runs with a `prefix` to their names are used by no plan. With
-    the reason `again` it is measured again, or what was begun for that reason is resumed; new runs
-    are then planned with it. With `overrides` nothing is begun.
+    `again` it is measured again, or what was interrupted is resumed; new runs are then planned with
+    it. With `overrides` nothing is begun.
     """
     devices = devices_of(slots)
     plan = calibration_plan(config, devices, repeats)
-    plan = plan.model_copy(update={"run_id": prefix + plan.run_id})
+    name = prefix + plan.run_id
     if again:
-        plan = _calibration_again(session.root, config, plan, again, is_begun=bool(overrides))
+        name = _name_of_another(session.root, config, plan, is_begun=bool(overrides))
     elif known := find_calibration(session.root, config.tuned, devices):
         return known
+    plan = plan.model_copy(update={"run_id": name})
     return evaluate(session, plan, slots, (config.tuned.space.baseline,), overrides, why=why)
 
 
-def _calibration_again(
-    root: Path, config: Config, plan: Plan, reason: str, *, is_begun: bool
-) -> Plan:
-    """Return the plan of a further calibration, or of the one begun for the same reason.
+def _name_of_another(root: Path, config: Config, plan: Plan, *, is_begun: bool) -> str:
+    """Return the name of a further calibration, or of the one that was interrupted.
 
-    The first calibration was begun without a reason. Raises ValueError if that is finished.
+    With `is_begun` also of one that a rule has paused.
     """
-    reasons = (f"calibrated again: {reason.strip()}",)
     family = calibration_name(config.tuned, plan.devices)
     earlier = list(recorded_runs(root, "calibration", family))
-    name = f"{plan.run_id}-{len(earlier) + 1}" if earlier else plan.run_id
     for directory, state in earlier:
-        if state.planned.reasons == reasons:
-            name, is_begun = directory.name, False
-    if is_begun:
-        if find_calibration(root, config.tuned, plan.devices) is not None:
-            raise ValueError(NO_RUN_YET)
-        return plan
-    return plan.model_copy(update={"run_id": name, "reasons": reasons})
+        if state.concluded is None and (is_begun or ruling_of(state).decision == "continue"):
+            return directory.name
+    return f"{plan.run_id}-{len(earlier) + 1}" if earlier else plan.run_id
 
 
 def calibrated_for(

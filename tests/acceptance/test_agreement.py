@@ -100,7 +100,7 @@ def test_every_surface_shows_the_numbers_of_the_verdict(
     result = [*gains, statistics.fmean(books.baseline), min(books.candidate_means.values())]
     surfaces = {
         "terminal": (looker("report", name).out, result),
-        "Markdown": (looker("report --md --out -", name).out, result),
+        "Markdown": (looker("report --out -", name).out, result),
         "page": (lines_of(page_of(name)), result),
         "status": (looker("status", name).out, gains),
         "best": (looker("best", name).out, gains),

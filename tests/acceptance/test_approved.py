@@ -20,7 +20,7 @@ STORED_PAGES = {
     for page, command, runs in (
         ("status", "status RUN", ALL),
         ("report", "report RUN", "go statuses campaign calibration interrupted"),
-        ("markdown", "report RUN --md --out -", ALL),
+        ("markdown", "report RUN --out -", ALL),
         ("best", "best RUN", ALL),
         ("verify", "verify RUN", "go interrupted phase2 campaign proxy_check"),
     )

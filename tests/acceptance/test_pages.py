@@ -88,7 +88,7 @@ def test_text_of_others_is_shown_as_text(product: Product, browser: Browser) -> 
     texts = [product("plan", "--objective=python:a:f", f"--set=knobs={knobs}", code=2)]
     commands = ["status", "best", "verify", "report", "report --html --out run.html"]
     texts += [product(command, "statuses", code=None) for command in commands]
-    texts.append(product("report statuses --md --out -"))
+    texts.append(product("report statuses --out -"))
     assert [done for done in texts if done.code == 1 or STEERING.search(done.text)] == []
     outside = re.sub(r"```.*?```", "", texts[-1].out, flags=re.DOTALL)  # code is shown as it is
     assert "<script" not in outside.replace("\\<", "")
@@ -137,7 +137,7 @@ def test_a_winner_at_the_end_of_a_range_is_said_on_every_surface(
     surfaces = {
         "end of the run": printed.out,
         "report": user("report slope").out,
-        "markdown": user("report slope --md --out -").out,
+        "markdown": user("report slope --out -").out,
         "page": plain(page),
         "served page": plain(ask(serve(user)[1])[1]),
         "report --json": report["answer"]["but"],

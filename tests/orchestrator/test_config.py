@@ -3,7 +3,7 @@
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -238,25 +238,12 @@ def test_what_explain_says_is_what_the_ledger_records(command: Command, write: W
     assert ledger.read_bytes() == before
 
 
-def test_explain_says_what_is_of_no_use(command: Command, write: Write) -> None:
-    write("[training]\nsave_interval_steps = 7\n")
-    text = command("explain", "run.toml").out
-    (row,) = (line for line in text.splitlines() if "save_interval_steps" in line)
-    assert "for a training by itself" in row
-
-
 # What is refused
 
 REFUSED = [
     ("[serach]\ntier = 'min'", "unknown key (file run.toml) 'serach'. Did you mean 'search'?"),
-    (
-        "[search]\nteir = 'min'",
-        "unknown key in [search] (file run.toml) 'teir'. Did you mean 'tier'?",
-    ),
-    (
-        "[thresholds]\ngo_gian = 0.1",
-        "[thresholds] (file run.toml) 'go_gian'. Did you mean 'go_gain'?",
-    ),
+    ("search.teir = 'min'", "key in [search] (file run.toml) 'teir'. Did you mean 'tier'?"),
+    ("thresholds.go_gian = 0.1", "[thresholds] (file run.toml) 'go_gian'. Did you mean 'go_gain'?"),
     ("search.follows = 'x'", "'follows'"),  # a field's name is no key
     ("seed = 3", "Or is it search.seed or evaluation.seed?"),
     ("n_embd = 64", "Or is it training.n_embd?"),
@@ -265,29 +252,15 @@ REFUSED = [
     ("preset='quik'", "unknown preset 'quik'. Did you mean 'quick'?"),
     ("objective='sphere'\npreset='quick'", "preset: 'sphere' has no presets, got 'quick'"),
     ("'search.tier' = 'min'\n[search]\ntier = 'max'", "run.toml: search.tier is given twice"),
-    ("[search.tier]\nx = 1", "search.tier: Input should be 'min', 'target' or 'max'"),
     ("search = 3", "run.toml: search: expected a table [search], got 3"),
-    ("[[search]]\ntier = 'min'", "search: expected a table [search], got [{'tier': 'min'}]"),
-    ("[search]\nseed = true", "search.seed: Input should be a valid integer, got True"),
-    ("[search]\nsigma0 = nan", "search.sigma0: Input should be a finite number, got nan"),
-    ("[budget]\nmax_hours = 0", "budget.max_hours: Input should be greater than 0, got 0"),
-    ("[thresholds]\ngo_seeds = true", "thresholds.go_seeds: Input should be a valid integer"),
-    ("[backend]\nslots_dir = 'x'", "[backend] slots_dir x needs max_concurrent"),
+    ("search.sigma0 = nan", "search.sigma0: Input should be a finite number, got nan"),
+    ("thresholds.go_seeds = true", "thresholds.go_seeds: Input should be a valid integer"),
     ("runs_dir = '''a\nb'''", "file run.toml: runs_dir: expected one printable line, got 'a\\nb'"),
-    ("objective='sphere'\n[training]\nnoise = 'much'", "noise: Input should be a valid number"),
-    ("objective='sphere'\n[training]\nnoise = 'much'", "(file run.toml)"),
+    ("objective='sphere'\ntraining.noise = 'much'", "noise: Input should be a valid number"),
+    ("objective='sphere'\ntraining.noise = 'much'", "(file run.toml)"),
     ("[search]\nseed = 0\ntier = 'all'", "; file run.toml: search.seed: "),
-    ("[search]\nfrom = 'x'", "--from, --variant: only a phase2 follows a run"),
-    ("[search]\nphase = 'phase2'\nfrom = 'x'", "a phase2 needs --from RUN, the phase 1 that"),
-    ("[training]\ndata = 'https://me:correct@host/x'", "is a URL with a user name or a password"),
+    ("search.from = 'x'", "--from, --variant: only a phase2 follows a run"),
     ("[slurm]\nsetup = ['wget https://me:correct@host/x']", "a user name or a password in it"),
-    ("[slurm]\nnodes = 2", "unknown key in [slurm] (file run.toml) 'nodes'"),
-    ("[search]\ntier = 'https://me:correct@host/x'", "is a URL with a user name or a password"),
-    (
-        "objective = 'command'\n[training]\nargv = ['a']\nscore = 's'\n"
-        "knobs.lr = {kind = 'log10', min = 1e-3, max = 1.0, baseline = 10.0}",
-        "baseline 10.0 lies outside its bounds, 0.001 to 1 (file run.toml)",
-    ),
 ]
 
 
@@ -306,16 +279,11 @@ def test_what_a_file_may_not_say_is_refused_in_a_line_that_names_it(
 
 ASSIGNED = [
     ("search.tier", "--set: expected KEY=VALUE, got 'search.tier'"),
-    (" =3", "--set: expected KEY=VALUE"),
-    ("search.seed=3 | search.seed =4", "--set: search.seed is given twice"),
     ("noise=0.01 | training.noise=0.02", "--set: training.noise is given twice"),
-    ("search.sed=3", "unknown key in [search] (--set) 'sed'. Did you mean 'seed'?"),
     ("serach.seed=3", "unknown key (--set) 'serach'. Did you mean 'search'?"),
-    ("search.=3", "unknown key in [search] (--set) ''"),
     ("search.seed=three", "--set: search.seed: Input should be a valid integer, got 'three'"),
     ("search.sigma0=NaN", "--set: search.sigma0: Input should be a valid number, got 'NaN'"),
     ("tier=min", "unknown sphere setting (--set) 'tier'"),
-    ("tier=min", "Or is it search.tier?"),
     ("slurm.setup=https://me:correct@host/x", "is a URL with a user name or a password"),
 ]
 
@@ -326,18 +294,6 @@ def test_an_assignment_that_is_none_is_refused(sets: str, said: str, write: Writ
         check_beginning(resolve(Layers(write(SPHERE), sets.split(" | "))))
     assert said in str(raised.value)
     assert "correct@" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        *(("5", 5), ("1e-2", 0.01), ("true", True), ("null", None), ('"5"', "5"), ("min", "min")),
-        *(("", ""), ("a=b", "a=b"), ("[1, 2]", [1, 2]), ("[1, 2", "[1, 2"), ("07", "07")),
-        *((" 5 ", 5), ("\u0665", "\u0665"), ('{"a": 1}', {"a": 1})),
-    ],
-)
-def test_a_value_is_json_where_it_can_be_and_text_otherwise(text: str, value: Any) -> None:
-    assert parse_assignments([f"x={text}"]) == {"training.x": value}
 
 
 @given(
@@ -460,27 +416,4 @@ def test_any_file_is_shown_or_refused(values: Some) -> None:
         file.write_text(written(values), encoding="utf-8")
         if (resolved := shown(Layers(file))) is not None:
             given = {".".join(filter(None, key)) for key in values}
-            assert {key for key in given if key.startswith("slurm.")} <= set(resolved.sources)
-
-
-@settings(max_examples=150)
-@given(
-    st.dictionaries(
-        st.sampled_from(KEYS),
-        st.one_of(
-            TEXT,
-            st.sampled_from(["\udcff", '"\\ud800"', "{", "[[]]", '{"a": {"b": 1}}', "1e999"]),
-            st.integers().map(str),
-            st.floats().map(str),
-        ),
-        max_size=4,
-    )
-)
-@example({("slurm", "setup"): str(2**64)})
-@example({("training", "noise"): '"\\ud800"'})
-@example({("slurm", "setup"): "[" * 20 + "]" * 20})
-def test_any_assignments_are_taken_or_refused(values: Mapping[tuple[str, str], str]) -> None:
-    sets: Sequence[str] = [
-        f"{'.'.join(filter(None, key))}={value}" for key, value in values.items()
-    ]
-    shown(Layers(assignments=[*sets], flags={"objective": ("sphere", "--objective")}))
+            assert all(resolved.source(key) != "default" for key in given if "slurm." in key)

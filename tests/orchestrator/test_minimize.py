@@ -220,7 +220,7 @@ def test_what_is_maximized_is_searched_as_its_negative_and_shown_as_it_is(
     assert profit["best_by_chance"] == pytest.approx(-loss["best_by_chance"])
     assert profit["noise_band"] == pytest.approx([-end for end in reversed(loss["noise_band"])])
     assert "higher is better" in product("best profit").out
-    assert "lower is better" not in product("report profit --md --out -").out
+    assert "lower is better" not in product("report profit --out -").out
     other = f"phase2 --from profit --variant robust --tier min {what}".replace("max", "min")
     refused = product(other, KNOBS, code=2)
     assert "direction: maximize -> minimize" in refused.err

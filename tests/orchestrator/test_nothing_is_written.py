@@ -59,7 +59,7 @@ LOOKS = (
     "report factorial --json",
     f"report {RUN} --json",
     f"report {RUN} --html --out -",
-    "report factorial --md --out -",
+    "report factorial --out -",
     f"report {RUN} factorial",
     f"report {RUN} artifacts/cmaes/campaign/factorial --json",
     f"report {RUN} factorial --html --out -",

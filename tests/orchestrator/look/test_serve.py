@@ -5,11 +5,12 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
@@ -19,7 +20,7 @@ from markupsafe import escape
 from starlette.testclient import TestClient
 
 from budgets.ledger import LEDGER
-from orchestrator.cli.records import listening, served
+from orchestrator.cli.records import served
 from orchestrator.look import sections
 from orchestrator.look.page import Details, Page, Section, headline
 from orchestrator.look.run import Run
@@ -146,18 +147,10 @@ def test_runs_are_found_where_they_lie_and_nothing_else_is(root: Path) -> None:
         assert 'id="answer"' in client.get("").text
 
 
-def test_a_port_or_an_extra_that_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    with (
-        socket.create_server((HOST, 0)) as taken,
-        pytest.raises(ValueError, match="--port 0"),
-    ):
-        listening(taken.getsockname()[1])
-    monkeypatch.delitem(sys.modules, "orchestrator.look.serve")
-    for name in [name for name in sys.modules if name.partition(".")[0] == "starlette"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "starlette", None)
-    with pytest.raises(ValueError, match=r"pip install 'cmaes-orchestrator\[serve\]'"):
-        listening(0)
+def test_a_port_that_is_taken_is_one_line(command: Callable[..., Any], root: Path) -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        answer = command("serve", str(root), "--port", str(taken.getsockname()[1]))
+    assert (answer.code, "--port 0" in answer.err) == (2, True)
 
 
 @pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])

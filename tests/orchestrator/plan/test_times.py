@@ -14,6 +14,7 @@ from objectives.api import Objective, ObjectiveSpec
 from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.plan.times import Times, times_here
 from orchestrator.records.runs import Result, load_state
+from tests.ledgers import cut
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -120,11 +121,10 @@ def test_the_newest_calibration_is_planned_with_and_old_runs_keep_theirs(
     calibrate()
     [first] = made(tmp_path)
     old = run_search(root, settings=SETTINGS)
-    for number in range(3):
-        calibrate("--reason", f"reason {number}")
+    for _ in range(3):
+        calibrate("--again")
     assert set(made(tmp_path)) == {first, *(f"{first}-{number}" for number in range(2, 5))}
     newest = load_state(root / "calibration" / f"{first}-4")
-    assert newest.planned.reasons == ("calibrated again: reason 2",)
 
     repeated = run_search(root, settings=SETTINGS)
     new = run_search(root, settings=SETTINGS, run_id="new")
@@ -132,8 +132,19 @@ def test_the_newest_calibration_is_planned_with_and_old_runs_keep_theirs(
     assert repeated.state.head == old.state.head
     assert new.state.plan.calibration is not None
     assert new.state.plan.calibration.ledger == newest.head
-    calibrate("--reason", " reason 1 ")
-    assert len(made(tmp_path)) == 4
+
+
+def test_one_that_was_interrupted_is_resumed(
+    calibrate: Callable[..., "Answer"], tmp_path: Path
+) -> None:
+    calibrate()
+    calibrate("--again")
+    [first, second] = made(tmp_path)
+    root = tmp_path / "artifacts/cmaes/calibration"
+    cut(root / second, 4)
+    calibrate("--again")
+    assert made(tmp_path) == [first, second]
+    assert load_state(root / second).concluded is not None
 
 
 def test_the_plan_that_it_suggests_is_for_its_devices(
@@ -145,14 +156,14 @@ def test_the_plan_that_it_suggests_is_for_its_devices(
     assert found["times"]["origin"] == "measured"
 
 
-def test_a_paused_one_goes_on_when_overridden_for_its_own_reason(
+def test_a_paused_one_goes_on_when_overridden(
     calibrate: Callable[..., "Answer"], tmp_path: Path
 ) -> None:
-    again = ("--set", "failure_rate=0.5", "--reason")
-    overridden = ("--override", "crash_rate")
-    paused = calibrate(*again, "another driver")
-    same = calibrate(*again, "another driver", *overridden)
-    other = calibrate(*again, "known", *overridden)
+    again = ("--set", "failure_rate=0.5", "--again")
+    overridden = ("--override", "crash_rate", "--reason", "known")
+    paused = calibrate(*again)
+    same = calibrate(*again, *overridden)
+    other = calibrate(*again, *overridden)
     assert (paused.code, same.code, other.code) == (3, 0, 2)
     assert "there is no such run yet" in other.err
     assert len(made(tmp_path)) == 1

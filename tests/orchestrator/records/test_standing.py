@@ -149,7 +149,7 @@ def test_what_only_ends_the_search_is_no_end_for_any_reader(
     assert status[0].endswith(": interrupted")
     assert "2 of 4 generations" in status[1]
 
-    page = command("report", str(comparing), "--md", "--out", "-").out
+    page = command("report", str(comparing), "--out", "-").out
     assert "Interrupted" in page
     assert "Stopped" not in page
 
