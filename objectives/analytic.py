@@ -62,22 +62,13 @@ def _rosenbrock(z: tuple[float, ...]) -> float:
     )
 
 
-def _idle(z: tuple[float, ...]) -> float:
-    """The sphere of all knobs but the last, which changes nothing, the noise included."""
-    return _sphere(z[:-1])
-
-
-def _flat(z: tuple[float, ...]) -> float:  # noqa: ARG001  # flat: that is its point
-    return 1.0
-
-
 FUNCTIONS: dict[str, Callable[[tuple[float, ...]], float]] = {
     "sphere": _sphere,
     "ellipsoid": _ellipsoid,
     "rosenbrock": _rosenbrock,
     "cliff": _sphere,
-    "idle": _idle,
-    "noise": _flat,
+    "idle": lambda z: _sphere(z[:-1]),  # the last changes nothing, the noise included
+    "noise": lambda _: 1.0,
 }
 
 
@@ -234,16 +225,9 @@ def _spend(seconds: float, busy: bool, heartbeat: Callable[[Mapping[str, float]]
     clock = time.thread_time if busy else time.perf_counter
     end = clock() + seconds
     while (left := end - clock()) > 0:
-        piece = min(left, HEARTBEAT_SECONDS)
         if busy:
-            _burn(piece)
+            math.fsum(range(100_000))  # some milliseconds
         else:
-            time.sleep(piece)
+            time.sleep(min(left, HEARTBEAT_SECONDS))
         heartbeat({"elapsed_seconds": time.perf_counter() - started})
     return time.perf_counter() - started
-
-
-def _burn(cpu_seconds: float) -> None:
-    end = time.thread_time() + cpu_seconds
-    while time.thread_time() < end:
-        math.fsum(range(1000))

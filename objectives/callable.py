@@ -9,7 +9,6 @@ import hashlib
 import json
 import platform
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,8 +19,7 @@ from typing import Any, Self
 
 from objectives.api import Context, Knobs, Measurement, ObjectiveSpec, SetupError
 from objectives.files import replace
-from objectives.function import beating, measurement_of
-from objectives.importing import PREFIX, UserFunction, arguments_of, find, surroundings
+from objectives.function import PREFIX, UserFunction, beating, find, measured, surroundings
 from objectives.program import ProgramConfig, ProgramObjective
 from objectives.registry import CALLABLE
 from objectives.settings import parse
@@ -50,10 +48,6 @@ class CallableObjective(ProgramObjective[CallableConfig]):
         return cls(name, parse(CallableConfig, settings, name))
 
     @property
-    def directory(self) -> Path:
-        return Path(self.config.directory)
-
-    @property
     def preload(self) -> tuple[str, ...]:
         own = () if self.config.folder is None else self._read()[0]
         return (__name__, "cloudpickle", *own)
@@ -73,14 +67,12 @@ class CallableObjective(ProgramObjective[CallableConfig]):
 
         own = self.space.rounded(knobs)
         here = UserFunction(module="", function=self.name, file=self.file, directory=self.directory)
-        with beating(context.heartbeat), surroundings(here, context.directory):
+        with surroundings(here, context.directory), beating(context.heartbeat):
             try:
                 function = cloudpickle.loads(self._read()[1])
             except Exception as error:  # whatever its import raises
                 raise SetupError(f"cannot load the function in {self.file}: {error}") from error
-            began = time.perf_counter()
-            returned = function(*arguments_of(function, own, seed, self.config.budget))
-            return measurement_of(returned, time.perf_counter() - began)
+            return measured(function, own, seed, self.config.budget, {})
 
     @property
     def file(self) -> Path:
@@ -143,19 +135,18 @@ def spec_of(
 
 def _importable(function: Callable[..., Any]) -> tuple[str, Path] | None:
     """Return `python:MODULE:NAME` and the directory of the module; None of any other function."""
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
-    file = getattr(module, "__file__", None)
-    if not isinstance(function, FunctionType) or file is None or _is_installed(file):
+    own, name = (getattr(function, f"__{what}__", "") for what in ("module", "name"))
+    file = getattr(sys.modules.get(own), "__file__", None)
+    if file is None or own == "__main__" or _is_installed(file):
         return None
-    own, name = function.__module__, function.__name__
-    if own == "__main__" or getattr(module, name, None) is not function:
+    if not isinstance(function, FunctionType) or vars(sys.modules[own]).get(name) is not function:
         return None
     root = Path(file).parents[own.count(".") + (Path(file).name == "__init__.py")]
-    name = f"{PREFIX}{own}:{name}"
     try:
-        return (name, root) if find(name, root).file.samefile(file) else None
+        found = find(f"{PREFIX}{own}:{name}", root)
     except ValueError:
         return None
+    return (f"{PREFIX}{own}:{name}", root) if found.file.samefile(file) else None
 
 
 def _is_installed(file: str) -> bool:
@@ -164,13 +155,9 @@ def _is_installed(file: str) -> bool:
 
 def modules_of(function: Callable[..., Any]) -> set[str]:
     """Return the installed modules that the function refers to."""
-    values: Iterable[Any] = ()
-    if isinstance(function, FunctionType):
-        values = _referred(function).values()
-    named = {
-        str(getattr(one, "__module__", None) or getattr(one, "__name__", "")) for one in values
-    }
-    found = {name: getattr(sys.modules.get(name), "__file__", None) for name in named}
+    values = _referred(function).values() if isinstance(function, FunctionType) else ()
+    names = {str(getattr(v, "__module__", None) or getattr(v, "__name__", "")) for v in values}
+    found = {name: getattr(sys.modules.get(name), "__file__", None) for name in names}
     return {name for name, file in found.items() if file and _is_installed(file)}
 
 

@@ -19,10 +19,9 @@ from objectives.environment import (
     python_versions,
 )
 from objectives.files import absolute
-from objectives.program import BUDGET, ProgramConfig, ProgramObjective
+from objectives.program import BUDGET, ProgramConfig, ProgramObjective, files_of_module
 from objectives.results import KNOBS, Failure, Locator, Results, compiled
 from objectives.settings import cut, parse
-from objectives.sources import files_of_module
 
 Scalar = bool | int | float | str
 Send = Literal["argv", "key=value", "flags", "json"]
@@ -38,11 +37,9 @@ _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 def placeholders(text: str) -> list[str]:
-    """Return the names in braces. Raises ValueError on a single brace."""
-    found = list(_BRACES.finditer(text))
-    if any(brace[0] in "{}" for brace in found):
-        raise ValueError(f"{cut(text, 60)!r} has a single brace: write {{{{ or }}}} for one")
-    return [brace[1] for brace in found if brace[1] is not None]
+    """Return the names in braces; a single brace is one, of a name that nothing has."""
+    found = (brace for brace in _BRACES.finditer(text) if brace[0] not in {"{{", "}}"})
+    return [brace[1] or brace[0] for brace in found]
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
@@ -82,17 +79,15 @@ class CommandConfig(ProgramConfig):
         for name in (*self.knobs, *self.fixed):
             if name in reserved:
                 raise ValueError(
-                    f"{name}: something else that the program gets has this name: give the knob or "
-                    f"fixed value another name, and say {name}={{OTHER}} in argv"
+                    f"{name}: something else that the program gets has this name: choose another, "
+                    f"and say {name}={{OTHER}} in argv"
                 )
-        if placeholders(self.argv[0]):
-            raise ValueError(f"argv begins with the program's name or path, got {self.argv[0]!r}")
         known = {*self._named, *OF_AN_EVALUATION}
         known |= {KNOBS_FILE} if self.send == "json" else set()
         for name in self.placed - known:
             raise ValueError(
-                f"unknown placeholder {{{cut(name, 60)}}}. Known are "
-                f"{', '.join(f'{{{one}}}' for one in sorted(known))}; a brace is {{{{ or }}}}"
+                f"unknown placeholder {cut(name, 60)!r}: expected {', '.join(sorted(known))}; "
+                "a brace itself is {{ or }}"
             )
         for name in set(self._named) - self.placed - set(self.sent):
             raise ValueError(
@@ -118,7 +113,7 @@ class CommandConfig(ProgramConfig):
         if self.send is not None:
             return self.send
         in_argv = {name for part in self.argv for name in placeholders(part)}
-        return "argv" if in_argv.intersection(self.knobs) else "key=value"
+        return "argv" if in_argv & self.knobs.keys() else "key=value"
 
     @property
     def placed(self) -> set[str]:
@@ -142,12 +137,7 @@ class CommandObjective(ProgramObjective[CommandConfig]):
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """Raises ValueError on a wrong setting, SetupError where the sources cannot be read."""
-        config = parse(CommandConfig, settings, "command")
-        return cls("command", config).pinned()
-
-    @property
-    def directory(self) -> Path:
-        return Path(self.config.directory)
+        return cls("command", parse(CommandConfig, settings, "command")).pinned()
 
     def program_files(self) -> Iterator[Path]:
         """Yield files and modules among the arguments, and the program if it is the user's own."""
@@ -244,12 +234,10 @@ class CommandObjective(ProgramObjective[CommandConfig]):
 
     def require_program(self) -> None:
         argv = self.config.argv
-        if not self.directory.is_dir():
-            raise SetupError(f"there is no directory {self.directory}: see the setting directory")
-        if self._program() is None:
+        if self._program() is None or not self.directory.is_dir():
             raise SetupError(
-                f"there is no program {argv[0]!r} that can be started in {self.directory}: the "
-                'first entry of argv is a program in PATH, or a path to one, such as "python"'
+                f"there is no program {argv[0]!r} that can be started in {self.directory}: see "
+                "the settings argv and directory"
             )
         for part in argv[1:]:
             is_script = re.fullmatch(r"[^-={][^={]*\.py", part)

@@ -1,15 +1,13 @@
 """Files of users, read with suspicion; our own, replaced whole; the user's cache directory."""
 
-import json
 import os
 import stat
 import tomllib
 from pathlib import Path
 from typing import Any
 
-LARGEST = 1 << 20
+LARGEST = 1 << 20  # bytes of a file that a user wrote: a longer one is another file
 PARTIAL = ".partial"  # ending of a file that is being replaced
-"""Bytes of a file that a user wrote: a longer one is another file."""
 
 
 def cache_directory() -> Path:
@@ -37,17 +35,10 @@ def absolute(path: Any) -> str:
 def read_text(file: Path, place: str) -> str:
     """Return the text of a file that a user named. Raises ValueError beginning with `place`."""
     try:
-        if not stat.S_ISREG(file.stat().st_mode):  # a pipe may never end
-            raise ValueError(f"{place} is not a file: expected one with text")
-        with file.open("rb") as stream:
-            data = stream.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise ValueError(f"{place}: expected {LARGEST} bytes at most: this is another file")
-        return data.decode()
-    except OSError as error:
-        raise ValueError(f"{place} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{place} is not UTF-8 text: {error}") from error
+        return read_regular(Path(os.path.realpath(file)), LARGEST).decode()
+    except (OSError, ValueError) as error:  # also of what is not UTF-8
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"{place} cannot be read: {reason}") from error
 
 
 def read_toml(file: Path, place: str) -> dict[str, Any]:
@@ -59,32 +50,18 @@ def read_toml(file: Path, place: str) -> dict[str, Any]:
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
-    """Return the content of a program's file; a link is not followed.
+    """Return the content of a file that may be anything; a link is not followed.
 
     Raises OSError where it cannot be opened, ValueError where it is not a file or too long.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("expected a regular file")
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe may never end
+            raise ValueError("it is not a file")
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise ValueError(f"expected {most_bytes} bytes at most")
     return data
-
-
-def parse_json(data: bytes) -> Any:
-    """Return JSON whose objects have each key once. Raises ValueError on anything else."""
-
-    def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(found := dict(pairs)) < len(pairs):
-            raise ValueError("a key is there twice")
-        return found
-
-    try:
-        return json.loads(data.decode(), object_pairs_hook=each_key_once)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
 
 
 def replace(path: Path, data: bytes) -> None:

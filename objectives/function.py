@@ -1,36 +1,45 @@
-"""Any Python function as an objective: knobs, a seed and a budget in, a score out."""
+"""Any Python function as an objective: knobs, a seed and a budget in, a score out.
+
+Its module is found without importing it, tried in a process of its own, and imported in the process
+of each evaluation.
+"""
 
 import os
 import platform
+import subprocess
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import traceback
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from copy import deepcopy
-from importlib import metadata
+from functools import cache
+from importlib import import_module, invalidate_caches, metadata
+from inspect import signature
+from keyword import iskeyword
+from os.path import isfile
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, JsonValue, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError, model_validator
 
 from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
-from objectives.environment import PACKAGES, record
+from objectives.environment import ONE_PROCESS, PACKAGES, record
 from objectives.files import absolute
-from objectives.importing import (
-    UserFunction,
-    arguments_of,
-    find,
-    imported,
-    require_no_namesake,
-    surroundings,
-    try_import,
-)
 from objectives.process import LEAST_CPU_SHARE, Heartbeat, cpu_seconds
-from objectives.program import ProgramConfig, ProgramObjective
+from objectives.program import IGNORED, ProgramConfig, ProgramObjective, files_of_module
 from objectives.settings import cut, in_words, parse
-from objectives.sources import files_of_module
 
-CHECK_SECONDS = 2.0
+PREFIX = "python:"
+CHECK_SECONDS = 2.0  # between two looks at the CPU time
+LIMIT_SECONDS = 180.0  # to be imported: torch took 13 s on a loaded machine
+ANSWER = "answer"  # a file, because the module may print anything
+HERE = Path(__file__).parents[1]
+
+OURS = frozenset({"budgets", "objectives", "orchestrator"})
+"""Packages that are imported already wherever an evaluation runs."""
 
 
 class FunctionConfig(ProgramConfig):
@@ -46,6 +55,15 @@ class FunctionConfig(ProgramConfig):
             if not name.isidentifier():
                 raise ValueError(f"fixed: {name!r} is not a name of a keyword argument")
         return self
+
+
+class UserFunction(BaseModel, frozen=True):
+    """A function, the file of its module, and the directory that the user's modules are in."""
+
+    module: str
+    function: str
+    file: Path
+    directory: Path
 
 
 class FunctionObjective(ProgramObjective[FunctionConfig]):
@@ -65,10 +83,6 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
             find(name, objective.directory)
         return objective.pinned()
 
-    @property
-    def directory(self) -> Path:
-        return Path(self.config.directory)
-
     def program_files(self) -> Iterator[Path]:
         """Yield the module's file, and what importing it reads of the packages around it."""
         user = self._found()
@@ -81,10 +95,8 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
     def versions(self) -> Mapping[str, str]:
         found = {"program_python": platform.python_version()}
         for name in PACKAGES:
-            try:
+            with suppress(metadata.PackageNotFoundError):
                 found[f"program_{name}"] = metadata.version(name)
-            except metadata.PackageNotFoundError:
-                continue
         return found
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
@@ -95,21 +107,18 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         """Raises SetupError where it cannot be imported, in a process of its own."""
         user = self._found()
         require_no_namesake(self.directory)
-        try_import(user, tuple(sorted(self.config.fixed)), self.code)
+        if problem := problem_of(user, tuple(sorted(self.config.fixed)), self.code):
+            raise SetupError(problem)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call the function. Its own exceptions come as they are."""
-        own = self.space.rounded(knobs)
+        own, config = self.space.rounded(knobs), self.config
         self.require_same_sources()
         user = self._found()
         facts = {"function": self.name, "file": str(user.file), "code": self.code}
         record(None, context, {**facts, "program_python": platform.python_version()})
-        with beating(context.heartbeat), surroundings(user, context.directory):
-            function = imported(user)
-            began = time.perf_counter()
-            words = arguments_of(function, own, seed, self.config.budget, self.config.fixed)
-            value = function(*words, **deepcopy(self.config.fixed))
-            return measurement_of(value, time.perf_counter() - began)
+        with surroundings(user, context.directory), beating(context.heartbeat):
+            return measured(imported(user), own, seed, config.budget, config.fixed)
 
     def _found(self) -> UserFunction:
         """Return where the function is now. Raises SetupError where it is gone."""
@@ -117,6 +126,188 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
             return find(self.name, self.directory)
         except ValueError as error:
             raise SetupError(str(error)) from error
+
+
+# Finding and importing it
+
+
+def find(name: str, directory: Path) -> UserFunction:
+    """Return the function `python:MODULE:FUNCTION` in `directory`. Imports nothing.
+
+    Raises ValueError where there is no such module, or another one would be imported in its place.
+    """
+    module, _, function = name.removeprefix(PREFIX).partition(":")
+    parts = module.split(".")
+    if not all(part.isidentifier() and not iskeyword(part) for part in (*parts, function)):
+        raise ValueError(
+            f"objective {name!r}: expected python:MODULE:FUNCTION (a module's name has no .py), "
+            "for example python:package.train:evaluate"
+        )
+    if parts[0] in OURS or parts[0] in sys.stdlib_module_names:
+        raise ValueError(f"the module {module} would not be yours: give it another name")
+    place = directory.joinpath(*parts)
+    for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+        if isfile(file):
+            return UserFunction(module=module, function=function, file=file, directory=directory)
+    raise ValueError(
+        f"there is no module {module} in {directory}: expected a file "
+        f"{module.replace('.', '/')}.py. Name the directory it is in: --set directory=DIR"
+    )
+
+
+def require_no_namesake(directory: Path) -> None:
+    """Raises SetupError if a module there has the name of a package of ours: ours is imported."""
+    for name in OURS if directory.resolve() != HERE else ():
+        for file in (directory / f"{name}.py", *(directory / name).glob("*.py")):
+            if file.is_file():
+                raise SetupError(
+                    f"{file} can never be imported: {name} is a package of the orchestrator's. "
+                    "Give yours another name"
+                )
+
+
+@contextmanager
+def surroundings(user: UserFunction, working_directory: Path) -> Iterator[None]:
+    """Let the block find the user's modules first, as one process, in the working directory.
+
+    After the block the process is as it was, and the user's modules are forgotten.
+    """
+    path, here, writes = list(sys.path), os.getcwd(), sys.dont_write_bytecode
+    before = set(sys.modules)
+    of_many = {name: os.environ.pop(name) for name in ONE_PROCESS if name in os.environ}
+    sys.path.insert(0, str(user.directory))
+    sys.dont_write_bytecode = True  # an edit within the same second would not be noticed
+    os.chdir(working_directory)
+    invalidate_caches()
+    try:
+        yield
+    finally:
+        os.chdir(here)
+        os.environ.update(of_many)
+        sys.dont_write_bytecode = writes
+        sys.path[:] = path
+        for name in sys.modules.keys() - before:
+            if name.partition(".")[0] not in OURS and _is_own(name, user.directory):
+                del sys.modules[name]
+
+
+def _is_own(module: str, folder: Path) -> bool:
+    file = getattr(sys.modules[module], "__file__", None)
+    if file is None or not Path(file).is_relative_to(folder):
+        return False
+    inner = Path(file).relative_to(folder).parts[:-1]
+    return not any(part in IGNORED or part.startswith(".") for part in inner)
+
+
+def imported(user: UserFunction) -> Callable[..., Any]:
+    """Import the function. Raises SetupError where there is none, or what its import raises."""
+    try:
+        module = import_module(user.module)
+    except (ImportError, SyntaxError) as error:
+        raise SetupError(f"cannot import {user.module} from {user.file}: {error}") from error
+    came_from = getattr(module, "__file__", None)
+    if came_from is None or not Path(came_from).samefile(user.file):
+        raise SetupError(
+            f"importing {user.module} gave {came_from}, expected {user.file}: another module "
+            "of that name was imported before. Give yours another name"
+        )
+    found: Callable[..., Any] | None = getattr(module, user.function, None)
+    if not callable(found):
+        raise SetupError(f"{user.file} has no function of the name {user.function}")
+    return found
+
+
+@cache
+def problem_of(user: UserFunction, fixed: tuple[str, ...], code: str) -> str:  # noqa: ARG001
+    """Import the function in another process, once for each state of its code.
+
+    `fixed`: names of keyword arguments. Returns why it cannot be imported or called so; "" if it
+    can.
+    """
+    path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+    with tempfile.TemporaryDirectory(prefix="import-") as scratch:
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                (sys.executable, "-P", "-m", __name__, user.model_dump_json(), scratch, *fixed),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": path},
+                timeout=LIMIT_SECONDS,
+                check=False,
+            )
+        with suppress(FileNotFoundError):
+            return Path(scratch, ANSWER).read_text(encoding="utf-8")
+    return (
+        f"importing {user.module} from {user.file} ended Python or took longer than "
+        f"{LIMIT_SECONDS:g} s. What a program does belongs below: if __name__ == '__main__'"
+    )
+
+
+def try_import(user: UserFunction, scratch: Path, fixed: Collection[str]) -> None:
+    """Import the function in this process, and write to `ANSWER` why it cannot be called."""
+    try:
+        with surroundings(user, scratch):
+            arguments_of(imported(user), {}, 0, None, fixed)
+        problem = ""
+    except SetupError as error:
+        problem = str(error)
+    except (Exception, SystemExit) as error:  # whatever the user's module raises
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if Path(f.filename).is_relative_to(user.directory)]
+        where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+        problem = f"cannot import {user.module}: {type(error).__name__}: {error}{where}"
+    (scratch / ANSWER).write_text(problem, encoding="utf-8")
+
+
+# Calling it
+
+
+def measured(
+    function: Callable[..., Any],
+    knobs: Knobs,
+    seed: int,
+    budget: float | None,
+    fixed: Mapping[str, Any],
+) -> Measurement:
+    """Return what calling the function measures; `fixed` are further keyword arguments."""
+    began = time.perf_counter()
+    words = arguments_of(function, knobs, seed, budget, fixed)
+    value = function(*words, **deepcopy(dict(fixed)))
+    return measurement_of(value, time.perf_counter() - began)
+
+
+def arguments_of(
+    function: Callable[..., Any],
+    knobs: Mapping[str, float],
+    seed: int,
+    budget: float | None,
+    fixed: Collection[str],
+) -> tuple[Any, ...]:
+    """Return (knobs, seed, budget); without the budget if it is None or the function takes none.
+
+    `fixed`: names of keyword arguments. Raises SetupError if it cannot be called either way.
+    """
+    ways: list[tuple[Any, ...]] = [(knobs, seed), (knobs, seed, budget)]
+    if budget is not None:
+        ways.reverse()
+    try:
+        wanted = signature(function)
+    except (TypeError, ValueError):
+        return ways[0]  # it is not written in Python
+    why = None
+    for given in ways:
+        try:
+            wanted.bind(*given, **dict.fromkeys(fixed))
+        except TypeError as error:
+            why = error
+        else:
+            return given
+    also = "".join(f", {name}=..." for name in fixed)
+    raise SetupError(
+        f"a function{wanted} cannot be called with (knobs, seed, budget{also}), nor without the "
+        f"budget: {why}"
+    )
 
 
 @contextmanager
@@ -173,3 +364,7 @@ def _plain(value: Any) -> Any:
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return value.item()
     return value
+
+
+if __name__ == "__main__":
+    try_import(UserFunction.model_validate_json(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

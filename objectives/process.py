@@ -11,9 +11,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TextIO
 
@@ -34,8 +33,8 @@ CHECK_SECONDS = 5.0  # between two looks at the CPU time of a silent program
 LEAST_CPU_SHARE = 0.01  # of the time between two looks: a program that only waits uses less
 
 Heartbeat = Callable[[Mapping[str, float]], None]
-Listener = Callable[[str], Mapping[str, float] | None]
-"""Gets each line of stdout and stderr; may return metrics, or raise to end the program."""
+Listener = Callable[[str], Mapping[str, float]]
+"""Gets each line of stdout and stderr; returns metrics, or raises to end the program."""
 
 _CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 """Colours, cursor moves and window titles of a terminal."""
@@ -52,58 +51,40 @@ _SIGNALS = {one.value: one.name for one in signal.Signals}
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # the second as a shell reports it
 
 
-@dataclass(frozen=True)
-class Exit:
-    """How a program ended."""
+def run(line: CommandLine, listener: Listener, heartbeat: Heartbeat) -> tuple[str, ...]:
+    """Run the program to its end, and return the last lines of both its streams.
 
-    code: int  # its exit status, or minus the signal that killed it
-    tail: tuple[str, ...]  # the last lines of both streams
-    out_of_memory: str = ""  # the last line, of all, that says so
-
-    @property
-    def last_line(self) -> str:
-        """The last line with a word in it, without the frame that rich draws around errors."""
-        lines = (line for line in reversed(self.tail) if re.search(r"\w", line))
-        return next((line.strip(" \t\r\n│") for line in lines), "")
-
-    def require_success(self) -> None:
-        """Raises OutOfMemoryError or ProgramFailedError unless it exited with 0.
-
-        A program may run out of memory, try with less and succeed.
-        """
-        if self.code == 0:
-            return
-        how = f"exited with status {self.code}"
-        if self.code < 0:
-            how = f"killed by signal {-self.code} {_SIGNALS.get(-self.code, '')}".rstrip()
-        if self.out_of_memory:
-            raise OutOfMemoryError(f"{how}: {self.out_of_memory}")
-        raise ProgramFailedError(how + (self.last_line and f": {self.last_line}"))
-
-
-def run(line: CommandLine, listener: Listener, heartbeat: Heartbeat) -> Exit:
-    """Run the program to its end. Its output goes to our own, and each line to `listener`.
-
-    Output or CPU time is passed on as a heartbeat. When this returns or raises, the program's
-    process group is dead. Raises SetupError if it cannot be started, and OutOfMemoryError if the
-    kernel killed it for memory.
+    Its output goes to our own, and each line to `listener`. Output or CPU time is passed on as a
+    heartbeat. When this returns or raises, the program's process group is dead. Raises SetupError
+    if it cannot be started, and OutOfMemoryError or ProgramFailedError if it fails.
     """
-    if not line.directory.is_dir():
-        raise SetupError(f"cannot start {line.argv[0]!r}: there is no directory {line.directory}")
     killed_before = oom_kills()
     started = _start(line)
+    output = _Output(started, listener, heartbeat)
     try:
-        exit_ = _Conversation(started, listener, heartbeat).listen()
+        output.listen()
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(started.pid, signal.SIGKILL)
         started.wait()
-        for pipe in (started.stdout, started.stderr):
-            assert pipe is not None
-            pipe.close()
-    if exit_.code in _KILLED and oom_kills() > killed_before:
-        raise OutOfMemoryError("killed by signal 9 SIGKILL: the kernel ran out of memory")
-    return exit_
+        output.close()
+    code, reason = started.returncode, last_word(output.tail)
+    if code == 0:  # a program may run out of memory, try with less and succeed
+        return tuple(output.tail)
+    how = f"exited with status {code}"
+    if code < 0:
+        how = f"killed by signal {-code} {_SIGNALS.get(-code, '')}".rstrip()
+    if code in _KILLED and oom_kills() > killed_before:
+        raise OutOfMemoryError(f"{how}: the kernel ran out of memory")
+    if output.out_of_memory:
+        raise OutOfMemoryError(f"{how}: {output.out_of_memory}")
+    raise ProgramFailedError(f"{how}: {reason}" if reason else how)
+
+
+def last_word(tail: Sequence[str]) -> str:
+    """Return the last line with a word in it, without the frame that rich draws around errors."""
+    lines = (line for line in reversed(tail) if re.search(r"\w", line))
+    return next((line.strip(" \t\r\n│") for line in lines), "")
 
 
 def _start(line: CommandLine) -> subprocess.Popen[bytes]:
@@ -129,6 +110,7 @@ class _Stream:
     """One of the program's streams: copied to ours and cut into lines."""
 
     def __init__(self, descriptor: int, ours: TextIO) -> None:
+        os.set_blocking(descriptor, False)
         self._descriptor, self._ours, self._rest = descriptor, ours, ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -156,33 +138,32 @@ class _Stream:
         return list(filter(None, (_CONTROL.sub("", line[:LONGEST_LINE]) for line in whole)))
 
 
-class _Conversation:
+class _Output:
     """The program's two streams, read until it ends."""
 
     def __init__(
         self, started: subprocess.Popen[bytes], listener: Listener, heartbeat: Heartbeat
     ) -> None:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self.out_of_memory = ""  # the last line, of all, that says so
+        self._pipes = (started.stdout, started.stderr)
         self._started, self._listener, self._heartbeat = started, listener, heartbeat
-        self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._metrics: dict[str, float] = {}
         self._beat_at = self._checked_at = time.monotonic()
         self._is_alive, self._cpu_seconds = False, 0.0
-        self._out_of_memory = ""
 
-    def listen(self) -> Exit:
+    def listen(self) -> None:
         """Read until the program ends, though a process that it left may hold its streams open."""
-        started = self._started
-        assert started.stdout is not None
-        assert started.stderr is not None
-        pipes = ((started.stdout.fileno(), sys.stdout), (started.stderr.fileno(), sys.stderr))
-        streams = {descriptor: _Stream(descriptor, ours) for descriptor, ours in pipes}
-        end = os.pidfd_open(started.pid)
+        ours = zip(self._pipes, (sys.stdout, sys.stderr), strict=True)
+        streams = {pipe.fileno(): _Stream(pipe.fileno(), text) for pipe, text in ours}
+        end = os.pidfd_open(self._started.pid)
         try:
             with selectors.DefaultSelector() as selector:
                 for descriptor in (*streams, end):
-                    os.set_blocking(descriptor, False)
                     selector.register(descriptor, selectors.EVENT_READ)
-                while started.poll() is None:
+                while self._started.poll() is None:
                     for key, _ in selector.select(BEAT_SECONDS):
                         if key.fd != end and not self._handle(*streams[key.fd].read()):
                             selector.unregister(key.fd)
@@ -193,15 +174,18 @@ class _Conversation:
             self._handle(0, stream.rest())
         if self._metrics:
             self._heartbeat(self._metrics)
-        return Exit(started.returncode, tuple(self._tail), self._out_of_memory)
+
+    def close(self) -> None:
+        for pipe in self._pipes:
+            pipe.close()
 
     def _handle(self, size: int, lines: list[str]) -> bool:
         """Keep what the lines say; return whether there was anything to read."""
         for line in lines:
-            self._tail.append(line)
+            self.tail.append(line)
             if OUT_OF_MEMORY.search(line):
-                self._out_of_memory = line.strip()
-            self._metrics.update(self._listener(line) or {})
+                self.out_of_memory = line.strip()
+            self._metrics.update(self._listener(line))
         self._is_alive |= size > 0
         return size > 0
 

@@ -1,22 +1,27 @@
-"""The frame of all objectives whose program is not ours.
+"""The frame of all objectives whose program is not ours, and the source files that it is.
 
 `command`, `python:module:function` and a checkout of nanochat differ in how knobs go in and how a
-score comes out. Pinned sources, fingerprint, budget and the record of a start are here.
+score comes out. Here are fingerprint, budget, the record of a start, and the pinned sources: the
+files that decide a score are found and hashed when a run is planned, and every evaluation compares
+those and no others. A program may write new ones beside them, copies of itself among them.
 """
 
+import ast
 import json
+import os
 import time
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from glob import iglob
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from objectives import process, sources
+from objectives import process
 from objectives.api import (
     CommandLine,
     Context,
@@ -24,6 +29,7 @@ from objectives.api import (
     Measurement,
     Objective,
     ObjectiveSpec,
+    SetupError,
     Variant,
 )
 from objectives.environment import record
@@ -32,6 +38,11 @@ from objectives.space import DeclaredKnob, SearchSpace
 
 BUDGET = "budget"
 """The setting that says how long a program trains, in whatever unit it takes."""
+
+MOST_BYTES = 64 << 20  # of pinned sources
+MOST_NAMED = 3  # files that a message names
+IGNORED = frozenset({"__pycache__", "node_modules", "site-packages", "wandb", "venv"})
+"""Directories without the user's own source, beside those whose names begin with a dot."""
 
 
 class ProgramConfig(BaseModel):
@@ -59,6 +70,7 @@ class ProgramObjective(Objective, Generic[Config]):
     version: ClassVar[int] = 1  # raise it with any change of ours that moves a score
     budget_setting: ClassVar[str] = BUDGET
     budget_unit: ClassVar[str] = "budget"
+    place_setting: ClassVar[str] = "directory"
     unscored: ClassVar[frozenset[str]]  # settings that decide no score
 
     name: str
@@ -72,24 +84,22 @@ class ProgramObjective(Objective, Generic[Config]):
         """
         if self.config.code is not None:
             return self
-        default = type(self.config).model_fields["sources"].default
-        for pattern in self.config.sources:
-            if pattern not in default and not sources.matching(self.directory, (pattern,)):
-                raise ValueError(
-                    f"{self.name} settings: sources: nothing in {self.directory} is called "
-                    f"{pattern}"
-                )
         files = set(self.program_files())
-        found = sources.with_imports(
-            files | sources.matching(self.directory, self.config.sources), self.import_places(files)
-        )
-        code = sources.hashes(self.directory, found)
+        found = set(files)
+        for pattern in self.config.sources:
+            more = matching(self.directory, pattern)
+            if not more and pattern not in type(self.config).model_fields["sources"].default:
+                raise ValueError(
+                    f"{self.name} settings: sources: there is no {pattern} in {self.directory}"
+                )
+            found |= more
+        code = hashes(self.directory, with_imports(found, self.import_places(files)))
         return replace(self, config=self.config.model_copy(update={"code": code}))
 
     @property
-    @abstractmethod
     def directory(self) -> Path:
         """Where the program is."""
+        return Path(getattr(self.config, self.place_setting))
 
     @abstractmethod
     def program_files(self) -> Iterable[Path]:
@@ -108,7 +118,7 @@ class ProgramObjective(Objective, Generic[Config]):
     def require_same_sources(self) -> None:
         """Raises SetupError, naming files, if the sources are not those that were pinned."""
         assert self.config.code is not None, "pinned() has measured it"
-        sources.require_same(self.config.code, self.directory)
+        require_same(self.config.code, self.directory)
 
     @property
     def spec(self) -> ObjectiveSpec:
@@ -147,9 +157,7 @@ class ProgramObjective(Objective, Generic[Config]):
 
     def scaled(self, factor: float) -> Variant | None:
         """Return `factor` times the budget, a whole number if it is one; None without a budget."""
-        amount = getattr(self.config, self.budget_setting)
-        if amount is None:
-            return None
+        amount = getattr(self.config, self.budget_setting) or 0
         scaled = round(amount * factor) if isinstance(amount, int) else amount * factor
         if scaled <= 0:
             return None
@@ -160,12 +168,11 @@ class ProgramObjective(Objective, Generic[Config]):
         )
 
     def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
-        spec, values = self.spec, self.space.typed(knobs)
+        settings, values = self.spec.settings, self.space.typed(knobs)
         declared = {
-            name: {**knob, "baseline": values[name]}
-            for name, knob in spec.settings["knobs"].items()
+            name: {**knob, "baseline": values[name]} for name, knob in settings["knobs"].items()
         }
-        return spec.model_copy(update={"settings": {**spec.settings, "knobs": declared}})
+        return ObjectiveSpec(name=self.name, settings={**settings, "knobs": declared})
 
     @property
     def reading(self) -> str:
@@ -192,7 +199,93 @@ class ProgramObjective(Objective, Generic[Config]):
         """Run the program to its end, with `program.json` in the evaluation's directory."""
         record(line, context, {"code": self.code, **facts})
         began = time.monotonic()
-        exit_ = process.run(line, results.listen, context.heartbeat)
-        seconds = time.monotonic() - began
-        exit_.require_success()
-        return results.measurement(exit_, seconds)
+        tail = process.run(line, results.listen, context.heartbeat)
+        return results.measurement(tail, time.monotonic() - began)
+
+
+def matching(directory: Path, pattern: str) -> set[Path]:
+    """Return the files below `directory` that a glob pattern finds; `**` is any depth.
+
+    Hidden files and `IGNORED` directories are left out.
+    """
+    names = iglob(pattern.lstrip("/"), root_dir=directory, recursive=True)
+    own = (name for name in names if IGNORED.isdisjoint(PurePath(name).parts))
+    return {directory / name for name in own if os.path.isfile(directory / name)}
+
+
+def with_imports(files: Iterable[Path], places: Collection[Path]) -> set[Path]:
+    """Return the files, and the modules below `places` that they import, at any depth.
+
+    They are read, not run: a module imported by a name made at run time is not found.
+    """
+    found, pending = set[Path](), list(files)
+    while pending:
+        file = pending.pop()
+        if file not in found:
+            found.add(file)
+            pending.extend(_imported_by(file, places) if file.suffix == ".py" else ())
+    return found
+
+
+def files_of_module(name: str, places: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files below the places that importing `a.b` reads: `a/__init__.py`, `a/b.py`.
+
+    The name may end in that of a function or a class.
+    """
+    for place in places:
+        folder = place
+        for part in name.split("."):
+            for file in (folder / f"{part}.py", folder / part / "__init__.py"):
+                if os.path.isfile(file):
+                    yield file
+            folder /= part
+
+
+def _imported_by(file: Path, places: Collection[Path]) -> Iterator[Path]:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):  # running it will say what is wrong
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from files_of_module(alias.name, places)
+        elif isinstance(node, ast.ImportFrom):
+            within = (file.parents[node.level - 1],) if node.level else places
+            for alias in node.names:
+                yield from files_of_module(f"{node.module or ''}.{alias.name}".strip("."), within)
+
+
+def hashes(directory: Path, files: Iterable[Path]) -> dict[str, str]:
+    """Return the SHA-256 (hex) of each file by its name: below `directory`, or its whole path.
+
+    Raises SetupError on a file that cannot be read, and when there is too much to read.
+    """
+    found, size = {}, 0
+    for file in files:
+        try:
+            size += file.stat().st_size
+            if size > MOST_BYTES:  # before it is read: it may be a data set
+                raise SetupError(
+                    f"{file} is too large to be pinned as a source (more than "
+                    f"{MOST_BYTES >> 20} MiB in all). Name data by a placeholder: "
+                    'fixed = { data = "PATH" } and "{data}" in argv'
+                )
+            name = file.relative_to(directory) if file.is_relative_to(directory) else file
+            found[name.as_posix()] = sha256(file.read_bytes()).hexdigest()
+        except OSError as error:
+            raise SetupError(f"cannot read the source {file}: {error.strerror}") from error
+    return dict(sorted(found.items()))
+
+
+def require_same(pinned: Mapping[str, str], directory: Path) -> None:
+    """Raises SetupError, naming them, if files differ from those that a run was planned with."""
+    there = (name for name in pinned if os.path.isfile(directory / name))
+    now = hashes(directory, (directory / name for name in there))
+    changed = [name for name, digest in pinned.items() if now.get(name) != digest]
+    if changed:
+        raise SetupError(
+            f"the sources in {directory} have changed since the run was planned: "
+            f"{', '.join(changed[:MOST_NAMED])}{', ...' * (len(changed) > MOST_NAMED)}. Put them "
+            "back and repeat the command, or begin another run with --run-id"
+        )

@@ -31,8 +31,8 @@ NAMES = ("nanochat", "command", f"{FUNCTION}MODULE:FUNCTION", *ANALYTIC)
 _KINDS = {
     "nanochat": ("nanochat.objective:NanochatObjective", "nanochat.config:NanochatConfig"),
     "nanochat checkout": (
-        "checkout.objective:CheckoutObjective",
-        "checkout.objective:CheckoutConfig",
+        "checkout:CheckoutObjective",
+        "checkout:CheckoutConfig",
     ),
     "command": ("command:CommandObjective", "command:CommandConfig"),
     FUNCTION: ("function:FunctionObjective", "function:FunctionConfig"),

@@ -3,9 +3,9 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -24,8 +24,8 @@ from objectives.api import (
     OutOfMemoryError,
     ProgramFailedError,
 )
-from objectives.files import parse_json, read_regular
-from objectives.process import Exit
+from objectives.files import read_regular
+from objectives.process import last_word
 from objectives.settings import in_words
 
 MOST_BYTES = 1_000_000
@@ -52,50 +52,49 @@ def compiled(pattern: str) -> re.Pattern[str]:
         raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
 
 
+Text = Annotated[str, Field(min_length=1)]
+
+
 class Locator(BaseModel):
     """Where a number is: a `key: value` line, a key of a JSON file, or a pattern with one group."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    line: str | None = Field(default=None, min_length=1)  # a setting that is text alone
-    file: str | None = Field(default=None, min_length=1)  # below the evaluation's directory
-    key: str | None = Field(default=None, min_length=1)  # of the file: "a.b" is b in a
-    pattern: str | None = Field(default=None, min_length=1)
+    line: Text | None = None  # a setting that is text alone
+    file: Text | None = None  # below the evaluation's directory
+    key: Text | None = None  # of the file: "a.b" is b in a
+    pattern: Text | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _text_is_a_line(cls, value: Any) -> Any:
         return {"line": value.strip()} if isinstance(value, str) else value
 
+    @model_serializer
+    def _as_set(self) -> str | dict[str, str]:
+        return self.line or {name: value for name, value in vars(self).items() if value}
+
     @model_validator(mode="after")
     def _check(self) -> Self:
-        ways = {name for name in ("line", "file", "key", "pattern") if getattr(self, name)}
+        ways = {name for name, value in vars(self).items() if value}
         if ways not in ({"line"}, {"file", "key"}, {"pattern"}):
             raise ValueError(
                 'expected one of "val_loss" (a line `val_loss: 0.5`), '
                 '{ file = "result.json", key = "a.b" } and { pattern = "loss is (.*)" }'
             )
-        if self.line is not None and re.search("[:=]", self.line):
+        if re.search("[:=]", self.line or ""):
             raise ValueError("expected a key without : or =, which come after it")
-        if self.pattern is not None and compiled(self.pattern).groups != 1:
+        if self.regex.groups != 1:
             raise ValueError("expected a pattern with one group, around the number")
         path = PurePosixPath(self.file or "result")
         if path.is_absolute() or {"..", KNOBS} & {*path.parts}:
             raise ValueError(f"expected a file in the evaluation's own directory, got {path}")
         return self
 
-    @model_serializer
-    def _as_set(self) -> str | dict[str, str]:
-        if self.line is not None:
-            return self.line
-        return {name: value for name, value in vars(self).items() if value is not None}
-
     @property
     def regex(self) -> re.Pattern[str]:
         """Matches the number's text in a line of output."""
-        if self.line is not None:
-            return compiled(rf"^\s*{re.escape(self.line)}\s*[:=]\s*(\S.*)$")
-        return compiled(self.pattern or "")
+        return compiled(self.pattern or rf"^\s*{re.escape(self.line or '')}\s*[:=]\s*(\S.*)$")
 
     def __str__(self) -> str:
         if self.line is not None:
@@ -139,17 +138,17 @@ class Results:
                     numbers[name.removeprefix("measures.")] = value
         return numbers
 
-    def measurement(self, exit_: Exit, seconds: float) -> Measurement:
+    def measurement(self, tail: Sequence[str], seconds: float) -> Measurement:
         """Return what the evaluation measured; `train_seconds` is `seconds` unless declared.
 
-        Raises NoScoreError where the score, or a measure beside a finite one, is missing, and
-        ResultRefusedError on what is not such a number.
+        `tail`: the program's last lines. Raises NoScoreError where the score, or a measure beside
+        a finite one, is missing, and ResultRefusedError on what is not such a number.
         """
-        score = self._value(SCORE, exit_)
+        score = self._value(SCORE, tail)
         found: dict[str, float] = {"train_seconds": seconds}
         for name in self._locators.keys() - {SCORE}:
             try:
-                value = self._value(name, exit_)
+                value = self._value(name, tail)
                 if not math.isfinite(value):
                     raise ResultRefusedError(f"{name}: expected a finite number, got {value}")
             except (NoScoreError, ResultRefusedError):
@@ -164,21 +163,27 @@ class Results:
         except ValidationError as error:
             raise ResultRefusedError(f"measures: {in_words(error)}") from error
 
-    def _value(self, name: str, exit_: Exit) -> float:
+    def _value(self, name: str, tail: Sequence[str]) -> float:
         """Return the number, which may be NaN or infinite. Raises as `measurement` does."""
-        where, value = self._locators[name], None
+        where = self._locators[name]
+        text = self._found.get(name)
         if where.file is not None:
             value = self._in_file(where.file, (where.key or "").split("."))
-        elif text := self._found.get(name):
-            value = _number(text)
-            if value is None:
-                raise ResultRefusedError(
-                    f"{name}: expected a number alone in {where}, got {text[:80]!r} in the last "
-                    "one; a pattern can say which part is meant"
-                )
-        if value is None:
-            raise NoScoreError(self._missing(name, where, exit_))
-        return value
+        else:
+            value = _number(text or "")
+        if value is not None:
+            return value
+        if text:
+            raise ResultRefusedError(
+                f"{name}: expected a number alone in {where}, got {text[:80]!r} in the last "
+                "one; a pattern can say which part is meant"
+            )
+        known = where.line and any(re.search(rf"\b{re.escape(where.line)}\s*[:=]", t) for t in tail)
+        inside = " (it is inside another line: say { pattern = ... })" if known else ""
+        raise NoScoreError(
+            f"no {name}: the program exited with 0, and {where}{inside} was not found; its last "
+            f"line was {last_word(tail)[:120]!r}"
+        )
 
     def _in_file(self, name: str, keys: list[str]) -> float | None:
         """Return the number at the keys of a JSON file; None if there is nothing.
@@ -186,10 +191,10 @@ class Results:
         Raises ResultRefusedError on a file that is not readable, and on another value.
         """
         try:
-            found = parse_json(read_regular(self._directory / name, MOST_BYTES))
+            found = json.loads(read_regular(self._directory / name, MOST_BYTES))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ResultRefusedError(f"{name} cannot be read: {reason}") from None
         for key in keys:
@@ -203,19 +208,6 @@ class Results:
             found = "a number larger than any float"
         got = json.dumps(found)[:80]
         raise ResultRefusedError(f"{'.'.join(keys)} in {name}: expected a number, got {got}")
-
-    def _missing(self, name: str, where: Locator, exit_: Exit) -> str:
-        """Return one line for a person, and the program's last lines for the log."""
-        inside = ""
-        for line in exit_.tail:
-            if where.line and re.search(rf"(?<!\w){re.escape(where.line)}\s*[:=]", line):
-                pattern = json.dumps(f"{re.escape(where.line)}\\s*[:=]\\s*(\\S+)")
-                inside = f" (it is inside {line[:120]!r}: say {{ pattern = {pattern} }})"
-        said = (
-            f"its last line was {exit_.last_line[:120]!r}" if exit_.last_line else "it was silent"
-        )
-        head = f"no {name}: the program exited with 0, and {where}{inside} was not found; {said}"
-        return "\n".join((head, f"Its last {len(exit_.tail)} lines:", *exit_.tail))
 
 
 def _number(text: str) -> float | None:

@@ -4,9 +4,8 @@
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -21,30 +20,18 @@ from objectives.settings import in_words
 
 Kind = Literal["linear", "log10", "sigmoid01", "tanh11", "int"]
 
-NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
-"""Of a knob: it goes into options, tables and files."""
-
-MOST_BEYOND = 1e-14
-"""Share of a value by which rounding in the unit cube may move the end of a range."""
+NAME = r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\z"  # of a knob: for options, tables and files
+MOST_BEYOND = 1e-14  # share of a value by which rounding may move the end of a range
 
 
-class _Scale(NamedTuple):
-    """The way from x-space, where a step means the same everywhere, to the knob's unit and back."""
-
-    to_value: Callable[[float], float]
-    to_x: Callable[[float], float]
-    values: str = "any"  # what a knob's value must be
-
-
-_SCALES: dict[Kind, _Scale] = {
-    "linear": _Scale(float, float),
-    "log10": _Scale(lambda x: 10.0**x, math.log10, "above 0"),
-    "sigmoid01": _Scale(
-        lambda x: 1.0 / (1.0 + math.exp(-x)), lambda v: math.log(v / (1.0 - v)), "between 0 and 1"
-    ),
-    "tanh11": _Scale(math.tanh, math.atanh, "between -1 and 1"),
-    "int": _Scale(float, float),
+_SCALES: dict[Kind, tuple[Callable[[float], float], Callable[[float], float]]] = {
+    "linear": (float, float),
+    "log10": (lambda x: 10.0**x, math.log10),
+    "sigmoid01": (lambda x: 1.0 / (1.0 + math.exp(-x)), lambda v: math.log(v / (1.0 - v))),
+    "tanh11": (math.tanh, math.atanh),
+    "int": (float, float),
 }
+"""From x-space, where a step means the same everywhere, to the knob's unit, and back."""
 
 
 class Knob(BaseModel):
@@ -57,7 +44,7 @@ class Knob(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
-    name: str = Field(pattern=rf"\A{NAME}\z")
+    name: str = Field(pattern=NAME)
     kind: Kind
     low: float
     high: float
@@ -66,35 +53,27 @@ class Knob(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not self.low < self.high:
-            raise ValueError(f"knob {self.name}: low {self.low} must be below high {self.high}")
-        if not math.isfinite(self.high - self.low):
-            raise ValueError(f"knob {self.name}: {self.low} to {self.high} is too wide a range")
-        if self.kind == "int":
-            self._check_grid()
-        elif self.step != 1:
+        if not self.low < self.high or not math.isfinite(self.high - self.low):
+            raise ValueError(f"knob {self.name}: {self.low} to {self.high} is not a range")
+        if self.kind != "int" and self.step != 1:
             raise ValueError(f"knob {self.name}: only an int knob has a step")
+        whole = (self.low, self.high, self.baseline)
+        if self.kind == "int" and any(v % 1 or (v - self.low) % self.step for v in whole):
+            raise ValueError(
+                f"knob {self.name}: an int knob needs whole bounds and baseline, each whole steps "
+                f"of {self.step} from low {self.low:g}"
+            )
         try:
             inside = 0.0 <= self.encode(self.baseline) <= 1.0
         except (ValueError, ArithmeticError):  # log10(0), atanh(1): no point of the x-space
             inside = False
         if not inside:
-            low, high = map(_SCALES[self.kind].to_value, (self.low, self.high))
+            low, high = map(_SCALES[self.kind][0], (self.low, self.high))
             raise ValueError(
                 f"knob {self.name}: baseline {self.baseline} lies outside its bounds, "
                 f"{low:.6g} to {high:.6g}"
             )
         return self
-
-    def _check_grid(self) -> None:
-        if not all(float(v).is_integer() for v in (self.low, self.high, self.baseline)):
-            raise ValueError(f"knob {self.name}: an int knob needs whole bounds and baseline")
-        for edge, value in (("high", self.high), ("baseline", self.baseline)):
-            if (value - self.low) % self.step:
-                raise ValueError(
-                    f"knob {self.name}: {edge} {value:g} must lie whole steps of {self.step} "
-                    f"from low {self.low:g}"
-                )
 
     @property
     def _values(self) -> float:
@@ -107,7 +86,7 @@ class Knob(BaseModel):
             number = min(math.floor(unit * self._values), self._values - 1)
             return self.typed(self.low + self.step * number)
         x = self.low + unit * (self.high - self.low)
-        return _SCALES[self.kind].to_value(min(x, self.high))  # rounding may step over the edge
+        return _SCALES[self.kind][0](min(x, self.high))  # rounding may step over the edge
 
     def typed(self, value: float) -> float:
         """Return the value in the knob's type: of an int knob an int."""
@@ -128,7 +107,7 @@ class Knob(BaseModel):
         """Return the coordinate at which `decode` gives `value`, in [0, 1] if it is in bounds."""
         if self.kind == "int":
             return ((value - self.low) / self.step + 0.5) / self._values
-        unit = (_SCALES[self.kind].to_x(value) - self.low) / (self.high - self.low)
+        unit = (_SCALES[self.kind][1](value) - self.low) / (self.high - self.low)
         edge = min(max(unit, 0.0), 1.0)
         return edge if abs(unit - edge) < 1e-9 else unit  # a bound is inside despite rounding
 
@@ -152,31 +131,21 @@ class DeclaredKnob(BaseModel):
 
     def named(self, name: str) -> Knob:
         """Return the knob of that name. Raises ValueError, naming it, where it cannot be."""
-        if not re.fullmatch(NAME, name):
-            raise ValueError(
-                f"knobs.{name}: expected 1 to 64 letters, digits and . _ - as a name, not "
-                "beginning with . or -"
-            )
-        if not self.min < self.max:
-            raise ValueError(f"knobs.{name}: min {self.min:g} must be below max {self.max:g}")
-        scale = _SCALES[self.kind]
+        place, to_x = f"knobs.{name}", _SCALES[self.kind][1]
         try:
-            return Knob(
-                name=name,
-                kind=self.kind,
-                low=scale.to_x(self.min),
-                high=scale.to_x(self.max),
-                step=self.step,
-                baseline=self.baseline,
+            low, high = to_x(self.min), to_x(self.max)
+        except (ValueError, ArithmeticError):  # log10(0), atanh(1)
+            low = high = math.nan
+        if not low < high:
+            raise ValueError(
+                f"{place}: {self.min:g} to {self.max:g} is not a range of a {self.kind} knob"
             )
+        own = {"kind": self.kind, "step": self.step, "baseline": self.baseline}
+        try:
+            return Knob.model_validate({"name": name, "low": low, "high": high, **own})
         except ValidationError as error:
             message = in_words(error).removeprefix(f"knob {name}: ")
-            raise ValueError(f"knobs.{name}: {message}") from error
-        except (ValueError, ArithmeticError):
-            raise ValueError(
-                f"knobs.{name}: min {self.min:g} and max {self.max:g} of a {self.kind} knob must "
-                f"be {scale.values}"
-            ) from None
+            raise ValueError(f"{place}: {message}") from error
 
 
 class SearchSpace(BaseModel):

@@ -24,7 +24,7 @@ from objectives.api import (
     ProgramFailedError,
     SetupError,
 )
-from objectives.checkout.objective import SHIM, CheckoutObjective, declared_flags
+from objectives.checkout import SHIM, CheckoutObjective, declared_flags
 
 FAKE = Path(__file__).parent / "fake_nanochat"
 

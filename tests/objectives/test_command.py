@@ -103,11 +103,10 @@ def test_a_spec_gives_an_equal_objective(settings: dict[str, Any], make: Make) -
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"argv": []}, "argv"),
-    ({"argv": ["{lr}", "x"]}, "begins with the program"),
     ({"argv": "python train.py"}, "expected a list"),
     ({"argv": ["train", "{lr"]}, "brace"),
-    ({"argv": ["train", "{lr!r}"]}, "{lr!r}"),
-    ({"argv": ["train", "{budget}"]}, "{budget}"),
+    ({"argv": ["train", "{lr!r}"]}, "lr!r"),
+    ({"argv": ["train", "{budget}"]}, "budget"),
     ({"knobs": {}}, "at least one"),
     ({"knobs": {"seed": LR}}, "seed={OTHER}"),
     ({"fixed": {"lr": 1}}, "lr: something else"),
@@ -118,7 +117,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"failures": {"[": "nan"}}, "regular expression"),
     ({"score": {"file": "result.json", "key": "a"}}, "{directory}/result.json"),
     ({"score": {"file": "../result.json", "key": "a"}, "send": "json"}, "own directory"),
-    ({"environment": {"X": "{nothing}"}}, "{nothing}"),
+    ({"environment": {"X": "{nothing}"}}, "nothing"),
     ({"environment": {"HF_TOKEN": "swordfish"}}, "pass_environment"),
     ({"argv": ["train", "https://me:swordfish@host/x"]}, "user name or a password"),
 ]
@@ -231,7 +230,7 @@ def test_the_score_is_what_was_said_last(
 FAILS: list[tuple[str, dict[str, Any], type[ObjectiveError], str]] = [
     ("print('bye\\n')", {}, NoScoreError, "'bye'"),
     ("print('b1')", {"score": {"pattern": "a(.)"}}, NoScoreError, "a(.)"),
-    ("print('INFO epoch 3 score: 0.5')", {}, NoScoreError, "score\\\\s*[:=]"),
+    ("print('INFO epoch 3 score: 0.5')", {}, NoScoreError, "inside another line"),
     ("print('score: 0.5\\nscore: 0.4 (best)')", {}, ResultRefusedError, "0.4 (best)"),
     ("print('score: 1,5\\nbye')", {}, ResultRefusedError, "'1,5'"),
     ("print('score: 1')", {"measures": {"steps": "n"}}, NoScoreError, "measures.steps"),
@@ -261,7 +260,6 @@ FILES: list[tuple[str, float | str]] = [
     ('{"eval": {"loss": "0.5"}}', "expected a number"),
     ('{"eval": {"loss": null}}', "null"),
     (f'{{"eval": {{"loss": 1{"0" * 400}}}}}', "larger than any float"),
-    ('{"eval": {"loss": 0.5}, "eval": {"loss": 0.4}}', "cannot be read"),
     ("[" * 100_000, "cannot be read"),
     (" " * 1_000_001, "1000000 bytes"),
 ]

@@ -217,7 +217,7 @@ def test_its_module_and_what_that_imports_is_pinned(
         ("import missing_thing", "missing_thing"),
         ("def evaluate(:", "line 1"),
         ("x = 1\ny = x + z", "line 2"),
-        ("evaluate = 3", "expected a function"),
+        ("evaluate = 3", "no function of the name"),
         ("import sys; sys.exit('usage: me')", "usage: me"),
         ("def evaluate(knobs): 0", "(knobs, seed, budget), nor without"),
         ("def evaluate(knobs, seed, budget, more): 0", "'more'"),
@@ -228,7 +228,7 @@ def test_what_cannot_be_imported_or_called_is_refused_beforehand(
     text: str, word: str, make: Make, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = 1.5 if "sleep" in text else 60.0
-    monkeypatch.setattr("objectives.importing.LIMIT_SECONDS", limit)
+    monkeypatch.setattr("objectives.function.LIMIT_SECONDS", limit)
     (user / "train.py").write_text(text)
     with pytest.raises(SetupError) as refused:
         make().preflight()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from objectives import sources
+from objectives import program
 from objectives.api import SetupError
-from objectives.sources import hashes, matching, require_same, with_imports
+from objectives.program import hashes, matching, require_same, with_imports
 
 FILES = {
     "train.py": "import model.gpt\nfrom model import deep\nimport numpy, absent",
@@ -49,7 +49,7 @@ def test_patterns_find_files_as_glob_does(pattern: str, expected: set[str], code
         (code / folder).mkdir(parents=True, exist_ok=True)
         (code / folder / "x.py").touch()
     os.mkfifo(code / "pipe.py")  # would never end
-    assert names(matching(code, (pattern,)), code) == expected
+    assert names(matching(code, pattern), code) == expected
 
 
 def test_a_program_is_what_it_imports_and_not_what_it_writes(code: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_program_is_what_it_imports_and_not_what_it_writes(code: Path) -> None
 def test_any_change_of_a_pinned_file_is_refused_by_name_and_a_new_file_is_none(
     code: Path, tmp_path: Path
 ) -> None:
-    pinned = hashes(code, matching(code, ("**/*.py",)))
+    pinned = hashes(code, matching(code, "**/*.py"))
     code = code.rename(tmp_path / "elsewhere")
     (code / "new.py").touch()
     require_same(pinned, code)
@@ -75,8 +75,8 @@ def test_any_change_of_a_pinned_file_is_refused_by_name_and_a_new_file_is_none(
 
 
 def test_too_many_bytes_are_refused(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = matching(code, ("**/*.py",))
-    monkeypatch.setattr(sources, "MOST_BYTES", 10)
+    found = matching(code, "**/*.py")
+    monkeypatch.setattr(program, "MOST_BYTES", 10)
     with pytest.raises(SetupError, match="too large"):
         hashes(code, found)
     with pytest.raises(SetupError, match=r"gone\.py"):

@@ -70,7 +70,7 @@ def test_an_int_knob_gives_every_number_an_equal_share() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"low": 1.0, "high": 1.0}, "low 1.0 must be below high 1.0"),
+        ({"low": 1.0, "high": 1.0}, "1.0 to 1.0 is not a range"),
         ({"baseline": 1.5}, "baseline 1.5 lies outside its bounds"),
         ({"kind": "int", "low": 0.5}, "needs whole bounds and baseline"),
         ({"kind": "log10", "baseline": 0.0}, "baseline 0.0 lies outside its bounds"),
@@ -127,18 +127,18 @@ def test_a_whole_number_has_its_step() -> None:
 @pytest.mark.parametrize(
     ("name", "fields", "word"),
     [
-        ("lr", {"kind": "log10", "min": 0.0}, "log10 knob must be above 0"),
-        ("lr", {"kind": "sigmoid01"}, "between 0 and 1"),
+        ("lr", {"kind": "log10", "min": 0.0}, "0 to 1 is not a range of a log10 knob"),
+        ("lr", {"kind": "sigmoid01"}, "not a range of a sigmoid01 knob"),
         ("lr", {"max": math.inf}, "finite"),
-        ("lr", {"min": 1.0, "max": 0.1}, "min 1 must be below max 0.1"),
+        ("lr", {"min": 1.0, "max": 0.1}, "1 to 0.1 is not a range"),
         ("lr", {"step": 0}, "step"),
         ("lr", {"min": "0.1"}, "min"),
         ("lr", {"basline": 1}, "basline"),
         ("lr", {"baseline": 2.0}, "knobs.lr: baseline"),
         ("n", {"kind": "int"}, "knobs.n"),
         ("lr", {"step": 2}, "knobs.lr"),
-        ("l r", {}, "knobs.l r: expected"),
-        ("--lr", {}, "knobs.--lr: expected"),
+        ("l r", {}, "knobs.l r: name"),
+        ("--lr", {}, "knobs.--lr: name"),
     ],
 )
 def test_what_no_declared_knob_can_be_is_refused(

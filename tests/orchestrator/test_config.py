@@ -315,8 +315,8 @@ def test_what_is_written_as_an_assignment_is_read_back_as_it_was(value: Any) -> 
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (os.mkfifo, "run.toml is not a file"),
-        (lambda file: file.symlink_to("/dev/zero"), "run.toml is not a file"),
+        (os.mkfifo, "it is not a file"),
+        (lambda file: file.symlink_to("/dev/zero"), "it is not a file"),
         (lambda file: file.symlink_to(file), "cannot be read: Too many levels of symbolic links"),
         (lambda file: file.write_bytes(b"#" * (LARGEST + 1)), "expected 1048576 bytes at most"),
         (lambda file: file.write_bytes(b"a = " + b"[" * 50_000), "maximum recursion depth"),

@@ -38,8 +38,7 @@ TOKENIZER_FILES = ("tokenizer.pkl", "token_bytes.pt")
 
 NEVER = 1_000_000_000  # steps: no run has so many, so only step 0 and the last are scored
 
-Flag = bool | int | float | str
-"""`true` is the bare flag, `false` leaves it out."""
+Flag = bool | int | float | str  # `true` is the bare flag, `false` leaves it out
 
 DEFAULT_FLAGS: Mapping[str, Flag] = {
     "run": "dummy",  # no wandb
@@ -56,14 +55,11 @@ SCORE = Locator(pattern=r"^Step (?!0+ )\d+ \| Validation bpb: (\S+)")
 """The last scoring after the untrained model's, which is that of step 0."""
 
 MEASURES = {
-    name: Locator(pattern=pattern)
-    for name, pattern in {
-        "steps": r"^Calculated number of iterations from target FLOPs: (\S+)",
-        "tokens": r"^Total number of training tokens: (\S+)",
-        "train_flops": r"^Total training FLOPs estimate: (\S+)",
-        "peak_mib": r"^Peak memory usage: (\S+)MiB",
-        "loss": r"^step \d+/.*\| loss: (\d\S*)",
-    }.items()
+    "steps": Locator(pattern=r"^Calculated number of iterations from target FLOPs: (\S+)"),
+    "tokens": Locator(pattern=r"^Total number of training tokens: (\S+)"),
+    "train_flops": Locator(pattern=r"^Total training FLOPs estimate: (\S+)"),
+    "peak_mib": Locator(pattern=r"^Peak memory usage: (\S+)MiB"),
+    "loss": Locator(pattern=r"^step \d+/.*\| loss: (\d\S*)"),
 }
 FAILURES: Mapping[str, Failure] = {
     r"^step \d+/.*\| loss: nan": "nan",  # nanochat would train on to the last step
@@ -118,8 +114,7 @@ class CheckoutConfig(ProgramConfig):
 class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     """Trains nanochat for `target_flops` and scores it on the shard that it holds out."""
 
-    budget_setting = "target_flops"
-    budget_unit = "FLOPs"
+    budget_setting, budget_unit, place_setting = "target_flops", "FLOPs", "checkout"
     unscored = frozenset({"checkout", "data", "tokenizer"})  # what lies there decides
 
     @classmethod
@@ -132,10 +127,6 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
                 "https://github.com/karpathy/nanochat"
             )
         return cls("nanochat", config).pinned()
-
-    @property
-    def directory(self) -> Path:
-        return Path(self.config.checkout)
 
     def program_files(self) -> tuple[Path]:
         return (self.config.source,)
@@ -193,31 +184,25 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
                 raise SetupError(f"{config.checkout}: {unknown('flag', name, sorted(known))}")
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        self._require_same_data(context.pinned)
-        self.require_same_sources()
-        line = self.command_line(knobs, seed, context)
-        results = Results(SCORE, MEASURES, FAILURES, context.directory)
-        with self._base(context.directory):
-            return self.run(line, results, context)
+        """Train in a base directory with links to data and tokenizer.
 
-    def _require_same_data(self, pinned: Mapping[str, str | int]) -> None:
-        """Raises SetupError if the data is not what the run was planned with."""
+        Raises SetupError where data or sources are not what the run was planned with.
+        """
         for name, value in self.data().items():
-            if pinned.get(name, value) != value:
+            if context.pinned.get(name, value) != value:
                 raise SetupError(
-                    f"{name} is {value}, and the run was planned with {pinned[name]}: the data "
-                    f"in {self.config.data} or the tokenizer in {self.config.tokenizer} has changed"
+                    f"{name} is {value}, and the run was planned with {context.pinned[name]}: the "
+                    f"data in {self.config.data} or the tokenizer in {self.config.tokenizer} has "
+                    "changed"
                 )
-
-    @contextmanager
-    def _base(self, directory: Path) -> Iterator[None]:
-        """Make nanochat's base directory for the block, with links to data and tokenizer."""
-        base = directory / "base"
+        self.require_same_sources()
+        line, base = self.command_line(knobs, seed, context), context.directory / "base"
         base.mkdir(mode=0o700)
         try:
             (base / "base_data_climbmix").symlink_to(self.config.data)
             (base / "tokenizer").symlink_to(self.config.tokenizer)
-            yield
+            results = Results(SCORE, MEASURES, FAILURES, context.directory)
+            return self.run(line, results, context)
         finally:
             shutil.rmtree(base, ignore_errors=True)  # which follows no link
 
@@ -252,13 +237,10 @@ def _shards(directory: Path) -> dict[str, str | int]:
             f"{len(files)}: python -m nanochat.dataset -n 8 downloads some"
         )
     for path in files:
-        try:
-            with path.open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                file.seek(max(0, size - TAIL_BYTES))
-                tail = sha256(file.read(TAIL_BYTES)).hexdigest()
-        except OSError as error:
-            raise SetupError(f"data: cannot read {path}: {error.strerror}") from error
+        with _readable("data"), path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - TAIL_BYTES))
+            tail = sha256(file.read(TAIL_BYTES)).hexdigest()
         whole.update(f"{path.name}\0{size}\0{tail}\n".encode())
         total += size
     return {"data_files": len(files), "data_bytes": total, "data_sha256": whole.hexdigest()}
@@ -266,11 +248,14 @@ def _shards(directory: Path) -> dict[str, str | int]:
 
 def _tokenizer_sha256(directory: Path) -> str:
     """Return the hash of the tokenizer's files. Raises SetupError if one is missing."""
-    try:
+    with _readable("tokenizer (python -m scripts.tok_train makes it)"):
         found = [sha256((directory / name).read_bytes()).digest() for name in TOKENIZER_FILES]
-    except OSError as error:
-        raise SetupError(
-            f"tokenizer: cannot read {error.filename} ({error.strerror}): "
-            "python -m scripts.tok_train makes it"
-        ) from error
     return sha256(b"".join(found)).hexdigest()
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SetupError(f"{what}: cannot read {error.filename} ({error.strerror})") from error

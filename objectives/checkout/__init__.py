@@ -1,1 +1,0 @@
-"""The user's own checkout of karpathy/nanochat as an objective."""
