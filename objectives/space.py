@@ -57,12 +57,12 @@ class Knob(BaseModel):
             raise ValueError(f"knob {self.name}: {self.low} to {self.high} is not a range")
         if self.kind != "int" and self.step != 1:
             raise ValueError(f"knob {self.name}: only an int knob has a step")
-        whole = (self.low, self.high, self.baseline)
-        if self.kind == "int" and any(v % 1 or (v - self.low) % self.step for v in whole):
-            raise ValueError(
-                f"knob {self.name}: an int knob needs whole bounds and baseline, each whole steps "
-                f"of {self.step} from low {self.low:g}"
-            )
+        for value in (self.low, self.high, self.baseline):
+            if self.kind == "int" and (value % 1 or (value - self.low) % self.step):
+                raise ValueError(
+                    f"knob {self.name}: {value:g} must lie whole steps of {self.step} "
+                    f"from low {self.low:g}"
+                )
         try:
             inside = 0.0 <= self.encode(self.baseline) <= 1.0
         except (ValueError, ArithmeticError):  # log10(0), atanh(1): no point of the x-space

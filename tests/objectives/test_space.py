@@ -72,7 +72,7 @@ def test_an_int_knob_gives_every_number_an_equal_share() -> None:
     [
         ({"low": 1.0, "high": 1.0}, "1.0 to 1.0 is not a range"),
         ({"baseline": 1.5}, "baseline 1.5 lies outside its bounds"),
-        ({"kind": "int", "low": 0.5}, "needs whole bounds and baseline"),
+        ({"kind": "int", "low": 0.5}, "must lie whole steps of 1"),
         ({"kind": "log10", "baseline": 0.0}, "baseline 0.0 lies outside its bounds"),
         ({"kind": "log10", "baseline": -1.0}, "baseline -1.0 lies outside its bounds, 0.1 to 10"),
         ({"kind": "sigmoid01", "baseline": 1.0}, "baseline 1.0 lies outside its bounds"),

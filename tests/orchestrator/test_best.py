@@ -111,7 +111,6 @@ def test_an_objective_that_cannot_be_loaded_any_more_leaves_the_knobs(
     ("arguments", "complaint"),
     [
         (("nobody",), "no run 'nobody' in artifacts/cmaes"),
-        (("--flags", "--toml"), "one at a time"),
         (("--flags",), "sphere takes no arguments"),
         (("--toml",), "sphere has no settings for another baseline"),
     ],

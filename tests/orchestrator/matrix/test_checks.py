@@ -1,6 +1,5 @@
 """A check evaluates every knob at the ends of its range, once, and survives whatever happens."""
 
-import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,6 @@ from orchestrator.matrix.matrix import Matrix
 from orchestrator.plan import times
 from orchestrator.plan.times import Known, known_knobs
 from orchestrator.records.runs import Result
-from orchestrator.verify import verify
 from tests.asking import config_for
 from tests.ledgers import cut
 
@@ -119,36 +117,6 @@ def test_a_failing_baseline_pauses_before_anything_else_is_paid(
         assert [t.rule for t in result.ruling.triggers] == ["baseline_failed"]
         assert result.state.accounts.evaluations == 1
     assert len(again.state.fired) == 1
-
-
-# Verification
-
-
-@pytest.mark.parametrize(
-    ("candidate", "point", "divergence"),
-    [
-        (0, [0.4, 0.5], "candidate 3 is not the baseline with one knob at an end"),
-        (1, [0.1, 0.5], "candidate 1 is not the baseline with one knob at an end"),
-        (2, [0.5, 0.5], "a point is not the baseline with one knob moved"),
-    ],
-)
-def test_verify_finds_points_that_are_no_ends(
-    finished: Path,
-    tmp_path: Path,
-    tamper: Callable[..., None],
-    candidate: int,
-    point: list[float],
-    divergence: str,
-) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / finished.name))
-
-    def change(lines: list[dict[str, Any]]) -> None:
-        asking = next(line for line in lines if line["event"]["kind"] == "generation_asked")
-        asking["event"]["points"][candidate] = point
-
-    tamper(run, change)
-    shutil.rmtree(run / "eval")
-    assert verify(run).divergence == divergence
 
 
 # What a search hears of it
