@@ -19,7 +19,6 @@ from orchestrator.cli.output import (
     in_words,
     print_json,
     show,
-    silence,
 )
 from orchestrator.execution.signals import Insisted
 
@@ -215,8 +214,6 @@ def main() -> None:
         print("Interrupted.", file=sys.stderr)
         is_ours = isinstance(interrupted, Insisted)
         sys.exit(EXIT_SIGNAL + (interrupted.args[0] if is_ours else signal.SIGINT))
-    except BrokenPipeError:
-        silence(sys.stdout)  # its reader has gone
     except Exception as error:
         if (code := exit_code(error)) is None:
             raise

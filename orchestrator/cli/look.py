@@ -16,7 +16,7 @@ from budgets.ledger import LedgerCorruptError
 from budgets.plan import Phase
 from budgets.state import ImpossibleEventError
 from orchestrator.cli.options import ROOT, STDOUT, Root, RunName, named_file
-from orchestrator.cli.output import Answer, console, write_bytes
+from orchestrator.cli.output import Answer, console, silence, write_bytes
 from orchestrator.look.compare import Comparison, Exported, compared, exported
 from orchestrator.look.document import document
 from orchestrator.look.run import Run
@@ -102,7 +102,11 @@ def _watch(view: Run | Exported, directory: Path) -> None:
                 if (news := _news(seen)) != known:
                     known = news
                     lines += _lines(seen)
-                print(*map(printable, lines), sep="\n", end="\n" * bool(lines), flush=True)
+                try:
+                    print(*map(printable, lines), sep="\n", end="\n" * bool(lines), flush=True)
+                except BrokenPipeError:
+                    silence(sys.stdout)  # its reader has gone
+                    return
             if seen.is_over or output.poll(1000 * pause(began)):
                 return
 

@@ -161,7 +161,7 @@ def forged_plan(change: Callable[[dict[str, Any]], Any]) -> Callable[[list[Line]
         (forged_plan(lambda plan: plan["conditions"][1]["settings"].update(noise=9)), "attempt"),
         (forged_plan(lambda plan: plan["conditions"].reverse()), "attempt"),
         (forged_plan(lambda plan: plan.update(seeds=[1, 3])), "seeds"),
-        (forged_plan(lambda plan: plan["conditions"].__delitem__(-1)), "shape"),
+        (forged_plan(lambda plan: plan["conditions"].__delitem__(-1)), "cannot follow"),
     ],
     ids=["knobs", "setting", "order", "seeds", "number"],
 )
