@@ -86,26 +86,25 @@ class Accounts(NamedTuple):
         """Every currency by name."""
         caps, price, wall_ms = self.caps, self.price_per_device_hour, self.wall_ms
         comparing = sum(hold.compares for hold in self.holds.values())
-        searching, reserved_ms = len(self.holds) - comparing, self.reserved_ms
-        cost_ms = None if caps.cost is None else caps.cost / price * MS_PER_HOUR
-        hours_ms, device_ms = (
+        cost = None if caps.cost is None else caps.cost / price
+        cost_ms, hours_ms, device_ms = (
             None if hours is None else hours * MS_PER_HOUR
-            for hours in (caps.hours, caps.device_hours)
+            for hours in (cost, caps.hours, caps.device_hours)
         )
         committed_ms = self._committed_ms(self.holds.values()) - wall_ms
-        per_cost = MS_PER_HOUR / price if price else inf
+        per_cost, device = MS_PER_HOUR / price if price else inf, (self.device_ms, self.reserved_ms)
+        search = (self.evaluations, len(self.holds) - comparing, caps.evaluations)
+        beside = (self.comparisons, comparing, self.comparison_cap)
+        wall = (wall_ms, committed_ms, hours_ms, MS_PER_HOUR)
         rows = (
-            Account("evaluations", "evaluations", "--max-evals",
-                    self.evaluations, searching, caps.evaluations),
-            Account("comparison evaluations", "evaluations", "",
-                    self.comparisons, comparing, self.comparison_cap),
-            Account("device time", "device-hours", "--max-device-hours",
-                    self.device_ms, reserved_ms, device_ms, MS_PER_HOUR),
-            Account("wall clock", "hours", "--max-hours",
-                    wall_ms, committed_ms, hours_ms, MS_PER_HOUR),
-            Account("money", "of money", "--max-cost",
-                    self.device_ms, reserved_ms, cost_ms, per_cost),
-        )  # fmt: skip
+            Account("evaluations", "evaluations", "--max-evals", *search),
+            Account("comparison evaluations", "evaluations", "", *beside),
+            Account(
+                "device time", "device-hours", "--max-device-hours", *device, device_ms, MS_PER_HOUR
+            ),
+            Account("wall clock", "hours", "--max-hours", *wall),
+            Account("money", "of money", "--max-cost", *device, cost_ms, per_cost),
+        )
         return {account.name: account for account in rows}
 
     @property

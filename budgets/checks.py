@@ -19,7 +19,7 @@ from typing import Literal
 from budgets.events import Status
 from budgets.plan import Calibration, Direction, Frozen, Plan, Sample
 from budgets.state import Batch, RunState
-from budgets.stats import believed, chance, one_sided_limit, sd_interval, tau_b, tau_b_interval
+from budgets.stats import believed, chance, one_sided_limit, tau_b, tau_b_interval
 
 # The baseline and its noise
 
@@ -55,11 +55,6 @@ class Noise:
     mean: float
     sd: float | None  # None below two healthy seeds
     seeds: int  # healthy ones
-
-    @property
-    def sd_limits(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of `sd`, if scores are normal."""
-        return None if self.sd is None else sd_interval(self.sd, self.seeds)
 
     @property
     def is_about_zero(self) -> bool:

@@ -19,19 +19,16 @@ def _program() -> str:
         return said
     called = Path(sys.argv[0])
     if called.name == "orchestrator":  # an installed command
-        return _on_path(called) or shell_word(str(called))
-    if called.parts[-2:] != ("orchestrator", "__main__.py"):  # a library of another program
-        return "python -m orchestrator"
-    python = Path(sys.executable)
-    others = (python.with_name(name) for name in ("python", "python3"))
-    names = (_on_path(one) for one in others if one.exists() and one.samefile(python))
-    return f"{next(filter(None, names), shell_word(str(python)))} -m orchestrator"
+        return _shortest(called)
+    is_module = called.parts[-2:] == ("orchestrator", "__main__.py")  # else another program's
+    return f"{_shortest(Path(sys.executable)) if is_module else 'python'} -m orchestrator"
 
 
-def _on_path(program: Path) -> str:
-    """The program's name if the shell finds it by that; empty otherwise."""
+def _shortest(program: Path) -> str:
+    """The program's name if the shell finds it by that; otherwise its path."""
     found = shutil.which(program.name)
-    return program.name if found and os.path.abspath(found) == os.path.abspath(program) else ""
+    is_found = found and os.path.abspath(found) == os.path.abspath(program)
+    return program.name if is_found else shell_word(str(program))
 
 
 _STEERS = re.compile(r"[\\`<\[\]|*~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -90,11 +87,6 @@ def rounded_up(value: float, digits: int = 3) -> str:
     """`0.0485` for 0.04841: never less than the value."""
     step = 10.0 ** (floor(log10(value)) + 1 - digits)
     return f"{ceil(value / step - 1e-9) * step:.{max(digits, 1 + floor(log10(value)))}g}"
-
-
-def figure(value: float) -> str:
-    """`12.3`, `1,234`: three digits, and no more than the whole number."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def better_when(direction: str) -> str:

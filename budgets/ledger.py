@@ -38,17 +38,6 @@ class LedgerCorruptError(Exception):
     """A ledger is not what was written: says what is wrong, where, and how to recover."""
 
 
-class RecordCorruptError(LedgerCorruptError):
-    """One of its records is not what was written."""
-
-    def __init__(self, path: Path, record: int, offset: int, why: str) -> None:
-        place = f"{path}: record {record} at byte {offset}"
-        way_on = f"Restore the file from a backup, or {way_to_keep(path, record)}"
-        super().__init__(f"{place}: {why}. Nothing was changed. {way_on}")
-        self.record = record
-        self.offset = offset
-
-
 class LedgerSchemaError(ValueError):
     """A ledger was written by another version of this program."""
 
@@ -61,13 +50,14 @@ class LedgerLockedError(Exception):
     """Another process is writing to this ledger."""
 
 
-def way_to_keep(path: Path, records: int) -> str:
-    """The advice for a damaged ledger whose first so many records are whole."""
+def _damaged(path: Path, records: int, why: str, remedy: str) -> LedgerCorruptError:
+    """The error of a ledger whose first so many records are whole."""
     run = path.parent
-    if records == 0:
-        return f"begin again, since nothing of it can be kept, with: {set_aside_command(run)}"
     out = unused(run.with_name(f"{run.name}.salvaged"))
-    return f"keep what there is with: {command('verify', str(run), '--salvage', str(out))}"
+    way = f"keep what there is with: {command('verify', str(run), '--salvage', str(out))}"
+    if records == 0:
+        way = f"begin again, since nothing of it can be kept, with: {set_aside_command(run)}"
+    return LedgerCorruptError(f"{path}{why}. Nothing was changed. {remedy}, or {way}")
 
 
 def set_aside_command(run: Path) -> str:
@@ -106,13 +96,17 @@ def _seal(digest: str) -> bytes:
 def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) -> Record:
     """The record in `line`, which follows the one with digest `previous`.
 
-    Raises RecordCorruptError, LedgerSchemaError; `path` is for their messages.
+    Raises LedgerCorruptError, LedgerSchemaError; `path` is for their messages.
     """
+
+    def damaged(why: str) -> LedgerCorruptError:
+        place = f": record {seq} at byte {offset}: {why}"
+        return _damaged(path, seq, place, "Restore the file from a backup")
+
     body, seal = line[:-_SEAL_BYTES], line[-_SEAL_BYTES:]
     digest = digest_of(previous, body)
     if seal != _seal(digest):
-        why = "its hash does not follow from the records before it"
-        raise RecordCorruptError(path, seq, offset, why)
+        raise damaged("its hash does not follow from the records before it")
     try:
         found = Line.model_validate_json(body + b"}")
     except ValidationError as error:
@@ -123,10 +117,9 @@ def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) 
                 f"schema {SCHEMA}. Use the version that wrote it"
             ) from error
         place = ".".join(map(str, first["loc"]))
-        why = f"sealed, but no event of schema {SCHEMA}: {place} {first['msg']}"
-        raise RecordCorruptError(path, seq, offset, why) from error
+        raise damaged(f"no event of schema {SCHEMA}: {place} {first['msg']}") from error
     if found.seq != seq:
-        raise RecordCorruptError(path, seq, offset, f"it says it is number {found.seq}")
+        raise damaged(f"it says it is number {found.seq}")
     return Record(seq, found.at, found.elapsed_ms, found.event, digest, offset, line)
 
 
@@ -173,11 +166,8 @@ class Reader:
             yield record
         self.torn = data[self.end :]
         if not self._has_mark:
-            raise LedgerCorruptError(
-                f"{self._path} is rolled back: {HEAD} has seen records that it lacks. Its end was "
-                "cut off, or it is an older copy. Nothing was changed. Put the newer copy back, or "
-                f"{way_to_keep(self._path, self.count)}"
-            )
+            why = f" is rolled back: {HEAD} has seen records that it lacks"
+            raise _damaged(self._path, self.count, why, "Put the newer copy back")
 
 
 def read(path: Path) -> tuple[Record, ...]:
@@ -253,15 +243,12 @@ class Ledger:
             self._lock = take_lock(directory)
             self._file = storage.open(self.path)
             storage.sync_directory(directory)
-        except OSError as error:
+        except BaseException as error:
             self.close()
-            raise LedgerStorageError(
-                f"cannot write to {error.filename or directory}: {error.strerror}. Nothing was "
-                "started"
-            ) from error
-        except BaseException:  # an interrupt, in a process that may go on
-            self.close()
-            raise
+            if not isinstance(error, OSError):  # an interrupt, in a process that may go on
+                raise
+            where = error.filename or directory
+            raise LedgerStorageError(f"cannot write to {where}: {error.strerror}") from error
 
     def replay(self) -> Iterator[Record]:
         """Verify and yield every record, then repair the end and make ready to append.
@@ -318,8 +305,7 @@ class Ledger:
             with suppress(OSError):
                 self._storage.truncate(self._file, end)
             raise LedgerStorageError(
-                f"cannot append to {self.path}: {error.strerror}. What was acknowledged before is "
-                "safe. Repair the disk and repeat the command"
+                f"cannot append to {self.path}: {error.strerror}. What was written before is safe"
             ) from error
         self.head, self.count, self._end = record.digest, record.seq + 1, record.end
 
@@ -333,9 +319,7 @@ class Ledger:
 
     def _require_end(self) -> int:
         if self._end is None:
-            raise LedgerStorageError(
-                f"{self.path} takes no record before it was read (again): open it again"
-            )
+            raise LedgerStorageError(f"{self.path} takes no record before it was read again")
         return self._end
 
     def close(self) -> None:

@@ -33,7 +33,6 @@ from budgets.events import (
     Status,
 )
 from budgets.failures import is_setup
-from budgets.formatting import counted
 from budgets.ledger import Record
 from budgets.plan import ComparisonName, Configuration, Plan, Window
 from budgets.stats import total
@@ -462,20 +461,15 @@ def _told(state: RunState, event: GenerationTold) -> None:
 
 def _amended(state: RunState, event: Amended) -> None:
     plan, caps, generations = state.plan, event.caps, event.generations
-    is_compared, is_over = "finalists" in state.comparisons, state.concluded or state.decided
+    is_over = state.concluded is not None or state.decided is not None
+    is_fixed = "finalists" in state.comparisons and generations != plan.resolved.generations
     resolved = plan.resolved.model_copy(update={"generations": generations})
-    said = counted(generations, "generation")
-    pays = generations >= state.begun
-    _require(pays, f"these caps pay for {said}, and {state.begun} are begun")
-    has_more_to_do = not is_compared and generations > state.finished
-    _require(not is_over or has_more_to_do, "the run is over, and this gives it nothing more to do")
-    _require(
-        not is_compared or generations == plan.resolved.generations,
-        "the search is over, what it found is being compared with the baseline: its "
-        f"{plan.resolved.generations} generations stay, the other caps can change",
-    )
+    _require(generations >= state.begun, f"{state.begun} generations are begun already")
+    _require(not is_fixed, "the search is over: its generations stay, the other caps can change")
+    has_more_to_do = not is_over or generations > state.finished
+    _require(has_more_to_do, "the run is over, and this gives it nothing more to do")
     pays = resolved.evaluations <= caps.evaluations
-    _require(pays, f"{counted(caps.evaluations, 'evaluation')} cannot pay for {said}")
+    _require(pays, f"{caps.evaluations} evaluations do not pay for {generations} generations")
     has_price = caps.cost is None or plan.price_per_device_hour > 0
     _require(has_price, "the run began without a price, so no cap on cost can hold it")
     plan = plan.model_copy(update={"caps": caps, "resolved": resolved})

@@ -36,16 +36,6 @@ def interval(values: Sequence[float], level: float) -> tuple[float, float] | Non
     return mean - reach, mean + reach
 
 
-def sd_interval(sd: float, n: int, level: float = 0.05) -> tuple[float, float]:
-    """Two-sided confidence interval of the true standard deviation of n normal samples."""
-    if n < 2:
-        return 0.0, inf
-    from scipy.special import chdtri
-
-    low, high = (sd * sqrt((n - 1) / chdtri(n - 1, share)) for share in (level / 2, 1 - level / 2))
-    return low, high
-
-
 def chance(differences: Sequence[float]) -> float:
     """The probability of so large a |t| without an effect.
 
@@ -66,8 +56,8 @@ def believed(chances: Sequence[float | None], rate: float) -> list[bool]:
     Y. Benjamini and Y. Hochberg, J. Royal Statistical Society B 57 (1995) 289-300.
     """
     known = sorted(p for p in chances if p is not None)
-    least = [p for k, p in enumerate(known, 1) if p <= rate * k / len(known)]
-    return [bool(least) and p is not None and p <= least[-1] for p in chances]
+    limit = max((p for k, p in enumerate(known, 1) if p <= rate * k / len(known)), default=-1.0)
+    return [p is not None and p <= limit for p in chances]
 
 
 @dataclass(frozen=True, slots=True)

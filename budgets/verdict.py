@@ -60,10 +60,9 @@ def _last_third(items: list[Item]) -> list[Item]:
 
 def finalists(state: RunState) -> tuple[Configuration, ...]:
     """The different configurations to compare, the more promising first."""
-    confirmation, mean = state.plan.confirmation, average(state)
+    confirmation, mean, last = state.plan.confirmation, average(state), state.completed[-1].told
     assert confirmation is not None, "the plan has one"
     assert mean is not None, "a generation is told"
-    last = state.completed[-1].told
     assert last is not None, "... which all of them are"
     names: dict[Point, str] = {mean: AVERAGE}
     names.setdefault(last.mean, MEAN)
@@ -90,8 +89,7 @@ def best_candidates(state: RunState, count: int) -> list[Point]:
 
 def mean_score(generation: Batch) -> float | None:
     """Mean score of its healthy candidates."""
-    healthy = generation.healthy
-    return total(healthy) / len(healthy) if healthy else None
+    return total(own) / len(own) if (own := generation.healthy) else None
 
 
 def winner(state: RunState) -> Configuration | None:
@@ -101,12 +99,9 @@ def winner(state: RunState) -> Configuration | None:
     """
     if not state.is_closed("finalists"):
         return None
-    batch = state.comparisons["finalists"]
-    scores = [list(batch.scores_by_seed(n).values()) for n in range(len(batch.configurations))]
-    ranked = [
-        (-len(own), batch.sign * fmean(own), number) for number, own in enumerate(scores) if own
-    ]
-    return batch.configurations[min(ranked)[-1]] if ranked else None
+    arms, sign = enumerate(_arms(state, "finalists")), state.plan.sign
+    ranked = [(-len(own), sign * fmean(own.values()), n, one) for n, (one, own) in arms if own]
+    return min(ranked)[-1] if ranked else None
 
 
 # Gains, on the seeds on which both have scores
@@ -234,11 +229,31 @@ class Condition(Frozen):
 
 
 def conditions(state: RunState) -> tuple[Condition, ...]:
-    """All conditions of a Go that can be judged; empty before the winner was compared."""
-    if not state.is_closed("winner"):
+    """All conditions of a Go that can be judged; empty before the winner was compared.
+
+    `signal`: the gain on fresh seeds is as large as asked for, and more than chance. `stability`:
+    few evaluations of the last generations failed. `sanity`: the winner's training runs end, do not
+    explode and are stable.
+    """
+    limits, own = state.plan.thresholds, winner_gain(state)
+    if own is None or not state.is_closed("winner"):
         return ()
-    rules = (_signal, _stability, _persistence, _sanity, _long_run)
-    return tuple(one for rule in rules if (one := rule(state)) is not None)
+    is_shown = own.is_shown and own.pairs >= limits.go_seeds
+    is_enough = own.mean is not None and own.mean >= limits.go_gain
+    last = state.completed[-limits.go_generations :]
+    count, failed = sum(g.settled for g in last), sum(len(g.failed) for g in last)
+    crashes = failed / count if count else 1.0
+    results, signs = state.comparisons["winner"].results(), ("exploding", "unstable")
+    sick = sum(r.score is None or any(map(r.metrics.get, signs)) for r in results) / len(results)
+    judged: list[tuple[Rule, bool, float | None, float]] = [
+        ("signal", is_shown and is_enough, own.mean, limits.go_gain),
+        ("stability", crashes < limits.go_crash_rate, crashes, limits.go_crash_rate),
+        ("persistence", *_persistence(state, own)),
+        ("sanity", sick <= limits.go_pathological, sick, limits.go_pathological),
+    ]
+    if (longer := long_run_gain(state)) is not None:
+        judged.append(("long_run", *_long_run(state, longer, own)))
+    return tuple(Condition(**dict(zip(Condition.model_fields, one, strict=True))) for one in judged)
 
 
 def is_promising(state: RunState) -> bool:
@@ -247,65 +262,30 @@ def is_promising(state: RunState) -> bool:
     return bool(judged) and all(condition.met for condition in judged)
 
 
-def _signal(state: RunState) -> Condition:
-    """The gain on fresh seeds is as large as asked for, and more than chance."""
-    limits, own = state.plan.thresholds, winner_gain(state)
-    mean = None if own is None else own.mean
-    is_shown = own is not None and own.is_shown and own.pairs >= limits.go_seeds
-    met = is_shown and mean is not None and mean >= limits.go_gain
-    return Condition(rule="signal", met=met, observed=mean, limit=limits.go_gain)
-
-
-def _stability(state: RunState) -> Condition:
-    """Few evaluations of the last generations failed."""
-    limits = state.plan.thresholds
-    last = state.completed[-limits.go_generations :]
-    count, failed = sum(g.settled for g in last), sum(len(g.failed) for g in last)
-    rate, limit = failed / count if count else 1.0, limits.go_crash_rate
-    return Condition(rule="stability", met=rate < limit, observed=rate, limit=limit)
-
-
-def _persistence(state: RunState) -> Condition:
+def _persistence(state: RunState, own: Gain) -> tuple[bool, float | None, float]:
     """The search became better than the baseline and stayed so, not one candidate by chance.
 
     Judged by the distribution's average over the last third of at least two generations, paired on
     the picking seeds, or on the winner's if it won. Candidates' own scores cannot tell: generations
     do not share their seeds, and candidates that spread around a good mean are worse than it.
     """
-    best, own = winner(state), winner_gain(state)
+    best = winner(state)
     if best is None or best.name != AVERAGE:
         own = _gain(state, _scores(state, "finalists", AVERAGE), baseline_scores(state))
-    mean = own.mean if own and len(state.completed) > 1 else None
-    met = mean is not None and mean > 0
-    return Condition(rule="persistence", met=met, observed=mean, limit=0.0)
+    mean = own.mean if len(state.completed) > 1 else None
+    return mean is not None and mean > 0, mean, 0.0
 
 
-def _sanity(state: RunState) -> Condition:
-    """The winner's training runs end, do not explode and are stable."""
-    sick = [
-        r.score is None or bool(r.metrics.get("exploding") or r.metrics.get("unstable"))
-        for r in state.comparisons["winner"].results()
-    ]
-    share, limit = sum(sick) / len(sick), state.plan.thresholds.go_pathological
-    return Condition(rule="sanity", met=share <= limit, observed=share, limit=limit)
-
-
-def _long_run(state: RunState) -> Condition | None:
-    """Enough of the gain is kept on more FLOPs, above chance; None where that was not tried.
+def _long_run(state: RunState, longer: Gain, own: Gain) -> tuple[bool, float | None, float]:
+    """Enough of the gain is kept on more FLOPs, above chance.
 
     Nothing is kept where the winner fails there on every seed.
     """
-    longer, at_budget = long_run_gain(state), winner_gain(state)
-    if longer is None or at_budget is None:
-        return None
-    batch, limit, kept = state.comparisons["long_run"], state.plan.thresholds.persist_share, None
-    if longer.mean is not None and at_budget.mean:
-        kept = longer.mean / at_budget.mean
-    elif not batch.scores_by_seed(1):
-        kept = 0.0
-    enough = longer.pairs >= min(2, len(batch.seeds[1]))  # a single pair has no interval
-    met = enough and kept is not None and kept >= limit and longer.is_shown
-    return Condition(rule="long_run", met=met, observed=kept, limit=limit)
+    (_, (_, scores)), limit = _arms(state, "long_run"), state.plan.thresholds.persist_share
+    kept = None if scores else 0.0
+    if longer.mean is not None and own.mean:
+        kept = longer.mean / own.mean
+    return longer.is_shown and kept is not None and kept >= limit, kept, limit
 
 
 # The decision

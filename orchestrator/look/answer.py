@@ -314,10 +314,9 @@ def _calibrated(run: Run) -> Answer:
     found, sure = "The baseline's score.", "How far scores differ from seed to seed is not known."
     if why := no_share(measure(run.state)):
         sure = f"No gain can be told: {why}."
-    elif own.sd and (bounds := own.sd_limits) is not None:
-        noise, low, high = (percent(sd / abs(own.mean), 3) for sd in (own.sd, *bounds))
+    elif own.sd:
+        noise, sure = percent(own.sd / abs(own.mean), 3), f"Measured on {own.seeds} seeds."
         found = f"The baseline's score, and its noise from seed to seed: {noise} (sd {own.sd:.3g})."
-        sure = f"95% sure that the noise is {low} to {high}."
     found = f"{found} One evaluation takes {precise_duration(run.eval_seconds or 0.0)}."
     mean, seeds = f"{fmean(run.scores):.5g}", counted(len(run.scores), "seed")
     sentence = f"{sentence_case(measured_in(run.state))} of the baseline: {mean}, mean of {seeds}."

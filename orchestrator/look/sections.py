@@ -204,10 +204,7 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     if baseline is not None:
         seeds = counted(baseline.seeds, "seed")
         said = f"Baseline: {number(baseline.mean)}, the mean of {seeds}; standard deviation from "
-        low, high = baseline.sd_limits or (None, None)
-        said += (
-            f"seed to seed {number(baseline.sd, 4)} (95%: {number(low, 3)} to {number(high, 3)})."
-        )
+        said += f"seed to seed {number(baseline.sd, 4)}."
     if run.noise_band is not None:
         said += f" Noise band: {' to '.join(map(number, run.noise_band))}."
     yield f"{what}: {better_when(run.plan.direction)}. {said}"

@@ -11,7 +11,7 @@ from statistics import fmean, median, stdev
 from typing import Any, NamedTuple
 
 from budgets.events import Settled, Status
-from budgets.formatting import figure, table
+from budgets.formatting import number, table
 from budgets.state import Attempt, RunState
 from orchestrator.capacity import AtMost, Level, fit
 from orchestrator.config import Config
@@ -127,10 +127,10 @@ def to_markdown(name: str, found: dict[str, Any]) -> str:
     rows = (
         (
             level["workers"],
-            f"{figure(level['evaluations_per_hour'])} ± "
-            f"{figure(level['noise'] * level['evaluations_per_hour'])}",
+            f"{number(level['evaluations_per_hour'], 4)} ± "
+            f"{number(level['noise'] * level['evaluations_per_hour'], 4)}",
             f"{level['median_seconds']:.3g}",
-            figure(level["fitted_per_hour"]),
+            number(level["fitted_per_hour"], 4),
             level["regime"],
         )
         for level in found["levels"]
@@ -141,7 +141,7 @@ def to_markdown(name: str, found: dict[str, Any]) -> str:
         "",
         *table(columns, rows),
         "",
-        f"X(N) = {figure(law['lambda'])} N / (1 + {law['sigma']:.3g} (N-1) + "
+        f"X(N) = {number(law['lambda'], 4)} N / (1 + {law['sigma']:.3g} (N-1) + "
         f"{law['kappa']:.3g} N (N-1)) an hour: contention sigma = {law['sigma']:.3g}, coherency "
         f"kappa = {law['kappa']:.3g}, residual {found['residual']:.1%}. "
         f"Optimum: {'none found' if optimum is None else f'N* = {optimum:.3g}'}.",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.accounts import MS_PER_HOUR, Accounts
+from budgets.accounts import Accounts
 from budgets.events import Key
 from budgets.plan import Caps
 
@@ -86,12 +86,6 @@ def test_attempts_at_once_share_the_wall_clock_and_a_dead_session_was_open_as_lo
     assert refused(settled, MINUTE // 2 + 1) == "wall clock"
 
 
-@pytest.mark.parametrize(("left_ms", "fits"), [(MINUTE, True), (MINUTE - 1, False)])
-def test_an_attempt_is_over_before_the_deadline(left_ms: int, fits: bool) -> None:
-    accounts = books()._replace(deadline_ms=left_ms)
-    assert refused(accounts) == ("" if fits else "deadline")
-
-
 def test_a_clock_that_is_set_back_gains_no_time() -> None:
     accounts = books().open_session(20).tick(5, 15)
     assert accounts.now_ms == 25
@@ -104,23 +98,6 @@ def test_the_lowest_free_slot_is_next(slots: tuple[int, ...]) -> None:
     for key, slot in zip((A, B), slots, strict=False):
         accounts = accounts.reserve(key, 1, slot=slot)
     assert accounts.free_slot == min({0, 1, 2} - set(slots))
-
-
-def test_a_cap_falls_to_what_is_used_and_no_further() -> None:
-    used = books(device_hours=1.0).reserve(A, MINUTE)
-    hour = MINUTE / MS_PER_HOUR
-    for caps, exceeded in (
-        ({"device_hours": hour}, ""),
-        ({"device_hours": 0.9 * hour}, "device time"),
-        ({"device_hours": 1.0, "hours": 0.9 * hour}, "wall clock"),
-        ({"device_hours": 1.0, "cost": 1.9 * hour}, "money"),
-    ):
-        amended = Caps.model_validate({"evaluations": 2, **caps})
-        if exceeded:
-            with pytest.raises(ValueError, match=exceeded):
-                used.amend(amended, None, 1)
-        else:
-            assert used.amend(amended, None, 1).caps == amended
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, MINUTE), st.booleans())))

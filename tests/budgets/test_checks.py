@@ -20,7 +20,7 @@ from budgets.checks import (
 )
 from budgets.events import GenerationAsked, Status
 from budgets.plan import Calibration, Caps, Envelope, ProxyPlan, Sample, Variant
-from budgets.rules import judge, refusal_of
+from budgets.rules import judge
 from budgets.schedule import blocking_batches, can_ask, next_action, open_batches
 from orchestrator.plan.comparisons import short_evaluations
 from tests.budgets.conftest import Outcome, Story, make_story, reserved, sample, settled
@@ -78,20 +78,11 @@ def test_a_calibration_run_measures_what_its_healthy_evaluations_say(calibrating
     assert (found.mean_score, found.sd_score) == (2.0, 0.5)
 
 
-def test_a_baseline_that_always_fails_cannot_be_measured(calibrating: Story) -> None:
-    calibrating.evaluate(0, Status.OOM, seed=1)
-    calibrating.evaluate(0, Status.ERROR, seed=2, cause="no such file")
-    with pytest.raises(ValueError, match="cannot be evaluated: no such file"):
-        measure(calibrating.state)
-
-
-def test_the_noise_is_the_spread_over_seeds_with_its_interval() -> None:
+def test_the_noise_is_the_spread_over_seeds() -> None:
     samples = tuple(sample(score=score) for score in (3.0, 3.02, 3.04))
     found = noise(Calibration(samples=samples, failed=1))
     assert found is not None
     assert (found.mean, found.sd, found.seeds) == pytest.approx((3.02, 0.02, 3))
-    # sqrt(2 / scipy.stats.chi2.isf((0.025, 0.975), 2)) * 0.02
-    assert found.sd_limits == pytest.approx((0.010413, 0.125695), abs=1e-6)
     assert noise(None) is noise(Calibration(assumed_seconds=1.0)) is None
 
 
@@ -298,12 +289,3 @@ def test_short_evaluations_follow_the_full_ones() -> None:
     assert blocking_batches(state) == []
     assert judge(state).decision == "done"
     assert (state.accounts.evaluations, state.accounts.comparisons) == (8, 8)
-
-
-def test_a_cap_refuses_a_short_evaluation_too() -> None:
-    story = proxied(caps=Caps(evaluations=8, device_hours=32.0 / 3600))
-    evaluate(story, RISING, short=False, seconds=2.3)
-    batch = story.state.comparisons["proxy"]
-    assert refusal_of(story.state, batch, 0) is None
-    evaluate(story, RISING[:2], short=True, seconds=1.0)
-    assert refusal_of(story.state, batch, 2) is not None

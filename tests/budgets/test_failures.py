@@ -22,17 +22,13 @@ ERRORS = {
             "ValueError: n_head 3 must divide n_embd 64",
             "RuntimeError: CUDA error: invalid argument",
             "exited with status 1: ValueError: no",
-            "exited with status 1: a.b.OddError",
             "exited with status 2: train.py: error: unrecognized arguments: --momentun=0.0",
             f"{PROGRAM}Error: No such option: --momentun",
             # these only speak of devices, or of a setup
             "KeyError: 'xid'",
-            "RuntimeError: sensor: device unavailable",
             "exited with status 1: RuntimeError: no NVIDIA driver, says the user",
             f"{PROGRAM}KeyError: 'xid'",
-            f"{PROGRAM}ValueError: SetupError: x",
             "objectives.api.SetupError: no data",  # as it was recorded when it was final
-            "ValueError: SetupError: no data",
             "exited with status 1: SetupError: no data",
             # the file that raised does not decide
             "ValueError: my bug at xid.py:12",

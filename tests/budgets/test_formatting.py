@@ -12,7 +12,6 @@ from budgets.formatting import (
     command,
     counted,
     duration,
-    figure,
     in_bytes,
     listed,
     number,
@@ -21,11 +20,8 @@ from budgets.formatting import (
     plain,
     precise_duration,
     printable,
-    quoted,
     rounded_up,
-    sentence_case,
     shortened,
-    uncapitalized,
 )
 
 
@@ -59,32 +55,18 @@ def test_a_command_begins_as_the_program_was_called(
     ("said", "text"),
     [
         (number(3.13849), "3.1385"),
-        (number(0.031249, 3), "0.0312"),
-        (number(None), "-"),
-        (figure(12.345), "12.3"),
-        (figure(1234.5), "1,234"),
-        (percent(0.99), "99%"),  # a limit keeps its digits
         (percent(0.995), "99.5%"),
         (duration(59.6), "1 min 00 s"),
-        (duration(200.0), "3 min 20 s"),
-        (duration(3599.4), "59 min 59 s"),
         (duration(7500.0), "2 h 05 min"),
         (precise_duration(0.03125), "0.031 s"),
         (precise_duration(6.44), "6.4 s"),
-        (in_bytes(999), "999 B"),
         (in_bytes(1023), "0.999 KiB"),
-        (in_bytes(3.5 * 2**20), "3.5 MiB"),
         (in_bytes(2**42), "4 TiB"),
         (counted(0, "seed"), "no seeds"),
-        (listed([1, 2, 3, 4]), "1, 2, 3 and 4"),
         (listed([1, 2, 3, 4], 3), "1, 2 and 2 more"),
         (listed([]), ""),
-        (counted(1, "seed"), "1 seed"),
         (counted(3, "boundary"), "3 boundaries"),
         (rounded_up(0.048411), "0.0485"),  # what is needed at least is never rounded down
-        (rounded_up(1234.0), "1240"),
-        (sentence_case("val_BPB"), "Val_BPB"),
-        (quoted(uncapitalized("It is so")), "\u201cit is so\u201d"),
         # a terminal is not steered, and lines stay
         (printable("\x1b[2Jred\u202e\nnext\t"), "\ufffd[2Jred\ufffd\nnext\ufffd"),
         (one_line("  no\n\x1b[31m  memory\r\nleft "), "no [31m memory left"),

@@ -14,7 +14,6 @@ from budgets.schedule import (
     left_for_the_verdict,
     next_action,
     pace,
-    search_is_over,
     timing,
 )
 from budgets.state import RunState
@@ -47,10 +46,6 @@ def test_a_long_run_that_no_cap_has_room_for_is_left_out(seconds: float, step: s
     """43 evaluations have taken 2 s each; three of the long run 8 s, the last reserves 42 s."""
     caps = Caps(evaluations=12, device_hours=seconds / 3600)
     assert next_action(told_of(confirmed_plan(caps=caps), winner=GAIN).state) == step
-
-
-def test_without_a_winner_there_is_nothing_to_judge() -> None:
-    assert next_action(told_of(finalists={"average": (NAN, NAN, NAN)}).state) == "decide"
 
 
 def test_after_the_search_a_reference_that_is_late_is_waited_for() -> None:
@@ -102,12 +97,6 @@ def test_what_is_settled_is_needed_no_more() -> None:
     assert left_for_the_verdict(told_of(winner=GAIN).state).evaluations == 4
 
 
-def test_a_search_whose_finalists_are_compared_is_over_whatever_its_caps_become() -> None:
-    assert search_is_over(
-        told_of(generations=((1.0, 1.1, 1.2, 1.3),), finalists={"average": 1.0}).state
-    )
-
-
 # How it keeps to its plan
 
 HOUR = 3600.0
@@ -143,11 +132,6 @@ def test_a_run_that_takes_what_was_planned_is_all_accurate() -> None:
     assert found.actual_hours * HOUR == pytest.approx(4.0)
     assert found.accuracy == pytest.approx(100)
     assert not found.is_out_of_date
-
-
-def test_nothing_is_estimated_before_an_evaluation_is_over_or_without_a_time() -> None:
-    assert timing(timed().state) is None
-    assert timing(in_pairs(timed(calibration=None), 2.0)) is None
 
 
 # Live

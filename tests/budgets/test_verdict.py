@@ -237,7 +237,3 @@ def test_the_best_mean_of_those_that_failed_least_wins(
     state = told_of(finalists={"average": average, "mean": mean}).state
     found = winner(state)
     assert (None if found is None else found.name) == expected
-
-
-def test_there_is_no_winner_before_all_is_settled() -> None:
-    assert winner(told_of().state) is None

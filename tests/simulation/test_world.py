@@ -170,7 +170,7 @@ def disk(kind: type[FaultyDisk]) -> Bug:
     ("plant", "seen"),
     [
         (executor(Crowded), "begins on a device that"),
-        (disk(Unsynced), "acknowledged record|RecordCorruptError"),
+        (disk(Unsynced), "acknowledged record|LedgerCorruptError"),
         (disk(Nameless), "acknowledged record"),
         (never_blamed, "is retried again"),
         (blamed_on_resume, "undisturbed|retry False instead of True"),
