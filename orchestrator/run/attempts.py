@@ -20,16 +20,7 @@ from budgets.state import Attempt as Recorded
 from budgets.state import Batch, Observer, RunState, apply, ticked
 from budgets.storage import unused
 from objectives.registry import varied
-from orchestrator.execution.api import (
-    CONFIG,
-    STARTED,
-    SUMMARY,
-    Attempt,
-    Outcome,
-    Started,
-    read,
-    recover,
-)
+from orchestrator.execution.api import CONFIG, Attempt, Outcome, read, recover
 from orchestrator.execution.trainer import CAUSE_CHARACTERS
 from orchestrator.records.objective import knobs_of
 from orchestrator.records.runs import attempt_place
@@ -131,12 +122,8 @@ class Run:
 
 def has_begun(attempt: Attempt) -> bool:
     """Return whether this attempt was started before, by a reservation that the ledger has lost."""
-    known = (
-        read(Attempt, attempt.directory / CONFIG),
-        read(Started, attempt.directory / STARTED),
-        read(Outcome, attempt.directory / SUMMARY),
-    )
-    return any(file is not None and file.attempt_id == attempt.attempt_id for file in known)
+    known = read(Attempt, attempt.directory / CONFIG)
+    return known is not None and known.attempt_id == attempt.attempt_id
 
 
 def _make_empty(directory: Path) -> None:

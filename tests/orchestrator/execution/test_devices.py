@@ -123,15 +123,12 @@ def test_a_gpu_in_use_is_named_and_the_others_are_handed_out(
     free: list[str],
     warning: str,
     driver: Driver,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     driver.says(*used, apps=apps)
-    for names in (GPUS, ["0", "1"]):
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", ",".join(names))
-        pool = DevicePool(TWO)
-        assert pool.free() == len(free)
-        assert [pool.take() for _ in free] == [names[GPUS.index(one)] for one in free]
-        assert [w.startswith(warning) for w in pool.warnings] == [names is GPUS] * bool(warning)
+    pool = DevicePool(TWO)
+    assert pool.free() == len(free)
+    assert [pool.take() for _ in free] == free
+    assert [w.startswith(warning) for w in pool.warnings] == [True] * bool(warning)
 
 
 @pytest.mark.usefixtures("_at_once")
@@ -184,14 +181,3 @@ def test_an_executor_withdraws_a_device_that_fails_or_was_left_in_use(
         facts = (attempt.directory / "facts.json").read_text()
         assert '"CUDA_VISIBLE_DEVICES": "GPU-b"' in facts
     assert executor.warnings == ((f"GPU-a {GONE}: {warning}",) if warning else ())
-
-
-def test_a_host_that_says_that_it_fails_keeps_its_processors(
-    make_attempt: Make, nasty: str
-) -> None:
-    said = f'{{"attempt_id": "ID", "status": "error", "cause": "{BROKEN}"}}'
-    with LocalExecutor(Slots(1, "cpu", "", 1), entry=nasty) as executor:
-        executor.submit(make_attempt("write", content=said))
-        executor.wait(20.0)
-        assert executor.free() == 1
-    assert executor.warnings == ()

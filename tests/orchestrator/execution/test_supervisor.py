@@ -114,24 +114,6 @@ def test_an_attempt_that_is_somebodys_already_is_not_begun(
     assert not (attempt.directory / api.STARTED).exists()
 
 
-def test_a_cancellation_that_comes_with_the_marker_ends_the_attempt_as_cancelled(
-    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def begin(*args: Any, begun: Callable[..., bool] = supervisor._begin) -> bool:
-        is_begun = begun(*args)
-        os.kill(os.getpid(), signal.SIGTERM)
-        return is_begun
-
-    monkeypatch.setattr(supervisor, "_begin", begin)
-    attempt = make_attempt("finish")
-    api.write_config(attempt)
-    supervised(attempt)
-    outcome = api.read_summary(attempt)
-    assert outcome is not None
-    assert outcome.status is Status.CANCELLED
-    assert not (attempt.directory / "stdout.txt").exists()
-
-
 def supervised(attempt: Attempt) -> None:
     """Hand it to a supervisor of our own, and wait for its end."""
     (heard, notify), (lifeline, alive) = os.pipe(), os.pipe()

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -114,11 +113,8 @@ def test_a_full_disk_is_no_end_of_an_evaluation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        (Measurement(score=sys.float_info.max), Status.NAN),
         (Measurement(score=-1.01e100), Status.NAN),
-        (None, Status.ERROR),
         (0.1, Status.ERROR),
-        ({"score": "0.1"}, Status.ERROR),
         ({"score": 10**400}, Status.ERROR),
     ],
     ids=repr,

@@ -1,7 +1,7 @@
 """A run is opened, resumed, carried out by the loop, and its outcomes are settled and retried."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
@@ -10,33 +10,24 @@ from typing import Any
 import pytest
 
 from budgets.events import (
-    Concluded,
-    Decided,
-    Event,
     Fired,
-    GenerationTold,
     Reserved,
-    Settled,
     Status,
 )
-from budgets.ledger import LEDGER, Ledger
-from budgets.rules import judge
-from budgets.state import ImpossibleEventError, RunState
+from budgets.ledger import LEDGER
+from budgets.state import RunState
 from objectives.api import Measurement
 from orchestrator.execution.api import Attempt, Outcome, Slots
 from orchestrator.execution.engine import Engine
-from orchestrator.execution.processes import this_owner
 from orchestrator.records.runs import Result
-from orchestrator.run import session
 from orchestrator.run.amend import amend
 from orchestrator.run.attempts import settled
-from orchestrator.run.files import PlanChangedError, open_run
-from orchestrator.run.session import preflight, system_clock
+from orchestrator.run.files import PlanChangedError
+from orchestrator.run.session import system_clock
 from orchestrator.verify import verify
 from tests.executors import ending, failing
 from tests.ledgers import cut, events_of, every, state_of
-from tests.orchestrator.conftest import CONFIRMED, NOISY
-from tests.simulation.session import Person
+from tests.orchestrator.conftest import NOISY
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -77,16 +68,6 @@ def test_another_plan_in_a_used_directory_is_refused_and_says_what_differs(
     assert (run / LEDGER).read_bytes() == before
 
 
-def test_an_event_that_cannot_follow_is_not_written(finished: Path, tmp_path: Path) -> None:
-    directory = copy_run(finished, tmp_path)
-    before, plan = (directory / LEDGER).read_bytes(), state_of(directory).plan
-    with Ledger(directory, system_clock()) as ledger:
-        run = open_run(ledger, plan, this_owner(), [])
-        with pytest.raises(ImpossibleEventError):
-            run.record(Concluded())
-    assert (directory / LEDGER).read_bytes() == before
-
-
 def test_a_reason_lets_through_only_the_generation_it_was_given_for(
     tmp_path: Path, run_search: RunSearch
 ) -> None:
@@ -109,22 +90,6 @@ def test_a_reason_lets_through_only_the_generation_it_was_given_for(
     assert overridden == [(0, "known"), (1, "known too")]
 
 
-@pytest.fixture
-def root(run: Path) -> Path:
-    """Where a finished run of tier min and its calibration are."""
-    return run.parent.parent
-
-
-def test_a_run_goes_on_with_the_verdict_that_it_was_begun_with(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    settings = {"tier": "target", "max_evals": 16}
-    begun = run_search(tmp_path, confirm_seeds=4, **settings)
-    assert run_search(tmp_path, confirm_seeds=4, **settings).directory == begun.directory
-    with pytest.raises(PlanChangedError, match=r"confirmation\.seeds: 4 -> 8"):
-        run_search(tmp_path, **settings)
-
-
 @dataclass(frozen=True)
 class Gpu(Engine):
     """As if this machine had one."""
@@ -134,77 +99,18 @@ class Gpu(Engine):
 
 
 def test_a_run_is_not_taken_up_on_another_kind_of_device(
-    run: Path, root: Path, run_search: RunSearch, cut: Cut
+    run: Path, run_search: RunSearch, cut: Cut
 ) -> None:
     cut(run, 12)
     before = (run / LEDGER).read_bytes()
     with pytest.raises(
         ValueError, match=r"planned for cpu, this machine offers cuda.*--device cpu"
     ):
-        run_search(root, **NOISY, engine=Gpu("inline"))
+        run_search(run.parent.parent, **NOISY, engine=Gpu("inline"))
     assert (run / LEDGER).read_bytes() == before
 
 
-def test_a_run_that_another_process_concluded_meanwhile_is_over_and_no_error(
-    tmp_path: Path, run_search: RunSearch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    results = list[Result]()
-
-    def overtaken(*what: Any) -> Iterator[str]:
-        monkeypatch.undo()
-        results.append(run_search(tmp_path, assumed_seconds=1.0))
-        return preflight(*what)
-
-    monkeypatch.setattr(session, "preflight", overtaken)  # between its look and its lock
-    late = run_search(tmp_path, assumed_seconds=1.0)
-
-    assert late.ruling == results[0].ruling
-    assert late.state.head == results[0].state.head
-
-
 # The loop: signals, rules on record, results found on disk
-
-
-def test_the_second_signal_ends_what_fills_slots_while_a_stop_waits_for_it(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    stop = Person()
-
-    def insist(state: RunState, event: Event) -> None:
-        if isinstance(event, GenerationTold) and event.generation == 1:
-            stop.requested = stop.now = True
-
-    impatient = {
-        **CONFIRMED,
-        "thresholds": {
-            **CONFIRMED["thresholds"],
-            "patience_generations": 1,
-            "patience_improve": 0.99,
-        },
-        "max_evals": 12,
-    }
-    result = run_search(tmp_path, engine=TWO, stop=stop, observe=insist, **impatient)
-
-    assert result.ruling.decision == "continue"
-    ends = every(Settled, result.directory)
-    assert (ends[-1].comparison, ends[-1].status) == ("reference", Status.CANCELLED)
-    assert [t.rule for t in judge(result.state).triggers] == ["patience"]
-
-
-def test_the_rule_that_a_decision_names_is_on_record_once_though_its_process_died_between(
-    tmp_path: Path, search_confirmed: Callable[..., Result], found: Found
-) -> None:
-    nothing = {"objective": "noise", "settings": {"dimension": 2, "noise": 0.0}}  # all is alike
-    run = search_confirmed(tmp_path, **nothing).directory
-    whole, events = found(run), events_of(run)
-    (fired,) = (n for n, event in enumerate(events) if isinstance(event, Fired))
-    assert isinstance(events[fired + 1], Decided)
-    cut(run, fired + 1)
-
-    search_confirmed(tmp_path, **nothing)
-
-    assert found(run) == whole
-    assert len(every(Fired, run)) == 1
 
 
 def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(
@@ -264,12 +170,9 @@ def test_all_that_was_measured_is_on_record_and_a_begun_millisecond_is_charged()
     assert (end.seconds, end.charged_ms, end.startup_seconds) == (1.0001, 1001, 0.25)
     assert (end.cpu_seconds, end.peak_memory_bytes, end.device) == (3.0, 5000, "cpu")
     assert "\n" not in end.cause
-
-
-@pytest.mark.parametrize("score", [nan, inf, -inf])
-def test_a_score_that_is_no_number_is_none_whatever_the_outcome_says(score: float) -> None:
-    end = settled(RESERVED, outcome(score=score))
-    assert (end.status, end.score) == (Status.NAN, None)
+    for score in (nan, inf, -inf):
+        end = settled(RESERVED, outcome(score=score))
+        assert (end.status, end.score) == (Status.NAN, None)
 
 
 Ends = Sequence[tuple[Status, str]]

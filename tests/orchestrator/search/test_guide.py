@@ -1,7 +1,6 @@
 """A model's advice: where to put the mean, and when to keep the step."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +13,7 @@ from orchestrator.search import Point, Search
 from orchestrator.search.directions import Chained
 from orchestrator.search.guide import LARGEST_HELD, REACH, guided
 from orchestrator.search.strategy import Strategy
-
-if TYPE_CHECKING:
-    from tests.orchestrator.search.conftest import Evaluated, Scored
+from tests.orchestrator.search.conftest import closed, evaluated
 
 Score = Callable[[npt.NDArray[np.float64]], float | None]
 
@@ -34,26 +31,14 @@ def strategy() -> Strategy:
     return Strategy([0.5] * 3, SIGMA, 6, Chained(1))
 
 
-class Drawing:
+def draw(count: int, score: Score = bowl) -> list[Batch]:
     """Generations of 6 candidates around the middle, whatever their scores."""
-
-    def __init__(self, scored: "Scored", dimension: int = 3) -> None:
-        self._scored, self._dimension = scored, dimension
-        self._rng = np.random.default_rng(7)
-
-    def __call__(self, count: int, score: Score = bowl, **more: Any) -> list[Batch]:
-        found = []
-        for number in range(count):
-            drawn = 0.5 + SIGMA * self._rng.standard_normal((6, self._dimension))
-            points = tuple(tuple(map(float, point)) for point in np.clip(drawn, 0, 1))
-            scores = [score(np.array(point)) for point in points]
-            found.append(self._scored(number, points, scores, **more))
-        return found
-
-
-@pytest.fixture
-def draw(scored: "Scored") -> Drawing:
-    return Drawing(scored)
+    rng, found = np.random.default_rng(7), []
+    for number in range(count):
+        drawn = np.clip(0.5 + SIGMA * rng.standard_normal((6, 3)), 0, 1)
+        points = tuple(tuple(map(float, point)) for point in drawn)
+        found.append(closed(number, points, [score(np.array(point)) for point in points]))
+    return found
 
 
 def whitened(point: Sequence[float], strategy: Strategy) -> float:
@@ -71,7 +56,7 @@ def advised(generations: Sequence[Batch], strategy: Strategy, before: float = SI
 # Where
 
 
-def test_the_mean_is_put_where_the_function_is_lowest(draw: Drawing, strategy: Strategy) -> None:
+def test_the_mean_is_put_where_the_function_is_lowest(strategy: Strategy) -> None:
     advice = advised(draw(6), strategy)
     centre = np.array([0.5] * 3)
     lowest_in_reach = centre + (LOWEST - centre) * min(
@@ -81,12 +66,12 @@ def test_the_mean_is_put_where_the_function_is_lowest(draw: Drawing, strategy: S
 
 
 def test_nothing_is_advised_of_fewer_than_two_healthy_scores_a_knob_and_four(
-    draw: Drawing, strategy: Strategy, scored: "Scored"
+    strategy: Strategy,
 ) -> None:
     first, second = draw(2)
     scores = second.scores()
-    enough = [first, scored(1, second.points, [None, None, *scores[2:]])]
-    too_few = [first, scored(1, second.points, [None, None, None, *scores[3:]])]
+    enough = [first, closed(1, second.points, [None, None, *scores[2:]])]
+    too_few = [first, closed(1, second.points, [None, None, None, *scores[3:]])]
     assert guided(enough, 6, strategy, SIGMA) is not None
     assert guided(too_few, 6, strategy, SIGMA) is None
     assert guided([first], 6, strategy, SIGMA) is None
@@ -94,9 +79,7 @@ def test_nothing_is_advised_of_fewer_than_two_healthy_scores_a_knob_and_four(
 
 @pytest.mark.parametrize("start", [(0.5, 0.5, 0.5), (0.02, 0.98, 0.5), (1e-9, 1e-9, 1e-9)])
 @pytest.mark.parametrize("slope", [1.0, -1.0])
-def test_the_mean_stays_within_reach_and_in_the_cube(
-    draw: Drawing, start: Point, slope: float
-) -> None:
+def test_the_mean_stays_within_reach_and_in_the_cube(start: Point, slope: float) -> None:
     strategy = Strategy(
         start, SIGMA, 6, Chained(1), shape=((1.5, 0.9, 0), (0.9, 1, 0), (0, 0, 0.5))
     )
@@ -105,39 +88,16 @@ def test_the_mean_stays_within_reach_and_in_the_cube(
     assert 0 < whitened(advice.centre, strategy) <= REACH * np.sqrt(3) * (1 + 1e-9)
 
 
-def test_a_failure_is_known_to_be_no_better_than_any(
-    draw: Drawing, strategy: Strategy, scored: "Scored"
-) -> None:
-    """What fails on one side of the cube is not sought there, though no score says so."""
-
-    def failing(point: npt.NDArray[np.float64]) -> float | None:
-        return None if point[0] > 0.5 else float(((point[1:] - 0.5) ** 2).sum())
-
-    generations = draw(8, failing)
-    left_out = [
-        scored(
-            g.number,
-            tuple(p for p, score in zip(g.points, g.scores(), strict=True) if score is not None),
-            [score for score in g.scores() if score is not None],
-        )
-        for g in generations
-    ]
-    centre, heedless = (advised(some, strategy).centre for some in (generations, left_out))
-    assert centre[0] < min(0.47, heedless[0] - 0.05)
-
-
 # Followed
 
 
-def told(
-    evaluated: "Evaluated", generations: int, score: Callable[[Point], float]
-) -> list[GenerationTold]:
+def told(generations: int, score: Callable[[Point], float]) -> list[GenerationTold]:
     search = Search(SearchPlan(method="guided", seed=7, sigma0=0.15, start=(0.4,) * 4), 8)
     return [search.tell(evaluated(search, score=score)) for _ in range(generations)]
 
 
-def test_a_search_goes_where_the_model_puts_it(evaluated: "Evaluated") -> None:
-    records = told(evaluated, 6, lambda point: sum((u - 0.6) ** 2 for u in point))
+def test_a_search_goes_where_the_model_puts_it() -> None:
+    records = told(6, lambda point: sum((u - 0.6) ** 2 for u in point))
     assert [record.guided is not None for record in records] == [False, *[True] * 5]
     for record in records:
         if record.guided is not None:
@@ -145,12 +105,10 @@ def test_a_search_goes_where_the_model_puts_it(evaluated: "Evaluated") -> None:
     assert records[-1].mean == pytest.approx([0.6] * 4, abs=0.005)
 
 
-def test_a_search_in_nothing_but_noise_keeps_its_step_and_one_without_any_does_not(
-    evaluated: "Evaluated",
-) -> None:
+def test_a_search_in_nothing_but_noise_keeps_its_step_and_one_without_any_does_not() -> None:
     rng = np.random.default_rng(3)
-    hidden = told(evaluated, 8, lambda _: float(rng.standard_normal()))
-    clear = told(evaluated, 8, lambda point: sum((u - 0.6) ** 2 for u in point))
+    hidden = told(8, lambda _: float(rng.standard_normal()))
+    clear = told(8, lambda point: sum((u - 0.6) ** 2 for u in point))
     held = [record.guided.sigma for record in hidden if record.guided is not None]
     assert any(step is not None and step <= LARGEST_HELD for step in held)
     assert all(record.guided is None or record.guided.sigma is None for record in clear)

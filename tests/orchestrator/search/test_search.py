@@ -1,7 +1,7 @@
 """A search is a function of its plan and its scores."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,14 +10,12 @@ from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.search import Search
 from orchestrator.search.strategy import landscape, rows
-
-if TYPE_CHECKING:
-    from tests.orchestrator.search.conftest import Evaluated, Scored
+from tests.orchestrator.search.conftest import closed, evaluated
 
 PLAN = SearchPlan(seed=7, sigma0=0.2, start=(0.4,) * 10)
 
 
-def test_a_replay_arrives_where_the_search_was(evaluated: "Evaluated") -> None:
+def test_a_replay_arrives_where_the_search_was() -> None:
     original, done = Search(PLAN, 8), list[Batch]()
     for _ in range(6):
         generation = evaluated(original, frozenset({1}))  # one candidate always fails
@@ -31,7 +29,7 @@ def test_a_replay_arrives_where_the_search_was(evaluated: "Evaluated") -> None:
 # Warm starts
 
 
-def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Scored") -> None:
+def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none() -> None:
     weights = 100.0 ** (np.arange(10) / 9)
     inverse = np.diag(1 / weights / np.mean(1 / weights))
 
@@ -40,7 +38,7 @@ def test_a_warm_start_on_the_functions_own_shape_is_faster_than_none(scored: "Sc
         search = Search(PLAN.model_copy(update={"method": "plain", **start, **plan}), 8)
         for _ in range(40):
             scores = [float(weights @ (np.array(p) - 0.55) ** 2) for p in search.ask()]
-            told = search.tell(scored(search.generation, search.ask(), scores))
+            told = search.tell(closed(search.generation, search.ask(), scores))
         return float(weights @ (np.array(told.mean) - 0.55) ** 2)
 
     assert reached(shape=rows(inverse)) < 0.5 * reached()
@@ -57,7 +55,7 @@ def test_a_shape_that_is_not_positive_definite_is_refused(lowest: float) -> None
 @pytest.mark.parametrize("population", [4, 9])
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_small_spaces_and_populations_are_searched_too(
-    dimension: int, population: int, method: Any, evaluated: "Evaluated"
+    dimension: int, population: int, method: Any
 ) -> None:
     plan = SearchPlan(method=method, seed=1, sigma0=0.15, start=(0.4,) * dimension)
     search, done = Search(plan, population), []
