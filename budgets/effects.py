@@ -3,9 +3,6 @@
 Comparisons of conditions are paired by seed: each seed gives one value, and Student's t over the
 seeds gives an interval and a chance. Effects, and differences from controls, are each judged
 together: a share `rate` of what is found is expected to be chance (Benjamini and Hochberg).
-
-A main effect is a level against the factor's first level, averaged over the combinations of the
-other factors' levels. On each seed it uses the combinations of which both conditions have a score.
 """
 
 from collections import Counter
@@ -285,8 +282,8 @@ def _effects(
 def main_effect(campaign: CampaignPlan, scores: Scores, place: int, level: str) -> list[float]:
     """The mean difference of a level from its factor's first, of each seed that any pair has.
 
-    A pair has the same levels of all other factors. A control stands for a combination of levels
-    only where no other condition has it.
+    A pair has the same levels of all other factors, and on the seed a score of both. A control
+    stands for a combination of levels only where no other condition has it.
     """
     names, first = [factor.name for factor in campaign.factors], campaign.factors[place].levels[0]
     cells: dict[tuple[str, ...], Mapping[int, float]] = {}

@@ -94,9 +94,9 @@ def crash_rate(state: RunState, generation: Batch) -> Reading:
     limits, failed = state.plan.thresholds, generation.failed
     nans = [] if sustained_nan(state, generation).fires else unexplained(state, generation)
     failed = [one for one in failed if one.status is not Status.NAN or one in nans]
-    rate, limit = len(failed) / generation.planned, limits.crash_rate_pause
-    fires = rate > limit and len(failed) >= limits.crash_count_pause
-    return Reading("crash_rate", generation.number, rate, limit, fires, {"failed": len(failed)})
+    count, rate, limit = len(failed), len(failed) / generation.planned, limits.crash_rate_pause
+    fires = rate > limit and count >= limits.crash_count_pause
+    return Reading("crash_rate", generation.number, rate, limit, fires, {"failed": count})
 
 
 def sustained_nan(state: RunState, generation: Batch) -> Reading:
@@ -124,17 +124,17 @@ def unexplained(state: RunState, generation: Batch) -> list[Settled]:
     search learns by itself to avoid NaNs there; elsewhere they may be a defect.
     """
     edge, search = state.plan.thresholds.edge, state.plan.search
-    start = generation.points[0] if search is None else search.start
 
-    def end(unit: float) -> int:
-        return (unit >= 1 - edge) - (unit <= edge)
+    def ends(point: tuple[float, ...]) -> list[int]:
+        return [(unit >= 1 - edge) - (unit <= edge) for unit in point]
 
-    def is_extreme(candidate: int) -> bool:
-        pairs = zip(generation.points[candidate], start, strict=True)
-        return any(end(unit) not in (0, end(at_start)) for unit, at_start in pairs)
-
+    start = ends(generation.points[0] if search is None else search.start)
+    extreme = [
+        any(own not in (0, at_start) for own, at_start in zip(ends(point), start, strict=True))
+        for point in generation.points
+    ]
     nans = (one for one in generation.failed if one.status is Status.NAN)
-    return [one for one in nans if not is_extreme(one.candidate)]
+    return [one for one in nans if not extreme[one.candidate]]
 
 
 def baseline_failed(generation: Batch) -> Reading:
@@ -304,35 +304,24 @@ def _of_the_run(state: RunState) -> list[Reading]:
 
 
 def budget(state: RunState) -> Reading:
-    """The next generation, or the next evaluation of a batch, does not fit under a cap."""
-    return unaffordable(state) or _out_of_budget(state) or Reading("budget", state.begun)
+    """The next generation, or the next evaluation that the run waits for, does not fit under a cap.
 
-
-def unaffordable(state: RunState) -> Reading | None:
-    """The next generation, if there is one, is not expected to fit into what a cap leaves free.
-
-    Half a generation teaches the search nothing, so it is not begun. Its last attempt needs its
-    whole reservation free, beside what the verdict is expected to take.
+    Half a generation teaches the search nothing, so one that is not expected to fit into what a cap
+    leaves free is not begun. Its last attempt needs its whole reservation free, beside what the
+    verdict is expected to take.
     """
-    plan, calibration = state.plan, state.plan.calibration
-    if state.current is not None or calibration is None or search_is_over(state):
-        return None
-    count, parts = plan.resolved.per_generation, [left_for_the_verdict(state)]
-    for cost in (1.0,) if plan.proxy is None else (1.0, plan.proxy.variant.cost_factor):
-        parts.append(expected(count, count * cost, calibration, plan.devices.count))
-    last = calibration.median_seconds / 3600
-    keep = sum(p.device_hours for p in parts) - last, sum(p.hours for p in parts) - last
-    refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
-    return None if refusal is None else refused(state, None, refusal)
-
-
-def _out_of_budget(state: RunState) -> Reading | None:
-    """A batch that the run waits for has evaluations pending, and no cap allows another attempt."""
+    plan, calibration, refusal = state.plan, state.plan.calibration, None
     batch = next((one for one in blocking_batches(state) if one.pending), None)
-    if batch is None or state.accounts.holds:
-        return None
-    refusal = refusal_of(state, batch, batch.pending[0][0])
-    return None if refusal is None else refused(state, batch, refusal)
+    if batch is not None and not state.accounts.holds:
+        refusal = refusal_of(state, batch, batch.pending[0][0])
+    elif state.current is None and calibration is not None and not search_is_over(state):
+        count, parts = plan.resolved.per_generation, [left_for_the_verdict(state)]
+        for cost in (1.0,) if plan.proxy is None else (1.0, plan.proxy.variant.cost_factor):
+            parts.append(expected(count, count * cost, calibration, plan.devices.count))
+        last = calibration.median_seconds / 3600
+        keep = sum(p.device_hours for p in parts) - last, sum(p.hours for p in parts) - last
+        refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
+    return Reading("budget", state.begun) if refusal is None else refused(state, batch, refusal)
 
 
 def refusal_of(

@@ -7,7 +7,7 @@ leaves idle; the other comparisons follow from what was found. Times are as of t
 record, and evaluations to come are counted in rounds of all devices.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from math import ceil
 from statistics import median
@@ -213,7 +213,7 @@ def timing(state: RunState) -> Timing | None:
 
 def pace(state: RunState, now: datetime | None = None) -> Pace:
     """Where the run stands; what is still to come begins `now`, or at its last record."""
-    now_ms = max(state.seen_ms, 1000 * now.timestamp() if now else 0.0)
+    now = max(now or last_seen(state), last_seen(state))
     open_hours, startup_hours = _own_hours(state)
     batches, current, later = list(state.batches()), state.current, _generations_left(state)
     done, count = sum(batch.done_cost for batch in batches), sum(one.settled for one in batches)
@@ -227,8 +227,8 @@ def pace(state: RunState, now: datetime | None = None) -> Pace:
         remaining_hours=remaining,
         progress=done / (done + to_do) if done + to_do else 1.0,
         evals_per_hour=count / working if count and working > 0 else None,
-        eta=None if remaining is None else _moment(now_ms + remaining * MS_PER_HOUR),
-        on_track=None if remaining is None else _is_on_track(state, now_ms, remaining),
+        eta=None if remaining is None else now + timedelta(hours=remaining),
+        on_track=None if remaining is None else _is_on_track(state, now, remaining),
     )
 
 
@@ -247,7 +247,7 @@ def expected_seconds(state: RunState) -> float | None:
     return None if calibration is None else calibration.median_seconds
 
 
-def _is_on_track(state: RunState, now_ms: float, remaining: float) -> bool | None:
+def _is_on_track(state: RunState, now: datetime, remaining: float) -> bool | None:
     """Whether the forecast, the window and the cap on hours leave what is needed; None without any.
 
     The last attempt needs its whole reservation free, or a rule ends the run.
@@ -260,7 +260,7 @@ def _is_on_track(state: RunState, now_ms: float, remaining: float) -> bool | Non
         slacks.append(100 * planned / GOOD_ACCURACY[0] - open_hours - remaining)
     last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - typical) if remaining else 0.0
     if accounts.deadline_ms is not None:
-        left_ms = accounts.deadline_ms - max(now_ms, accounts.now_ms)
+        left_ms = accounts.deadline_ms - max(1000 * now.timestamp(), accounts.now_ms)
         slacks.append(left_ms / MS_PER_HOUR - remaining - last)
     if accounts.caps.hours is not None:
         slacks.append(accounts.caps.hours - accounts.wall_ms / MS_PER_HOUR - remaining - last)
@@ -302,8 +302,4 @@ def _own_hours(state: RunState) -> tuple[float, float]:
 
 def last_seen(state: RunState) -> datetime:
     """The moment of the last record, by the wall's clock."""
-    return _moment(state.seen_ms)
-
-
-def _moment(ms: float) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
+    return datetime.fromtimestamp(state.seen_ms / 1000, UTC)

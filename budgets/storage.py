@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -19,55 +19,34 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 """The errors of a full disk."""
 
 
-class Storage(Protocol):
+class Storage:
     """Calls that change files, with the meaning of their POSIX names. All raise OSError."""
 
     def open(self, path: Path) -> int:
         """A handle to read and append with. Creates the file, follows no symbolic link."""
-
-    def write(self, handle: int, data: bytes) -> int:
-        """Append; returns how many bytes were taken, perhaps not all. Durable after `sync`."""
-
-    def sync(self, handle: int) -> None:
-        """Returns when all that was written and truncated is durable."""
-
-    def truncate(self, handle: int, size: int) -> None: ...
-
-    def rename(self, path: Path, to: Path) -> None:
-        """`to` is the old file or this one, at every moment. Durable after `sync_directory`."""
-
-    def remove(self, path: Path) -> None: ...
-
-    def sync_directory(self, directory: Path) -> None:
-        """Returns when the names in it (made, renamed, removed) are durable."""
-
-    def free_bytes(self, directory: Path) -> int:
-        """Free space for this user on the file system."""
-
-
-class Disk:
-    """The operating system's own calls."""
-
-    def open(self, path: Path) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         return os.open(path, flags, 0o600)
 
     def write(self, handle: int, data: bytes) -> int:
+        """Append; returns how many bytes were taken, perhaps not all. Durable after `sync`."""
         return os.write(handle, data)
 
     def sync(self, handle: int) -> None:
+        """Returns when all that was written and truncated is durable."""
         os.fsync(handle)
 
     def truncate(self, handle: int, size: int) -> None:
         os.ftruncate(handle, size)
 
     def rename(self, path: Path, to: Path) -> None:
+        """`to` is the old file or this one, at every moment. Durable after `sync_directory`."""
         path.rename(to)
 
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)
 
     def sync_directory(self, directory: Path) -> None:
+        """Returns when the names in it (made, renamed, removed) are durable."""
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(handle)
@@ -75,11 +54,12 @@ class Disk:
             os.close(handle)
 
     def free_bytes(self, directory: Path) -> int:
+        """Free space for this user on the file system."""
         found = os.statvfs(directory)
         return found.f_bavail * found.f_frsize
 
 
-DISK = Disk()
+DISK = Storage()
 
 
 def write_aside(path: Path, data: bytes, *, durable: bool = True, storage: Storage = DISK) -> None:

@@ -169,28 +169,6 @@ def long_run_gain(state: RunState) -> Gain | None:
     return _gain(state, scores, baseline)
 
 
-def finalist_gains(state: RunState) -> tuple[Compared, ...]:
-    """The finalists' gains over the baseline, on the picking seeds."""
-    return tuple(
-        Compared(name=one.name, gain=_gain(state, scores, baseline_scores(state)))
-        for one, scores in _arms(state, "finalists")
-    )
-
-
-def control_gains(state: RunState) -> tuple[Control, ...]:
-    """The controls' gains over the baseline, and the winner's over them."""
-    baseline, best = baseline_scores(state), winner_scores(state)
-    return tuple(
-        Control(
-            name=one.name,
-            gain=_gain(state, scores, baseline),
-            winner_gain=_gain(state, best, scores),
-        )
-        for one, scores in _arms(state, "reference")
-        if one.settings  # else it is the baseline itself, or an earlier winner
-    )
-
-
 def apparent_gain(state: RunState) -> float | None:
     """The gain over the baseline that the search's best score seemed to have."""
     own, scores = noise(state.plan.calibration), baseline_scores(state)
@@ -383,7 +361,8 @@ class Findings(Frozen):
 
 def findings(state: RunState) -> Findings | None:
     """What the search found; None for a run that is not compared with the baseline."""
-    plan, decided, best = state.plan, state.decided, winner_scores(state)
+    plan, decided = state.plan, state.decided
+    baseline, best = baseline_scores(state), winner_scores(state)
     if plan.confirmation is None:
         return None
     is_compared, longer = state.is_closed("reference", "winner"), plan.confirmation.long_run
@@ -393,9 +372,20 @@ def findings(state: RunState) -> Findings | None:
         no_go=decided and decided.no_go,
         asked=plan.thresholds.go_gain,
         gain=winner_gain(state) if is_compared else None,
-        finalists=finalist_gains(state),
-        controls=control_gains(state),
-        incumbent=_gain(state, earlier, baseline_scores(state)) if earlier else None,
+        finalists=tuple(
+            Compared(name=one.name, gain=_gain(state, own, baseline))
+            for one, own in _arms(state, "finalists")
+        ),
+        controls=tuple(
+            Control(
+                name=one.name,
+                gain=_gain(state, own, baseline),
+                winner_gain=_gain(state, best, own),
+            )
+            for one, own in _arms(state, "reference")
+            if one.settings  # else it is the baseline itself, or an earlier winner
+        ),
+        incumbent=_gain(state, earlier, baseline) if earlier else None,
         over_incumbent=_gain(state, best, earlier) if earlier and is_compared else None,
         long_run=long_run_gain(state),
         long_run_label=longer and longer.variant.label,

@@ -16,13 +16,12 @@ from budgets.events import (
     Event,
     GenerationAsked,
     GenerationTold,
-    Overridden,
     Planned,
     Reserved,
     Status,
 )
 from budgets.plan import Caps, Envelope, Window
-from budgets.state import Attempt, Batch, ImpossibleEventError, apply, begin, fold
+from budgets.state import Attempt, Batch, ImpossibleEventError, begin, fold
 from tests.budgets.conftest import Story, make_story, settled, small_plan
 from tests.ledgers import closed_batch
 
@@ -178,17 +177,3 @@ def test_one_failed_seed_fails_the_candidate() -> None:
     story.evaluate(1, 7.0, seed=2)
     assert story.current.scores() == [None, 6.0]
     assert ranks(story.current) == [1, 0]
-
-
-def test_a_clock_that_is_set_back_gains_no_time_by_an_amendment_either() -> None:
-    story = Story(small_plan(caps=Caps(evaluations=8, window=Window(hours=9))))
-    note = Overridden(rule="crash_rate", generation=0, reason="at five")
-    late = story.records[-1]._replace(seq=2, at="2030-01-01T05:00:00.000+00:00", event=note)
-    apply(story.state, late)
-    story.records.append(late)
-    before = story.state.accounts
-    caps = Caps(evaluations=8, window=Window(hours=10))
-    story.say(Amended(caps=caps, generations=2, reason="so"))  # at midnight again
-    after = story.state.accounts
-    assert before.deadline_ms is not None
-    assert (after.now_ms, after.deadline_ms) == (before.now_ms, before.deadline_ms + MS_PER_HOUR)

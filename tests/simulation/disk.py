@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from budgets.storage import DISK
+from budgets.storage import DISK, Storage
 
 SECTOR = 512
 PAGE_SECTORS = 8  # dirty data is tracked by pages of 4096 bytes, as in operating systems
@@ -109,7 +109,7 @@ class Pages:
         return bytes(image)
 
 
-class FaultyDisk:
+class FaultyDisk(Storage):
     """Real files with scheduled faults, and a record of what is durable.
 
     `capacity` limits the bytes of all its files together; it may be changed at any time.
