@@ -61,9 +61,7 @@ class Configuration:
         """Return a configuration file with this baseline. Raises ValueError if there is none."""
         if self.training is None:
             why = self.why or f"{self.objective} has no settings for another baseline."
-            raise ValueError(
-                f"--toml: {why} A search takes what --json prints as a file for search.known"
-            )
+            raise ValueError(f"--toml: {why} See --json")
         values = {f"training.{name}": value for name, value in self.training.items()}
         if self.objective != Config().objective:  # `train` reads the file too
             values = {"objective": self.objective, **values}

@@ -9,12 +9,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from budgets.formatting import command, counted, in_bytes, plain, shell_word, table
+from budgets.formatting import command, counted, in_bytes, plain, table
 from budgets.ledger import LEAST_FREE_BYTES
 from objectives.api import SetupError
 from orchestrator.config import Config, is_installed
@@ -23,17 +22,14 @@ from orchestrator.execution.engine import Engine, devices_of, visible_gpus
 from orchestrator.matrix.campaign import campaign_from, campaign_matrix, config_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import engine_of, search_plan
-from orchestrator.plan.times import find_calibration
 from orchestrator.run.files import check_place
 
 PACKAGES = ("torch", "ray", "cma", "numpy")
 IMPORT_SECONDS = 120.0
-EVALUATION_BYTES = 24_576  # assumed: a directory with five small files, in blocks of 4 KiB
-RECORD_BYTES = 8_000  # of an evaluation: in the ledger, tables and reports
+EVALUATION_BYTES = 32_768  # assumed: five small files, and lines in the ledger and in tables
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One item: its state, the figures that were seen, and the command that fixes it."""
 
     item: str
@@ -116,16 +112,14 @@ def _package(name: str, *, quick: bool, trains: bool) -> Finding:
 
     torch may be absent unless an objective `trains` with it in the orchestrator's environment.
     """
+    fix = f"{shlex.quote(sys.executable)} -m pip install --force-reinstall {name}"
     if not is_installed(name):
         if name == "torch" and not trains:
             return Finding(name, "absent", "not installed, and this objective needs none")
-        what = '"cmaes-orchestrator[nanochat]"' if name == "torch" else name
-        return Finding(name, "missing", "not installed", _pip(what))
+        return Finding(name, "missing", "not installed", fix)
     version = metadata.version(name)
     _, why = ("", "") if quick else _python(f"import {name}")
-    if why:
-        return Finding(name, "missing", f"{version}: {why}", _pip(f"--force-reinstall {name}"))
-    return Finding(name, "ok", version)
+    return Finding(name, "missing" if why else "ok", f"{version} {why}".strip(), fix if why else "")
 
 
 def _cuda(engine: Engine) -> Finding:
@@ -154,11 +148,6 @@ def _python(code: str) -> tuple[str, str]:
     return last, ""
 
 
-def _pip(arguments: str) -> str:
-    """Return the command that installs into this interpreter's environment."""
-    return f"{shlex.quote(sys.executable)} -m pip install {arguments}"
-
-
 def _data(condition: str, config: Config) -> Iterator[Finding]:
     """Yield what is trained on and scored on; of a condition only what is missing."""
     of, objective = f" of {condition}" if condition else "", config.tuned
@@ -185,8 +174,7 @@ def _disk(config: Config, slots: Slots | None) -> Iterator[Finding]:
     if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
         yield Finding("writable", "ok", str(parent))
     else:
-        fix = f"ls -ld {shell_word(str(parent))}, or {elsewhere}"
-        yield Finding("writable", "missing", f"{parent} takes no files of yours", fix)
+        yield Finding("writable", "missing", f"{parent} takes no files of yours", elsewhere)
     try:
         check_place(root, allow_network=config.backend.allow_network_fs)
     except ValueError as error:
@@ -198,43 +186,37 @@ def _disk(config: Config, slots: Slots | None) -> Iterator[Finding]:
         size = _needed_bytes(config, slots) + LEAST_FREE_BYTES
     except (SetupError, ValueError):  # of the objective, which has a finding of its own
         return
-    is_enough, df = free >= size, f"make room (df -h {shell_word(str(parent))}), or {elsewhere}"
-    seen = f"{in_bytes(free)} free; the run takes {in_bytes(size)}"
-    yield Finding("disk", "ok" if is_enough else "missing", seen, "" if is_enough else df)
+    seen, is_enough = f"{in_bytes(free)} free; the run takes {in_bytes(size)}", free >= size
+    fix = "" if is_enough else f"make room, or {elsewhere}"
+    yield Finding("disk", "ok" if is_enough else "missing", seen, fix)
 
 
 def _needed_bytes(config: Config, slots: Slots) -> int:
     """Return what the campaign or the search takes; of a search without a tier, the smallest."""
-    root, devices = Path(config.runs_dir), devices_of(slots)
+    devices = devices_of(slots)
     if config.campaign is not None:
         plan = campaign_matrix(config, campaign_from(config)).plan(devices, None)
     else:
         config = config.having({"search.tier": config.search.tier or "min"})
-        plan = search_plan(config, devices, None, foreseen(root, config, devices.kind))
-    each, found = EVALUATION_BYTES, find_calibration(root, config.tuned, devices)
-    if found is not None and (places := list(found.directory.glob("eval/*/*/seed_*"))):
-        files = (path for place in places for path in (place, *place.rglob("*")))
-        each = sum(path.lstat().st_blocks * 512 for path in files) // len(places)
-    return (plan.resolved.evaluations + plan.comparison_evaluations) * (each + RECORD_BYTES)
+        source = foreseen(Path(config.runs_dir), config, devices.kind)
+        plan = search_plan(config, devices, None, source)
+    return (plan.resolved.evaluations + plan.comparison_evaluations) * EVALUATION_BYTES
 
 
 # As people and programs read it
 
 
-def nothing_is_missing(found: Findings) -> bool:
-    """Return whether everything that is needed is there, as far as it could be found out."""
-    return all(one.state != "missing" for own in found.values() for one in own)
-
-
 def as_dict(found: Findings) -> dict[str, Any]:
     """Return all of it as a JSON document."""
-    sections = [{"title": title, "findings": list(map(asdict, f))} for title, f in found.items()]
-    return {"ready": nothing_is_missing(found), "sections": sections}
+    ready = all(one.state != "missing" for own in found.values() for one in own)
+    sections = [{"title": t, "findings": [f._asdict() for f in own]} for t, own in found.items()]
+    return {"ready": ready, "sections": sections}
 
 
 def to_markdown(found: Findings) -> str:
     """Return the conclusion, and for each section a table and what to do."""
-    verdict = "Nothing that a run needs is missing" if nothing_is_missing(found) else "Not ready"
+    ready = as_dict(found)["ready"]
+    verdict = "Nothing that a run needs is missing" if ready else "Not ready"
     lines = ["# Doctor", "", f"{verdict}.", ""]
     for title, own in found.items():
         rows = [(plain(one.item), one.state, plain(one.seen)) for one in own]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -21,7 +21,7 @@ from budgets.checks import measure
 from budgets.formatting import duration, plain, table
 from budgets.plan import Calibration, Devices
 from budgets.storage import document
-from orchestrator.config import Budget, Config, Slurm, to_toml
+from orchestrator.config import Budget, Config, to_toml
 from orchestrator.matrix.campaign import campaign_from, campaign_name, config_of
 from orchestrator.matrix.manifest import MANIFEST, Manifest, ManifestRun
 from orchestrator.plan.forecast import forecast_of
@@ -41,8 +41,7 @@ DRAIN_RESERVE = 30.0  # s between the last evaluation's end and the job's: repor
 REQUEUES = 10  # of a search; a single evaluation would begin again each time
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """What a run takes, and where that is known from."""
 
     seconds: float  # wall clock, p90
@@ -84,11 +83,6 @@ class Export:
 
 def export_of(config: Config, out: Path | None = None) -> Export:
     """Return the jobs of a configuration. Raises ValueError, naming what cannot be exported."""
-    if config.backend.address is not None:
-        raise ValueError(
-            f"backend.address = {config.backend.address!r}: a job runs on a node of its own and "
-            "joins no Ray: take it out"
-        )
     if config.campaign is not None:
         name = campaign_name(config)
     else:
@@ -97,8 +91,6 @@ def export_of(config: Config, out: Path | None = None) -> Export:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "search"
     directory = Path(os.path.abspath(name if out is None else out))  # no `..` in scripts
     python = Path(config.slurm.python or sys.executable).expanduser().absolute()
-    if not f"{directory}{Path.cwd()}{python}".isprintable():
-        raise ValueError(f"expected printable paths, got {directory}, {Path.cwd()}, {python}")
     return Export(name, directory, Path.cwd(), python, tuple(_jobs(config, directory)), config)
 
 
@@ -124,24 +116,21 @@ def _jobs(config: Config, directory: Path) -> Iterator[Job]:
             "campaign.controls": False,
             "campaign.conditions": [{"name": condition.name}],
         }
+        is_control = condition.control
         run = ManifestRun(
-            name=name,
-            directory=name,
-            condition=condition.name,
-            seed=seed,
-            control=condition.control,
+            name=name, directory=name, condition=condition.name, seed=seed, control=is_control
         )
         yield _job(config_of(config, condition), directory, run, own)
 
 
 def _shares(budget: Budget, runs: int) -> dict[str, Any]:
     """Return an equal share of the campaign's caps for each run. Raises ValueError on none."""
-    caps = {name: getattr(budget, name) for name in ("max_device_hours", "max_hours", "max_cost")}
-    found = {f"budget.{name}": cap / runs for name, cap in caps.items() if cap is not None}
-    if (most := budget.max_evals) is not None:
-        if most < runs:
-            raise ValueError(f"[budget] max_evals: {most} cannot be shared by {runs} runs")
-        found["budget.max_evals"] = most // runs
+    found: dict[str, Any] = {}
+    for name in ("max_evals", "max_device_hours", "max_hours", "max_cost"):
+        if (cap := getattr(budget, name)) is not None:
+            found[f"budget.{name}"] = cap // runs if name == "max_evals" else cap / runs
+            if not found[f"budget.{name}"]:
+                raise ValueError(f"[budget] {name}: {cap} cannot be shared by {runs} runs")
     return found
 
 
@@ -157,15 +146,15 @@ def _job(config: Config, directory: Path, run: ManifestRun, own: Mapping[str, An
         count=slots, kind=kind, name="a device of the cluster", threads=threads, memory_bytes=1
     )
     estimate = _estimate(config, devices)
-    lead = _lead_seconds(estimate if is_search else None)
+    lead, limit = _lead_and_limit(run.name, config, estimate)
     left_out = ("preset", "profile", "factors", "slurm", *["campaign"] * is_search)
-    values = config.all_values()
-    values = {key: value for key, value in values.items() if key.partition(".")[0] not in left_out}
+    values = {k: v for k, v in config.all_values().items() if k.partition(".")[0] not in left_out}
     is_chosen = config.source("backend.executor") != "default"
     drain = lead if backend.drain_seconds is None else backend.drain_seconds
     values |= {
         "runs_dir": str(directory / run.name),
         "backend.executor": backend.executor if is_chosen else "local",
+        "backend.address": None,  # a job runs on a node of its own
         "backend.device": kind,
         "backend.workers": slots,
         "backend.threads": threads,
@@ -184,36 +173,31 @@ def _job(config: Config, directory: Path, run: ManifestRun, own: Mapping[str, An
         cpus=slots * threads,
         gpus=slots if kind == "cuda" else 0,
         lead_seconds=lead,
-        limit_seconds=_limit_seconds(run.name, config.slurm, estimate, lead),
+        limit_seconds=limit,
         max_requeues=REQUEUES if is_search else 0,
         estimate=estimate,
     )
 
 
-def _lead_seconds(estimate: Estimate | None) -> int:
-    """Return the time that one evaluation of a search takes, so that none is cut and paid twice."""
-    wanted = 0 if estimate is None else ceil(estimate.eval_seconds * MARGIN / 60) * 60 + 60
-    return min(max(LEAD_SECONDS, wanted), MOST_LEAD_SECONDS)
+def _lead_and_limit(name: str, config: Config, estimate: Estimate | None) -> tuple[int, int]:
+    """Return the seconds before the time limit from which no evaluation starts, and the limit.
 
-
-def _limit_seconds(name: str, options: Slurm, estimate: Estimate | None, lead: int) -> int:
-    """Return the time limit that is given, or one that follows from the estimate."""
-    if options.time is None:
-        if estimate is None:
-            raise ValueError(
-                f"{name}: how long it takes was never measured, so slurm.time must say: give a "
-                'limit such as time = "4h" in [slurm], or calibrate first'
-            )
-        wanted = estimate.seconds * MARGIN + START_SECONDS + lead
-        return ceil(wanted / ROUND_SECONDS) * ROUND_SECONDS
-    limit = ceil(round(60 * parse_hours("slurm.time", options.time), 6)) * 60
-    least = lead + 120 if estimate is None else max(lead + 120, ceil(estimate.eval_seconds) + 60)
-    if limit < least:  # SLURM may send the signal a minute early
-        raise ValueError(
-            f"slurm.time: {name} needs {duration(least)} or more, got {options.time}: one "
-            f"evaluation has to fit, and none starts in the last {lead} s"
-        )
-    return limit
+    The first is what one evaluation of a search takes, so that none is cut and paid twice.
+    """
+    each = 0.0 if estimate is None else estimate.eval_seconds
+    wanted = ceil(each * MARGIN / 60) * 60 + 60 if config.campaign is None else 0
+    lead = min(max(LEAD_SECONDS, wanted), MOST_LEAD_SECONDS)
+    if (time := config.slurm.time) is not None:
+        limit = ceil(round(60 * parse_hours("slurm.time", time), 6)) * 60
+    elif estimate is None:
+        raise ValueError(f'slurm.time: no time of {name} is known: say time = "4h", or calibrate')
+    else:
+        wanted = ceil(estimate.seconds * MARGIN) + START_SECONDS + lead
+        limit = ceil(wanted / ROUND_SECONDS) * ROUND_SECONDS
+    least = max(lead + 120, ceil(each) + 60)  # SLURM may send the signal a minute early
+    if limit < least:
+        raise ValueError(f"slurm.time: {name} needs {duration(least)} or more, got {time}")
+    return lead, limit
 
 
 def _estimate(config: Config, devices: Devices) -> Estimate | None:
@@ -224,11 +208,9 @@ def _estimate(config: Config, devices: Devices) -> Estimate | None:
     root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
     found = newest_calibration(root, family_of(config.tuned, devices.kind))
     if assumed is not None:
-        known = Calibration(assumed_seconds=assumed)
-        source = f"assumed, {assumed:g} s ({config.source('evaluation.assume_eval_seconds')})"
+        known, source = Calibration(assumed_seconds=assumed), f"assumed, {assumed:g} s"
     elif found is not None:
-        known, measured_on = measure(found.state), found.state.plan.devices
-        source = f"measured by {found.directory.name} on {measured_on.count} x {measured_on.name}"
+        known, source = measure(found.state), f"measured by {found.directory.name}"
     else:
         return None
     if config.campaign is not None:
@@ -276,11 +258,7 @@ def files_of(export: Export) -> dict[str, str]:
 
 
 def write(directory: Path, files: Mapping[str, str]) -> None:
-    """Write the files, all or none. Raises ValueError where `directory` holds something."""
-    if os.path.lexists(directory) and not (directory.is_dir() and not any(directory.iterdir())):
-        raise ValueError(
-            f"{directory} is there already: remove it, or name another directory with --out"
-        )
+    """Write the files, all or none. Raises OSError where `directory` holds something."""
     aside = directory.with_name(f".{directory.name}.{os.getpid()}")
     try:
         for path, text in files.items():
@@ -295,19 +273,15 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
 
 def _table(export: Export) -> list[str]:
     """Return every run as a row of a Markdown table."""
-    columns = ("run", "type", ">p90", ">limit", ">CPUs", ">GPUs")
     rows = (
         (
-            plain(job.name),
-            "control" if job.run.control else "run",
+            *(plain(job.name), "control" if job.run.control else "run"),
             "no estimate" if job.estimate is None else duration(job.estimate.seconds),
-            duration(job.limit_seconds),
-            job.cpus,
-            job.gpus,
+            *(duration(job.limit_seconds), job.cpus, job.gpus),
         )
         for job in export.jobs
     )
-    return table(columns, rows)
+    return table(("run", "type", ">p90", ">limit", ">CPUs", ">GPUs"), rows)
 
 
 def preview(export: Export) -> str:

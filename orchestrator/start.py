@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,47 +27,48 @@ def start_of(config: Config, offer: Offer | None = None) -> dict[str, Any]:
     place = (Path(config.runs_dir) / "{evaluation directory}").absolute()
     context = Context(place, kind, threads, lambda _: None, "{attempt id}")
     knobs = objective.space.decode(objective.space.baseline)
-    line, missing, score, outside = None, None, None, dict(os.environ)
+    found: dict[str, Any] = {
+        "device": kind,
+        "threads": threads,
+        "program": None,
+        "score": None,
+        "missing": None,
+    }
+    outside = dict(os.environ)
     try:
-        with _environment_of(context):
-            line = objective.command_line(knobs, config.evaluation.seed, context)
+        os.environ |= environment_on(
+            next(iter(visible_gpus()), "0") if kind == "cuda" else None, threads
+        )
+        line = objective.command_line(knobs, config.evaluation.seed, context)
+    except SetupError as error:
+        return found | {"missing": str(error)}
+    finally:
+        os.environ.clear()
+        os.environ.update(outside)
+    try:
         if isinstance(objective, ProgramObjective):
-            score = objective.reading or None
+            found["score"] = objective.reading or None
             objective.require_program()
     except SetupError as error:
-        missing = str(error)
-    program = None if line is None else _program(line, outside)
-    return {
-        "device": kind, "threads": threads, "program": program, "score": score, "missing": missing,
-    }  # fmt: skip
+        found["missing"] = str(error)
+    return found | {"program": None if line is None else _program(line, outside)}
 
 
 def _program(line: CommandLine, outside: Mapping[str, str]) -> dict[str, Any]:
     """Return the command, with the variables that differ from those `outside`."""
     argv = [redacted(argument, os.environ) for argument in line.argv]
+    differ = {
+        n: v for n, v in shown(line.environment).items() if outside.get(n) != line.environment[n]
+    }
     return {
         "argv": argv,
         "shell": " ".join(map(shell_word, argv)),
         "directory": str(line.directory),
-        "environment": {
-            name: value.encode(errors="surrogateescape").decode(errors="replace")  # JSON is UTF-8
-            for name, value in shown(line.environment).items()
-            if outside.get(name) != line.environment[name]
+        "environment": {  # JSON is UTF-8
+            n: v.encode(errors="surrogateescape").decode(errors="replace")
+            for n, v in differ.items()
         },
     }
-
-
-@contextmanager
-def _environment_of(context: Context) -> Iterator[None]:
-    """Give this process the environment of an evaluation within the block."""
-    gpu_id = next(iter(visible_gpus()), "0") if context.device == "cuda" else None
-    before = dict(os.environ)
-    os.environ.update(environment_on(gpu_id, context.threads))
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def to_lines(start: Mapping[str, Any]) -> Iterator[str]:

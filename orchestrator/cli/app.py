@@ -12,14 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from budgets.formatting import PROGRAM, printable
-from orchestrator.cli.output import (
-    EXIT_SIGNAL,
-    Answer,
-    exit_code,
-    in_words,
-    print_json,
-    show,
-)
+from orchestrator.cli.output import EXIT_SIGNAL, Answer, exit_code, in_words, print_json, show
 from orchestrator.execution.signals import Insisted
 
 BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"

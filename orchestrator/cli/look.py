@@ -4,7 +4,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -38,8 +38,10 @@ def status(
     """Show how a run or a campaign stands, also while another process runs it. Writes nothing."""
     view, directory = _one(run, root)
     if watch:
-        with suppress(KeyboardInterrupt):
+        try:
             _watch(view, directory)
+        except (KeyboardInterrupt, BrokenPipeError):
+            silence(sys.stdout)
         return None
     others = _others(root, directory) if run is None else ()
     return Answer(lambda: _document(view), [*_lines(view), *others])

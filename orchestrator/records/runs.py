@@ -9,16 +9,12 @@ from itertools import chain
 from pathlib import Path
 
 from budgets.events import Reserved, Settled
-from budgets.formatting import counted
 from budgets.ledger import LEDGER, LedgerCorruptError, marked, read
 from budgets.plan import Phase, Plan
 from budgets.rules import Ruling, ruling_of
 from budgets.state import RunState, fold
 
 RUNS_DIR = "artifacts/cmaes"
-
-SET_ASIDE = (".damaged", ".salvaged")
-"""Endings of directories that `verify --salvage` proposes: they are not runs."""
 
 
 @dataclass(frozen=True)
@@ -65,25 +61,21 @@ def is_there(ledger: Path) -> bool:
     """
     for part in (ledger, ledger.parent / "reports", ledger.parent / "eval"):
         if part.is_symlink():
-            raise ValueError(
-                f"{part} is a symbolic link: expected a run's own file or directory. Move what it "
-                "points to in its place"
-            )
+            raise ValueError(f"{part} is a symbolic link: move what it points to in its place")
     if ledger.exists() and not ledger.is_file():
         raise ValueError(f"{ledger} is not a plain file: expected a ledger. Move it away")
     return ledger.exists()
 
 
 def is_set_aside(directory: Path) -> bool:
-    """Return whether the run was moved out of the way, as messages propose."""
-    return any(part in SET_ASIDE for part in directory.suffixes)
+    """Return whether the run was moved out of the way, as `verify --salvage` proposes."""
+    return not {".damaged", ".salvaged"}.isdisjoint(directory.suffixes)
 
 
 def ledgers(root: Path, phase: str = "*", run: str = "*") -> list[Path]:
     """Return the ledgers in a runs directory, the latest first."""
-    found = root.glob(f"{phase}/{run}/{LEDGER}")
-    kept = (path for path in found if not is_set_aside(path.parent))
-    return sorted(kept, key=last_changed, reverse=True)
+    found = (p for p in root.glob(f"{phase}/{run}/{LEDGER}") if not is_set_aside(p.parent))
+    return sorted(found, key=last_changed, reverse=True)
 
 
 def last_changed(path: Path) -> float:
@@ -118,8 +110,7 @@ def runs_of_cell(place: Path) -> Iterator[Path]:
 def recorded_runs(root: Path, phase: Phase, family: str) -> Iterator[tuple[Path, RunState]]:
     """Yield the runs of a phase whose names begin with `family`, by name."""
     for path in sorted(ledgers(root, phase, f"{family}-*")):
-        state = recorded_state(path.parent)
-        if state is not None:
+        if (state := recorded_state(path.parent)) is not None:
             yield path.parent, state
 
 
@@ -138,22 +129,18 @@ def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
     """
     if run is not None and os.path.lexists(Path(run) / LEDGER):  # False on an impossible path
         return Path(run)
-    every = [path for phase in phases or ("*",) for path in ledgers(root, phase)]
-    found = [path for path in every if run in (None, path.parent.name)]
+    every = [path.parent for phase in phases or ("*",) for path in ledgers(root, phase)]
+    found = [place for place in every if run in (None, place.name)]
     if not found:
         kind = f"{phases[0]} run" if len(phases) == 1 else "search" if phases else "run"
-        wanted = f"no {kind}" if run is None else f"no {kind} {run[:80]!r}"
-        names = [path.parent.name for path in every]
-        count = f" ({counted(len(names), 'run')} there)" if names else ""
-        near = "" if run is None else " or ".join(get_close_matches(run[:80], names))
+        wanted = kind if run is None else f"{kind} {run[:80]!r}"
+        near = " or ".join(get_close_matches((run or "")[:80], [place.name for place in every]))
         hint = near and f". Did you mean {near}?"
-        raise ValueError(f"{wanted} in {root}{count}: name its directory, or say --runs-dir{hint}")
+        raise ValueError(f"no {wanted} in {root}: name its directory, or say --runs-dir{hint}")
     if run is not None and len(found) > 1:
-        named = " or ".join(str(path.parent) for path in found)
-        raise ValueError(
-            f"{len(found)} runs are called {run!r}: name the directory of one, {named}"
-        )
-    return max(found, key=last_changed).parent
+        named = " or ".join(map(str, found))
+        raise ValueError(f"several runs are called {run!r}: name the directory of one, {named}")
+    return max(found, key=lambda place: last_changed(place / LEDGER))
 
 
 def attempt_place(reserved: Reserved | Settled) -> str:

@@ -49,15 +49,15 @@ class Standing:
 
 def standing_of(state: RunState, now: datetime) -> Standing:
     """Return how a run stands, by its records and its process."""
-    ruling, opened = ruling_of(state), state.opened
+    ruling = ruling_of(state)
     kind = _kind(state, ruling, now)
+    whose, host = str(kind), ""
     if kind == "running":
-        return Standing(kind, f"running (pid {opened[-1].owner.pid})", "", ruling)
-    if kind in OVER or _is_here(state):
-        return Standing(kind, kind, "", ruling)
-    host, ago = opened[-1].host, duration(_silent_seconds(state, now))
-    word = "running" if kind == "elsewhere" else kind
-    return Standing(kind, f"{word} on {host}, last record {ago} ago", host, ruling)
+        whose = f"running (pid {state.opened[-1].owner.pid})"
+    elif kind not in OVER and not _is_here(state):
+        host, ago = state.opened[-1].host, duration(_silent_seconds(state, now))
+        whose = f"{whose.replace('elsewhere', 'running')} on {host}, last record {ago} ago"
+    return Standing(kind, whose, host, ruling)
 
 
 def goes_on(state: RunState, now: datetime) -> bool:
@@ -83,15 +83,11 @@ def _kind(state: RunState, ruling: Ruling, now: datetime) -> Kind:
     is_carried_out = goes_on(state, now)
     if state.concluded is not None:
         return "finished"
-    if ruling.decision != "continue" and (not is_carried_out or _is_at_rest(state, ruling)):
+    noted = {(one.rule, one.generation) for one in state.fired}
+    fired = {(one.rule, one.generation) for one in ruling.triggers}
+    is_at_rest = fired <= noted and ruling.decision != "done" and not state.accounts.holds
+    if ruling.decision != "continue" and (not is_carried_out or is_at_rest):
         return _ENDS[ruling.decision]
     if is_carried_out:
         return "running" if _is_here(state) else "elsewhere"
     return "interrupted" if state.opened else "planned"
-
-
-def _is_at_rest(state: RunState, ruling: Ruling) -> bool:
-    """Return whether its process does no more: nothing is in flight, what fired is recorded."""
-    fired = {(one.rule, one.generation) for one in state.fired}
-    is_noted = all((one.rule, one.generation) in fired for one in ruling.triggers)
-    return is_noted and ruling.decision != "done" and not state.accounts.holds

@@ -10,30 +10,17 @@ import orjson
 from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.schedule import pace, timing
-from budgets.state import RunState
+from budgets.state import Batch, RunState
 from budgets.storage import document
+from objectives.space import SearchSpace
 from orchestrator.records.objective import knobs_of
 
 Row = dict[str, Any]
 
 OWN = (
-    "generation",
-    "candidate",
-    "seed",
-    "attempt",
-    "status",
-    "score",
-    "seconds",
-    "startup_seconds",
-    "train_seconds",
-    "cpu_seconds",
-    "peak_memory_bytes",
-    "device",
-    "steps",
-    "tokens",
-    "train_flops",
-    "eval_flops",
-    "cause",
+    *("generation", "candidate", "seed", "attempt", "status", "score", "seconds"),
+    *("startup_seconds", "train_seconds", "cpu_seconds", "peak_memory_bytes", "device"),
+    *("steps", "tokens", "train_flops", "eval_flops", "cause"),
 )
 """Columns that are fields of a settlement."""
 
@@ -47,25 +34,22 @@ def export_rows(state: RunState) -> list[Row]:
     Columns are COLUMNS, what it was charged, its rates, `knob.NAME` in the knob's unit, and
     `metric.NAME`.
     """
-    rows = []
-    for batch in state.batches():
-        for event in batch.ends():
-            knobs = knobs_of(batch, event.candidate, state.plan.space)
-            rows.append(
-                {
-                    "comparison": event.comparison or "",
-                    "configuration": batch.configurations[event.candidate].name,
-                    **{name: getattr(event, name) for name in OWN},
-                    "status": str(event.status),
-                    "charged_ms": event.charged_ms,
-                    "recovered": event.recovered,
-                    "retry": event.retry,
-                    **rates(event),
-                    **{f"knob.{name}": value for name, value in knobs.items()},
-                    **{f"metric.{name}": value for name, value in sorted(event.metrics.items())},
-                }
-            )
-    return rows
+    space = state.plan.space
+    return [_row(batch, event, space) for batch in state.batches() for event in batch.ends()]
+
+
+def _row(batch: Batch, event: Settled, space: SearchSpace) -> Row:
+    knobs = knobs_of(batch, event.candidate, space).items()
+    return {
+        "comparison": event.comparison or "",
+        "configuration": batch.configurations[event.candidate].name,
+        **{name: getattr(event, name) for name in OWN},
+        "status": str(event.status),
+        **{name: getattr(event, name) for name in ("charged_ms", "recovered", "retry")},
+        **rates(event),
+        **{f"knob.{name}": value for name, value in knobs},
+        **{f"metric.{name}": value for name, value in sorted(event.metrics.items())},
+    }
 
 
 def rates(event: Settled) -> dict[str, float | None]:
@@ -130,10 +114,10 @@ def measured(state: RunState, event: Settled) -> dict[str, Any]:
     accounts, taken, stands = state.accounts, timing(state), pace(state)
     before = 0 if state.plan.calibration is None else state.plan.calibration.open_ms
     own = ("attempt", "score", "seconds", "steps", "train_flops", "peak_memory_bytes")
+    on_track = None if stands.on_track is None else float(stands.on_track)
     estimated: tuple[float | None, ...] = (None,) * 3
     if taken is not None:
         estimated = (taken.estimated_hours, taken.actual_hours, taken.accuracy)
-    on_track = None if stands.on_track is None else float(stands.on_track)
     times = (stands.elapsed_hours, stands.remaining_hours, on_track, *estimated)
     return {
         **{name: getattr(event, name) for name in own},

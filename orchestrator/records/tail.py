@@ -11,14 +11,11 @@ from orchestrator.records.runs import is_there
 
 @dataclass
 class Tail:
-    """A run in `directory`, as its whole records were at the last look.
-
-    A ledger that has changed is read whole: 5,000 records take 0.07 s.
-    """
+    """A run in `directory`, as its whole records were at the last look."""
 
     directory: Path
     state: RunState | None = None  # None: no whole record yet
-    is_gone: bool = False  # the ledger was there before
+    is_gone: bool = False  # no ledger is there
     _seen: tuple[int, int, int] | None = None  # inode, size and time of change at the last look
 
     def news(self) -> Iterator[Record]:
@@ -28,20 +25,19 @@ class Tail:
         `recorded_state` does, and OSError.
         """
         path = self.directory / LEDGER
-        there = is_there(path)
-        self.is_gone = self.state is not None and not there
-        if not there:
+        self.is_gone = not is_there(path)
+        if self.is_gone:
             return
         stat = path.stat()
         seen = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
         if seen == self._seen:
             return
-        records = list(marked(path))
-        known = 0
-        if self.state is not None:
-            known = self.state.records
-            if len(records) < known or records[known - 1].digest != self.state.head:
-                self.state, known = None, 0
+        records = list(marked(path))  # the whole ledger: 5,000 records take 0.07 s
+        known = 0 if self.state is None else self.state.records
+        if self.state is not None and [r.digest for r in records[known - 1 : known]] != [
+            self.state.head
+        ]:
+            self.state, known = None, 0
         for record in records[known:]:
             if self.state is None:
                 self.state = begin(record)
