@@ -62,26 +62,22 @@ class Lease:
         self.seconds = seconds
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed in `close`
         self.descriptor = self._file.fileno()
-        self._write(0.0)
 
     def extend(self, heard_at: float) -> bool:
         """Extend the lease from the time of the last answer; return False if that is too old."""
         deadline = heard_at + self.seconds
         if deadline > lease_deadline(self.descriptor):
-            self._write(deadline)
+            os.pwrite(self.descriptor, _DEADLINE.pack(deadline), 0)
         return time.monotonic() <= deadline
 
     def close(self) -> None:
         self._file.close()
 
-    def _write(self, deadline: float) -> None:
-        os.pwrite(self.descriptor, _DEADLINE.pack(deadline), 0)
-
 
 def lease_deadline(descriptor: int) -> float:
-    """Return when the lease expires, by the monotonic clock."""
-    deadline: float = _DEADLINE.unpack(os.pread(descriptor, _DEADLINE.size, 0))[0]
-    return deadline
+    """Return when the lease expires, by the monotonic clock; 0 if it was never extended."""
+    packed = os.pread(descriptor, _DEADLINE.size, 0) or _DEADLINE.pack(0.0)
+    return float(_DEADLINE.unpack(packed)[0])
 
 
 @dataclass(frozen=True)
@@ -129,11 +125,12 @@ def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
 def _supervise(attempt: Attempt, gpu_id: str | None, common: Supervision, began: float) -> None:
     watch = Watch(attempt, partial(common.why_unwanted, attempt.owner), began)
     signal.signal(signal.SIGTERM, watch.cancel)  # may come as soon as the marker can be read
-    device = device_name(gpu_id, common.host)
-    if not _begin(attempt, device):
-        return
+    device, directory = device_name(gpu_id, common.host), attempt.directory
+    if take_lock(directory, LOCK_WAIT_SECONDS) is None or (directory / SUMMARY).exists():
+        return  # it has another supervisor, or has ended; the lock is never released
     # The marker is on disk before the owner is checked: if the owner is dead and there is no
     # marker, nothing was and nothing will be launched.
+    write_started(attempt, device)
     watch.check_liveness()
     if watch.violation is None:
         watch.run(*fork_trainer(attempt, gpu_id, common.threads, common.entry))
@@ -141,19 +138,7 @@ def _supervise(attempt: Attempt, gpu_id: str | None, common: Supervision, began:
     outcome = watch.outcome(device)
     if not is_over:  # a process waits in the kernel for something that hangs
         watch.kill_tree(math.inf)
-    write_summary(attempt.directory, outcome)
-
-
-def _begin(attempt: Attempt, device: str) -> bool:
-    """Take the attempt's lock, never to release it, and write the marker.
-
-    Returns False if the attempt has ended or has another supervisor.
-    """
-    directory = attempt.directory
-    if take_lock(directory, LOCK_WAIT_SECONDS) is None or (directory / SUMMARY).exists():
-        return False
-    write_started(attempt, device)
-    return True
+    write_summary(directory, outcome)
 
 
 @dataclass
@@ -173,7 +158,7 @@ class Watch:
     logs: list["CappedLog"] = field(default_factory=list)
     _checked_at: float = -math.inf
     _active_at: float = 0.0
-    _metrics_seen: tuple[int, int] = (0, 0)
+    _beat_at: int = 0  # when the heartbeats' file was last changed
     _oom_kills_before: int = field(default_factory=kernel.oom_kills)
     _end_of_trainer: int | None = None  # a pidfd
 
@@ -242,13 +227,10 @@ class Watch:
         self._check_progress(now)
 
     def _check_progress(self, now: float) -> None:
-        try:
-            found = (self.attempt.directory / METRICS).stat()
-            metrics = (found.st_size, found.st_mtime_ns)
-        except OSError:
-            metrics = (0, 0)
-        if metrics != self._metrics_seen:
-            self._metrics_seen, self._active_at = metrics, now
+        with suppress(OSError):
+            beat_at = (self.attempt.directory / METRICS).stat().st_mtime_ns
+            if beat_at != self._beat_at:
+                self._beat_at, self._active_at = beat_at, now
         limit = self.attempt.limits.stall_seconds
         if limit is not None and now - self._active_at > limit:
             self._time_out(f"stalled: no output or heartbeat for {limit:g} s")

@@ -22,6 +22,7 @@ from orchestrator.execution.local import LocalExecutor
 
 HERE = Path(__file__).parent
 NASTY = "nasty:main"
+ONE, TWO = Slots(1, "cpu", "", 1), Slots(2, "cpu", "", 1)
 
 
 @pytest.fixture
@@ -41,16 +42,6 @@ def _importable() -> Iterator[None]:
         paths = [str(HERE), str(HERE.parents[2]), *([known] if known else [])]
         patch.setenv("PYTHONPATH", os.pathsep.join(paths))
         yield
-
-
-@pytest.fixture
-def slots() -> Slots:
-    return Slots(2, "cpu", "some processor", 1)
-
-
-@pytest.fixture
-def nasty() -> str:
-    return NASTY
 
 
 @pytest.fixture
@@ -78,16 +69,11 @@ def make_attempt(tmp_path: Path) -> Callable[..., Attempt]:
     return make
 
 
-@pytest.fixture
-def run(slots: Slots) -> Callable[[Attempt], Outcome]:
-    """Runs one attempt of `nasty` in an executor of its own."""
-
-    def run_one(attempt: Attempt) -> Outcome:
-        with LocalExecutor(slots, entry=NASTY) as executor:
-            executor.submit(attempt)
-            return the_one(executor.wait(60.0))
-
-    return run_one
+def run_one(attempt: Attempt) -> Outcome:
+    """Run an attempt of `nasty` in an executor of its own."""
+    with LocalExecutor(TWO, entry=NASTY) as executor:
+        executor.submit(attempt)
+        return the_one(executor.wait(60.0))
 
 
 def the_one(outcomes: list[Outcome]) -> Outcome:
@@ -95,61 +81,50 @@ def the_one(outcomes: list[Outcome]) -> Outcome:
     return outcome
 
 
-def wait_until(condition: Callable[[], object], within_seconds: float = 20.0) -> float:
-    """Poll until the condition holds; return the seconds it took, fail after the deadline."""
-    began = time.monotonic()
+def wait_until(condition: Callable[[], object], within_seconds: float = 20.0) -> None:
+    """Poll until the condition holds; fail after the deadline."""
+    deadline = time.monotonic() + within_seconds
     while not condition():
-        assert time.monotonic() - began < within_seconds, "it did not happen in time"
+        assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.01)
-    return time.monotonic() - began
 
 
-@pytest.fixture
-def eventually() -> Callable[..., float]:
-    return wait_until
+def noted(attempt: Attempt) -> list[int]:
+    """The pids that `nasty` has written."""
+    path = attempt.directory / "pids"
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-class Family:
-    """The processes whose pids `nasty` has written, and whether they still run."""
-
-    def noted(self, attempt: Attempt) -> list[int]:
-        path = attempt.directory / "pids"
-        return [int(line) for line in path.read_text().split()] if path.exists() else []
-
-    def alive(self, attempt: Attempt) -> list[int]:
-        """Those that still run."""
-        return [pid for pid in self.noted(attempt) if processes.start_ticks(pid) is not None]
-
-    def assemble(self, attempt: Attempt, count: int, executor: Executor | None = None) -> None:
-        """Wait for that many pids; the executor renews its leases meanwhile."""
-
-        def are_there() -> bool:
-            assert executor is None or executor.wait(0.05) == []
-            return len(self.noted(attempt)) == count
-
-        wait_until(are_there, 60.0)
-
-    def supervisor(self, attempt: Attempt) -> int:
-        started = api.read(api.Started, attempt.directory / api.STARTED)
-        assert started is not None
-        return started.pid
-
-    def above(self, attempt: Attempt) -> list[psutil.Process]:
-        """Return what is above its supervisor: on Ray the fork server, the agent, the raylet."""
-        return psutil.Process(self.supervisor(attempt)).parents()
-
-    def vanish(self, attempt: Attempt, within_seconds: float) -> float:
-        """Wait until neither they nor the supervisor are alive; return the seconds it took."""
-        supervisor = self.supervisor(attempt)
-        return wait_until(
-            lambda: not self.alive(attempt) and processes.start_ticks(supervisor) is None,
-            within_seconds,
-        )
+def alive(attempt: Attempt) -> list[int]:
+    """Those that still run."""
+    return [pid for pid in noted(attempt) if processes.start_ticks(pid) is not None]
 
 
-@pytest.fixture
-def family() -> Family:
-    return Family()
+def assemble(attempt: Attempt, count: int, executor: Executor | None = None) -> None:
+    """Wait for that many pids; the executor renews its leases meanwhile."""
+
+    def are_there() -> bool:
+        assert executor is None or executor.wait(0.05) == []
+        return len(noted(attempt)) == count
+
+    wait_until(are_there, 60.0)
+
+
+def supervisor_of(attempt: Attempt) -> int:
+    started = api.read(api.Started, attempt.directory / api.STARTED)
+    assert started is not None
+    return started.pid
+
+
+def above(attempt: Attempt) -> list[psutil.Process]:
+    """What is above its supervisor: on Ray the fork server, the agent, the raylet."""
+    return psutil.Process(supervisor_of(attempt)).parents()
+
+
+def vanish(attempt: Attempt, within_seconds: float) -> None:
+    """Wait until neither they nor the supervisor are alive."""
+    pids = [*noted(attempt), supervisor_of(attempt)]
+    wait_until(lambda: not any(map(processes.start_ticks, pids)), within_seconds)
 
 
 NVIDIA_SMI = """#!/bin/sh

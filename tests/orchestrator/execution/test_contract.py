@@ -13,6 +13,7 @@ from orchestrator.execution.api import Attempt, Executor, Outcome, Slots
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.ray import RayExecutor
+from tests.orchestrator.execution.conftest import TWO
 
 Make = Callable[..., Attempt]
 
@@ -74,10 +75,8 @@ def test_every_attempt_comes_back_once(executor: Executor, make_attempt: Make) -
 # The fork server
 
 
-def test_an_attempt_whose_fork_server_died_before_it_began_is_lost(
-    make_attempt: Make, slots: Slots
-) -> None:
-    with LocalExecutor(slots) as executor:
+def test_an_attempt_whose_fork_server_died_before_it_began_is_lost(make_attempt: Make) -> None:
+    with LocalExecutor(TWO) as executor:
         assert executor._server is not None
         server = psutil.Process(executor._server._process.pid)
         server.suspend()
@@ -89,10 +88,10 @@ def test_an_attempt_whose_fork_server_died_before_it_began_is_lost(
         assert outcome.status is Status.OK
 
 
-def test_a_preload_that_cannot_be_imported_is_said_at_once(slots: Slots) -> None:
+def test_a_preload_that_cannot_be_imported_is_said_at_once() -> None:
     with (
         pytest.raises(SetupError, match="no_such_module is not installed"),
-        LocalExecutor(slots, preload=("no_such_module",)),
+        LocalExecutor(TWO, preload=("no_such_module",)),
     ):
         pass
 
@@ -100,9 +99,9 @@ def test_a_preload_that_cannot_be_imported_is_said_at_once(slots: Slots) -> None
 # In this process
 
 
-def test_what_was_still_queued_at_the_end_cost_nothing(slots: Slots, make_attempt: Make) -> None:
+def test_what_was_still_queued_at_the_end_cost_nothing(make_attempt: Make) -> None:
     attempt = make_attempt()
-    with InlineExecutor(slots) as executor:
+    with InlineExecutor(TWO) as executor:
         executor.submit(attempt)
     outcome = api.read_summary(attempt)
     assert outcome is not None

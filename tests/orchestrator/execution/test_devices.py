@@ -11,7 +11,7 @@ from orchestrator.execution import local
 from orchestrator.execution.api import Attempt, EngineError, Slots
 from orchestrator.execution.engine import Offer, local_offer, usable_cpus, visible_gpus
 from orchestrator.execution.local import DevicePool, LocalExecutor
-from tests.orchestrator.execution.conftest import answer_as_driver, the_one
+from tests.orchestrator.execution.conftest import NASTY, answer_as_driver, the_one
 
 Make = Callable[..., Attempt]
 GPUS = ["GPU-a", "GPU-b"]
@@ -165,10 +165,9 @@ def test_an_executor_withdraws_a_device_that_fails_or_was_left_in_use(
     warning: str,
     driver: Driver,
     make_attempt: Make,
-    nasty: str,
 ) -> None:
     said = f'{{"attempt_id": "ID", "status": "{status}", "cause": "{cause}"}}'
-    with LocalExecutor(TWO, entry=nasty) as executor:
+    with LocalExecutor(TWO, entry=NASTY) as executor:
         assert executor.free() == 2
         executor.submit(make_attempt("write", content=said))
         outcome = the_one(executor.wait(20.0))

@@ -10,13 +10,23 @@ import pytest
 
 from budgets.events import Status
 from orchestrator.execution import ray
-from orchestrator.execution.api import Attempt, Slots
+from orchestrator.execution.api import Attempt
 from orchestrator.execution.ray import RayExecutor, set_environment, use_own_token
-from tests.orchestrator.execution.conftest import Family, driver_of, the_one
+from tests.orchestrator.execution.conftest import (
+    NASTY,
+    ONE,
+    TWO,
+    above,
+    alive,
+    assemble,
+    driver_of,
+    the_one,
+    vanish,
+    wait_until,
+)
 
 pytestmark = pytest.mark.xdist_group("ray")
 Make = Callable[..., Attempt]
-ONE, TWO = Slots(1, "cpu", "", 1), Slots(2, "cpu", "", 1)
 
 
 @pytest.fixture(scope="module")
@@ -44,23 +54,23 @@ def two_nodes(cluster: Any) -> Any:
     return cluster
 
 
-def raylet_of(attempt: Attempt, family: Family) -> psutil.Process:
+def raylet_of(attempt: Attempt) -> psutil.Process:
     """The node on which the attempt runs."""
-    return next(one for one in family.above(attempt) if one.name() == "raylet")
+    return next(one for one in above(attempt) if one.name() == "raylet")
 
 
 def started_both(
-    executor: RayExecutor, two: list[Attempt], cluster: Any, family: Family
+    executor: RayExecutor, two: list[Attempt], cluster: Any
 ) -> tuple[Attempt, Attempt]:
     """The attempt on the second node, and the other one."""
     for attempt in two:
         executor.submit(attempt)
     for attempt in two:
-        family.assemble(attempt, 1, executor)
+        assemble(attempt, 1, executor)
     (node,) = cluster.worker_nodes
     pid = node.all_processes["raylet"][0].process.pid
     first, second = two
-    return (first, second) if raylet_of(first, family).pid == pid else (second, first)
+    return (first, second) if raylet_of(first).pid == pid else (second, first)
 
 
 def signal_all(found: list[psutil.Process], signum: signal.Signals) -> None:
@@ -78,12 +88,12 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_quick")
 def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_thaws(
-    two_nodes: Any, make_attempt: Make, nasty: str, family: Family, eventually: Any
+    two_nodes: Any, make_attempt: Make
 ) -> None:
     two = [make_attempt("hang"), make_attempt("hang")]
-    with RayExecutor(TWO, entry=nasty, address=two_nodes.address) as executor:
-        frozen, other = started_both(executor, two, two_nodes, family)
-        raylet = raylet_of(frozen, family)
+    with RayExecutor(TWO, entry=NASTY, address=two_nodes.address) as executor:
+        frozen, other = started_both(executor, two, two_nodes)
+        raylet = raylet_of(frozen)
         node = [raylet, *raylet.children(recursive=True)]
         signal_all(node, signal.SIGSTOP)
         try:
@@ -94,11 +104,11 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_
             assert executor.free() == 0
             (gone,) = executor.warnings
             assert "is lost (no sign of life), with 1 of 2 slots" in gone
-            assert family.alive(other)
+            assert alive(other)
         finally:
             signal_all(node, signal.SIGCONT)
-        eventually(lambda: executor.wait(0.05) == [] and executor.free(), 60.0)
-        assert family.alive(frozen) == []
+        wait_until(lambda: executor.wait(0.05) == [] and executor.free(), 60.0)
+        assert alive(frozen) == []
         executor.submit(make_attempt("finish"))
         assert the_one(executor.wait(30.0)).status is Status.OK
 
@@ -110,61 +120,58 @@ def test_an_evaluation_ends_with_a_lease_that_is_not_renewed_and_its_slot_is_use
     frozen: str,
     two_nodes: Any,
     make_attempt: Make,
-    nasty: str,
-    family: Family,
-    eventually: Any,
 ) -> None:
     attempt = make_attempt("resist")
-    with RayExecutor(ONE, entry=nasty, address=two_nodes.address) as executor:
+    with RayExecutor(ONE, entry=NASTY, address=two_nodes.address) as executor:
         executor.submit(attempt)
-        family.assemble(attempt, 3, executor)
-        agent = family.above(attempt)[1]
+        assemble(attempt, 3, executor)
+        agent = above(attempt)[1]
         if frozen == "agent":
             agent.suspend()
         try:
-            family.vanish(attempt, within_seconds=10.0)  # nobody calls `wait` meanwhile
+            vanish(attempt, within_seconds=10.0)  # nobody calls `wait` meanwhile
         finally:
             agent.resume()
         outcome = the_one(executor.wait(30.0))
         assert outcome.status is Status.LOST
         assert outcome.cause == "the orchestrator has not renewed its lease"
-        eventually(executor.free)
+        wait_until(executor.free)
         executor.submit(make_attempt("finish"))
         assert the_one(executor.wait(30.0)).status is Status.OK
 
 
 def test_a_killed_run_leaves_nothing_on_the_cluster_and_the_other_one_alone(
-    two_nodes: Any, make_attempt: Make, nasty: str, family: Family, eventually: Any
+    two_nodes: Any, make_attempt: Make
 ) -> None:
     doomed, lasting = make_attempt("resist", grace_seconds=30.0), make_attempt("resist")
     driver = driver_of(doomed, two_nodes.address)
-    with RayExecutor(ONE, entry=nasty, address=two_nodes.address) as executor:
+    with RayExecutor(ONE, entry=NASTY, address=two_nodes.address) as executor:
         executor.submit(lasting)
-        family.assemble(lasting, 3, executor)
-        family.assemble(doomed, 3)
-        agent = family.above(doomed)[1]
+        assemble(lasting, 3, executor)
+        assemble(doomed, 3)
+        agent = above(doomed)[1]
         driver.kill()
         driver.wait()
-        family.vanish(doomed, within_seconds=5.0)
-        eventually(lambda: not agent.is_running() or agent.status() == psutil.STATUS_ZOMBIE)
+        vanish(doomed, within_seconds=5.0)
+        wait_until(lambda: not agent.is_running() or agent.status() == psutil.STATUS_ZOMBIE)
         assert executor.wait(0.0) == []
-        assert len(family.alive(lasting)) == 3
-    assert family.alive(lasting) == []
+        assert len(alive(lasting)) == 3
+    assert alive(lasting) == []
 
 
 def test_a_killed_node_loses_its_attempt_and_nobody_elses(
-    two_nodes: Any, make_attempt: Make, nasty: str, family: Family
+    two_nodes: Any, make_attempt: Make
 ) -> None:
     two = [make_attempt("hang", grace_seconds=30.0), make_attempt("hang", grace_seconds=30.0)]
-    with RayExecutor(TWO, entry=nasty, address=two_nodes.address) as executor:
-        victim, other = started_both(executor, two, two_nodes, family)
+    with RayExecutor(TWO, entry=NASTY, address=two_nodes.address) as executor:
+        victim, other = started_both(executor, two, two_nodes)
         (node,) = two_nodes.worker_nodes
         raylet = node.all_processes["raylet"][0].process
         raylet.kill()
         raylet.wait()  # its workers see it die only when it has been reaped
-        family.vanish(victim, within_seconds=5.0)
+        vanish(victim, within_seconds=5.0)
         outcome = the_one(executor.wait(20.0))
         assert (outcome.attempt_id, outcome.status) == (victim.attempt_id, Status.LOST)
         assert outcome.seconds < 20.0
-        assert family.alive(other)
+        assert alive(other)
         assert executor.free() == 0

@@ -12,11 +12,10 @@ import pytest
 from budgets.events import Status
 from orchestrator.execution.api import CONFIG, Attempt, EngineError, Slots
 from orchestrator.execution.ray import RayExecutor, cluster_offer, connected
-from tests.orchestrator.execution.conftest import Family, the_one
+from tests.orchestrator.execution.conftest import NASTY, ONE, above, alive, assemble, the_one
 
 pytestmark = pytest.mark.xdist_group("ray")
 Make = Callable[..., Attempt]
-ONE = Slots(1, "cpu", "", 1)
 
 
 def test_a_cluster_that_nobody_serves_is_named_with_what_to_do() -> None:
@@ -63,15 +62,15 @@ def test_more_devices_than_the_cluster_has_is_an_error_at_once(
 
 
 def test_a_killed_agent_loses_its_attempt_only_after_its_tree_is_gone_and_its_node_is_drained(
-    local_ray: None, make_attempt: Make, nasty: str, family: Family
+    local_ray: None, make_attempt: Make
 ) -> None:
     attempt = make_attempt("resist", grace_seconds=30.0)
-    with RayExecutor(ONE, entry=nasty) as executor:
+    with RayExecutor(ONE, entry=NASTY) as executor:
         executor.submit(attempt)
-        family.assemble(attempt, 3, executor)
-        family.above(attempt)[1].kill()
+        assemble(attempt, 3, executor)
+        above(attempt)[1].kill()
         assert the_one(executor.wait(60.0)).status is Status.LOST
-        assert family.alive(attempt) == []
+        assert alive(attempt) == []
         (warning,) = executor.warnings
         assert "is lost (its agent has died), with 1 of 1 slots; 0 go on" in warning
         with pytest.raises(EngineError, match="no device of the cluster is left"):

@@ -7,40 +7,46 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from budgets.events import Owner, Status
 from objectives.api import Measurement
 from orchestrator.execution import api, local, processes, supervisor
-from orchestrator.execution.api import MEASUREMENT, Attempt, Outcome, Report, Slots, write_model
+from orchestrator.execution.api import MEASUREMENT, Attempt, Outcome, Report, write_model
 from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.supervisor import Lease, Supervision, Watch, lease_deadline
+from tests.orchestrator.execution.conftest import (
+    NASTY,
+    TWO,
+    alive,
+    assemble,
+    noted,
+    run_one,
+    vanish,
+    wait_until,
+)
 
 Make = Callable[..., Attempt]
-Run = Callable[..., Any]
 
 
 @pytest.mark.parametrize("by", ["output", "heartbeats", "nothing"])
-def test_silence_is_a_stall_and_output_and_heartbeats_are_none(
-    by: str, make_attempt: Make, run: Run
-) -> None:
-    outcome = run(make_attempt("chatter", by=by, stall_seconds=1.2))
+def test_silence_is_a_stall_and_output_and_heartbeats_are_none(by: str, make_attempt: Make) -> None:
+    outcome = run_one(make_attempt("chatter", by=by, stall_seconds=1.2))
     assert outcome.status is (Status.TIMEOUT if by == "nothing" else Status.OK)
     assert outcome.cause.startswith("stalled" if by == "nothing" else "")
     assert outcome.seconds > 1.2
 
 
-def test_a_tree_over_its_memory_is_out_of_memory(make_attempt: Make, run: Run) -> None:
-    outcome = run(make_attempt("eat", memory_bytes=300 << 20))
+def test_a_tree_over_its_memory_is_out_of_memory(make_attempt: Make) -> None:
+    outcome = run_one(make_attempt("eat", memory_bytes=300 << 20))
     assert outcome.status is Status.OOM
     assert 300 << 20 < outcome.peak_memory_bytes < 900 << 20
 
 
-def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(make_attempt: Make, run: Run) -> None:
+def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(make_attempt: Make) -> None:
     attempt = make_attempt("flood", mib=64, log_bytes=10_000)
-    outcome = run(attempt)
+    outcome = run_one(attempt)
     text = (attempt.directory / "stdout.txt").read_text()
     assert outcome.status is Status.OK
     assert f"[... {(64 << 20) + 29 - 10_000} bytes dropped ...]" in text
@@ -58,16 +64,16 @@ def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(make_attempt: Make, ru
     ],
 )
 def test_an_end_without_a_measurement_is_an_error_that_says_why(
-    do: str, cause: str, make_attempt: Make, run: Run
+    do: str, cause: str, make_attempt: Make
 ) -> None:
-    outcome = run(make_attempt(do))
+    outcome = run_one(make_attempt(do))
     assert outcome.status is Status.ERROR
     assert cause in outcome.cause
 
 
-def test_the_evaluation_inherits_nothing_but_what_it_needs(make_attempt: Make, run: Run) -> None:
+def test_the_evaluation_inherits_nothing_but_what_it_needs(make_attempt: Make) -> None:
     attempt = make_attempt("facts")
-    assert run(attempt).status is Status.OK
+    assert run_one(attempt).status is Status.OK
     facts = json.loads((attempt.directory / "facts.json").read_text())
     assert facts["fds"] == [0, 1, 2, 3]  # the last is the listing itself
     assert facts["stdin"] == os.devnull
@@ -83,11 +89,9 @@ def test_the_evaluation_inherits_nothing_but_what_it_needs(make_attempt: Make, r
     assert facts["ignored"] == []
 
 
-def test_nothing_is_launched_for_an_owner_that_is_dead(
-    make_attempt: Make, run: Run, dead: Owner
-) -> None:
+def test_nothing_is_launched_for_an_owner_that_is_dead(make_attempt: Make, dead: Owner) -> None:
     attempt = make_attempt("finish", owner=dead)
-    outcome = run(attempt)
+    outcome = run_one(attempt)
     assert (outcome.status, outcome.cause) == (
         Status.LOST,
         "the orchestrator's process is gone",
@@ -136,12 +140,12 @@ def supervised(attempt: Attempt) -> None:
     ],
 )
 def test_a_cancelled_attempt_is_asked_to_leave_before_it_is_killed(
-    do: str, status: Status, make_attempt: Make, slots: Slots, nasty: str, family: Any
+    do: str, status: Status, make_attempt: Make
 ) -> None:
     attempt = make_attempt(do, grace_seconds=30.0 if do == "tidy" else 0.3)
-    with LocalExecutor(slots, entry=nasty) as executor:
+    with LocalExecutor(TWO, entry=NASTY) as executor:
         executor.submit(attempt)
-        family.assemble(attempt, 1)
+        assemble(attempt, 1)
         executor.cancel()
         (outcome,) = executor.wait(20.0)
     assert outcome.status is status
@@ -244,27 +248,23 @@ def freezer(tmp_path: Path) -> Iterator[Path]:
 def test_a_tree_that_cannot_be_killed_is_given_back_and_its_device_withdrawn(
     freezer: Path,
     make_attempt: Make,
-    slots: Slots,
-    nasty: str,
-    family: Any,
-    eventually: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(local, "OVERRUN_SECONDS", 1.0)
     attempt = make_attempt("hang", wall_seconds=2.0, grace_seconds=0.2)
-    with LocalExecutor(slots, entry=nasty) as executor:
+    with LocalExecutor(TWO, entry=NASTY) as executor:
         executor.submit(attempt)
-        family.assemble(attempt, 1)
-        (freezer / "tasks").write_text(str(family.noted(attempt)[0]))
+        assemble(attempt, 1)
+        (freezer / "tasks").write_text(str(noted(attempt)[0]))
         (freezer / "freezer.state").write_text("FROZEN")
-        eventually(lambda: (freezer / "freezer.state").read_text() == "FROZEN\n")
+        wait_until(lambda: (freezer / "freezer.state").read_text() == "FROZEN\n")
         (outcome,) = executor.wait(20.0)
         assert outcome.status is Status.LOST
-        assert family.alive(attempt)
+        assert alive(attempt)
         (gone,) = executor.warnings
         assert gone.endswith(f"processes of {attempt.attempt_id} cannot be ended there")
         assert executor.free() == 1
         executor.submit(make_attempt("finish"))
         assert [one.status for one in executor.wait(20.0)] == [Status.OK]
     (freezer / "freezer.state").write_text("THAWED")
-    family.vanish(attempt, within_seconds=5.0)
+    vanish(attempt, within_seconds=5.0)
