@@ -8,12 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from budgets.events import Status
 from budgets.ledger import HEAD, LEDGER
-from orchestrator.execution.api import Attempt
 from orchestrator.records.runs import Result
 from orchestrator.verify import verify
-from tests.executors import ending, is_first
 from tests.ledgers import cut, sealed
 
 RunSearch = Callable[..., Result]
@@ -101,22 +98,3 @@ def test_a_forged_calibration_is_found_by_its_own_ledger(tmp_path: Path, finishe
     seal_again(run, lines)
     shutil.rmtree(run / "eval")  # whose files know the plan that they were made for
     assert "the plan's calibration is not the one in" in divergence(run)
-
-
-def loses(attempt: Attempt) -> tuple[Status, str] | None:
-    """Its first attempt ends as its supervisor says: lost."""
-    is_lost = is_first(attempt) and attempt.directory.parent.name == "cand_0000"
-    return (Status.LOST, "its node died") if is_lost else None
-
-
-def test_a_loss_that_its_own_file_tells_otherwise_is_found(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    engine = ending(loses, on_disk=True)
-    run = run_search(tmp_path, engine=engine, assumed_seconds=1.0).directory
-    assert verify(run).divergence is None
-    lines = lines_of(run)
-    lost = next(n for n in numbers(lines, "settled") if lines[n]["event"]["status"] == "lost")
-    lines[lost]["event"]["cause"] = "somebody killed it"
-    seal_again(run, lines)
-    assert "cause somebody killed it instead of its node died" in divergence(run)

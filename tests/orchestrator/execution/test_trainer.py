@@ -1,7 +1,6 @@
 """The process that evaluates: how exceptions and answers become a report."""
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,19 +85,6 @@ def test_what_an_objective_raises_becomes_a_status_and_a_traceback(
     assert report.measurement is None
     is_a_programs = isinstance(error, ProgramFailedError)  # whose own last words end the log
     assert ("Traceback" in capsys.readouterr().err) != is_a_programs
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
-def test_a_score_that_is_not_finite_survives_the_file_as_nan_status(
-    score: float, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    attempt = make_attempt()
-    report = reported(monkeypatch, attempt, lambda _context: Measurement(score=score))
-    api.write_model(attempt.directory / api.MEASUREMENT, report)
-    read = api.read_report(attempt)
-    assert (read.status, read.cause) == (Status.NAN, f"the score is {score}")
-    assert read.measurement is not None
-    assert str(read.measurement.score) == str(score)
 
 
 def test_a_full_disk_is_no_end_of_an_evaluation(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from orchestrator.search.arithmetic import Tridiagonal, dot, eigh, exp, log, orthogonal
+from orchestrator.search.arithmetic import Tridiagonal, dot, eigh, exp, log
 
 Array = npt.NDArray[np.float64]
 
@@ -107,11 +107,3 @@ def test_functions_and_products_are_those_of_numpy() -> None:
     assert dot(vector, rows.T) == pytest.approx(vector @ rows.T)
     assert dot(rows, rows.T) == pytest.approx(rows @ rows.T)
     assert dot(vector, vector) == pytest.approx(vector @ vector)
-
-
-def test_rows_are_made_orthogonal_and_keep_their_lengths() -> None:
-    draws = np.random.default_rng(1).standard_normal((7, 10))
-    found = orthogonal(draws)
-    lengths = np.linalg.norm(draws, axis=1)
-    assert found @ found.T == pytest.approx(np.diag(lengths**2), abs=1e-12)
-    assert found[0] == pytest.approx(draws[0])

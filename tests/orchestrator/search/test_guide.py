@@ -96,15 +96,6 @@ def told(generations: int, score: Callable[[Point], float]) -> list[GenerationTo
     return [search.tell(evaluated(search, score=score)) for _ in range(generations)]
 
 
-def test_a_search_goes_where_the_model_puts_it() -> None:
-    records = told(6, lambda point: sum((u - 0.6) ** 2 for u in point))
-    assert [record.guided is not None for record in records] == [False, *[True] * 5]
-    for record in records:
-        if record.guided is not None:
-            assert record.mean == pytest.approx(record.guided.centre, abs=1e-8)
-    assert records[-1].mean == pytest.approx([0.6] * 4, abs=0.005)
-
-
 def test_a_search_in_nothing_but_noise_keeps_its_step_and_one_without_any_does_not() -> None:
     rng = np.random.default_rng(3)
     hidden = told(8, lambda _: float(rng.standard_normal()))

@@ -78,11 +78,3 @@ def test_a_landscape_gives_the_covariance_back() -> None:
     assert found.correlations[0][1] == found.correlations[1][0] == pytest.approx(0.5)
     assert found.correlations[0][0] == found.correlations[1][1] == 1.0
     assert found.scale**2 * np.array(found.shape) == pytest.approx(COVARIANCE)
-
-
-def test_a_shape_has_a_mean_diagonal_of_1_and_is_symmetric_to_the_last_bit() -> None:
-    rng = np.random.default_rng(1)
-    root = rng.standard_normal((7, 9))
-    shape = np.array(landscape((0.5,) * 7, 1.0, root @ root.T).shape)
-    assert np.mean(np.diag(shape)) == pytest.approx(1.0)
-    assert np.array_equal(shape, shape.T)

@@ -97,38 +97,10 @@ def test_what_a_generations_seeds_add_to_all_of_its_scores_is_told_from_an_evalu
     assert regrets < 0.5 * theirs
 
 
-def test_the_gradient_is_that_of_the_mean() -> None:
-    scores = Scores(40, noise=0.3)
-    model, where = scores.fit(), np.random.default_rng(2).standard_normal((5, 4))
-    _, slopes = model(where)
-    for axis, step in enumerate(1e-5 * np.eye(4)):
-        difference = (model(where + step)[0] - model(where - step)[0]) / 2e-5
-        assert slopes[:, axis] == pytest.approx(difference, rel=1e-4, abs=1e-7)
-
-
 # Scores that are no function's
 
 
-@pytest.mark.parametrize("level", [0.0, 0.1, -3.7, 1e90])
-def test_scores_that_are_all_equal_move_nothing(level: float) -> None:
-    scores = Scores(40)
-    scores.scores[:] = level
-    assert np.array_equal(scores.lowest(), np.zeros(4))
-    assert not scores.fit()(scores.points)[0].any()
-
-
-@pytest.mark.parametrize("score", [1e3, 1e90])
-def test_one_huge_score_does_not_hide_the_function(score: float) -> None:
-    found = []
-    for seed in range(10):
-        scores = Scores(80, noise=0.1, seed=seed)
-        scores.scores[40] = score
-        found.append(quadratic(scores.lowest()[None])[0])
-    assert np.mean(found) < 0.25
-
-
-@pytest.mark.parametrize("scale", [1e-90, 1e-12, 1e9, 1e90])
-@pytest.mark.parametrize("shift", [0.0, -1e3, 1e6])
+@pytest.mark.parametrize(("scale", "shift"), [(1e-90, 0.0), (1e9, -1e3), (1e90, 1e6)])
 def test_the_unit_and_the_level_of_the_scores_do_not_matter(scale: float, shift: float) -> None:
     scores = Scores(60, noise=0.1)
     model = scores.fit()

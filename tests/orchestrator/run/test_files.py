@@ -1,0 +1,114 @@
+"""A run's directory: where it may be, what of it is taken up, and what can be salvaged."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+from budgets.events import Reserved
+from budgets.ledger import LEDGER
+from orchestrator.execution.api import CONFIG, SUMMARY, Attempt
+from orchestrator.records.runs import Result, attempt_place
+from orchestrator.run.files import check_place
+from tests.ledgers import cut, every, state_of
+from tests.orchestrator.conftest import NOISY
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
+
+RunSearch = Callable[..., Result]
+Found = Callable[[Path], dict[str, Any]]
+
+
+def test_a_network_file_system_is_refused_unless_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path.resolve()
+    mounts = {
+        "/": "ext4",
+        f"{root}/home": "nfs4",
+        f"{root}/home/me/scratch": "xfs",
+        f"{root}/my drive": "fuse.sshfs",
+        f"{root}/net": "nfs",
+    }
+    found = [*mounts.items(), (f"{root}/home/new", "xfs"), (f"{root}/home/new", "nfs")]
+    partitions = [SimpleNamespace(mountpoint=where, fstype=kind) for where, kind in found]
+    monkeypatch.setattr(psutil, "disk_partitions", lambda **_: partitions)
+    (root / "net").mkdir()
+    (root / "link").symlink_to(root / "net")
+
+    for place in ("runs", "home/me/scratch/runs", "homeless/runs", "network"):
+        check_place(root / place)
+    remote = {"home": "nfs4", "home/me/scratchy": "nfs4", "my drive/runs": "fuse.sshfs"}
+    remote |= {"link/phase1/run": "nfs", "home/new/run": "nfs"}  # the later mount is on top
+    for place, kind in remote.items():
+        with pytest.raises(ValueError, match=rf"\({kind}\).*backend.allow_network_fs"):
+            check_place(root / place)
+        check_place(root / place, allow_network=True)
+
+
+def test_files_of_another_attempt_are_moved_beside_and_kept(
+    run: Path, run_search: RunSearch, found: Found
+) -> None:
+    whole, place = found(run), run / "eval" / attempt_place(every(Reserved, run)[0])
+    config = Attempt.model_validate_json((place / CONFIG).read_bytes())
+    text = (place / CONFIG).read_text()
+    (place / CONFIG).write_text(text.replace(config.attempt_id, "0" * 32))
+    cut(run, 3)
+
+    run_search(run.parent.parent, **NOISY)
+
+    assert found(run) == whole
+    kept = place.with_name(f"{place.name}.other")
+    assert (kept / SUMMARY).exists()
+
+
+@pytest.mark.parametrize("part", ["gen_0000", "gen_0000/cand_0000"])
+def test_no_attempt_is_made_through_a_link(
+    run: Path, run_search: RunSearch, tmp_path: Path, part: str
+) -> None:
+    shutil.rmtree(run / "eval" / part)
+    (tmp_path / "elsewhere").mkdir()
+    (run / "eval" / part).symlink_to(tmp_path / "elsewhere")
+    cut(run, 3)
+    with pytest.raises(ValueError, match=f"{part} is a symbolic link"):
+        run_search(run.parent.parent, **NOISY)
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_what_a_process_died_before_writing_is_written_when_the_command_is_repeated(
+    run: Path, run_search: RunSearch
+) -> None:
+    state = state_of(run)
+    shutil.rmtree(run / "reports")
+    (run / "summary.md").write_text("of an older record")
+
+    run_search(run.parent.parent, **NOISY)
+
+    assert state.head in (run / "summary.md").read_text()
+    assert len(list((run / "reports").iterdir())) == 4
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        ("no record", "holds no whole record to save. Begin again with: mv "),
+        ("none", "is whole: there is nothing to salvage. Repeat the run's command"),
+        ("a place in use", "--salvage: expected a new directory outside of "),
+    ],
+)
+def test_a_salvage_that_cannot_be_is_refused(
+    run: Path, command: "Command", tmp_path: Path, harm: str, why: str
+) -> None:
+    if harm == "no record":
+        (run / LEDGER).write_bytes(b"")
+    elif harm == "a place in use":
+        cut(run, 24)
+        (tmp_path / "saved").write_text("mine")
+    answer = command("verify", run.name, "--salvage", "saved")
+    assert (answer.code, why in answer.err) == (2, True), answer.err
+    assert (tmp_path / "saved").exists() == (harm == "a place in use")
