@@ -4,8 +4,8 @@ The checkout stays as it is. Every evaluation is one process of its interpreter,
 directory of its own.
 """
 
-import ast
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -212,16 +212,9 @@ def declared_flags(source: Path) -> frozenset[str]:
 
     Raises SetupError if it cannot be read.
     """
-    try:
-        tree = ast.parse(source.read_bytes())
-    except (OSError, ValueError, SyntaxError) as error:  # ValueError: a NUL
-        raise SetupError(f"cannot read the flags of {source}: {error}") from error
-    found = set[str]()
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
-            words = (str(word.value) for word in call.args if isinstance(word, ast.Constant))
-            found.update(word.removeprefix("--") for word in words if word.startswith("--"))
-    return frozenset(found)
+    with _readable("checkout"):
+        text = source.read_text(encoding="utf-8", errors="replace")
+    return frozenset(re.findall(r"""add_argument\(\s*["']--([\w-]+)""", text))
 
 
 def _shards(directory: Path) -> dict[str, str | int]:

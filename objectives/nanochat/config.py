@@ -142,55 +142,47 @@ class NanochatConfig(BaseModel):
         return parse(cls, settings, "nanochat")
 
 
-Range = tuple[str, Kind, float, float]  # name, scale, ends in x-space
+SYNAPTIC, OPTIMIZER, SHAPE = "synaptic", "optimizer", "shape"
 
-# Even at the ends of their ranges tau_c, prime_rate and rec_rate move the score by less than one
-# evaluation's noise: docs/objectives.md has the figures.
-SYNAPTIC: tuple[Range, ...] = (
-    ("tau_c", "linear", 0.70, 0.99),
-    ("alpha_c", "linear", 0.10, 1.00),
-    ("init_rrp", "linear", 1.0, 18.0),
-    ("prime_rate", "linear", 0.01, 0.20),
-    ("rec_rate", "linear", 0.01, 0.20),
-    ("lambda_loge", "linear", 0.0, 4.0),
-    ("barrier_strength", "linear", 0.0, 0.5),
-    ("stochastic_train_frac", "linear", 0.0, 0.4),
-    ("post_fast_lr", "log10", -4.5, -2.0),
-    ("post_slow_lr", "log10", -5.5, -3.0),
-)
-OPTIMIZER: tuple[Range, ...] = (
-    ("matrix_lr", "log10", -3.0, -0.7),
-    ("embedding_lr", "log10", -2.0, 0.3),
-    ("unembedding_lr", "log10", -3.4, -0.7),
-    ("weight_decay", "linear", 0.0, 0.5),
-    ("momentum", "sigmoid01", 0.8, 4.6),  # 0.69 to 0.99
-    ("adam_beta1", "linear", 0.5, 0.95),
-    ("adam_beta2", "sigmoid01", 0.8, 6.9),  # 0.69 to 0.999
-    ("warmup_ratio", "linear", 0.0, 0.4),
-    ("warmdown_ratio", "linear", 0.0, 1.0),
-)
-
-
-GROUPS = ("synaptic", "optimizer", "shape")
+# Name, scale, ends in x-space. Even at the ends of their ranges tau_c, prime_rate and rec_rate move
+# the score by less than one evaluation's noise: docs/objectives.md has the figures.
+RANGES: Mapping[str, tuple[tuple[str, Kind, float, float], ...]] = {
+    SYNAPTIC: (
+        ("tau_c", "linear", 0.70, 0.99),
+        ("alpha_c", "linear", 0.10, 1.00),
+        ("init_rrp", "linear", 1.0, 18.0),
+        ("prime_rate", "linear", 0.01, 0.20),
+        ("rec_rate", "linear", 0.01, 0.20),
+        ("lambda_loge", "linear", 0.0, 4.0),
+        ("barrier_strength", "linear", 0.0, 0.5),
+        ("stochastic_train_frac", "linear", 0.0, 0.4),
+        ("post_fast_lr", "log10", -4.5, -2.0),
+        ("post_slow_lr", "log10", -5.5, -3.0),
+    ),
+    OPTIMIZER: (
+        ("matrix_lr", "log10", -3.0, -0.7),
+        ("embedding_lr", "log10", -2.0, 0.3),
+        ("unembedding_lr", "log10", -3.4, -0.7),
+        ("weight_decay", "linear", 0.0, 0.5),
+        ("momentum", "sigmoid01", 0.8, 4.6),  # 0.69 to 0.99
+        ("adam_beta1", "linear", 0.5, 0.95),
+        ("adam_beta2", "sigmoid01", 0.8, 6.9),  # 0.69 to 0.999
+        ("warmup_ratio", "linear", 0.0, 0.4),
+        ("warmdown_ratio", "linear", 0.0, 1.0),
+    ),
+}
 
 
 def _knobs(group: str, config: NanochatConfig) -> Iterator[Knob]:
-    if group == "shape":  # from half to twice the configured, in whole pairs of channels a head
+    ranges = [(*one, 1) for one in RANGES.get(group, ())]
+    if group == SHAPE:  # from half to twice the configured, in whole pairs of channels a head
         depth, width, step = config.n_layer, config.n_embd, 2 * config.n_head
         narrow = width - width // 2 // step * step
-        yield Knob(
-            name="n_layer", kind="int", low=max(1, depth // 2), high=2 * depth, baseline=depth
-        )
-        yield Knob(name="n_embd", kind="int", low=narrow, high=2 * width, step=step, baseline=width)
-        return
-    for name, kind, low, high in SYNAPTIC if group == "synaptic" else OPTIMIZER:
-        yield Knob(name=name, kind=kind, low=low, high=high, baseline=getattr(config, name))
-
-
-def group_names(config: NanochatConfig) -> list[str]:
-    """Return the groups that `config.space` names, known or not; without one, the model's own."""
-    default = "synaptic" if config.model == "synaptic" else "optimizer"
-    return [name.strip() for name in (config.space or default).split("+")]
+        ranges.append(("n_layer", "int", max(1, depth // 2), 2 * depth, 1))
+        ranges.append(("n_embd", "int", narrow, 2 * width, step))
+    for name, kind, low, high, step in ranges:
+        own = getattr(config, name)
+        yield Knob(name=name, kind=kind, low=low, high=high, step=step, baseline=own)
 
 
 def search_space(config: NanochatConfig) -> SearchSpace:
@@ -198,11 +190,12 @@ def search_space(config: NanochatConfig) -> SearchSpace:
 
     Raises ValueError on an unknown group, or on a start outside a knob's range.
     """
-    names = group_names(config)
+    default = SYNAPTIC if config.model == "synaptic" else OPTIMIZER
+    names = [name.strip() for name in (config.space or default).split("+")]
     for name in names:
-        if name not in GROUPS:
-            raise unknown("search group", name, GROUPS)
-        if name == "synaptic" and config.model == "gpt" and not config.control:
+        if name not in (*RANGES, SHAPE):
+            raise unknown("search group", name, (*RANGES, SHAPE))
+        if name == SYNAPTIC and config.model == "gpt" and not config.control:
             raise ValueError('space "synaptic" has nothing to move in model "gpt"')
     try:
         return SearchSpace(knobs=tuple(knob for name in names for knob in _knobs(name, config)))

@@ -39,7 +39,7 @@ from objectives.nanochat.tokenizer import BYTES, learn, library, optional, vocab
 if TYPE_CHECKING:  # numpy is imported where it is used: plans start quickly
     import numpy as np
 
-LAYOUT = "5"  # raise it when the same data is split, tokenised or stored in another way
+LAYOUT = "6"  # raise it when the same data is split, tokenised or stored in another way
 COLUMN = "text"  # the column, or field, that holds the documents
 SHARD = ".parquet"
 
@@ -67,10 +67,6 @@ BUILTIN = {
         "06d582a3fef038ee23f77dd7692d41ffa1d441f14589a9dac972c59bd354eddf",
     ),
 }
-FORMS = (
-    "a UTF-8 text file (also .gz or .xz), a folder of *.txt and *.md files, a folder of *.parquet "
-    f"files, jsonl:PATH[:FIELD], hf:NAME[:CONFIG], hf:/FOLDER or one of {', '.join(BUILTIN)}"
-)
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,6 @@ class Corpus:
     tokenizer: str  # "bytes" or "bpe:N"
     tokenizer_sha256: str  # of its canonical JSON; "" for bytes
     documents: int  # in both parts
-    duplicates: int  # copies of documents that were left out
     train_bytes: int  # of the documents alone, without separators
     val_bytes: int
     train: "np.ndarray" = field(repr=False, compare=False)  # (tokens,) uint8, uint16 for BPE
@@ -121,7 +116,10 @@ def _read(what: object) -> Iterator[None]:
     """Raises SetupError, naming what is read, where reading fails in the block."""
     try:
         yield
-    except (OSError, EOFError, ValueError, LookupError, zlib.error, lzma.LZMAError) as error:
+    except (
+        *(OSError, EOFError, ValueError, LookupError, AttributeError),  # of cells without text
+        *(zlib.error, lzma.LZMAError),
+    ) as error:
         reason = getattr(error, "strerror", None) or error
         raise SetupError(f"cannot read data {str(what)!r}: {reason}") from error
 
@@ -138,13 +136,15 @@ def require_length(corpus: Corpus, sequence_len: int) -> None:
 
 def _tokenised(source: "Source", name: str) -> Corpus:
     """Return the text of a source. Raises SetupError when a part has no document."""
-    train, val, duplicates = source.documents()
+    train, val = source.documents()
     held_out = set(val)
-    distinct = [document for document in train if document not in held_out]
-    for part, documents in (("training", distinct), ("held-out", val)):
-        if not documents:
-            raise SetupError(f"the {part} part of data {source.name!r} holds no document")
-    texts = [pieces(distinct), pieces(val)]
+    train = [document for document in train if document not in held_out]
+    if not train or not val:
+        raise SetupError(
+            f"data {source.name!r} needs two documents that differ, one for training and one held "
+            "out; in a text file a blank line separates two"
+        )
+    texts = [_pieces(train), _pieces(val)]
     tokenizer = learn(name, texts[0])
     text = sha256()
     for piece in (*texts[0], b"\n", *texts[1]):
@@ -153,9 +153,8 @@ def _tokenised(source: "Source", name: str) -> Corpus:
         sha256=text.hexdigest(),
         tokenizer=name,
         tokenizer_sha256=tokenizer.sha256,
-        documents=len(distinct) + len(val),
-        duplicates=duplicates + len(train) - len(distinct),
-        train_bytes=sum(map(len, distinct)),
+        documents=len(train) + len(val),
+        train_bytes=sum(map(len, train)),
         val_bytes=sum(map(len, val)),
         train=tokenizer.encode(texts[0]),
         val=tokenizer.encode(texts[1]),
@@ -163,7 +162,7 @@ def _tokenised(source: "Source", name: str) -> Corpus:
     )
 
 
-def pieces(documents: Sequence[bytes]) -> list[bytes]:
+def _pieces(documents: Sequence[bytes]) -> list[bytes]:
     """Return a part's text by document: a blank line between two, a newline at the end."""
     return [*(document + b"\n\n" for document in documents[:-1]), documents[-1] + b"\n"]
 
@@ -213,8 +212,8 @@ def _stamp(path: Path) -> list[int]:
 
 # What `data` names
 
-Parts = tuple[Sequence[bytes], Sequence[bytes], int]
-"""Documents to train on, documents held out, copies left out: UTF-8, none of them blank."""
+Parts = tuple[Sequence[bytes], Sequence[bytes]]
+"""Documents to train on, documents held out: UTF-8, none of them blank."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +246,7 @@ class Source:
         if self.form == "hf":
             parts = {name: list(_cells(rows[COLUMN])) for name, rows in self._splits.items()}
             if "validation" in parts:
-                return parts["train"], parts["validation"], 0
+                return parts["train"], parts["validation"]
             found = parts["train"]
         elif self.form == "jsonl":
             found = _json_lines(Path(self.place), self.part)
@@ -255,13 +254,12 @@ class Source:
             text = _text(Path(self.place)).replace(b"\r\n", b"\n")
             found = (part.strip() for part in re.split(rb"\n(?:[ \t]*\n)+", text))
         elif (files := self._files())[0].suffix.lower() == SHARD:
-            if len(files) < 2:
-                raise SetupError(f"{self.name!r} needs two *.parquet files: the last is held out")
             *train, val = map(_shard, files)
-            return [document for shard in train for document in shard], val, 0
+            return [document for shard in train for document in shard], val
         else:
             found = (_clean(_text(file)) for file in files)
-        return _split(found, self.name)
+        distinct = set(filter(None, found))
+        return _last_tenth_held_out(sorted(distinct, key=lambda text: sha256(text).digest()))
 
     def _files(self) -> list[Path]:
         """Return the files that are read. Raises SetupError for a folder without one kind."""
@@ -276,8 +274,7 @@ class Source:
         if bool(texts) == bool(shards):
             raise SetupError(
                 f"the folder {self.name!r} must hold *.txt and *.md files, or else *.parquet "
-                f"files; got {len(texts)} and {len(shards)} of {len(files)}: keep the text in a "
-                "folder of its own"
+                f"files; got {len(texts)} and {len(shards)}"
             )
         return texts or shards
 
@@ -293,9 +290,8 @@ class Source:
         except datasets.exceptions.DatasetsError as error:
             raise ValueError(error) from error
         splits = found if isinstance(found, dict) else {"train": found}
-        if "train" not in splits:
-            raise ValueError(f"no split 'train', only {', '.join(splits)}")
-        return {name: splits[name] for name in ("train", "validation") if name in splits}
+        names = ("train", "validation") if "validation" in splits else ("train",)
+        return {name: splits[name] for name in names}
 
 
 def parse(data: str) -> Source:
@@ -303,41 +299,29 @@ def parse(data: str) -> Source:
     if data in BUILTIN:
         return Source("builtin", data)
     prefix, _, rest = data.partition(":")
-    if prefix == "jsonl":
-        path, colon, column = rest.rpartition(":")
-        if not colon or "/" in column:  # the colon is part of the path
-            path, column = rest, COLUMN
-        if path and column:
-            return Source("jsonl", absolute(path), column)
-    elif prefix == "hf" and rest.startswith(("/", ".", "~")):
+    if prefix == "jsonl" and rest:
+        path, _, column = rest.rpartition(":")
+        has_column = path and column and "/" not in column  # else the colon is part of the path
+        return Source(
+            "jsonl", absolute(path if has_column else rest), column if has_column else COLUMN
+        )
+    if prefix == "hf" and rest.startswith(("/", ".", "~")):
         return Source("hf", absolute(rest))
-    elif prefix == "hf":
-        name, colon, config = rest.partition(":")
-        if name and bool(colon) == bool(config):
-            return Source("hf", name, config)
-    elif data and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", data):
+    if prefix == "hf" and rest:
+        name, _, config = rest.partition(":")
+        return Source("hf", name, config)
+    if data and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", data):
         return Source("path", absolute(data))
     raise ValueError(
-        f"data {data!r} is not known: expected {FORMS}; "
-        "a path that looks like a prefix starts with ./"
+        f"data {data!r} is not known: expected a UTF-8 text file (also .gz or .xz), a folder of "
+        "*.txt and *.md files, a folder of *.parquet files, jsonl:PATH[:FIELD], hf:NAME[:CONFIG], "
+        f"hf:/FOLDER or one of {', '.join(BUILTIN)}; a path that looks like a prefix starts with ./"
     )
 
 
-def _split(documents: Iterable[bytes], data: str) -> Parts:
-    """Order distinct documents by their SHA-256 (a shuffle without a seed) and split them."""
-    found = [document for document in documents if document]
-    distinct = sorted(set(found), key=lambda document: sha256(document).digest())
-    if len(distinct) < 2:
-        raise SetupError(
-            f"data {data!r} needs at least two documents that differ, got {len(distinct)} of "
-            f"{len(found)}; in a text file a blank line separates two"
-        )
-    return _last_tenth_held_out(distinct, len(found) - len(distinct))
-
-
-def _last_tenth_held_out(ordered: Sequence[bytes], duplicates: int = 0) -> Parts:
+def _last_tenth_held_out(ordered: Sequence[bytes]) -> Parts:
     val = max(1, len(ordered) // 10)
-    return ordered[:-val], ordered[-val:], duplicates
+    return ordered[:-val], ordered[-val:]
 
 
 # One reader per form
@@ -408,13 +392,9 @@ def _shard(path: Path) -> list[bytes]:
         return list(_cells(parquet.read_table(path, columns=[COLUMN])[COLUMN].to_pylist()))
 
 
-def _cells(column: Iterable[Any]) -> Iterator[bytes]:
+def _cells(column: Iterable[str | None]) -> Iterator[bytes]:
     """Yield the documents in the cells of a table; an empty cell holds none."""
-    for cell in column:
-        if not isinstance(cell, str | None):
-            raise ValueError(f"expected text in each row, got {type(cell).__name__}")
-        if document := _clean((cell or "").encode()):
-            yield document
+    return filter(None, (_clean(cell.encode()) for cell in column if cell is not None))
 
 
 def _clean(text: bytes) -> bytes:

@@ -68,15 +68,8 @@ def parameters(config: NanochatConfig) -> int:
 
 
 def checkpoint_bytes(config: NanochatConfig, steps: int) -> int:
-    """Return about the bytes of a checkpoint.
-
-    Float32 weights, one moment of each matrix, two of each table, gains, loss and gradient norm of
-    every step; and 320 bytes to describe a tensor.
-    """
-    tables = int(parts(config)["head"][0])
-    gains = 4 * config.n_embd * config.n_layer if config.model == "synaptic" else 0
-    floats = 2 * parameters(config) + tables + gains + 2 * steps
-    return 4 * floats + 320 * (5 * config.n_layer + 27)
+    """Return the most bytes of a checkpoint: weights, at most two moments of each, losses."""
+    return 4 * (3 * parameters(config) + 2 * steps) + 1024 * (8 + config.n_layer)
 
 
 def plan(config: NanochatConfig, train_tokens: int) -> Plan:

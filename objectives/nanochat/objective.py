@@ -4,7 +4,7 @@ import ast
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import sha256
@@ -25,7 +25,7 @@ from objectives.api import (
     missing_package,
 )
 from objectives.nanochat import data
-from objectives.nanochat.config import NanochatConfig, group_names, search_space
+from objectives.nanochat.config import SYNAPTIC, NanochatConfig, search_space
 from objectives.nanochat.flops import (
     GOOD_STEPS,
     INITIAL_SHARE,
@@ -34,6 +34,7 @@ from objectives.nanochat.flops import (
     require_steps,
     scored_windows,
 )
+from objectives.process import Heartbeat
 from objectives.space import SearchSpace
 
 if TYPE_CHECKING:  # torch is imported where something is trained: plans start quickly
@@ -41,7 +42,6 @@ if TYPE_CHECKING:  # torch is imported where something is trained: plans start q
 
 HEARTBEAT_STEPS = 10
 HEARTBEAT_SECONDS = 1.0
-NOT_SCORED = {"run"}  # modules that cannot change a score
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,7 @@ class NanochatObjective(Objective):
         """The synaptic model without its synapses: plain attention, no gains."""
         if self.config.model == "gpt":
             return ()
-        space = "+".join(group_names(self.config))
-        settings = {"model": "gpt", "space": space, "control": True}
+        settings = {"model": "gpt", "space": self.config.space or SYNAPTIC, "control": True}
         return (Variant(label="synapses off", settings=settings),)
 
     def scaled(self, factor: float) -> Variant:
@@ -123,38 +122,30 @@ class NanochatObjective(Objective):
         return tuple(part for word in words for part in ("--set", word))
 
     def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
-        spec = self.spec
-        settings = {**spec.settings, **self.space.typed(knobs)}
-        return spec.model_copy(update={"settings": settings})
+        settings = {**self.spec.settings, **self.space.typed(knobs)}
+        return ObjectiveSpec(name="nanochat", settings=settings)
 
     def preflight(self) -> tuple[str, ...]:
         if find_spec("torch") is None:
             raise SetupError(missing_package("torch"))
         corpus = data.load(self.config.data, self.config.tokenizer)
         data.require_length(corpus, self.config.sequence_len)
-        plans = [plan(config, len(corpus.train)) for config in self._extremes()]
+        ends = [((k.name, k.low), (k.name, k.high)) for k in self.space.knobs if k.kind == "int"]
+        shapes = (self.config.with_knobs(dict(corner)) for corner in product(*ends))
+        plans = [plan(config, len(corpus.train)) for config in (self.config, *shapes)]
         for bought in plans:
             require_steps(bought)
         fewest, most = min(p.steps for p in plans), max(p.steps for p in plans)
         epochs = most * self.config.tokens_per_step / len(corpus.train)
-        warnings = []
-        if fewest < GOOD_STEPS:
-            warnings.append(
-                f"{fewest} steps: below {GOOD_STEPS} a score hardly tells candidates apart; "
-                "raise target_flops"
-            )
-        if epochs > MAX_EPOCHS:
-            warnings.append(
-                f"{epochs:.1f} passes over the training text: above {MAX_EPOCHS:.0f} it repeats "
-                "more than it teaches; use more text or fewer target_flops"
-            )
-        return tuple(warnings)
+        few = f"{fewest} steps: below {GOOD_STEPS} a score hardly tells candidates apart"
+        many = (
+            f"{epochs:.1f} passes over the training text: above {MAX_EPOCHS:.0f} it repeats itself"
+        )
+        warnings = {few: fewest < GOOD_STEPS, many: epochs > MAX_EPOCHS}
+        return tuple(warning for warning, applies in warnings.items() if applies)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        try:
-            from objectives.nanochat.train import Trainer, torch_set
-        except ModuleNotFoundError as error:
-            raise SetupError(missing_package(error.name)) from error
+        from objectives.nanochat.train import Trainer, torch_set
 
         config = self.config.with_knobs(knobs)
         with torch_set(context.threads, context.device):
@@ -162,7 +153,7 @@ class NanochatObjective(Objective):
             self._require_same_text(corpus, context.pinned)
             trainer = Trainer(config, corpus, seed, context.device)
             require_steps(trainer.plan)
-            return _measure(trainer, _Pulse(context))
+            return _measure(trainer, context.heartbeat)
 
     def _require_same_text(self, corpus: data.Corpus, pinned: Mapping[str, str | int]) -> None:
         """Raises SetupError if the text is not the one that the run was planned with.
@@ -178,46 +169,30 @@ class NanochatObjective(Objective):
                 "repeat the command, or begin another run with --run-id"
             )
 
-    def _extremes(self) -> Iterator[NanochatConfig]:
-        """Yield the configuration, and every corner of the knobs that change its shape."""
-        yield self.config
-        ends = [[(k.name, k.low), (k.name, k.high)] for k in self.space.knobs if k.kind == "int"]
-        for corner in product(*ends) if ends else ():
-            yield self.config.with_knobs(dict(corner))
 
-
-class _Pulse:
-    """Sends heartbeats when there is something to report, and at least every second."""
-
-    def __init__(self, context: Context) -> None:
-        self._context, self._at = context, time.monotonic()
-
-    @property
-    def is_due(self) -> bool:
-        return time.monotonic() - self._at >= HEARTBEAT_SECONDS
-
-    def beat(self, **metrics: float) -> None:
-        self._context.heartbeat(_finite(metrics))
-        self._at = time.monotonic()
-
-    def beat_if_due(self) -> None:
-        if self.is_due:
-            self.beat()
-
-
-def _measure(trainer: "Trainer", pulse: _Pulse) -> Measurement:
+def _measure(trainer: "Trainer", heartbeat: Heartbeat) -> Measurement:
     """Score the untrained model, train it, and score it."""
     from objectives.nanochat.train import Windows, diagnose
 
+    beat = _Pulse(heartbeat)
     few = Windows.evenly(trainer.corpus, trainer.config, trainer.device, INITIAL_SHARE)
-    initial_bpb = trainer.evaluate_bpb(few, pulse.beat_if_due)
+    initial_bpb = trainer.evaluate_bpb(few, beat)
     started, cpu_started = time.perf_counter(), time.process_time()
     trainer.step()
     trainer.require_finite()
     first_seconds = time.perf_counter() - started  # most of it may be compiling
-    _train(trainer, pulse)
+    seen = trainer.done
+    while trainer.done < trainer.steps:
+        trainer.step()
+        done = trainer.done
+        often = done % HEARTBEAT_STEPS == 0 and trainer.device.type == "cpu"
+        if often or done == trainer.steps or beat.is_due:  # only reading losses waits for a GPU
+            trainer.require_finite(seen)
+            seen = done
+            loss, norm = float(trainer.losses[done - 1]), float(trainer.grad_norms[done - 1])
+            beat.send(step=done, loss=loss, grad_norm=norm)
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
-    score = trainer.evaluate_bpb(trainer.val, pulse.beat_if_due)
+    score = trainer.evaluate_bpb(trainer.val, beat)
     bought, tokens_per_step = trainer.plan, trainer.config.tokens_per_step
     tokens, windows = trainer.done * tokens_per_step, len(few.tokens) + len(trainer.val.tokens)
     metrics = {
@@ -240,18 +215,23 @@ def _measure(trainer: "Trainer", pulse: _Pulse) -> Measurement:
     )
 
 
-def _train(trainer: "Trainer", pulse: _Pulse) -> None:
-    """Do the other steps, and read the losses now and then: only that waits for a GPU."""
-    seen = trainer.done
-    while trainer.done < trainer.steps:
-        trainer.step()
-        done = trainer.done
-        often = done % HEARTBEAT_STEPS == 0 and trainer.device.type == "cpu"
-        if often or done == trainer.steps or pulse.is_due:
-            trainer.require_finite(seen)
-            seen = done
-            loss, norm = float(trainer.losses[done - 1]), float(trainer.grad_norms[done - 1])
-            pulse.beat(step=done, loss=loss, grad_norm=norm)
+class _Pulse:
+    """Sends heartbeats when there is something to report, and when called at least every second."""
+
+    def __init__(self, heartbeat: Heartbeat) -> None:
+        self._heartbeat, self._at = heartbeat, time.monotonic()
+
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() - self._at >= HEARTBEAT_SECONDS
+
+    def __call__(self) -> None:
+        if self.is_due:
+            self.send()
+
+    def send(self, **metrics: float) -> None:
+        self._heartbeat(_finite(metrics))
+        self._at = time.monotonic()
 
 
 def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
@@ -261,18 +241,12 @@ def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
 @cache
 def _code_sha256() -> str:
     """Return the hash of every file that can change a score, without comments and docstrings."""
-    folder = Path(__file__).parent
-    sources = sorted(path for path in folder.glob("[!_]*.py") if path.stem not in NOT_SCORED)
-    whole = sha256()
-    for path in (*sources, folder.parent / "space.py"):
-        whole.update(f"{path.name}\0{_without_docstrings(path)}\0".encode())
+    folder, whole = Path(__file__).parent, sha256()
+    for path in (*sorted(folder.glob("[!_]*.py")), folder.parent / "space.py"):
+        tree = ast.parse("" if path.stem == "run" else path.read_bytes())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                is_told = ast.get_docstring(node) is not None
+                node.body[:1] = [ast.Pass()] if is_told else node.body[:1]
+        whole.update(f"{path.name}\0{ast.unparse(tree)}\0".encode())
     return whole.hexdigest()
-
-
-def _without_docstrings(path: Path) -> str:
-    tree = ast.parse(path.read_bytes())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            told = ast.get_docstring(node) is not None
-            node.body[:1] = [ast.Pass()] if told else node.body[:1]
-    return ast.unparse(tree)

@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from objectives.api import SetupError
 
@@ -16,6 +16,14 @@ BYTES = 256  # the smallest vocabulary that spells everything
 LARGEST = 65536  # token ids are stored in 16 bits
 BATCH = 256  # documents tokenised at once
 LEARN_BYTES = 1 << 28  # of training text that BPE learns from, at most: minutes on one core
+
+
+class Tokenizer(NamedTuple):
+    """Text in, token ids out, no byte lost."""
+
+    encode: "Callable[[Sequence[bytes]], np.ndarray]"  # ids of UTF-8 texts, one after another
+    token_bytes: "np.ndarray"  # (vocab_size,) int64: bytes of text each token id stands for
+    sha256: str  # of its canonical JSON; "" where a token is a byte
 
 
 def vocab_size(tokenizer: str) -> int:
@@ -47,75 +55,49 @@ def library(tokenizer: str) -> str:
     return "" if tokenizer == "bytes" else str(optional("tokenizers", "bpe").__version__)
 
 
-class Tokenizer:
-    """Text in, token ids out, no byte lost. In this one a token is a byte."""
+def learn(tokenizer: str, texts: Iterable[bytes]) -> Tokenizer:
+    """Return the tokenizer of that name, learnt from the first `LEARN_BYTES` of `texts`.
 
-    sha256 = ""  # of a tokenizer's canonical JSON
+    Every process learns the same. Raises SetupError when the texts cannot fill the vocabulary, or
+    the library `tokenizers` is missing.
+    """
+    import numpy as np
 
-    @property
-    def token_bytes(self) -> "np.ndarray":
-        """(vocab_size,) int64: bytes of text each token id stands for."""
-        import numpy as np
-
-        return np.ones(BYTES, dtype=np.int64)
-
-    def encode(self, texts: Sequence[bytes]) -> "np.ndarray":
-        """(tokens,) ids of the UTF-8 `texts`, one after another."""
-        import numpy as np
-
-        return np.frombuffer(b"".join(texts), dtype=np.uint8)
-
-
-class Bpe(Tokenizer):
-    """Byte-level BPE with the words and spaces of GPT-2, from the library `tokenizers`."""
-
-    def __init__(self, name: str, texts: Iterable[bytes]) -> None:
-        """Learn from the first `LEARN_BYTES` of `texts`; every process learns the same.
-
-        Raises SetupError when the texts cannot fill the vocabulary, or the library is missing.
-        """
-        size = vocab_size(name)
-        tokenizers = optional("tokenizers", "bpe")
-        byte_level = tokenizers.pre_tokenizers.ByteLevel
-        self._model = tokenizers.Tokenizer(tokenizers.models.BPE())
-        self._model.pre_tokenizer = byte_level(add_prefix_space=False)
-        trainer = tokenizers.trainers.BpeTrainer(
-            vocab_size=size, initial_alphabet=byte_level.alphabet(), show_progress=False
+    size = vocab_size(tokenizer)
+    sizes = np.ones(size, dtype=np.int64)
+    if tokenizer == "bytes":
+        return Tokenizer(lambda texts: np.frombuffer(b"".join(texts), np.uint8), sizes, "")
+    model = _learnt(size, texts)
+    if model.get_vocab_size() < size:
+        raise SetupError(
+            f"the training text gives only {model.get_vocab_size()} tokens, expected {size} for "
+            f"tokenizer {tokenizer!r}: use fewer, the tokenizer bytes, or more text"
         )
-        self._model.train_from_iterator(_beginning(texts), trainer)
-        learnt = self._model.get_vocab_size()
-        if learnt < size:
-            smaller = f"bpe:{learnt}" if learnt > BYTES else "bytes"
-            raise SetupError(
-                f"the training text gives only {learnt} tokens, expected {size} for tokenizer "
-                f"{name!r}: use tokenizer {smaller} or more text"
-            )
-        description = json.loads(self._model.to_str())
-        canonical = json.dumps(description, sort_keys=True, separators=(",", ":"))
-        self.sha256 = sha256(canonical.encode()).hexdigest()
+    for token, number in model.get_vocab().items():
+        sizes[number] = len(token)  # one letter spells one byte
 
-    @property
-    def token_bytes(self) -> "np.ndarray":
-        import numpy as np
-
-        sizes = np.zeros(self._model.get_vocab_size(), dtype=np.int64)
-        for token, number in self._model.get_vocab().items():
-            sizes[number] = len(token)  # one letter spells one byte
-        return sizes
-
-    def encode(self, texts: Sequence[bytes]) -> "np.ndarray":
-        import numpy as np
-
+    def encode(texts: Sequence[bytes]) -> "np.ndarray":
         parts = []
         for first in range(0, len(texts), BATCH):
             words = [text.decode() for text in texts[first : first + BATCH]]
-            parts += [np.array(p.ids, np.uint16) for p in self._model.encode_batch_fast(words)]
+            parts += [np.array(p.ids, np.uint16) for p in model.encode_batch_fast(words)]
         return np.concatenate(parts)
 
+    canonical = json.dumps(json.loads(model.to_str()), sort_keys=True, separators=(",", ":"))
+    return Tokenizer(encode, sizes, sha256(canonical.encode()).hexdigest())
 
-def learn(tokenizer: str, texts: Iterable[bytes]) -> Tokenizer:
-    """Return the tokenizer of that name, learnt from `texts`. Raises SetupError."""
-    return Tokenizer() if tokenizer == "bytes" else Bpe(tokenizer, texts)
+
+def _learnt(size: int, texts: Iterable[bytes]) -> Any:
+    """Return byte-level BPE with the words and spaces of GPT-2."""
+    tokenizers = optional("tokenizers", "bpe")
+    byte_level = tokenizers.pre_tokenizers.ByteLevel
+    model = tokenizers.Tokenizer(tokenizers.models.BPE())
+    model.pre_tokenizer = byte_level(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=size, initial_alphabet=byte_level.alphabet(), show_progress=False
+    )
+    model.train_from_iterator(_beginning(texts), trainer)
+    return model
 
 
 def _beginning(texts: Iterable[bytes]) -> Iterator[str]:

@@ -269,14 +269,15 @@ def torch_set(threads: int, device: str) -> Iterator[None]:
 def diagnose(losses: Tensor, grad_norms: Tensor) -> dict[str, float]:
     """Return figures and flags (0 or 1) on a run's `losses` (step), in nats, and `grad_norms`."""
     losses, grad_norms = losses.double().cpu(), grad_norms.double().cpu()
-    end = losses[-max(1, len(losses) // TAIL) :]
+    levels = losses.unfold(0, max(1, len(losses) // TAIL), 1).mean(1)
+    lowest = losses[0].minimum(levels.min())
     spikes = _spikes(losses)
     return {
-        "train_loss_tail": end.mean().item(),
+        "train_loss_tail": levels[-1].item(),
         "largest_grad_norm": grad_norms.max().item(),
         "loss_spikes": float(spikes),
         "unstable": float(spikes > UNSTABLE_SHARE * len(losses)),
-        "exploding": float(end.mean() > _lowest_level(losses) + EXPLODING),
+        "exploding": float(levels[-1] > lowest + EXPLODING),
     }
 
 
@@ -289,9 +290,3 @@ def _spikes(losses: Tensor) -> int:
     spread = MAD * (before - median[:, None]).abs().median(1).values
     rise = losses[SPIKE_WINDOW:] - median
     return int(((rise > SPIKE * spread) & (rise > SPIKE_FLOOR)).sum())
-
-
-def _lowest_level(losses: Tensor) -> Tensor:
-    """Return the lowest mean over a window as long as the end, or a lower untrained loss."""
-    levels = losses.unfold(0, max(1, len(losses) // TAIL), 1).mean(1)
-    return losses[0].minimum(levels.min())

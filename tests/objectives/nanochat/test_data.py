@@ -5,7 +5,7 @@ import json
 import lzma
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from hashlib import sha256
 from importlib import import_module
 from io import BytesIO
@@ -49,11 +49,6 @@ def text(tmp_path: Path) -> Path:
     documents = (" ".join(choice.choices(words, k=40)) + "\n\tend." for _ in range(300))
     path.write_text("\n\n".join(documents), encoding="utf-8")
     return path
-
-
-def write_shard(path: Path, texts: Sequence[Any], column: str = "text") -> None:
-    table = pyarrow.table({"id": list(range(len(texts))), column: texts})
-    parquet.write_table(table, path, row_group_size=3)
 
 
 def same(one: data.Corpus, other: data.Corpus) -> bool:
@@ -125,7 +120,7 @@ def test_documents_are_ordered_by_hash_and_the_last_tenth_is_held_out(
     name = FORMS[form](folder)
     assert parts(name) == joined(BY_HASH[:-2], BY_HASH[-2:])
     corpus = data.load(name)
-    assert (corpus.documents, corpus.duplicates) == (25, 1)
+    assert corpus.documents == 25
     assert corpus.sha256 == sha256(b"\n\n".join(BY_HASH) + b"\n").hexdigest()
     assert corpus.train_bytes + corpus.val_bytes == sum(map(len, DOCUMENTS))
 
@@ -133,10 +128,10 @@ def test_documents_are_ordered_by_hash_and_the_last_tenth_is_held_out(
 def test_the_last_parquet_file_is_held_out_and_nothing_of_it_is_trained_on(folder: Path) -> None:
     shards = {"2": TEXTS[19:], "1": TEXTS[8:20], "0": TEXTS[:8]}
     for name, some in shards.items():
-        write_shard(folder / f"shard_{name}.parquet", [*some, None, " "])
+        (folder / f"shard_{name}.parquet").write_bytes(shard(*some, None, " "))
     assert parts(str(folder)) == joined(DOCUMENTS[:19], DOCUMENTS[19:])
     corpus, bpe = data.load(str(folder)), data.load(str(folder), "bpe:270")
-    assert (corpus.documents, corpus.duplicates) == (25, 1)
+    assert corpus.documents == 25
     assert bpe.token_bytes[bpe.train].sum() == len(corpus.train)
     assert bpe.sha256 == corpus.sha256
 
@@ -146,9 +141,7 @@ def test_a_validation_split_is_held_out_in_its_own_order(tmp_path: Path) -> None
     some = {"train": TEXTS[:9], "validation": TEXTS[8:]}
     splits = {name: datasets.Dataset.from_dict({"text": rows}) for name, rows in some.items()}
     datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
-    name = f"hf:{tmp_path}/saved"
-    assert parts(name) == joined(DOCUMENTS[:8], DOCUMENTS[8:])
-    assert data.load(name).duplicates == 1
+    assert parts(f"hf:{tmp_path}/saved") == joined(DOCUMENTS[:8], DOCUMENTS[8:])
 
 
 def test_a_data_set_of_the_hub_is_loaded_by_its_name(
@@ -185,20 +178,15 @@ def test_another_text_under_the_name_of_a_pinned_one_is_refused(
     assert not list(cache.glob("*"))
 
 
-# Names
-
-
 @pytest.mark.parametrize(
     ("name", "absolute"),
     [
-        ("text.txt", "{here}/text.txt"),
         ("./odd:name", "{here}/odd:name"),
         ("~/text.txt", "/home/somebody/text.txt"),
         ("jsonl:rows.jsonl", "jsonl:{here}/rows.jsonl:text"),
         ("jsonl:/a:b/rows.jsonl", "jsonl:/a:b/rows.jsonl:text"),
         ("hf:name:config", "hf:name:config"),
         ("hf:./saved", "hf:{here}/saved"),
-        ("builtin:kjv-v1", "builtin:kjv-v1"),
     ],
 )
 def test_a_name_becomes_absolute_once(
@@ -210,21 +198,6 @@ def test_a_name_becomes_absolute_once(
     assert parse(name).name == parse(expected).name == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("", "data '' is not known: expected a UTF-8 text file"),
-        ("builtin:nope", "'builtin:nope' is not known: .* one of builtin:wiki-v1, builtin:kjv-v1"),
-        *((name, "is not known: expected") for name in ("https://text.org/a.txt", "json:a", "hf:")),
-        ("~nobody-of-this-name/text.txt", "home directory"),
-    ],
-)
-def test_an_unknown_form_is_refused_in_one_line(name: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message) as error:
-        parse(name)
-    assert "\n" not in str(error.value)
-
-
 # What will not do
 
 
@@ -232,33 +205,26 @@ def flipped(whole: bytes) -> bytes:
     return whole[:15] + bytes([whole[15] ^ 255]) + whole[16:]
 
 
-def shard(*texts: Any, column: str = "text") -> bytes:
+def shard(*texts: Any) -> bytes:
     buffer = BytesIO()
-    parquet.write_table(pyarrow.table({"id": [0] * len(texts), column: texts}), buffer)
+    table = pyarrow.table({"id": [0] * len(texts), "text": texts})
+    parquet.write_table(table, buffer, row_group_size=3)
     return buffer.getvalue()
 
 
-TWO = b'{"text": "one"}\n\n{"text": "two"}'
 LINE = b'{"text": "one"}\n\n%s\n{"text": "two"}'
-BROKEN: list[tuple[str, dict[str, bytes | None], str]] = [
-    ("a", {"a": b"same\n\nsame\n\nsame"}, "two documents that differ, got 1 of 3; .* blank line"),
+BROKEN: list[tuple[str, dict[str, bytes], str]] = [
+    ("a", {"a": b"same\n\nsame\n\nsame"}, "needs two documents that differ.* blank line"),
     ("a", {"a": b"one\n\ntwo \xff three"}, "a': .*can't decode byte 0xff in position 9"),
-    ("a.gz", {"a.gz": b"not packed"}, "cannot read data '/.*a.gz'"),
-    ("a.xz", {"a.xz": lzma.compress(TWO)[:-6]}, "cannot read data '/.*a.xz'"),
-    ("jsonl:a.gz", {"a.gz": flipped(gzip.compress(TWO))}, "a.gz"),
+    ("a.xz", {"a.xz": lzma.compress(LINE)[:-6]}, "cannot read data '/.*a.xz'"),
+    ("jsonl:a.gz", {"a.gz": flipped(gzip.compress(LINE))}, "a.gz"),
     ("jsonl:a", {"a": LINE % b'{"text": }'}, "line 3': Expecting value"),
     ("jsonl:a", {"a": LINE % b'["text"]'}, "line 3': no object with the field 'text'"),
-    ("jsonl:a", {"a": LINE % b'{"text": 1}'}, "line 3': expected text in each row, got int"),
-    *(
-        (f, {}, "cannot read data '.*none.*'.*not found|No such")
-        for f in ("none", "jsonl:none", "hf:./none")
-    ),
-    ("pipe", {"pipe": None}, "it is not a regular file"),
-    (".", {"rows.jsonl": b"{}"}, "must hold .*; got 0 and 0 of 1: keep"),
-    (".", {"a.md": b"a", "b.parquet": b""}, "must hold .*; got 1 and 1 of 2: keep"),
-    (".", {"0.parquet": shard("a", "b")}, "needs two .*files: the last is held out"),
-    (".", {"0.parquet": shard("a"), "1.parquet": shard()}, "the held-out part .* no document"),
-    (".", {"0.parquet": shard("a"), "1.parquet": shard(1)}, "1.parquet': expected text"),
+    ("jsonl:a", {"a": LINE % b'{"text": 1}'}, "line 3': 'int' object"),
+    *((f, {}, "cannot read data '.*none.*'.*not found|No such") for f in ("none", "hf:./none")),
+    (".", {"rows.jsonl": b"{}"}, "must hold .*; got 0 and 0"),
+    (".", {"a.md": b"a", "b.parquet": b""}, "must hold .*; got 1 and 1"),
+    (".", {"0.parquet": shard("a"), "1.parquet": shard()}, "needs two documents"),
     (".", {"0.parquet": shard("a"), "1.parquet": b"x"}, "cannot read data '.*1.parquet': Parquet"),
     ("hf:./", {"file": b""}, "cannot read data 'hf:.*neither a `Dataset`"),
 ]
@@ -266,20 +232,13 @@ BROKEN: list[tuple[str, dict[str, bytes | None], str]] = [
 
 @pytest.mark.parametrize(("name", "files", "message"), BROKEN, ids=range(len(BROKEN)))
 def test_what_will_not_do_is_named_with_the_place_and_the_reason(
-    name: str,
-    files: dict[str, bytes | None],
-    message: str,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, files: dict[str, bytes], message: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name.startswith("hf:"):
         pytest.importorskip("datasets")
     monkeypatch.chdir(folder)
     for file, content in files.items():
-        if content is None:
-            os.mkfifo(file)
-        else:
-            Path(file).write_bytes(content)
+        Path(file).write_bytes(content)
     with pytest.raises(SetupError, match=message):
         data.load(name)
 
@@ -329,11 +288,9 @@ def test_bpe_spells_what_it_never_saw_and_learns_the_same_every_time(
     one, other = (tokenizer.learn("bpe:290", seen) for _ in range(2))
     texts = ["\x00\r\n  \u3000é\u0301".encode(), "東京の猫 ".encode() * 9]
     assert one.token_bytes[one.encode(texts)].sum() == sum(map(len, texts))
-    assert one.encode(texts).tolist() == [
-        *one.encode(texts[:1]).tolist(), *other.encode(texts[1:]).tolist()
-    ]  # fmt: skip
+    assert [*one.encode(texts)] == [*one.encode(texts[:1]), *other.encode(texts[1:])]
     assert one.sha256 == other.sha256
-    with pytest.raises(SetupError, match=r"gives only (\d+) tokens.*use tokenizer bpe:\1 or more"):
+    with pytest.raises(SetupError, match=r"gives only \d+ tokens"):
         tokenizer.learn("bpe:5000", seen)
     first = tokenizer.learn("bpe:265", seen[:1])
     monkeypatch.setattr(tokenizer, "LEARN_BYTES", len(seen[0]))
@@ -374,11 +331,10 @@ def test_a_damaged_cache_file_is_made_again(
 
 
 def test_a_cache_that_cannot_be_written_is_not_used(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = data.load(str(text))
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
     assert same(data.load(str(text)), corpus)
 
 
@@ -398,9 +354,6 @@ def test_the_fingerprint_follows_the_settings_and_the_text_not_the_path(tmp_path
     one, same_text, other = (str(tmp_path / f"{name}.txt") for name in ("one", "same", "other"))
     for path, content in ((one, "a\n\nb"), (same_text, "b\n\na"), (other, "a\n\nc")):
         Path(path).write_text(content)
-    assert fingerprint() == fingerprint()
-    assert fingerprint() != fingerprint(n_layer=3)
-    assert fingerprint() != fingerprint(space="optimizer")
-    assert fingerprint() != fingerprint(data="builtin:kjv-v1")
+    assert len({fingerprint(**own) for own in ({}, {"n_layer": 3}, {"space": "optimizer"})}) == 3
     assert fingerprint(data=one) == fingerprint(data=same_text)
     assert fingerprint(data=one) != fingerprint(data=other)

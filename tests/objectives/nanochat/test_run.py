@@ -1,10 +1,10 @@
 """Trainings with checkpoints: resumed anywhere bit for bit, refused where another run lies."""
 
+import itertools
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +40,16 @@ class PowerCutError(BaseException):
     """Nobody handles it."""
 
 
-@dataclass
-class At:
-    """Raises an error, as often as it is asked, from the n-th time that the run asks on: before a
+def at(moment: int, error: type[BaseException]) -> Callable[[], None]:
+    """Raises the error, as often as it is asked, from that time on that the run asks: before a
     step or between the parts of an evaluation."""
+    asked = itertools.count(1)
 
-    left: int
-    error: type[BaseException]
+    def check() -> None:
+        if next(asked) >= moment:
+            raise error
 
-    def __call__(self) -> None:
-        self.left -= 1
-        if self.left <= 0:
-            raise self.error
+    return check
 
 
 @pytest.fixture(scope="session")
@@ -84,30 +82,20 @@ def manifest(directory: Path) -> Manifest:
     return Manifest.model_validate_json((directory / "manifest.json").read_bytes())
 
 
+def newest(directory: Path) -> Path:
+    return directory / list(manifest(directory).checkpoints)[-1]
+
+
 def last(directory: Path) -> Any:
     """The newest checkpoint without what depends on the clock."""
-    path = directory / manifest(directory).checkpoints[-1].name
-    content = torch.load(path, weights_only=True)
-    return content["trainer"], content["progress"]["evaluations"]
-
-
-def leaves(content: Any) -> Iterator[Any]:
-    """Everything in containers of containers, with its place."""
-    if isinstance(content, dict):
-        for key in sorted(content, key=str):
-            yield key
-            yield from leaves(content[key])
-    elif isinstance(content, list | tuple):
-        yield len(content)
-        for part in content:
-            yield from leaves(part)
-    else:
-        yield content.numpy().tobytes() if isinstance(content, torch.Tensor) else content
+    content = torch.load(newest(directory), weights_only=True)
+    return content["trainer"], content["evaluations"]
 
 
 def same(one: Any, other: Any) -> bool:
     """Bit for bit."""
-    return list(leaves(one)) == list(leaves(other))
+    torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+    return True
 
 
 def metrics(directory: Path) -> list[tuple[int, float]]:
@@ -117,16 +105,16 @@ def metrics(directory: Path) -> list[tuple[int, float]]:
 
 
 # A run asks before each of 12 steps, and within each of 4 evaluations 8 times. So: before the first
-# step, the second, in the first evaluation, right after two saves, in the second evaluation, later.
+# step, in the first evaluation, right after two saves, later.
 @pytest.mark.parametrize(
     ("model", "moment"),
-    [("gpt", 6), ("gpt", 13), *(("synaptic", m) for m in (1, 2, 6, 12, 16, 40))],
+    [("gpt", 13), *(("synaptic", m) for m in (1, 6, 12, 40))],
 )
 def test_a_killed_run_resumes_bit_for_bit(
     train: Train, whole: dict[str, Path], tmp_path: Path, model: str, moment: int
 ) -> None:
     with pytest.raises(PowerCutError):
-        train(tmp_path, At(moment, PowerCutError), model=model)
+        train(tmp_path, at(moment, PowerCutError), model=model)
     train(tmp_path, model=model)
     assert same(last(tmp_path), last(whole[model]))
     assert metrics(tmp_path) == metrics(whole[model])
@@ -137,7 +125,7 @@ def test_a_stopped_run_is_saved_where_it_stood(
     train: Train, whole: dict[str, Path], tmp_path: Path, moment: int
 ) -> None:
     with pytest.raises(StoppedError):
-        train(tmp_path, At(moment, StoppedError))
+        train(tmp_path, at(moment, StoppedError))
     saved = last(tmp_path)[0]["done"]
     _, said = train(tmp_path, save_interval_steps=1)  # how often it saves may change
     assert f"step {saved} of 12" in said
@@ -148,8 +136,8 @@ def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_resumed(
     train: Train, whole: dict[str, Path], tmp_path: Path
 ) -> None:
     with pytest.raises(PowerCutError):
-        train(tmp_path, At(40, PowerCutError))
-    path = tmp_path / manifest(tmp_path).checkpoints[-1].name
+        train(tmp_path, at(40, PowerCutError))
+    path = newest(tmp_path)
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(ValueError, match=f"{path.name} is damaged: delete it"):
         train(tmp_path)
@@ -163,7 +151,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(
     train: Train, whole: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(PowerCutError):
-        train(tmp_path, At(16, PowerCutError))
+        train(tmp_path, at(16, PowerCutError))
     before = last(tmp_path)
 
     def full(descriptor: int) -> None:
@@ -183,11 +171,11 @@ def test_a_full_disk_leaves_the_checkpoint_before(
 def test_the_last_and_the_best_checkpoints_are_kept(train: Train, tmp_path: Path) -> None:
     summary, _ = train(tmp_path, save_interval_steps=1, keep_checkpoints=2)
     listed = manifest(tmp_path).checkpoints
-    assert [one.step for one in listed][-2:] == [11, 12]
+    assert list(listed)[-2:] == ["step-00000011.pt", "step-00000012.pt"]
     assert summary["best"]["bpb"] == min(summary["evaluations"].values())
-    assert {path.name for path in tmp_path.glob("*.pt")} == {one.name for one in listed}
-    size = (tmp_path / listed[-1].name).stat().st_size
-    assert flops.checkpoint_bytes(NanochatConfig(**SMALL), 12) == pytest.approx(size, rel=0.15)
+    assert {path.name for path in tmp_path.glob("*.pt")} == set(listed)
+    size = newest(tmp_path).stat().st_size
+    assert size < flops.checkpoint_bytes(NanochatConfig(**SMALL), 12) < 2 * size
 
 
 @pytest.mark.parametrize(
@@ -209,10 +197,10 @@ def test_a_directory_that_is_not_ours_or_not_free_is_refused(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "summary.json").write_text("{}")
-    with pytest.raises(ValueError, match="is not ours"):
+    with pytest.raises(ValueError, match="are not ours"):
         train(tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(ValueError, match="damaged or not ours"):
+    with pytest.raises(ValueError, match="is damaged, or the files are not ours"):
         train(tmp_path)
     with locked(tmp_path / "free"), pytest.raises(ValueError, match="another process trains"):
         train(tmp_path / "free")

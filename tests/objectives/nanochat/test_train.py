@@ -1,7 +1,6 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -11,7 +10,6 @@ from objectives.nanochat.optim import Muon, get_lr_multiplier, orthogonal
 from objectives.nanochat.train import Trainer, diagnose
 
 Build = Callable[..., Trainer]
-LOUD = {"stochastic_train_frac": 0.4, "post_fast_lr": 0.01}
 
 
 def advance(trainer: Trainer, steps: int | None = None) -> Trainer:
@@ -23,19 +21,6 @@ def advance(trainer: Trainer, steps: int | None = None) -> Trainer:
 def same(one: Trainer, other: Trainer) -> bool:
     pairs = zip(one.model.state_dict().values(), other.model.state_dict().values(), strict=True)
     return torch.equal(one.losses, other.losses) and all(torch.equal(a, b) for a, b in pairs)
-
-
-@pytest.mark.parametrize("settings", [{"model": "gpt"}, LOUD], ids=["gpt", "synaptic"])
-def test_a_run_taken_up_from_its_state_is_bit_identical(
-    trainer: Build, settings: dict[str, Any]
-) -> None:
-    through = advance(trainer(12, **settings))
-    half = advance(trainer(12, **settings), 5)
-    half.evaluate_bpb(half.val)
-    resumed = trainer(12, **settings)
-    resumed.load_state_dict(half.state_dict())
-    assert same(through, advance(resumed, 7))
-    assert resumed.done == 12
 
 
 def test_weights_and_batches_are_common_to_all_candidates_of_a_seed(trainer: Build) -> None:
@@ -128,9 +113,7 @@ def test_spikes_and_explosions_are_told_from_a_run_that_learns() -> None:
     )
     for losses, expected in cases:
         assert tuple(diagnosed(losses)[flag] for flag in flags) == expected
-    found = diagnosed(falling)
-    assert found["largest_grad_norm"] == 2.0
-    assert 2.9 < found["train_loss_tail"] < 3.1
+    assert 2.9 < diagnosed(falling)["train_loss_tail"] < 3.1
 
 
 def test_memory_does_not_grow_with_the_steps(trainer: Build) -> None:
