@@ -207,14 +207,15 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             before = "" if names or "=" in part else part
         return (*found, *self._by_name(values))
 
-    def warnings(self) -> Iterator[str]:
-        if "seed" not in (*self.config.placed, *self.config.sent):
-            yield (
-                "no seed reaches the program: its noise cannot be repeated, or equal knobs give "
-                "equal scores; put {seed} into argv"
-            )
-        if not self.config.code:
-            yield "no source file is found and pinned: name them in the setting sources"
+    def preflight(self) -> tuple[str, ...]:
+        """Look for all that an evaluation needs; warn of a missing seed and of missing sources."""
+        super().preflight()
+        seeded = "seed" in (*self.config.placed, *self.config.sent)
+        unseeded = (
+            "no seed reaches the program, so its noise cannot be repeated: put {seed} into argv"
+        )
+        unpinned = "no source file is found and pinned: name them in the setting sources"
+        return (*([] if seeded else [unseeded]), *([] if self.config.code else [unpinned]))
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Start the program and wait for its end.

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import cache
@@ -88,9 +88,6 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         user = self._found()
         yield user.file
         yield from files_of_module(user.module, (self.directory,))
-
-    def import_places(self, files: Iterable[Path]) -> Collection[Path]:  # noqa: ARG002
-        return (self.directory,)
 
     def versions(self) -> Mapping[str, str]:
         found = {"program_python": platform.python_version()}

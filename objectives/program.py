@@ -84,8 +84,8 @@ class ProgramObjective(Objective, Generic[Config]):
         """
         if self.config.code is not None:
             return self
-        files = set(self.program_files())
-        found = set(files)
+        found = set(self.program_files())
+        scripts = {file.parent for file in found if file.suffix == ".py"}
         for pattern in self.config.sources:
             more = matching(self.directory, pattern)
             if not more and pattern not in type(self.config).model_fields["sources"].default:
@@ -93,7 +93,8 @@ class ProgramObjective(Objective, Generic[Config]):
                     f"{self.name} settings: sources: there is no {pattern} in {self.directory}"
                 )
             found |= more
-        code = hashes(self.directory, with_imports(found, self.import_places(files)))
+        places = {self.directory, self.directory / "src", *scripts}  # of the user's modules
+        code = hashes(self.directory, with_imports(found, places))
         return replace(self, config=self.config.model_copy(update={"code": code}))
 
     @property
@@ -104,11 +105,6 @@ class ProgramObjective(Objective, Generic[Config]):
     @abstractmethod
     def program_files(self) -> Iterable[Path]:
         """The files of the user's that the settings name as the program."""
-
-    def import_places(self, files: Iterable[Path]) -> Collection[Path]:
-        """Folders in which a program of these files finds the user's modules."""
-        scripts = {file.parent for file in files if file.suffix == ".py"}
-        return {self.directory, self.directory / "src", *scripts}
 
     @cached_property
     def code(self) -> str:
@@ -187,10 +183,6 @@ class ProgramObjective(Objective, Generic[Config]):
         self.require_same_sources()
         self.require_program()
         self.provenance  # noqa: B018 - read now, or refused
-        return tuple(self.warnings())
-
-    def warnings(self) -> Iterable[str]:
-        """What is doubtful in the settings."""
         return ()
 
     def run(

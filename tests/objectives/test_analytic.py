@@ -119,7 +119,7 @@ def test_traps_are_as_frequent_and_as_deep_as_promised_and_one_seeds_luck() -> N
 
 
 @pytest.mark.parametrize(
-    ("bias", "least", "most"), [(0.0, 1.0, 1.0), (0.5, 0.8, 0.99), (-1.0, 0.3, 0.7), (-3.0, -1, 0)]
+    ("bias", "least", "most"), [(0.0, 1.0, 1.0), (0.5, 0.8, 0.99), (-3.0, -1, 0)]
 )
 def test_a_short_evaluation_ranks_points_as_well_as_its_bias_lets_it(
     bias: float, least: float, most: float

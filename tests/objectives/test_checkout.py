@@ -12,14 +12,12 @@ from typing import Any
 
 import pytest
 
-from objectives import registry
 from objectives.api import (
     Context,
     DivergedError,
     Measurement,
     NoScoreError,
     ObjectiveError,
-    ObjectiveSpec,
     OutOfMemoryError,
     ProgramFailedError,
     SetupError,
@@ -95,37 +93,28 @@ def attempt(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def evaluate(attempt: Path) -> Evaluate:
-    """Evaluates the baseline, with some knobs elsewhere."""
+    """Evaluates the baseline."""
 
     def run(
-        objective: CheckoutObjective,
-        seed: int = 1,
-        pinned: dict[str, str | int] | None = None,
-        **knobs: float,
+        objective: CheckoutObjective, seed: int = 1, pinned: dict[str, str | int] | None = None
     ) -> Measurement:
         shutil.rmtree(attempt, ignore_errors=True)
         attempt.mkdir()
         context = Context(attempt, "cpu", 1, lambda _: None, "an-attempt", pinned or {})
-        baseline = {knob.name: knob.baseline for knob in objective.space.knobs}
-        elsewhere = {name.replace("_", "-"): value for name, value in knobs.items()}
-        return objective.evaluate(baseline | elsewhere, seed, context)
+        knobs = {knob.name: knob.baseline for knob in objective.space.knobs}
+        return objective.evaluate(knobs, seed, context)
 
     return run
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"checkout": "/nowhere"}, "expected a clone"),
-    ({"checkout": " "}, "checkout: expected a path"),
     ({"target_flops": None}, "target_flops"),
-    ({"flags": {"depth": [4]}}, "flags.depth"),
     ({"flags": {"target_flops": 5}}, "target_flops cannot be set here"),
-    ({"environment": {"NANOCHAT_BASE_DIR": "/x"}}, "cannot be set here"),
     ({"environment": {"RANK": "0"}}, "RANK"),
     ({"environment": {"HF_TOKEN": "swordfish"}}, "pass_environment"),
     ({"flags": {"run": "https://me:swordfish@host/"}}, "a URL with a user name"),
-    ({"knobs": {}}, "at least one"),
     ({"knobs": {"depth": DEPTH}}, "depth is a knob: it cannot be a flag"),
-    ({"knobs": {"target-flops": DEPTH}}, "target-flops cannot be set here"),
 ]
 
 
@@ -134,14 +123,6 @@ def test_a_wrong_setting_is_refused_by_name(wrong: dict[str, Any], word: str, lo
     with pytest.raises(ValueError, match=re.escape(word)) as caught:
         load(**wrong)
     assert "swordfish" not in str(caught.value)
-
-
-def test_a_spec_loads_the_same_objective_without_the_checkout(load: Load, checkout: Path) -> None:
-    objective = load()
-    spec = ObjectiveSpec.model_validate_json(objective.spec.model_dump_json())
-    shutil.rmtree(checkout)
-    assert registry.load(spec) == objective
-    assert registry.load(spec).spec == spec
 
 
 def test_the_fingerprint_is_of_all_that_decides_a_score(
@@ -153,17 +134,18 @@ def test_the_fingerprint_is_of_all_that_decides_a_score(
     elsewhere = shutil.copytree(checkout, tmp_path / "another")
     assert load(checkout=str(elsewhere), data=str(moved)).fingerprint == before
 
-    files: tuple[str, ...] = ("nanochat/scripts/base_train.py", "nanochat/nanochat/common.py")
-    files += (f"base/{SHARDS[0]}", "base/tokenizer/token_bytes.pt")
     seen = [before]
-    for name in files:
+    for name in (
+        "nanochat/scripts/base_train.py",
+        f"base/{SHARDS[0]}",
+        "base/tokenizer/tokenizer.pkl",
+    ):
         with (tmp_path / name).open("a") as file:
             file.write("# another line\n")
         seen.append(load().fingerprint)
     shard = base / SHARDS[1]
     shard.write_bytes(shard.read_bytes()[:-1] + b"x")  # the same size
     more: list[dict[str, Any]] = [{"target_flops": 2e11}, {"eager": False}, {}]
-    more += [{"environment": {"A": "b"}}, {"flags": {"depth": 5}}]
     seen += [load(**settings).fingerprint for settings in more]
     assert len(set(seen)) == len(seen)
     assert {"program_torch", "data_sha256", "tokenizer_sha256"} <= set(load().provenance)
@@ -202,27 +184,18 @@ def test_an_evaluation_measures_what_the_program_reports(
     assert "--device-type=cpu" in argv
 
 
-def test_knobs_seeds_and_eager_move_the_score_and_nothing_else_does(
-    load: Load, evaluate: Evaluate
-) -> None:
-    objective = load()
-    first = evaluate(objective).score
-    assert evaluate(objective).score == first
-    assert evaluate(objective, seed=2).score != first
-    assert evaluate(objective, matrix_lr=0.06).score < first - 0.01
+def test_seed_and_eager_reach_the_program(load: Load, evaluate: Evaluate) -> None:
+    first = evaluate(load()).score
+    assert evaluate(load(), seed=2).score != first
     assert evaluate(load(eager=False)).score == pytest.approx(first + 0.01, abs=2e-6)
-    for trap in ("late nan", "late inf"):
-        assert not math.isfinite(evaluate(load(trap=trap)).score)
+    assert math.isnan(evaluate(load(trap="late nan")).score)
 
 
 ENDS: list[tuple[dict[str, Any], type[ObjectiveError], str]] = [
     ({"trap": "nan"}, DivergedError, "loss: nan"),
     ({"target_flops": 1e9}, NoScoreError, "no score"),
-    ({"flags": {"eval-every": -1}}, NoScoreError, "no score"),
     ({"flags": {"grad-clip": 1.0}}, ProgramFailedError, "--grad-clip=1.0"),
     ({"trap": "oom"}, OutOfMemoryError, "memory"),
-    ({"trap": "killed"}, ProgramFailedError, "SIGKILL"),
-    ({"trap": "short"}, NoScoreError, "no score"),
 ]
 
 
@@ -244,16 +217,13 @@ def test_every_other_end_says_why_and_leaves_nothing(
     assert sorted(base.rglob("*")) == before
 
 
-@pytest.mark.parametrize("name", [SHARDS[1], "tokenizer/tokenizer.pkl", "common.py"])
-def test_another_program_or_data_than_the_plans_is_refused(
-    name: str, load: Load, evaluate: Evaluate, base: Path, checkout: Path, attempt: Path
+@pytest.mark.parametrize("name", [SHARDS[1], "tokenizer/tokenizer.pkl"])
+def test_other_data_than_the_plans_is_refused(
+    name: str, load: Load, evaluate: Evaluate, base: Path, attempt: Path
 ) -> None:
     objective = load()
     pinned = objective.provenance
-    (checkout / "nanochat/copy.py").write_text("new = 1\n")
-    evaluate(objective, pinned=pinned)
-    edited = checkout / "nanochat" / name if name == "common.py" else base / name
-    edited.write_bytes(b"others = 1")
+    (base / name).write_bytes(b"another")
     with pytest.raises(SetupError, match="changed"):
         evaluate(objective, pinned=pinned)
     assert not list(attempt.iterdir())

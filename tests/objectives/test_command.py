@@ -81,43 +81,31 @@ def measure(make: Make, context: Context) -> Measure:
 # Settings
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"score": {"file": "out/result.json", "key": "a.b"}, "send": "json"},
-        {"score": {"pattern": "loss is (.*)"}, "send": "flags"},
-        {"budget": 100, "fixed": {"a": True, "b": 1, "c": 1.0, "d": "1"}},
-        {"budget": 3e10, "environment": {"FLOPS": "{budget}"}, "pass_environment": ["HF_TOKEN"]},
-        {"measures": {"steps": "n"}, "failures": {"loss is nan": "nan"}},
-    ],
-)
-def test_a_spec_gives_an_equal_objective(settings: dict[str, Any], make: Make) -> None:
-    objective = make(**settings)
+def test_a_spec_gives_an_equal_objective(make: Make) -> None:
+    fixed = {"a": True, "b": 1, "c": 1.0, "d": "1"}
+    where = {"n": {"pattern": "n is (.*)"}, "m": {"file": "a.json", "key": "b.c"}, "o": "o"}
+    objective = make(fixed=fixed, measures=where, environment={"OUT": "{directory}"})
     again = load(ObjectiveSpec.model_validate_json(objective.spec.model_dump_json()))
     assert again == objective
     assert (again.spec, again.fingerprint) == (objective.spec, objective.fingerprint)
-    fixed = [one.spec.settings["fixed"].values() for one in (objective, again)]
-    assert [type(value) for value in fixed[0]] == [type(value) for value in fixed[1]]
+    assert again.spec.settings["measures"] == where
+    kept = again.spec.settings["fixed"].values()
+    assert [type(value) for value in kept] == [bool, int, float, str]
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"argv": []}, "argv"),
     ({"argv": "python train.py"}, "expected a list"),
     ({"argv": ["train", "{lr"]}, "brace"),
-    ({"argv": ["train", "{lr!r}"]}, "lr!r"),
     ({"argv": ["train", "{budget}"]}, "budget"),
-    ({"knobs": {}}, "at least one"),
     ({"knobs": {"seed": LR}}, "seed={OTHER}"),
     ({"fixed": {"lr": 1}}, "lr: something else"),
     ({"send": "argv"}, "does not reach"),
-    ({"argv": ["train", "{lr}"], "fixed": {"depth": 3}}, "depth does not reach"),
     ({"score": "val:loss"}, "score"),
     ({"score": {"pattern": "loss"}}, "one group"),
     ({"failures": {"[": "nan"}}, "regular expression"),
     ({"score": {"file": "result.json", "key": "a"}}, "{directory}/result.json"),
     ({"score": {"file": "../result.json", "key": "a"}, "send": "json"}, "own directory"),
-    ({"environment": {"X": "{nothing}"}}, "nothing"),
     ({"environment": {"HF_TOKEN": "swordfish"}}, "pass_environment"),
     ({"argv": ["train", "https://me:swordfish@host/x"]}, "user name or a password"),
 ]
@@ -157,9 +145,7 @@ print("score: 1")
 """
 
 
-@pytest.mark.parametrize("send", ["argv", "key=value"])
 def test_hostile_text_arrives_as_it_is_and_secrets_stay_behind(
-    send: str,
     make: Make,
     context: Context,
     tmp_path: Path,
@@ -170,21 +156,14 @@ def test_hostile_text_arrives_as_it_is_and_secrets_stay_behind(
     for name in ("MY_TOKEN", "WORLD_SIZE", "GIVEN"):
         monkeypatch.setenv(name, f"the {name}")
     fixed = {f"w{number}": text for number, text in enumerate(HOSTILE)}
-    placed = ["{lr}", *(f"{{{name}}}" for name in fixed)] if send == "argv" else []
+    placed = [f"{{{name}}}" for name in fixed]
     literal = [text.replace("{", "{{").replace("}", "}}") for text in (DUMP, *HOSTILE)]
     variables = {"SEEN": str(tmp_path / "seen.json"), "SEED": "{seed}"}
-    objective = make(
-        argv=[*PYTHON, *literal, *placed],
-        fixed=fixed,
-        send=send,
-        environment=variables,
-        pass_environment=["GIVEN"],
-    )
-    objective.evaluate({"lr": 0.01}, 1, context)
+    more: dict[str, Any] = {"environment": variables, "pass_environment": ["GIVEN"]}
+    argv = [*PYTHON, *literal, *placed]
+    make(argv=argv, fixed=fixed, send="flags", **more).evaluate({"lr": 0.01}, 1, context)
     arguments, environment = json.loads((tmp_path / "seen.json").read_text())
-    pairs = {"lr": "0.01", **fixed}
-    by_name = [f"{name}={text}" for name, text in pairs.items()]
-    assert arguments == [*HOSTILE, *(pairs.values() if send == "argv" else by_name)]
+    assert arguments == [*HOSTILE, *HOSTILE, "--lr=0.01"]
     assert (place / "victim").exists()
     assert environment["SEED"] == "1"
     assert environment["GIVEN"] == "the GIVEN"
@@ -211,7 +190,6 @@ def test_a_block_gives_score_and_measures(
 
 SCORES: list[tuple[str, Any, float]] = [
     ("for n in range(5): print('epoch', n, 'loss', 1 / (n + 1), 'next')", "loss (\\S+)", 0.2),
-    ("import sys; print('score: 3', file=sys.stderr)", "", 3.0),
     ("print('score: 1\\nscore = 2')", "", 2.0),
     ("print('score: nan')", "", math.nan),
     ("print('score: -inf')", "", -math.inf),
@@ -229,7 +207,6 @@ def test_the_score_is_what_was_said_last(
 
 FAILS: list[tuple[str, dict[str, Any], type[ObjectiveError], str]] = [
     ("print('bye\\n')", {}, NoScoreError, "'bye'"),
-    ("print('b1')", {"score": {"pattern": "a(.)"}}, NoScoreError, "a(.)"),
     ("print('INFO epoch 3 score: 0.5')", {}, NoScoreError, "inside another line"),
     ("print('score: 0.5\\nscore: 0.4 (best)')", {}, ResultRefusedError, "0.4 (best)"),
     ("print('score: 1,5\\nbye')", {}, ResultRefusedError, "'1,5'"),
@@ -237,7 +214,6 @@ FAILS: list[tuple[str, dict[str, Any], type[ObjectiveError], str]] = [
     ("print('score: 1\\nn: 0.5')", {"measures": {"steps": "n"}}, ResultRefusedError, "0.5"),
     ("print('score: 1\\nn: nan')", {"measures": {"x": "n"}}, ResultRefusedError, "measures.x"),
     ("import os; print('score: 1', flush=True); os._exit(3)", {}, ProgramFailedError, "status 3"),
-    ("import os; os.kill(os.getpid(), 9)", {}, ProgramFailedError, "SIGKILL"),
     ("raise MemoryError", {}, OutOfMemoryError, "MemoryError"),
     ("print('loss: nan')", {"failures": {"loss: nan": "nan"}}, DivergedError, "loss: nan"),
     ("pass", {"argv": ["./missing"]}, SetupError, "./missing"),
@@ -258,7 +234,6 @@ FILES: list[tuple[str, float | str]] = [
     ('{"eval": {"loss": NaN}}', math.nan),
     ('{"eval": {"accuracy": 1}}', "eval.loss"),
     ('{"eval": {"loss": "0.5"}}', "expected a number"),
-    ('{"eval": {"loss": null}}', "null"),
     (f'{{"eval": {{"loss": 1{"0" * 400}}}}}', "larger than any float"),
     ("[" * 100_000, "cannot be read"),
     (" " * 1_000_001, "1000000 bytes"),
@@ -297,7 +272,7 @@ def test_a_result_that_the_evaluation_did_not_write_is_refused(
 
 
 def test_the_programs_files_are_pinned_and_what_else_lies_there_is_not(
-    place: Path, make: Make, context: Context
+    place: Path, make: Make
 ) -> None:
     for name in ("train.py", "model.py", "bin/tool", "conf.yaml", "runs/train.py", "extra.json"):
         (place / name).parent.mkdir(exist_ok=True)
@@ -306,14 +281,6 @@ def test_the_programs_files_are_pinned_and_what_else_lies_there_is_not(
     objective = make(argv=python, sources=["*.json"])
     assert set(objective.config.code or {}) == {"train.py", "model.py", "extra.json"}
     assert set(make(argv=["bin/tool", "conf.yaml"]).config.code or {}) == {"bin/tool", "conf.yaml"}
-    (place / "copy_of_train.py").write_text("import model\n")
-    objective.require_same_sources()
-    assert make(argv=python, sources=["*.json"]).spec == objective.spec
-    (place / "model.py").write_text("edited = True")
-    for refuse in (objective.preflight, lambda: objective.evaluate({"lr": 0.1}, 1, context)):
-        with pytest.raises(SetupError, match=r"model\.py"):
-            refuse()
-    assert not list(context.directory.iterdir())
 
 
 def test_what_is_doubtful_is_said_beforehand(make: Make, place: Path) -> None:

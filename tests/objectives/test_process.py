@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from objectives import process
-from objectives.api import CommandLine, DivergedError, OutOfMemoryError, SetupError
+from objectives.api import CommandLine, DivergedError, OutOfMemoryError
 from objectives.process import run
 from tests.objectives.processes import is_running
 
@@ -31,7 +31,6 @@ class Python:
         code: str,
         hear: Callable[[str], Mapping[str, float]] = lambda line: {},
         beat: Callable[[], object] = lambda: None,
-        **environment: str,
     ) -> tuple[str, ...]:
         def listen(line: str) -> Mapping[str, float]:
             self.heard.append(line)
@@ -42,7 +41,7 @@ class Python:
             beat()
 
         argv = (sys.executable, "-I", "-S", "-c", code)
-        return run(CommandLine(argv, self.directory, environment), listen, note)
+        return run(CommandLine(argv, self.directory, {}), listen, note)
 
 
 @pytest.fixture
@@ -65,7 +64,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         (r"print('\x1b[2K\x1b]0;title\x07\x1b[1;38;5;9mloss: 1\x1b[0m')", ["loss: 1"]),
         ("import sys; print(repr(sys.stdin.read()))", ["''"]),
         ("import os; os.write(2, b'\\xc3'); os.write(2, b'\\xa4\\n')", ["ä"]),
-        ("import os; print('PATH' in os.environ, os.environ['WORD'])", ["False a b"]),
         ("for n in range(20_000): print(n)", [str(n) for n in range(20_000)]),
         ("print('x' * 3_000_000 + '\\nend')", ["x" * process.LONGEST_LINE, "end"]),
     ],
@@ -73,7 +71,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lines_of_both_streams_are_heard_as_a_person_reads_them(
     code: str, lines: list[str], python: Python
 ) -> None:
-    assert python(code, WORD="a b") == tuple(lines[-process.TAIL_LINES :])
+    assert python(code) == tuple(lines[-process.TAIL_LINES :])
     assert python.heard == lines
 
 
@@ -90,11 +88,6 @@ def test_output_is_passed_on_byte_for_byte(
     python("import os\nd = bytes(range(256)) * 300\nwhile d: d = d[os.write(1, d):]")
     assert capsysbinary.readouterr().out == data
     assert any("\N{REPLACEMENT CHARACTER}" in line for line in python.heard)
-
-
-def test_metrics_that_a_line_gives_come_with_a_heartbeat(python: Python) -> None:
-    python("print(1); print(2)", hear=lambda line: {"loss": float(line)})
-    assert python.beats == [{"loss": 2.0}]
 
 
 def test_a_listener_that_raises_ends_the_program(python: Python) -> None:
@@ -116,20 +109,12 @@ BUSY = "import os\nwhile not os.path.exists('seen'): pass"
         BUSY,
         f"import subprocess, sys; subprocess.run([sys.executable, '-I', '-S', '-c', {BUSY!r}])",
         "import os, time\nwhile not os.path.exists('seen'): os.write(1, b'.'); time.sleep(0.01)",
-        f"import os\nos.close(1); os.close(2)\n{BUSY}",
     ],
-    ids=["computes", "a child computes", "no end of line", "closes its streams"],
+    ids=["computes", "a child computes", "no end of line"],
 )
 def test_output_or_cpu_time_is_a_sign_of_life(code: str, python: Python, tmp_path: Path) -> None:
     python(code, beat=(tmp_path / "seen").touch)
     assert (tmp_path / "seen").exists()
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_program_that_waits_shows_no_sign_of_life(python: Python) -> None:
-    line = CommandLine(("sleep", "0.5"), python.directory, {"PATH": os.environ["PATH"]})
-    run(line, lambda line: {}, python.beats.append)
-    assert len(python.beats) <= 2  # of ten: its start took CPU time
 
 
 DAEMON = """
@@ -138,33 +123,29 @@ if os.fork() == 0:
     {away}
     open("pid.aside", "w").write(str(os.getpid()))
     os.rename("pid.aside", "pid")
-    {busy}
-    time.sleep(600)
+    while True: os.write(1, b'noise\\n' * 100)
 while not os.path.exists("pid"): pass
 print("score: 1", flush=True)
 os._exit(0)
 """
 
 
-@pytest.mark.parametrize("busy", ["", "while True: os.write(1, b'noise\\n' * 100)"])
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("away", ["", "os.setsid()"])
 def test_a_process_left_behind_that_holds_the_streams_holds_nobody_up(
-    busy: str, away: str, python: Python, tmp_path: Path
+    away: str, python: Python, tmp_path: Path
 ) -> None:
-    began = time.monotonic()
     try:
-        python(DAEMON.format(away=away, busy=busy))
-        daemon = int((tmp_path / "pid").read_text())
+        python(DAEMON.format(away=away))
         assert "score: 1" in python.heard
-        while not away and is_running(daemon):  # of the program's group: gone with it
-            assert time.monotonic() - began < 60
-        assert time.monotonic() - began < 60
+        while not away and is_running(int((tmp_path / "pid").read_text())):
+            time.sleep(0.01)  # of the program's group: gone with it
     finally:
         with suppress(ProcessLookupError, FileNotFoundError):
             os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a death signal")
+@pytest.mark.timeout(60)
 def test_a_program_is_gone_with_us_when_we_are_killed(tmp_path: Path) -> None:
     mine = f"""
 import sys
@@ -179,25 +160,8 @@ run(line, lambda text: {{}}, lambda metrics: None)
         assert ours.stdout is not None
         program = int(ours.stdout.readline())
         ours.kill()
-    began = time.monotonic()
     while is_running(program):
-        assert time.monotonic() - began < 60
-
-
-@pytest.mark.parametrize(
-    ("argv", "expected"),
-    [
-        (("./nothing",), "cannot start './nothing' in .*: No such file or directory"),
-        (("echo", "a\0b"), "cannot start 'echo' in .*: embedded null byte"),
-        (("/bin/sh",), "cannot start '/bin/sh' in .*/nowhere: No such file or directory"),
-    ],
-)
-def test_what_cannot_be_started_is_a_mistake_of_setup(
-    argv: tuple[str, ...], expected: str, tmp_path: Path
-) -> None:
-    directory = tmp_path / "nowhere" if "nowhere" in expected else tmp_path
-    with pytest.raises(SetupError, match=expected):
-        run(CommandLine(argv, directory, {"PATH": "/bin"}), lambda line: {}, lambda metrics: None)
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("code", ["os.kill(os.getpid(), 9)", "os._exit(137)"])  # as a shell says

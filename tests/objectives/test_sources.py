@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from objectives import program
 from objectives.api import SetupError
 from objectives.program import hashes, matching, require_same, with_imports
 
@@ -33,23 +32,13 @@ def names(found: set[Path], code: Path) -> set[str]:
     return {path.relative_to(code).as_posix() for path in found}
 
 
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
-        ("*.py", {"train.py"}),
-        ("/train.py", {"train.py"}),
-        ("conf/*", {"conf/base.yaml"}),
-        ("model/**/*.py", set(FILES) - {"train.py", "conf/base.yaml", "runs/1/train.py"}),
-        ("none.py", set()),
-    ],
-)
-def test_patterns_find_files_as_glob_does(pattern: str, expected: set[str], code: Path) -> None:
-    hidden = ("__pycache__", ".git", "venv/lib", "lib/site-packages", "wandb/run")
-    for folder in hidden:
+def test_patterns_find_files_as_glob_does_without_what_others_installed(code: Path) -> None:
+    for folder in ("__pycache__", ".git", "venv/lib", "lib/site-packages", "wandb/run"):
         (code / folder).mkdir(parents=True, exist_ok=True)
         (code / folder / "x.py").touch()
     os.mkfifo(code / "pipe.py")  # would never end
-    assert names(matching(code, pattern), code) == expected
+    assert names(matching(code, "/*.py"), code) == {"train.py"}
+    assert names(matching(code, "**/*.py"), code) == set(FILES) - {"conf/base.yaml"}
 
 
 def test_a_program_is_what_it_imports_and_not_what_it_writes(code: Path) -> None:
@@ -72,12 +61,3 @@ def test_any_change_of_a_pinned_file_is_refused_by_name_and_a_new_file_is_none(
     (code / "train.py").write_text("edited = 1")
     with pytest.raises(SetupError, match=r"model/unused\.py, train\.py"):
         require_same(pinned, code)
-
-
-def test_too_many_bytes_are_refused(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = matching(code, "**/*.py")
-    monkeypatch.setattr(program, "MOST_BYTES", 10)
-    with pytest.raises(SetupError, match="too large"):
-        hashes(code, found)
-    with pytest.raises(SetupError, match=r"gone\.py"):
-        hashes(code, [code / "gone.py"])

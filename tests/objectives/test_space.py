@@ -73,11 +73,8 @@ def test_an_int_knob_gives_every_number_an_equal_share() -> None:
         ({"low": 1.0, "high": 1.0}, "1.0 to 1.0 is not a range"),
         ({"baseline": 1.5}, "baseline 1.5 lies outside its bounds"),
         ({"kind": "int", "low": 0.5}, "must lie whole steps of 1"),
-        ({"kind": "log10", "baseline": 0.0}, "baseline 0.0 lies outside its bounds"),
         ({"kind": "log10", "baseline": -1.0}, "baseline -1.0 lies outside its bounds, 0.1 to 10"),
         ({"kind": "sigmoid01", "baseline": 1.0}, "baseline 1.0 lies outside its bounds"),
-        ({"high": float("inf")}, "finite number"),
-        ({"kind": "cubic"}, "'linear', 'log10', 'sigmoid01', 'tanh11' or 'int'"),
     ],
 )
 def test_an_impossible_knob_is_refused_in_words(fields: dict[str, object], message: str) -> None:
@@ -86,24 +83,11 @@ def test_an_impossible_knob_is_refused_in_words(fields: dict[str, object], messa
         Knob.model_validate({**sound, **fields})
 
 
-@pytest.mark.parametrize(
-    ("point", "message"),
-    [
-        ((0.5,), "expected 2 coordinates, got 1"),
-        ((0.5, 1.01), r"knob b: coordinate 1.01 lies outside \[0, 1\]"),
-        ((float("nan"), 0.5), "knob a: coordinate nan lies outside"),
-    ],
-)
-def test_decode_refuses_what_is_no_point_of_the_cube(
-    point: tuple[float, ...], message: str
-) -> None:
-    space = SearchSpace(knobs=(named("a", 0.0, 10.0), named("b", -1.0, 1.0)))
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("point", [(0.5,), (0.5, 1.01), (math.nan, 0.5)])
+def test_decode_refuses_what_is_no_point_of_the_cube(point: tuple[float, ...]) -> None:
+    space = SearchSpace.declared({"a": declared(), "b": declared()})
+    with pytest.raises(ValueError, match="coordinate"):
         space.decode(point)
-
-
-def named(name: str, low: float, high: float) -> Knob:
-    return Knob(name=name, kind="linear", low=low, high=high, baseline=low)
 
 
 def declared(**fields: Any) -> DeclaredKnob:
@@ -128,16 +112,13 @@ def test_a_whole_number_has_its_step() -> None:
     ("name", "fields", "word"),
     [
         ("lr", {"kind": "log10", "min": 0.0}, "0 to 1 is not a range of a log10 knob"),
-        ("lr", {"kind": "sigmoid01"}, "not a range of a sigmoid01 knob"),
         ("lr", {"max": math.inf}, "finite"),
         ("lr", {"min": 1.0, "max": 0.1}, "1 to 0.1 is not a range"),
-        ("lr", {"step": 0}, "step"),
         ("lr", {"min": "0.1"}, "min"),
         ("lr", {"basline": 1}, "basline"),
         ("lr", {"baseline": 2.0}, "knobs.lr: baseline"),
         ("n", {"kind": "int"}, "knobs.n"),
         ("lr", {"step": 2}, "knobs.lr"),
-        ("l r", {}, "knobs.l r: name"),
         ("--lr", {}, "knobs.--lr: name"),
     ],
 )
