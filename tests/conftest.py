@@ -49,7 +49,7 @@ def pytest_configure() -> None:
 
     A sync is made all the same, and takes microseconds there instead of milliseconds. What a disk
     loses when the power fails is simulated (tests/simulation), never left to chance. Ctrl-C
-    is heard, whoever began the tests.
+    is heard, however the tests were started.
     """
     settings.register_profile("any machine", deadline=None)  # it may be busy with something else
     settings.load_profile("any machine")
@@ -169,14 +169,14 @@ def essence(state: RunState) -> dict[str, Any]:
             }
             for g in state.generations
         ],
-        "panels": [
+        "comparisons": [
             {
-                "name": panel.comparison,
-                "arms": panel.configurations,
-                "seeds": panel.seeds,
-                "results": [(r.candidate, r.seed, r.status, r.score) for r in panel.results()],
+                "name": batch.comparison,
+                "configurations": batch.configurations,
+                "seeds": batch.seeds,
+                "results": [(r.candidate, r.seed, r.status, r.score) for r in batch.results()],
             }
-            for panel in state.comparisons.values()
+            for batch in state.comparisons.values()
         ],
         "fired": [fired for fired in state.fired if fired.rule in ENDS],
         "decided": state.decided,
@@ -242,7 +242,7 @@ def cli(tmp_path: Path) -> Cli:
 def nanochat_home(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """The home of somebody with a nanochat (that trains nothing), its data and its tokenizer."""
+    """A home with a nanochat (that trains nothing), its data and its tokenizer."""
     home = tmp_path_factory.mktemp("home")
     shutil.copytree(REPOSITORY / "tests/objectives/fake_nanochat", home / "nanochat")
     python = home / "nanochat/.venv/bin/python"

@@ -156,8 +156,8 @@ def test_the_best_candidates_are_compared_again_and_the_best_goes_on(search: Sea
     assert [(name, arm["point"]) for name, arm in compared] == [(best, arms[best])]
 
 
-def test_what_luck_alone_would_seem_stands_beside_what_seemed(search: Search) -> None:
-    """Without a gain it is said to be luck where it is more than noise makes once in 100."""
+def test_the_gain_by_chance_stands_beside_the_apparent_gain(search: Search) -> None:
+    """Without a gain it is said to be chance where it is more than noise makes once in 100."""
     findings = search.report["findings"]
     found, known = scores(search.books), scores(search.calibration)
     count, mean, spread = len(found), fmean(known), stdev(known) / abs(fmean(known))
