@@ -464,7 +464,8 @@ def _amended(state: RunState, event: Amended) -> None:
     is_over = state.concluded is not None or state.decided is not None
     is_fixed = "finalists" in state.comparisons and generations != plan.resolved.generations
     resolved = plan.resolved.model_copy(update={"generations": generations})
-    _require(generations >= state.begun, f"{state.begun} generations are begun already")
+    begun = f"these caps pay for {generations} generations, {state.begun} are begun already"
+    _require(generations >= state.begun, begun)
     _require(not is_fixed, "the search is over: its generations stay, the other caps can change")
     has_more_to_do = not is_over or generations > state.finished
     _require(has_more_to_do, "the run is over, and this gives it nothing more to do")

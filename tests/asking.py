@@ -13,7 +13,7 @@ KEYS |= {"follows": "search.from", "assumed_seconds": "evaluation.assume_eval_se
 
 
 def config_for(phase: str, tier: str, objective: Objective, **values: Any) -> Config:
-    """A search of that phase; `window` may be a Window, `thresholds` those that differ from the default."""
+    """A search of that phase; `window` may be a Window, `thresholds` those that are not default."""
     keys: dict[str, Any] = {"search.phase": phase, "search.tier": tier}
     if isinstance(window := values.get("window"), Window):
         until = window.until
