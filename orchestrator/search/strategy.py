@@ -189,10 +189,6 @@ class Strategy:
         symmetric: Array = (es.sm.C + es.sm.C.T) / 2  # as pycma samples it
         return symmetric * np.outer(spread, spread)
 
-    def landscape(self) -> Landscape:
-        """Return the distribution's spread and correlations."""
-        return landscape(self.mean, self.sigma, self.covariance)
-
     def digest(self) -> str:
         """Return a hash of the whole state, which decides all that follows."""
         es = self._es

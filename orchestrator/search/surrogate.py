@@ -49,8 +49,8 @@ class Surrogate:
     """The posterior mean of a function, in squashed scores of unit deviation; lower is better."""
 
     points: Array  # (n, d)
-    weights: Array  # (n,)
     length: float  # in units of the coordinates
+    weights: Array  # (n,)
     noise: float  # standard deviation of an evaluation's own noise
     scale: float  # of one unit, in scores
 
@@ -60,13 +60,6 @@ class Surrogate:
         pulls = exp(-np.square(steps).sum(axis=2) / (2 * self.length**2)) * self.weights
         slopes = (pulls[:, :, None] * steps).sum(axis=1) / self.length**2
         return pulls.sum(axis=1), -slopes
-
-
-class _Likeliest(NamedTuple):
-    likelihood: float
-    weights: Array
-    scale: float
-    noise: float
 
 
 class _SharedNoise(NamedTuple):
@@ -88,12 +81,13 @@ def fit(points: Array, scores: Array, generations: Whole) -> Surrogate:
     distances = np.square(points[:, None] - points[None]).sum(axis=2)
     squashed = _squashings(scores)
     noises = [_shared_noise(generations, shared) for shared in SHARED]
-    found: list[tuple[float, _Likeliest]] = []
+    found: list[tuple[float, Surrogate]] = []
     for length in (math.sqrt(dimension) * each for each in LENGTHS):
         kernel = exp(-distances / (2 * length**2)) + LEVEL
-        found += [(length, _likeliest(kernel, noise, squashed)) for noise in noises]
-    length, best = max(found, key=lambda each: each[1].likelihood)
-    return Surrogate(points, best.weights, length, best.noise, best.scale)
+        for noise in noises:
+            likelihood, weights, own, scale = _likeliest(kernel, noise, squashed)
+            found.append((likelihood, Surrogate(points, length, weights, own, scale)))
+    return max(found, key=lambda each: each[0])[1]
 
 
 def _squashings(scores: Array) -> list[_Squashed]:
@@ -132,8 +126,13 @@ def _shared_noise(generations: Whole, shared: float) -> _SharedNoise:
     return _SharedNoise(whiten, float(log(1 + shared * counts).sum()))
 
 
-def _likeliest(kernel: Array, noise: _SharedNoise, squashed: list[_Squashed]) -> _Likeliest:
-    """Return the likeliest of all noises and squashings, by one decomposition for all."""
+def _likeliest(
+    kernel: Array, noise: _SharedNoise, squashed: list[_Squashed]
+) -> tuple[float, Array, float, float]:
+    """Return the likelihood, weights, noise and scale of the likeliest noise and squashing.
+
+    One decomposition serves all of them.
+    """
     count = len(kernel)
     covariance = Tridiagonal.of(noise.whiten(noise.whiten(kernel).T))
     pivots = covariance.pivots(NOISES)
@@ -145,12 +144,10 @@ def _likeliest(kernel: Array, noise: _SharedNoise, squashed: list[_Squashed]) ->
     likelihoods = log_slopes - (count * log(sizes) + log_determinants) / 2
     own, squashing = np.unravel_index(likelihoods.argmax(), likelihoods.shape)
     solution = covariance.backward(pivots[:, own], forward[:, own, squashing])
-    return _Likeliest(
-        likelihood=float(likelihoods[own, squashing]),
-        weights=noise.whiten(covariance.outward(solution[:, None]))[:, 0],
-        scale=squashed[int(squashing)].scale,
-        noise=math.sqrt(sizes[own, squashing] * NOISES[own]),
-    )
+    weights = noise.whiten(covariance.outward(solution[:, None]))[:, 0]
+    deviation = math.sqrt(sizes[own, squashing] * NOISES[own])
+    scale = squashed[int(squashing)].scale
+    return float(likelihoods[own, squashing]), weights, deviation, scale
 
 
 def minimum(

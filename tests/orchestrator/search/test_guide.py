@@ -11,7 +11,7 @@ from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.search import Point, Search
 from orchestrator.search.directions import Chained
-from orchestrator.search.guide import LARGEST_HELD, REACH, guided
+from orchestrator.search.search import LARGEST_HELD, REACH, guided
 from orchestrator.search.strategy import Strategy
 from tests.orchestrator.search.conftest import closed, evaluated
 
