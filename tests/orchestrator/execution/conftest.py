@@ -127,22 +127,6 @@ def vanish(attempt: Attempt, within_seconds: float) -> None:
     wait_until(lambda: not any(map(processes.start_ticks, pids)), within_seconds)
 
 
-NVIDIA_SMI = """#!/bin/sh
-case "$1" in
-  --query-gpu=*) cat {folder}/memory 2>/dev/null ;;
-  --query-compute-apps=*) cat {folder}/apps ;;
-esac
-"""
-
-
-def answer_as_driver(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    """Let nvidia-smi answer with the files `memory` and `apps` of this folder."""
-    program = folder / "nvidia-smi"
-    program.write_text(NVIDIA_SMI.format(folder=folder))
-    program.chmod(0o700)
-    patch.setenv("PATH", str(folder), prepend=":")
-
-
 DRIVER = """
 import sys
 from pathlib import Path

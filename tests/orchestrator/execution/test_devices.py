@@ -11,7 +11,7 @@ from orchestrator.execution import local
 from orchestrator.execution.api import Attempt, EngineError, Slots
 from orchestrator.execution.engine import Offer, local_offer, usable_cpus, visible_gpus
 from orchestrator.execution.local import DevicePool, LocalExecutor
-from tests.orchestrator.execution.conftest import NASTY, answer_as_driver, the_one
+from tests.orchestrator.execution.conftest import NASTY, the_one
 
 Make = Callable[..., Attempt]
 GPUS = ["GPU-a", "GPU-b"]
@@ -19,26 +19,25 @@ TWO = Slots(2, "cuda", "a GPU", 1)
 GONE = "is not used any more"
 
 
-class Driver:
-    """What nvidia-smi will say."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.says()
-
-    def says(self, first: object = 4, second: object = 4, apps: str = "") -> None:
-        rows = f"0, GPU-a, NVIDIA H200, {first}\n1, GPU-b, NVIDIA H200, {second}\n"
-        (self._folder / "memory").write_text(rows)
-        (self._folder / "apps").write_text(apps)
+Driver = Callable[..., None]
 
 
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
+    """`driver(first, second, apps)`: what nvidia-smi will say of memory and of processes."""
     folder = tmp_path / "driver"
     folder.mkdir()
-    answer_as_driver(folder, monkeypatch)
+
+    def says(first: object = 4, second: object = 4, apps: str = "") -> None:
+        rows = f"0, GPU-a, NVIDIA H200, {first}\n1, GPU-b, NVIDIA H200, {second}\n"
+        script = f"case $1 in *apps*) printf '{apps}' ;; *) printf '{rows}' ;; esac"
+        (folder / "nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
+        (folder / "nvidia-smi").chmod(0o700)
+
+    says()
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    return Driver(folder)
+    return says
 
 
 # What there is
@@ -124,7 +123,7 @@ def test_a_gpu_in_use_is_named_and_the_others_are_handed_out(
     warning: str,
     driver: Driver,
 ) -> None:
-    driver.says(*used, apps=apps)
+    driver(*used, apps=apps)
     pool = DevicePool(TWO)
     assert pool.free() == len(free)
     assert [pool.take() for _ in free] == free
@@ -133,16 +132,16 @@ def test_a_gpu_in_use_is_named_and_the_others_are_handed_out(
 
 @pytest.mark.usefixtures("_at_once")
 def test_with_no_device_left_all_are_listed(driver: Driver) -> None:
-    driver.says(9000, 8000, "GPU-a, 1\n")
+    driver(9000, 8000, "GPU-a, 1\n")
     with pytest.raises(EngineError, match=r"GPU-a is.* process 1.*GPU-b is.* 8000 MiB"):
         DevicePool(TWO).free()
 
 
 def test_a_gpu_whose_memory_is_freed_in_time_is_used(driver: Driver) -> None:
-    driver.says(9000)
+    driver(9000)
     pool = DevicePool(Slots(1, "cuda", "", 1))
     assert pool.free() == 0
-    driver.says(4)
+    driver(4)
     assert (pool.free(), pool.warnings) == (1, ())
 
 
@@ -172,7 +171,7 @@ def test_an_executor_withdraws_a_device_that_fails_or_was_left_in_use(
         executor.submit(make_attempt("write", content=said))
         outcome = the_one(executor.wait(20.0))
         assert (outcome.status, outcome.device) == (Status(status), "GPU-a")
-        driver.says(used)
+        driver(used)
         assert executor.free() == (1 if warning else 2)
         executor.submit(attempt := make_attempt("facts"))
         outcome = the_one(executor.wait(20.0))
