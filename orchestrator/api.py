@@ -3,7 +3,6 @@
 Each makes the run that the command line would: the same plan, ledger, supervision and verdict.
 """
 
-import os
 import signal
 import sys
 import threading
@@ -12,15 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import escape
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from pydantic import ValidationError
 
 from budgets.events import Concluded, Event, Settled
-from budgets.formatting import counted, printable
+from budgets.formatting import printable
 from budgets.state import RunState
 from objectives.api import ObjectiveSpec
 from objectives.callable import spec_of
@@ -68,6 +65,8 @@ class Options(TypedDict, total=False):
     direction: str  # "minimize" (the default), or "maximize"
     runs_dir: str | Path
     settings: Mapping[str, Any]  # any other key of the configuration, by its dotted name
+    override: Mapping[str, str]  # rules that paused the run, each with a reason
+    progress: bool  # whether to show it
 
 
 KEYS = {
@@ -84,7 +83,8 @@ KEYS = {
 FUNCTIONS = "functions"
 """Below the runs' directory: functions that were handed over as objects."""
 
-SHOWN_EVERY = 0.5  # seconds, at most
+SHOWN_EVERY, WIDTH = 0.5, 78  # seconds between two progress lines, at least; characters of one
+BAR = 10 * "\N{FULL BLOCK}" + 10 * "\N{LIGHT SHADE}"
 
 
 def knobs_of(space: Space) -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -95,25 +95,22 @@ def knobs_of(space: Space) -> tuple[dict[str, dict[str, Any]], list[str]]:
     if not isinstance(space, Mapping) or not space:
         example = "{'lr': (1e-4, 0.1, 'log')}"
         raise ValueError(f"space: expected knobs by name, such as {example}, got {space!r}")
-    knobs, assumed = {}, []
-    for name, given in space.items():
-        own = _declared(name, given)
+    knobs = {name: _declared(name, given) for name, given in space.items()}
+    assumed = [name for name, own in knobs.items() if "baseline" not in own]
+    for name, own in knobs.items():
         try:
             knob = DeclaredKnob.model_validate({"baseline": own.get("min"), **own}).named(name)
         except ValidationError as error:
             raise ValueError(f"space: {name}: {in_words(error)}") from None
-        if "baseline" not in own:
-            assumed.append(name)
-            own["baseline"] = knob.rounded(knob.decode(0.5))
-        knobs[name] = own
+        own.setdefault("baseline", knob.rounded(knob.decode(0.5)))
     return knobs, assumed
 
 
 def _declared(name: str, given: Any) -> dict[str, Any]:
     if isinstance(given, Knob):
-        low, high = given.decode(0.0), given.decode(1.0)
-        fixed = {"kind": given.kind, "min": low, "max": high, "baseline": given.baseline}
-        return fixed | ({"step": given.step} if given.kind == "int" else {})
+        ends = {"min": given.decode(0.0), "max": given.decode(1.0)}
+        step = {"step": given.step} if given.kind == "int" else {}
+        return {"kind": given.kind, "baseline": given.baseline, **ends, **step}
     if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
         raise ValueError(
             f"space: {name}: expected (low, high), (low, high, kind) or (low, high, kind, "
@@ -155,14 +152,7 @@ def requested(
     return config, tuple(f"{name} {middle}" for name in assumed)
 
 
-def minimize(
-    function: Callable[..., Any],
-    space: Space,
-    *,
-    override: Mapping[str, str] | None = None,
-    progress: bool = True,
-    **options: Unpack[Options],
-) -> Result:
+def minimize(function: Callable[..., Any], space: Space, **options: Unpack[Options]) -> Result:
     """Search for the knobs with which `function` returns the least; resume where it stopped.
 
     `function(knobs, seed)` or `(knobs, seed, budget)` returns a number, lower is better (of
@@ -176,8 +166,8 @@ def minimize(
     evaluations that ran have ended; the same call continues.
     """
     config, notes = requested(space, options, function)
-    with conducting(config, Progress(is_silent=not progress)) as session:
-        overrides = tuple((override or {}).items())
+    overrides = tuple(options.get("override", {}).items())
+    with conducting(config, Progress(is_silent=not options.get("progress", True))) as session:
         result = carry_out_search(session, config, slots_of(config), overrides)
         stop = session.stop
     if stop.requested and result.ruling.decision == "continue":
@@ -186,17 +176,10 @@ def minimize(
     return Result(run, notes)
 
 
-def maximize(
-    function: Callable[..., Any],
-    space: Space,
-    *,
-    override: Mapping[str, str] | None = None,
-    progress: bool = True,
-    **options: Unpack[Options],
-) -> Result:
+def maximize(function: Callable[..., Any], space: Space, **options: Unpack[Options]) -> Result:
     """Search for the knobs with which `function` returns the most: see `minimize`."""
     options["direction"] = "maximize"
-    return minimize(function, space, override=override, progress=progress, **options)
+    return minimize(function, space, **options)
 
 
 def forecast(function: Callable[..., Any], space: Space, **options: Unpack[Options]) -> Page:
@@ -222,7 +205,7 @@ class NoSignals:
     now: bool = False
 
     def install(self) -> None:
-        """Nothing to listen to."""
+        pass
 
 
 @contextmanager
@@ -253,42 +236,28 @@ def conducting(
 
 @dataclass
 class Progress:
-    """Shows how far a run is: in the last line of a terminal, or an element of a notebook."""
+    """Shows how far a run is in the last line of a terminal or of a notebook's cell."""
 
     is_silent: bool = False
     _shown_at: float = 0.0
-    _handle: Any = None
 
-    def say(self, line: str) -> None:
+    def say(self, line: str, end: str = "\n") -> None:
         """Show a message of its own."""
         if not self.is_silent:
-            clear = "\r\x1b[2K" if sys.stderr.isatty() else ""
-            sys.stderr.write(f"{clear}{printable(line)}\n")
+            start = "\r" if self._shown_at else ""
+            sys.stderr.write(f"{start}{printable(line):{WIDTH if start else 0}}{end}")
+            sys.stderr.flush()
 
     def observe(self, state: RunState, event: Event) -> None:
         """Show where the run stands: at most twice a second, and once it is over."""
         now, is_over = time.monotonic(), isinstance(event, Concluded)
-        is_due = isinstance(event, Settled) and now - self._shown_at >= SHOWN_EVERY
+        is_live = sys.stderr.isatty() or "ipykernel" in sys.modules
+        is_due = isinstance(event, Settled) and is_live and now - self._shown_at >= SHOWN_EVERY
         if self.is_silent or not (is_due or is_over):
             return
-        self._shown_at, run = now, Run(state, datetime.now(UTC))
-        settled, planned = run.counts.settled, run.counts.planned
-        text = f"{settled} of {counted(planned, 'evaluation')}. {pace_line(run)}"
-        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-        if type(shell).__name__ == "ZMQInteractiveShell":
-            self._paint(f'<progress value="{settled}" max="{planned}"></progress> {escape(text)}')
-        elif is_over:
-            self.say(text)
-        elif sys.stderr.isatty():
-            width = os.get_terminal_size(sys.stderr.fileno()).columns - 1
-            line = printable(text)[:width]
-            sys.stderr.write(f"\r\x1b[2K{line}")
-            sys.stderr.flush()
-
-    def _paint(self, html: str) -> None:
-        """Show it in a notebook in place of what was shown before."""
-        notebook: Any = import_module("IPython.display")
-        if self._handle is None:
-            self._handle = notebook.display(notebook.HTML(html), display_id=True)
-        else:
-            self._handle.update(notebook.HTML(html))
+        run, self._shown_at = Run(state, datetime.now(UTC)), now if is_live else 0.0
+        counts, done = run.counts, int(10 * run.pace.progress)
+        line = (
+            f"{BAR[10 - done : 20 - done]} {counts.settled} of {counts.planned}. {pace_line(run)}"
+        )
+        self.say(line[:WIDTH], "\n" if is_over else "")

@@ -53,9 +53,10 @@ class CallersExecutor:
     The loop's thread submits and waits; the caller takes and ends.
     """
 
+    warnings: tuple[str, ...] = ()
+
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
-        self.warnings: tuple[str, ...] = ()
         self._changed = threading.Condition()
         self._ready: deque[Trial] = deque()  # submitted, and not taken yet
         self._open: dict[str, Trial] = {}  # submitted, and not over
@@ -100,11 +101,13 @@ class CallersExecutor:
 
     def take(self) -> Trial | None:
         """Return the next trial; None when there is none before another one ends, or ever."""
+
+        def is_clear() -> bool:
+            is_blocked = self._is_waiting and not self._ended
+            return bool(self._ready) or self._is_over or is_blocked
+
         with self._changed:
-            while not self._ready and not self._is_over:
-                if self._is_waiting and not self._ended:
-                    return None
-                self._changed.wait()
+            self._changed.wait_for(is_clear)
             return self._ready.popleft() if self._ready else None
 
     def end(
@@ -114,17 +117,14 @@ class CallersExecutor:
 
         Raises ValueError where it is over already.
         """
-        directory, name = trial.attempt.directory, trial.attempt.attempt_id
-        seconds = time.monotonic() - trial.began
+        name, seconds = trial.attempt.attempt_id, time.monotonic() - trial.began
         own = None if score is None else Measurement(score=score, train_seconds=seconds)
-        outcome = Outcome(
-            attempt_id=name, status=status, cause=cause, seconds=seconds, device=DEVICE,
-            measurement=own,
-        )  # fmt: skip
-        with self._changed, locked(directory):
+        about = {"cause": cause, "seconds": seconds, "device": DEVICE, "measurement": own}
+        outcome = Outcome.model_validate({"attempt_id": name, "status": status, **about})
+        with self._changed, locked(trial.attempt.directory):
             if name not in self._open or read_summary(trial.attempt) is not None:
                 raise ValueError("this trial is over: its score was told, or its search was closed")
-            write_summary(directory, outcome)
+            write_summary(trial.attempt.directory, outcome)
             self._ended.append(outcome)
             self._changed.notify_all()
 
@@ -155,14 +155,14 @@ class Search:
     reservation (six times the baseline's time, or `evaluation.limit_seconds`).
     """
 
-    def __init__(self, space: Space, *, progress: bool = False, **options: Unpack[Options]) -> None:
+    def __init__(self, space: Space, **options: Unpack[Options]) -> None:
         if "name" not in options:
             raise ValueError("Search: expected name=..., which says what is tuned")
         slots = Slots(options.pop("workers", 1), "cpu", DEVICE, 1)
         self._config, self._notes = requested(space, options)
         self._executor, self._stop = CallersExecutor(slots), NoSignals()
         self._failure: BaseException | None = None
-        display = Progress(is_silent=not progress)
+        display = Progress(is_silent=not options.get("progress", False))
         self._thread = threading.Thread(target=self._carry_out, args=(display,), daemon=True)
         self._thread.start()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.console import File, Follower, Step, read, unlike
+from tests.console import Follower, unlike
 
 DOCUMENT = """
 # Greetings
@@ -42,15 +42,6 @@ def shell_of(document: str) -> str:
     return document.replace("exit 3\n", "(exit 3)\n")
 
 
-def test_a_document_is_its_files_and_its_commands_in_order() -> None:
-    assert list(read(DOCUMENT)) == [
-        File("hello.py", '# hello.py\nprint("hello", 3)\n'),
-        Step("python3 hello.py", ("hello 7",)),
-        Step("printf 'a\\nb\\nc\\nd\\n'", ("a", "...", "d")),
-        Step("echo bye; exit 3", ("bye",), code=3),
-    ]
-
-
 def test_a_document_that_says_what_happens_is_followed_to_its_end(tmp_path: Path) -> None:
     follow(shell_of(DOCUMENT), tmp_path)
 
@@ -74,49 +65,20 @@ def test_what_a_document_has_wrong_is_found(
         follow(shell_of(DOCUMENT).replace(right, wrong), tmp_path)
 
 
-def test_a_command_that_runs_on_is_killed_from_another_terminal(tmp_path: Path) -> None:
-    follow(
-        """
-<!-- runs on -->
-```console
-$ bash -c 'echo pid $$; exec sleep 60'
-pid 12
-```
-```console
-$ kill -9 12
-```
-<!-- exit 137 -->
-```console
-Killed
-```
-""",
-        tmp_path,
-    )
-
-
-@pytest.mark.parametrize(
-    ("shown", "seen"),
-    [
-        ("in 5.4 s", "in 12.25 s"),
-        ("over in 43 s", "over in 1 min 02 s"),
-        ("[ 1/120]", "[12/120]"),
-        ("step -0.5, 3e+10", "step +1, 1.2e-08"),
-        ("████▒░ 3 of 4", "█░░░░░░ 1 of 9"),
-        ("a ... z", "a b c z"),
-    ],
-)
-def test_numbers_times_and_bars_may_differ(shown: str, seen: str) -> None:
-    assert unlike((shown,), [seen]) is None
-
-
 @pytest.mark.parametrize(
     ("shown", "seen", "unseen"),
     [
+        ("in 5.4 s", "in 1 min 02 s", None),
+        ("[ 1/120]", "[12/120]", None),
+        ("step -0.5, 3e+10", "step +1, 1.2e-08", None),
+        ("a ... z", "a b c z", None),
         ("in 5.4 s", "in 5.4 MiB", "in 5.4 s"),
         ("x0 is 1", "x1 is 1", "x0 is 1"),
         ("ab ... yz", "ab c xyz", "yz"),
         ("a", "a b", "a"),
     ],
 )
-def test_words_may_not(shown: str, seen: str, unseen: str) -> None:
+def test_numbers_and_times_may_differ_and_words_may_not(
+    shown: str, seen: str, unseen: str | None
+) -> None:
     assert unlike((shown,), [seen]) == unseen

@@ -33,27 +33,18 @@ def test_every_link_leads_to_a_file(document: Path) -> None:
 
 @pytest.mark.parametrize("document", NAMING, ids=lambda path: path.name)
 def test_every_path_of_ours_leads_to_a_file(document: Path) -> None:
-    """A folder, a file, a pattern, or a module without its `.py`."""
-    text = re.sub(r"tests/(?=orchestrator/|objectives/|budgets/)", "", document.read_text())
+    """A folder, a file, a pattern, a module without its `.py`, or a file or function of tests."""
+    text, tests = document.read_text(), _tests()
     named = re.findall(r"\b(?:budgets|objectives|orchestrator|scripts)/[\w/.*-]*[\w/*]", text)
+    named += re.findall(r"(?:\w+/)*\btest_\w+", text)
     places = [ROOT, ROOT / "tests"]
-    assert [name for name in named if not _found(name, *places)] == []
+    lost = [name for name in named if not _found(name.removeprefix("tests/"), *places)]
+    assert [name for name in lost if f"def {name}(" not in tests] == []
 
 
 def _found(name: str, *places: Path) -> bool:
     names = [name, *([] if "*" in name else [f"{name}.py"])]
     return any(any(place.glob(one)) for place in places for one in names)
-
-
-@pytest.mark.parametrize("document", NAMING, ids=lambda path: path.name)
-def test_every_test_file_named_is_there(document: Path) -> None:
-    """By its path under `tests/`; where it has none, perhaps as a test of that name."""
-    named = re.findall(r"(?:\w+/)*\btest_\w+", document.read_text())
-    assert [name for name in named if not _a_test(name.removeprefix("tests/"))] == []
-
-
-def _a_test(name: str) -> bool:
-    return _found(name, ROOT / "tests") or f"def {name}(" in _tests()
 
 
 @cache

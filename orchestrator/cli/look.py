@@ -202,15 +202,14 @@ def _write(view: View, plot: str | None, path: Path) -> None:
     if plot is None:
         write_aside(path, _page(view, is_html=path.suffix in HTML))
         return
-    from orchestrator.look import draw
-    from orchestrator.look.plots import campaign, drawings
+    from orchestrator.look.plots import campaign, drawings, write
 
     if isinstance(view, Comparison):
         raise ValueError("--plot: expected one RUN, got several")
     every = drawings(view) if isinstance(view, Run) else {"effects": campaign(view.report)}
     if plot not in every:
         raise ValueError(f"--plot: expected one of {', '.join(every)}, got {plot!r}")
-    draw.write(every[plot], path)
+    write(every[plot], path)
 
 
 def _page(view: View, *, is_html: bool) -> bytes:

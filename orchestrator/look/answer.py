@@ -10,9 +10,9 @@ from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
-from budgets.checks import LEAST_CANDIDATES, Certificate, measure
+from budgets.checks import LEAST_CANDIDATES, measure
 from budgets.effects import CampaignReport
-from budgets.events import Decided, NoGo
+from budgets.events import Decided
 from budgets.formatting import (
     better_when,
     command,
@@ -26,6 +26,7 @@ from budgets.formatting import (
     sentence_case,
     uncapitalized,
 )
+from budgets.plan import ProxyPlan
 from budgets.rules import OVERRIDABLE, Reading
 from budgets.state import RunState
 from budgets.tiers import TIERS, size
@@ -47,6 +48,7 @@ ONCE = ("--json", "--override", "--reason")
 MACHINE = ("--executor", "--address", "--device", "--workers")
 """Options that say where evaluations run."""
 
+CONFIRM, LONG_RUN = "verdict.confirm_seeds", "verdict.long_run_seeds"
 AGAIN = "repeat the command that began it"
 
 
@@ -68,7 +70,7 @@ def answer(run: Run) -> Answer:
     if run.campaign is not None:
         return _campaign(run, run.campaign)
     if run.plan.proxy is not None:
-        return _short_evaluations(run, run.plan.proxy.variant.label, run.proxy)
+        return _short_evaluations(run, run.plan.proxy)
     measured = {"calibration": _calibrated, "check": _checked}
     return measured.get(run.plan.phase, _over)(run)
 
@@ -97,11 +99,12 @@ def _answer(run: Run, title: str, mood: Mood, step: NextStep, sentence: str, **s
 
 
 def _going_on(run: Run) -> Answer:
-    sentence, again = text.progress(run), NextStep(run.standing.way_on, beginning(run))
-    if not run.state.opened:
-        return _answer(run, "Planned, not begun", "open", again, sentence)
+    sentence = text.progress(run)
     if run.standing.way_on:
-        return _answer(run, "Interrupted", "trouble", again, sentence)
+        step = NextStep(run.standing.way_on, beginning(run))
+        if not run.state.opened:
+            return _answer(run, "Planned, not begun", "open", step, sentence)
+        return _answer(run, "Interrupted", "trouble", step, sentence)
     watch = f"{command('status', named(run))} --watch"
     step = NextStep(f"Watch it. If it was interrupted, {AGAIN}.", (watch,))
     return _answer(run, "In progress", "open", step, f"{sentence} {text.pace_line(run)}")
@@ -118,24 +121,22 @@ def _held_up(run: Run) -> Answer:
 def _way_on(run: Run) -> NextStep:
     """Return what to do about the rules that paused or stopped the run."""
     triggers, again, look = run.ruling.triggers, beginning(run), command("report", named(run))
-    rules = list(dict.fromkeys(trigger.rule for trigger in triggers))
-    budget = next((trigger for trigger in triggers if trigger.rule == "budget"), None)
-    if budget is not None:
-        more = f"{command('amend', named(run))} {_more_needed(run.state, budget)}"
+    rules = {trigger.rule: trigger for trigger in triggers}
+    if "budget" in rules:
+        more = f"{command('amend', named(run))} {_more_needed(run.state, rules['budget'])}"
         said = f"To spend more, raise the cap by at least that much, then {AGAIN}:"
         return NextStep(said, (f'{more} --reason "WHY"', *again))
-    said, options = f"Fix what is named above, then {AGAIN}", ""
-    if run.plan.phase == "calibration" and not run.counts.ok:
-        said = f"{said} (with --again if nothing in it has changed)"
-    elif "baseline_failed" in rules:
-        said, again = "It cannot go on: fix what is named above, then start another run", ()
-    elif rules and set(rules) <= set(OVERRIDABLE):
+    if "baseline_failed" in rules:
+        return NextStep("It cannot go on: fix what is named above, then start another.", (look,))
+    if rules and set(rules) <= set(OVERRIDABLE):
         options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'
         anyway = "the first command" if again else f"{AGAIN} with{options}"
         said = "Look into it first; a changed script needs another --run-id. To go on anyway: "
-        said += anyway
-    said += ". The second command shows what the rules saw." if again else ". What the rules saw:"
-    return NextStep(said, (*(f"{one}{options}" for one in again), look))
+        return NextStep(f"{said}{anyway}.", (*(f"{one}{options}" for one in again), look))
+    said = f"Fix what is named above, then {AGAIN}"
+    if run.plan.phase == "calibration" and not run.counts.ok:
+        said += " (with --again if nothing in it has changed)"
+    return NextStep(f"{said}.", (*again, look))
 
 
 def _more_needed(state: RunState, fired: Reading) -> str:
@@ -154,11 +155,12 @@ def _more_needed(state: RunState, fired: Reading) -> str:
 
 
 def _decided(run: Run, found: Findings, own: Decided) -> Answer:
-    is_go, but = own.grade != "no_go", uncapitalized(" ".join(text.cautions(run)))
+    but = uncapitalized(" ".join(text.cautions(run)))
+    mood: Mood = "bad" if own.grade == "no_go" else "caution" if but else "good"
     return _answer(
         run,
         title(own.grade, own.no_go),
-        ("caution" if but else "good") if is_go else "bad",
+        mood,
         after_the_verdict(run),
         _verdict(run, found, own),
         but=but,
@@ -169,18 +171,16 @@ def _decided(run: Run, found: Findings, own: Decided) -> Answer:
 
 def _verdict(run: Run, found: Findings, own: Decided) -> str:
     """Return the gain with its bound and what is left with more training, or what spoke against."""
-    gain, share = found.gain, text.kept(found)
-    if gain is None or own.no_go not in (None, "too_small", "below_noise"):
+    if found.gain is None or own.no_go not in (None, "too_small", "below_noise"):
         return f"{sentence_case(text.decision(run.state, own))}."
-    said = text.winner_in_words(run.state, gain)
-    if own.no_go == "below_noise":
-        chance = "" if gain.is_loss else ", and the difference may be chance"
-        said = f"no gain is shown{chance}: {said}"
+    said = text.winner_in_words(found.gain)
+    said = f"no gain is shown: {said}" if own.no_go == "below_noise" else said
     parts = [f"{sentence_case(said)}."]
-    if own.grade == "go_persists" and found.long_run is not None and share is not None:
-        kept = f"{percent(share, 3)} of the gain is kept"
+    if own.grade == "go_persists" and found.long_run is not None:
+        kept = next(one.observed for one in found.conditions if one.rule == "long_run")
         seeds = counted(found.long_run.pairs, "seed")
-        parts.append(f"With {found.long_run_label} {kept} ({seeds}).")
+        share = percent(kept or 0.0, 3)
+        parts.append(f"With {found.long_run_label} {share} of the gain is kept ({seeds}).")
     if found.incumbent is not None:
         survives = "survives" if found.incumbent.is_shown else "does not survive"
         gained = text.interval(found.incumbent)
@@ -189,75 +189,63 @@ def _verdict(run: Run, found: Findings, own: Decided) -> str:
 
 
 def _found(run: Run, own: Decided) -> str:
+    means = winner_means(run.state)
     if own.grade == "no_go" and own.no_go != "too_small":
         return "No. Nothing is recommended: the baseline stays."
-    means = winner_means(run.state)
-    parts = ["Too little: the baseline stays." if own.grade == "no_go" else "Yes, better knobs."]
+    said = "Too little: the baseline stays." if own.grade == "no_go" else "Yes, better knobs."
     if means is not None:
         what, better = sentence_case(measured_in(run.state)), better_when(run.plan.direction)
-        parts.append(f"{what} ({better}): {means[1]:.5g}, the baseline's {means[0]:.5g}.")
-    return " ".join([*parts, text.moves(run.knobs)]).rstrip()
+        said += f" {what} ({better}): {means[1]:.5g}, the baseline's {means[0]:.5g}."
+    return f"{said} {text.moves(run.knobs)}".rstrip()
 
 
 def _sure(found: Findings) -> str:
     gain = found.gain
-    if gain is None or gain.lower is None or gain.upper is None:
+    if gain is None or gain.lower is None:
         return "Not at all: too few seeds have a score of both it and the baseline."
-    sure = f"{percent(1 - gain.level)} sure"
-    said = f"{sure} of {percent(gain.lower, 3)} or more"
-    if not gain.is_shown:
-        said = f"{sure} that there is no gain" if gain.upper <= 0 else "Not sure of any gain"
-    said += f", on {counted(gain.pairs, 'seed')} that were not used to choose it."
-    return said if gain.is_shown else f"{said} {text.detectable(gain)}".rstrip()
+    on = f"on {counted(gain.pairs, 'seed')} that were not used to choose it."
+    if gain.is_shown:
+        return f"{percent(1 - gain.level)} sure of {percent(gain.lower, 3)} or more, {on}"
+    return f"Not sure of any gain, {on} {text.detectable(gain)}".rstrip()
 
 
-def after_the_verdict(run: Run) -> NextStep:
-    """Return what to do after the verdict; after a Go `best` shows what was found."""
-    own, best = run.state.decided, command("best", named(run))
+def after_the_verdict(run: Run) -> NextStep:  # noqa: PLR0911 - a case a verdict
+    """Return what to do after the verdict; `best` shows what a Go found."""
+    plan, own, found = run.plan, run.state.decided, winner_gain(run.state)
     assert own is not None, "it is decided"
     controls = () if run.findings is None else run.findings.controls
-    better = [one for one in controls if one.winner_gain.is_loss]
-    if better:
-        name = quoted(min(better, key=lambda one: one.winner_gain.mean or 0.0).name)
-        said = f"Use {name} instead, or tune knobs that it has too. What was found:"
-        return NextStep(said, (best,))
-    if own.no_go is not None:
-        return _after_a_no_go(run, own.no_go)
-    step = _after_a_go(run, own.grade)
-    return NextStep(step.said, (*step.commands, best))
-
-
-def _after_a_go(run: Run, grade: str) -> NextStep:
-    plan, use = run.plan, NextStep("Use what it found: this shows the whole configuration.")
-    if grade == "go_persists":
-        if plan.phase == "phase2":
-            return use
-        count = size("phase2", "min", len(plan.space.knobs), plan.devices.count).resolved
-        follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
-        said = f"Check it on more seeds and search on, with {count.evaluations} evaluations; or "
-        return NextStep(f"{said}see what it found:", (command("phase2", *follow),))
-    if plan.confirmation is None or plan.confirmation.long_run is None:
-        return use
-    words = ("--tier", str(plan.tier), *assign("verdict.long_run_seeds", VERDICT_SEEDS))
-    said = f"Search again with {VERDICT_SEEDS} seeds in the long run; or see what it found:"
-    return NextStep(said, (_another(run, "long-run", *words),))
-
-
-def _after_a_no_go(run: Run, no_go: NoGo) -> NextStep:
-    plan = run.plan
-    if no_go in ("pathological", "unstable"):
-        said = "Look into the failures, narrow the ranges that lead there, and search again."
-        return NextStep(said, (command("export", "table", named(run)),))
-    found, limits = winner_gain(run.state), plan.thresholds
-    is_open = found is not None and (found.upper or 0.0) > limits.go_gain
-    if found is not None and is_open and no_go == "below_noise" and plan.phase == "phase1":
-        words = assign("verdict.confirm_seeds", max(2 * found.pairs, limits.go_seeds))
-        again = _another(run, "more-seeds", "--tier", str(plan.tier), *words)
-        return NextStep("Repeat it with more seeds, which show a smaller gain.", (again,))
-    is_extendable = plan.phase == "phase1" and plan.tier != "max"
-    if no_go in ("too_small", "does_not_persist") and is_extendable:
-        said = f"Search longer, with {TIERS['phase1', 'max'].evaluations} evaluations."
-        return NextStep(said, (_another(run, "max", "--tier", "max"),))
+    same, best = ("--tier", str(plan.tier)), (command("best", named(run)),)
+    beaten_by = [one for one in controls if one.winner_gain.is_loss]
+    is_open = found is not None and (found.upper or 0.0) > plan.thresholds.go_gain
+    is_first, long_run = plan.phase == "phase1", plan.confirmation and plan.confirmation.long_run
+    match own.no_go or own.grade:
+        case _ if beaten_by:
+            name = quoted(min(beaten_by, key=lambda one: one.winner_gain.mean or 0.0).name)
+            said = f"Use {name} instead, or tune knobs that it has too. What was found:"
+            return NextStep(said, best)
+        case "go_persists" if is_first:
+            count = size("phase2", "min", len(plan.space.knobs), plan.devices.count).resolved
+            follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
+            said = (
+                f"Check it on more seeds and search on, with {count.evaluations} evaluations; or "
+            )
+            return NextStep(f"{said}see what it found:", (command("phase2", *follow), *best))
+        case "go" if long_run:
+            again = _another(run, "long-run", *same, *assign(LONG_RUN, VERDICT_SEEDS))
+            said = f"Search again with {VERDICT_SEEDS} seeds in the long run; or see what it found:"
+            return NextStep(said, (again, *best))
+        case "go" | "go_persists":
+            return NextStep("Use what it found: this shows the whole configuration.", best)
+        case "pathological" | "unstable":
+            said = "Look into the failures, narrow the ranges that lead there, and search again."
+            return NextStep(said, (command("export", "table", named(run)),))
+        case "below_noise" if is_first and is_open and found is not None:
+            seeds = assign(CONFIRM, max(2 * found.pairs, plan.thresholds.go_seeds))
+            again = _another(run, "more-seeds", *same, *seeds)
+            return NextStep("Repeat it with more seeds, which show a smaller gain.", (again,))
+        case "too_small" | "does_not_persist" if is_first and plan.tier != "max":
+            said = f"Search longer, with {TIERS['phase1', 'max'].evaluations} evaluations."
+            return NextStep(said, (_another(run, "max", "--tier", "max"),))
     said = "Check which knobs move the score at all before you search again."
     return NextStep(said, (_of_objective(run, "check", "knobs"),))
 
@@ -266,60 +254,48 @@ def _after_a_no_go(run: Run, no_go: NoGo) -> NextStep:
 
 
 def _over(run: Run) -> Answer:
-    state, said, is_min = run.state, dict[str, str](), run.plan.tier == "min"
+    """Return the answers of a search that was not compared with the baseline."""
+    state, plan, said = run.state, run.plan, dict[str, str]()
     failed = sum(len(generation.failed) for generation in state.generations)
-    parts = [f"All {state.accounts.evaluations} evaluations are settled, {failed} of them failed."]
+    sentence = f"All {state.accounts.evaluations} evaluations are settled, {failed} of them failed."
     if state.ended is not None:
-        why = one_line(text.rule(state, state.ended))
-        parts.append(f"Rule {state.ended.rule} ended the search: {why}.")
-    mood: Mood
-    name, mood = "Finished, no verdict", "open" if run.counts.ok else "trouble"
-    step = _with_a_verdict(run)
+        sentence += f" {sentence_case(one_line(text.rule(state, state.ended)))}."
+    mood: Mood = "open" if run.counts.ok else "trouble"
+    if plan.tier == "min" and plan.phase == "phase1":
+        count = TIERS["phase1", "target"].evaluations
+        step = NextStep(f"Search for a verdict, with {count} evaluations.", (_search(run),))
+        name, mood = ("Smoke test with failures", mood) if failed else ("Smoke test passed", "good")
+        said["found"] = "Nothing: a smoke test only shows that everything works."
+        return _answer(run, name, mood, step, f"{sentence} Tier min cannot end in a Go.", **said)
     if run.counts.ok:
         said["but"] = uncapitalized(" ".join(text.cautions(run)))
         said["found"] = f"Not compared with the baseline yet. {text.moves(run.knobs)}".rstrip()
-    if is_min and run.plan.phase == "phase1":
-        said["found"] = "Nothing: a smoke test only shows that everything works."
-        name = f"Smoke test, {failed} of {run.counts.settled} failed"
-        if not failed:
-            name, mood = "Smoke test passed", "good"
-        count = TIERS["phase1", "target"].evaluations
-        step = NextStep(f"Search for a verdict, with {count} evaluations.", (_search(run),))
-    parts.append(
-        "Tier min only tests whether everything works: it cannot end in a Go."
-        if is_min
-        else "Nothing was compared with the baseline on fresh seeds, so this is not a Go yet."
-    )
-    return _answer(run, name, mood, step, " ".join(parts), **said)
-
-
-def _with_a_verdict(run: Run) -> NextStep:
-    if run.plan.phase == "phase2":
-        return NextStep("What it found:", (command("best", named(run)),))
-    said = f"Search again, and compare with the baseline on {VERDICT_SEEDS} fresh seeds."
-    words = ("--tier", str(run.plan.tier), *assign("verdict.confirm_seeds", VERDICT_SEEDS))
-    return NextStep(said, (_another(run, "verdict", *words),))
+    words = ("--tier", str(plan.tier), *assign(CONFIRM, VERDICT_SEEDS))
+    step = NextStep("Search again, and compare the result.", (_another(run, "verdict", *words),))
+    if plan.phase == "phase2":
+        step = NextStep("What it found:", (command("best", named(run)),))
+    sentence += " Nothing was compared with the baseline on fresh seeds, so this is not a Go yet."
+    return _answer(run, "Finished, no verdict", mood, step, sentence, **said)
 
 
 # Runs that only measure
 
 
 def _calibrated(run: Run) -> Answer:
-    own = run.baseline
-    plan = _of_objective(run, "plan")
+    own, plan = run.baseline, _of_objective(run, "plan")
     step = NextStep("Plan a search: what it would take, and what gain it could show.", (plan,))
     if own is None:
         sentence = f"All {run.counts.settled} evaluations of the baseline failed."
         return _answer(run, "Baseline not measured", "trouble", step, sentence)
-    found, sure = "The baseline's score.", "How far scores differ from seed to seed is not known."
+    sure = "How far scores differ from seed to seed is not known."
     if why := no_share(measure(run.state)):
         sure = f"No gain can be told: {why}."
     elif own.sd:
-        noise, sure = percent(own.sd / abs(own.mean), 3), f"Measured on {own.seeds} seeds."
-        found = f"The baseline's score, and its noise from seed to seed: {noise} (sd {own.sd:.3g})."
-    found = f"{found} One evaluation takes {precise_duration(run.eval_seconds or 0.0)}."
-    mean, seeds = f"{fmean(run.scores):.5g}", counted(len(run.scores), "seed")
-    sentence = f"{sentence_case(measured_in(run.state))} of the baseline: {mean}, mean of {seeds}."
+        noise, seeds = percent(own.sd / abs(own.mean), 3), counted(own.seeds, "seed")
+        sure = f"The noise from seed to seed is {noise} (sd {own.sd:.3g}, {seeds})."
+    found = f"One evaluation takes {precise_duration(run.eval_seconds or 0.0)}."
+    seeds, what = counted(len(run.scores), "seed"), sentence_case(measured_in(run.state))
+    sentence = f"{what} of the baseline: {fmean(run.scores):.5g}, mean of {seeds}."
     return _answer(run, "Baseline measured", "good", step, sentence, found=found, sure=sure)
 
 
@@ -331,7 +307,7 @@ def _checked(run: Run) -> Answer:
     alive, dead = own.names("alive"), own.names("dead")
     if dead:
         step = step._replace(said=f"Search without the dead knobs: {listed(dead, 5)}.")
-    elif own.names("unproven") and not alive:
+    elif not alive:
         again = _of_objective(run, "check", "knobs", "--seeds", str(2 * own.seeds))
         step = NextStep("Check again on more seeds.", (again,))
     kinds = {"dead": dead, "unproven": own.names("unproven"), "unstable": own.unstable_ends}
@@ -348,37 +324,30 @@ def _checked(run: Run) -> Answer:
     )
 
 
-def _short_evaluations(run: Run, label: str, own: Certificate | None) -> Answer:
-    """Return whether the short evaluation of that label may stand in for the full one."""
-    step = NextStep("Search over these knobs.", (_search(run),))
-    if own is None:
-        return _answer(run, "Not checked", "trouble", step, f"{label}: nothing was compared.")
-    tau, sure = "none: one of the two tells no candidates apart", "Not at all."
-    if own.tau is not None and own.lower is not None and own.upper is not None:
-        tau, sure = f"{own.tau:.2f}", f"{1 - own.level:.0%} sure of "
-        sure += f"a Kendall's tau-b of {own.lower:.2f} to {own.upper:.2f}."
+def _short_evaluations(run: Run, check: ProxyPlan) -> Answer:
+    """Return whether a short evaluation may stand in for the full one."""
+    step, own = NextStep("Search over these knobs.", (_search(run),)), run.proxy
+    if own is None or own.tau is None or own.lower is None or own.upper is None:
+        sentence = f"{check.variant.label}: one of the two evaluations tells no candidates apart."
+        return _answer(run, "Not checked", "trouble", step, sentence)
     sentence = (
-        f"{label} is {'' if own.holds else 'not '}good enough to stand in for the full evaluation: "
-        f"over {own.compared} candidates on the same seeds Kendall's tau-b is {tau} (its lower "
-        f"bound must be {own.asked:g} or more, over {LEAST_CANDIDATES} candidates or more)."
+        f"{check.variant.label} is {'' if own.holds else 'not '}good enough to stand in for the "
+        f"full evaluation: over {own.compared} candidates on the same seeds Kendall's tau-b is "
+        f"{own.tau:.2f} (its lower bound must be {own.asked:g} or more, over {LEAST_CANDIDATES} "
+        "candidates or more)."
     )
+    sure = f"{1 - own.level:.0%} sure of a Kendall's tau-b of {own.lower:.2f} to {own.upper:.2f}."
     found = "Yes: short evaluations may be used." if own.holds else "No: use full evaluations."
     mood: Mood = "good" if own.holds else "bad"
     return _answer(run, "Checked", mood, step, sentence, found=found, sure=sure)
 
 
 def _campaign(run: Run, own: CampaignReport) -> Answer:
-    judged = [one.difference for one in own.effects]
-    judged += [one.difference for row in own.rows for one in row.comparisons]
-    shown = sum(one.is_found for one in judged)
-    effects = command("report", named(run), "--html")
-    step = NextStep("Use what is better. The effects:" if shown else "The effects:", (effects,))
+    shown = text.beyond_chance(own)
+    step = NextStep("The effects:", (command("report", named(run), "--html"),))
     if own.unsettled:
         step = NextStep(f"Some conditions are not settled: {AGAIN}.", beginning(run))
-    sure = (
-        f"{1 - own.level:.0%} sure of each range, on {len(own.seeds)} seeds. Of all that is called "
-        f"an effect, at most {own.rate:.0%} are expected to be chance."
-    )
+    sure = f"{1 - own.level:.0%} sure of each range, on {counted(len(own.seeds), 'seed')}."
     if len(own.seeds) == 1:
         sure = "Not at all: with one seed nothing can be told from chance."
     return _answer(
@@ -387,9 +356,7 @@ def _campaign(run: Run, own: CampaignReport) -> Answer:
         "good" if shown else "open",
         step,
         text.campaign(own),
-        found=f"Yes: {shown} of {len(judged)} differences are beyond chance."
-        if shown
-        else f"No: none of {len(judged)} differences is beyond chance.",
+        found=f"Differences beyond chance: {len(shown) or 'none'}.",
         sure=sure,
     )
 

@@ -4,6 +4,7 @@ Side by side: whether their scores compare, gains, cost, what differs, and knobs
 are in the order of the runs. A gain is relative to the run's own baseline.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,10 +17,11 @@ from budgets.effects import CampaignReport, Matrix, campaign_report
 from budgets.formatting import listed, number, plain, shortened
 from budgets.plan import Thresholds
 from budgets.stats import Gain, gain
+from budgets.verdict import winner_scores
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.document import plain_values, result
+from orchestrator.look.document import document, plain_values
 from orchestrator.look.page import Page, Section, headline, items, table
 from orchestrator.look.run import Run
 from orchestrator.look.sections import campaign_blocks, facts
@@ -53,10 +55,10 @@ class Comparison:
         Scores compare within a group only. A fingerprint covers everything that decides a score:
         settings, space, data and code.
         """
-        found: dict[tuple[str, str], list[int]] = {}
+        found = defaultdict[tuple[str, str], list[int]](list)
         for place, run in enumerate(self.runs):
             fingerprint = run.plan.objective_fingerprint or f"none of {place}"
-            found.setdefault((fingerprint, run.plan.direction), []).append(place)
+            found[fingerprint, run.plan.direction].append(place)
         return tuple(map(tuple, found.values()))
 
     @property
@@ -68,9 +70,9 @@ class Comparison:
         """Facts that differ, by name, those that decide scores first; None: not on record."""
         known = list(map(facts, self.runs))
         names = dict.fromkeys(name for own in known for name in own)
-        values = {name: tuple(own.get(name) for own in known) for name in names}
         order = sorted(names, key=lambda name: not name.startswith(DECIDE))
-        return {name: values[name] for name in order if len(set(values[name])) > 1}
+        values = {name: tuple(own.get(name) for own in known) for name in order}
+        return {name: own for name, own in values.items() if len(set(own)) > 1}
 
     @property
     def why_not(self) -> tuple[str, ...]:
@@ -81,9 +83,8 @@ class Comparison:
     @cached_property
     def duels(self) -> tuple[Duel, ...]:
         """Winners on shared seeds that neither was selected on."""
-        level = min((own.level for own in map(decisive, self.runs) if own), default=0.01)
-        winners = [run.state.comparisons.get("winner") for run in self.runs]
-        scores = [{} if own is None else own.scores_by_seed(0) for own in winners]
+        level = min((run.gain.level for run in self.runs if run.gain), default=0.01)
+        scores = [winner_scores(run.state) for run in self.runs]
         pairs = [pair for group in self.groups for pair in combinations(group, 2)]
         signs = [run.plan.sign for run in self.runs]
         duels = (Duel(a, b, gain(scores[a], scores[b], level, signs[a])) for a, b in pairs)
@@ -91,32 +92,21 @@ class Comparison:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON values. Runs are referred to by their number."""
-        runs = [
-            {
-                "run_id": run.plan.run_id,
-                "directory": str(run.directory),
-                "fingerprint": run.plan.objective_fingerprint,
-                "gain": plain_values(decisive(run)),
-                **result(run, "baseline", "counts", "balances", "timing", "knobs"),
-            }
-            for run in self.runs
-        ]
+        names = ("groups", "why_not", "differences")
         return {
-            "runs": runs,
+            "runs": list(map(document, self.runs)),
             "comparable": self.is_comparable,
-            "groups": plain_values(self.groups),
-            "why_not": plain_values(self.why_not),
             "winner_against_winner": [plain_values(duel._asdict()) for duel in self.duels],
-            "differences": plain_values(self.differences),
+            **{name: plain_values(getattr(self, name)) for name in names},
         }
 
     def page(self, *, with_plots: bool) -> Page:  # noqa: ARG002 - there are none
         """Return what is shown of them, without empty sections."""
-        how = "can" if self.is_comparable else "cannot"
-        if 1 < len(self.groups) < len(self.runs):
-            how = "cannot all"
-        gains = ((name, decisive(run)) for name, run in zip(self.names, self.runs, strict=True))
-        shown = [f"{name} {text.interval(own)}" for name, own in gains if own and own.is_shown]
+        shown = [
+            f"{name} {text.interval(run.gain)}"
+            for name, run in zip(self.names, self.runs, strict=True)
+            if run.gain and run.gain.is_shown
+        ]
         sentence = "None of these runs shows a gain on fresh seeds."
         if shown:
             better = "More than chance, over its own baseline on fresh seeds"
@@ -131,6 +121,7 @@ class Comparison:
             Section("differences", "What differs", self._table(differing)),
             Section("knobs", "What each run recommends", self._table(map(_knobs, self.runs))),
         )
+        how = "can" if self.is_comparable else "cannot"
         return Page(
             name=" · ".join(self.names),
             about=f"{len(self.runs)} runs side by side",
@@ -154,26 +145,20 @@ class Comparison:
         """Return a table with a column for each run, and a row for each name."""
         columns = dict(zip(map(plain, self.names), values, strict=True))
         names = dict.fromkeys(name for column in columns.values() for name in column)
+        shown = {name: [column.get(name, "-") for column in columns.values()] for name in names}
         rows = (
-            {"what": plain(name)}
-            | {run: plain(column.get(name, "-")) for run, column in columns.items()}
-            for name in names
+            dict(zip(("what", *columns), map(plain, (name, *own)), strict=True))
+            for name, own in shown.items()
         )
         return table("", rows)
 
 
-def decisive(run: Run) -> Gain | None:
-    """Return the winner's gain, which the verdict rests on; None without a comparison."""
-    return None if run.findings is None else run.findings.gain
-
-
 def _run(run: Run) -> dict[str, str]:
-    gain, baseline = decisive(run), run.baseline
     values = {
         "phase and tier": f"{run.plan.phase} {run.plan.tier or ''}",
         "verdict": answer(run).title,
-        "gain on fresh seeds": "-" if gain is None else text.interval(gain),
-        "baseline": "-" if baseline is None else number(baseline.mean),
+        "gain on fresh seeds": "-" if run.gain is None else text.interval(run.gain),
+        "baseline": "-" if run.baseline is None else number(run.baseline.mean),
         "results": text.counts(run),
     }
     for own in run.balances:
@@ -215,19 +200,16 @@ class Exported:
     def is_over(self) -> bool:
         return self.report.is_over
 
-    @property
-    def sentence(self) -> str:
-        return text.campaign(self.report, "runs")
-
     def lines(self) -> list[str]:
         """Return it for a terminal."""
-        return [str(self.directory), "", *text.matrix(self.matrix), "", self.sentence]
+        said = text.campaign(self.report, "runs")
+        return [str(self.directory), "", *text.matrix(self.matrix), "", said]
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "directory": str(self.directory),
-            "sentence": self.sentence,
+            "sentence": text.campaign(self.report, "runs"),
             "statuses": self.matrix.counts,
             "matrix": self.matrix.model_dump(mode="json"),
             "campaign": self.report.model_dump(mode="json"),
@@ -235,17 +217,17 @@ class Exported:
 
     def page(self, *, with_plots: bool) -> Page:
         """Return what it found, and how each run stands."""
-        from orchestrator.look import draw, plots
+        from orchestrator.look.plots import campaign, figures
 
-        title = "Effects found" if self.report.found else "No effect found"
-        drawn = [draw.figure("effects", plots.campaign(self.report))] if with_plots else []
+        drawn = figures({"effects": campaign(self.report)}).values() if with_plots else ()
         sections = (
             Section("effects", "Effects", [*drawn, *campaign_blocks(self.report)]),
             Section("runs", "Runs", [items(plain(line) for line in text.matrix(self.matrix))]),
         )
-        own = headline(title if self.is_over else "In progress", self.sentence)
+        found = "Effects found" if self.report.found else "No effect found"
+        title, said = found if self.is_over else "In progress", text.campaign(self.report, "runs")
         about = f"a campaign of {len(self.matrix.cells)} runs"
-        return Page(self.report.name, about, own, sections)
+        return Page(self.report.name, about, headline(title, said), sections)
 
 
 def exported(run: str | None, root: Path, now: datetime) -> Exported | None:

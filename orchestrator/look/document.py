@@ -53,7 +53,6 @@ def document(run: Run) -> dict[str, Any]:
         "generations_finished": state.finished,
         "generations_planned": plan.resolved.generations,
         "recommendation": point and _place(run, point),
-        "at_range_ends": _range_ends(run),
         "triggers": text.rules(state, state.fired),
         "overrides": text.rules(state, state.overridden),
         "amendments": [text.amended(one) for one in state.amended],
@@ -79,14 +78,10 @@ def best_document(run: Run) -> dict[str, Any]:
     return {
         "recommendation": point and _place(run, point),
         "winner": compared,
-        "at_range_ends": _range_ends(run),
+        "at_range_ends": [{"knob": one.name, "end": one.at_end} for one in run.knobs if one.at_end],
         "verdict": found and {"grade": found.grade, "no_go": found.no_go},
         **result(run, "baseline"),
     }
-
-
-def _range_ends(run: Run) -> list[dict[str, Any]]:
-    return [{"knob": one.name, "end": one.at_end} for one in run.knobs if one.at_end]
 
 
 def _place(run: Run, point: Point) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A run in Python and in a notebook: its verdict, its recommendation, tables, plots, report."""
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.stats import interval
-from budgets.verdict import recommendation, title, winner_scores
+from budgets.verdict import recommendation, winner_scores
 from orchestrator.look.answer import answer
 from orchestrator.look.run import Run
 from orchestrator.look.text import cautions
@@ -55,8 +55,7 @@ class Result:
     @property
     def verdict(self) -> str:
         """`Go`, `Go that persists`, `No-Go, below noise`; or how the run stands without one."""
-        decided = self.run.state.decided
-        return answer(self.run).title if decided is None else title(decided.grade, decided.no_go)
+        return answer(self.run).title
 
     @property
     def is_go(self) -> bool:
@@ -117,14 +116,12 @@ class Result:
 
     def plot(self, name: str = "scores") -> "Shown":
         """Return a plot as SVG; `save(path)` writes it. Raises ValueError on an unknown name."""
-        from orchestrator.look import draw
         from orchestrator.look.plots import drawings
 
         every = drawings(self.run)
         if name not in every:
             raise ValueError(f"plot: expected one of {', '.join(every)}, got {name!r}")
-        svg = b64decode(draw.figure(name, every[name]).svg).decode()
-        return Shown(svg[svg.index("<svg") :])
+        return Shown(every[name].file("svg").decode())
 
     def _knobs(self, point: tuple[float, ...] | None) -> dict[str, float] | None:
         return None if point is None else self.run.plan.space.decode(point)
@@ -140,19 +137,18 @@ class Result:
 class Shown:
     """A page or a drawing that shows itself in a notebook."""
 
-    html: str
+    text: str  # HTML or SVG
 
     def save(self, path: str | Path) -> Path:
         """Write it to a file and return its path."""
         file = Path(path)
-        file.write_text(self.html, encoding="utf-8")
+        file.write_text(self.text, encoding="utf-8")
         return file
 
     def _repr_html_(self) -> str:
-        if not self.html.startswith("<!"):  # an image, so that its styles stay its own
-            data = b64encode(self.html.encode()).decode()
-            return f'<img style="background:white" src="data:image/svg+xml;base64,{data}">'
-        page = escape(self.html, quote=True)
+        if self.text.startswith("<?xml"):  # an image, so that its styles stay its own
+            return f'<img src="data:image/svg+xml;base64,{b64encode(self.text.encode()).decode()}">'
+        page = escape(self.text, quote=True)
         return f'<iframe srcdoc="{page}" style="width:100%;height:60em;border:0"></iframe>'
 
 

@@ -116,10 +116,8 @@ def table(caption: str, rows: Iterable[Mapping[str, object]]) -> list[str]:
 
 
 def commands(*lines: str) -> str:
-    """Return lines for a shell, in a fence longer than any backticks they begin with."""
-    longest = max((len(line) - len(line.lstrip("`")) for line in map(str.strip, lines)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return "\n".join([f"{fence}sh", *lines, fence])
+    """Return commands of this program, one a line, in a fence."""
+    return "\n".join(["```sh", *lines, "```"])
 
 
 # As Markdown

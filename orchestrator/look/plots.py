@@ -1,28 +1,86 @@
-"""Ten plots of a run, for a page and for a paper. The plan's direction says what is better.
+"""Ten plots of a run with matplotlib, as SVG for a page and as PNG, PDF or SVG for a paper.
 
-A plot is a function that returns a `Drawing`, or None where the run has nothing to show in it.
+A plot is a function that returns a `Drawing`, or None where the run has nothing to show in it. The
+colours are those of Okabe and Ito, which colour-blind readers tell apart; marks, lines and hatches
+differ too. In dark mode a page inverts their lightness. Matplotlib is imported when something is
+drawn, and its pyplot never.
 """
 
+import base64
+import io
+import threading
+import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, combinations
-from math import ceil, sqrt
-from statistics import fmean
+from math import ceil, isfinite, nan, sqrt
+from pathlib import Path
+from statistics import fmean, quantiles
 from typing import Any, NamedTuple
 
 from budgets.effects import CampaignReport
-from budgets.formatting import better_when, percent, shortened
+from budgets.formatting import better_when, percent, printable, shortened
 from budgets.stats import interval
+from budgets.storage import write_aside
 from budgets.verdict import BASELINE, mean_score
-from orchestrator.look import draw, text
-from orchestrator.look.draw import Drawing
+from orchestrator.look import text
 from orchestrator.look.files import Curve, curve
 from orchestrator.look.page import Figure
 from orchestrator.look.run import Attempt, Knob, Run
 
+INK = "#1b1f24"
+GREY, BLUE, SKY, GREEN = "#808080", "#0072b2", "#56b4e9", "#009e73"
+ORANGE, RED, PURPLE = "#e69f00", "#d55e00", "#cc79a7"
+WIDTH, FONT = 6.4, 9.0  # of a drawing, in inches; of its text, in points
+MOST_MARKS = 100  # that are drawn one by one, not as an image
 MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs; rows of a forest
 LABEL_WIDTH = 44  # characters of a forest's row
 MOST_BINS, BIN = 8, 4  # means over a knob's range; candidates in one, at least
 MOST_CURVES = 6  # of losses
+
+_INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+_STYLE = dict.fromkeys(_INKED, INK) | {
+    "font.size": FONT,  # of DejaVu Sans, which comes with matplotlib
+    "axes.titlesize": FONT + 1,
+    "axes.titlelocation": "left",
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "grid.alpha": 0.4,
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a `$` in a name is a `$`
+}
+_NO_SCORE = {"fc": RED, "hatch": "////", "ec": INK, "lw": 0.3}
+_DATE = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
+"""By form, the entry that would make two files of one drawing differ."""
+_LOCK = threading.Lock()  # matplotlib's settings are global
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A plot's texts and height (in inches), and a function that paints a matplotlib figure."""
+
+    title: str
+    caption: str  # how to read it
+    height: float
+    paint: Callable[[Any], None]
+
+    def file(self, form: str, paper: str = "white") -> bytes:
+        """Return it as `png`, `pdf` or `svg`: the same bytes for the same drawing."""
+        with _LOCK, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # letters that the font lacks: a viewer has other fonts
+            import matplotlib
+            from matplotlib.figure import Figure as NewCanvas
+
+            with matplotlib.rc_context(_STYLE | {"svg.hashsalt": self.title}):
+                canvas, file = NewCanvas((WIDTH, self.height), layout="constrained"), io.BytesIO()
+                self.paint(canvas)
+                _legend(canvas)
+                about = {_DATE[form]: None}
+                canvas.savefig(file, format=form, dpi=200, facecolor=paper, metadata=about)
+        return file.getvalue()
 
 
 def drawings(run: Run) -> dict[str, Drawing]:
@@ -31,9 +89,80 @@ def drawings(run: Run) -> dict[str, Drawing]:
     return {name: drawing for name, drawing in found if drawing is not None}
 
 
-def figures(run: Run) -> list[Figure]:
-    """Return the plots as parts of a page."""
-    return [draw.figure(name, one) for name, one in drawings(run).items()]
+def figures(drawn: Mapping[str, Drawing]) -> dict[str, Figure]:
+    """Return drawings as parts of a page."""
+    return {
+        name: Figure(
+            name,
+            _line(one.title),
+            _line(one.caption),
+            base64.b64encode(one.file("svg", "none")).decode(),
+        )
+        for name, one in drawn.items()
+    }
+
+
+def write(drawing: Drawing, path: Path) -> None:
+    """Write it as PNG, PDF or SVG, by the suffix of `path`."""
+    write_aside(path, drawing.file(path.suffix.lower().removeprefix(".")))
+
+
+# What plots share
+
+
+def _legend(canvas: Any) -> None:
+    """Name each kind of mark once, above all charts."""
+    marks = {
+        label: mark
+        for axes in canvas.axes
+        for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if marks:
+        looks = {"handlelength": 1.8, "columnspacing": 1.2, "labelspacing": 0.25}
+        canvas.legend(marks.values(), marks, loc="outside upper left", ncols=3, **looks)
+
+
+def _line(text: str) -> str:
+    """Return text as one line without characters that steer."""
+    return " ".join(printable(text).split())
+
+
+def _dots(axes: Any, x: Sequence[float], y: Sequence[float | None], most: int = 250) -> None:
+    """Draw evaluations behind all else, evenly thinned to `most`."""
+    step = ceil(len(x) / most) or 1
+    looks = {"ms": 2.6, "mew": 0, "color": GREY, "zorder": 1.5, "label": "evaluation"}
+    axes.plot(x[::step], y[::step], "o", rasterized=len(x) > MOST_MARKS, **looks)
+
+
+def _series(axes: Any, x: Sequence[float], y: Sequence[float | None], label: str = "") -> None:
+    """Draw a line over generations, with marks where there are few."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.plot(x, y, color=BLUE, lw=1.6, marker="." * (len(x) <= 30), ms=6, label=label)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None and isfinite(value)]
+
+
+def _limits(
+    values: Iterable[float | None], must: Iterable[float | None] = ()
+) -> tuple[float, float]:
+    """Return the ends of an axis that shows all of `must`, and `values` without far outliers."""
+    own = _known(values)
+    if len(own) > 7:
+        lower, _, upper = quantiles(own, n=4)
+        own = [one for one in own if abs(one - (lower + upper) / 2) <= 3.5 * (upper - lower)]
+    own += _known(must)
+    low, high = min(own, default=0.0), max(own, default=1.0)
+    room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - room, high + room
+
+
+def _time_unit(seconds: float) -> tuple[str, float]:
+    """Return the unit in which a time is shown, and its length in seconds."""
+    return ("s", 1.0) if seconds < 300 else ("min", 60.0) if seconds < 3 * 3600 else ("h", 3600.0)
 
 
 def _searched(run: Run) -> list[Attempt]:
@@ -43,12 +172,20 @@ def _searched(run: Run) -> list[Attempt]:
 # Scores
 
 
+class _Fresh(NamedTuple):
+    """The scores of a configuration on fresh seeds."""
+
+    name: str
+    is_winner: bool
+    scores: list[float]
+
+
 def _scores(run: Run) -> Drawing | None:
     own, generations = _searched(run), run.generations
     if not own:
         return None
     fresh = [
-        (configuration.name, kind == "winner" and place == 0, scores)  # controls follow the winner
+        _Fresh(configuration.name, kind == "winner" and place == 0, scores)  # controls follow it
         for kind, batch in run.state.comparisons.items()
         for place, configuration in enumerate(batch.configurations)
         if kind in {"reference", "finalists", "winner"}
@@ -56,49 +193,37 @@ def _scores(run: Run) -> Drawing | None:
     ]
     best = [one.best_so_far for one in generations]
     chance = [one.best_by_chance for one in generations]
-    band, means = draw.known(run.noise_band or ()), [fmean(scores) for _, _, scores in fresh]
-    low, high = draw.limits([one.score for one in own], best, [*band, *chance, *means])
+    band, means = _known(run.noise_band or ()), [fmean(one.scores) for one in fresh]
+    low, high = _limits([one.score for one in own], [*best, *band, *chance[-1:], *means])
 
     def clipped(scores: Iterable[float | None]) -> list[float | None]:
         return [None if score is None else min(max(score, low), high) for score in scores]
 
     def paint(canvas: Any) -> None:
-        axes, *right = canvas.subplots(
-            1, 1 + bool(fresh), sharey=True, squeeze=False, width_ratios=(6, 1)[: 1 + bool(fresh)]
-        )[0]
-        for each in (axes, *right) if band else ():
-            each.axhspan(
-                *clipped(band), color=draw.INK, alpha=0.13, lw=0, label="± 2 sd of the noise"
-            )
-            (middle,) = clipped([fmean(band)])
-            each.axhline(middle, color=draw.INK, lw=1, label=f"baseline {fmean(band):.4g}")
+        widths = (6, 1) if fresh else (1,)
+        charts = canvas.subplots(1, len(widths), sharey=True, squeeze=False, width_ratios=widths)
+        axes = charts[0][0]
+        for each in charts[0] if band else ():
+            each.axhspan(*band, color=INK, alpha=0.13, lw=0, label="± 2 sd of the noise")
+            each.axhline(fmean(band), color=INK, lw=1, label=f"baseline {fmean(band):.4g}")
         x = [one.generation + 0.06 * (5 * one.candidate % 11 - 5) for one in own]  # side by side
         y = clipped(one.score for one in own)
-        draw.dots(axes, x, y, 1500)
+        _dots(axes, x, y, 1500)
         if None in y:
             worst = high if run.plan.direction == "minimize" else low
             failed = [worst if score is None else None for score in y]
-            axes.plot(x, failed, "x", c=draw.RED, label="failed", clip_on=False)
+            axes.plot(x, failed, "x", c=RED, label="failed", clip_on=False)
         numbers = [one.number for one in generations]
-        draw.series(axes, numbers, clipped(one.mean for one in generations), "mean")
+        _series(axes, numbers, clipped(one.mean for one in generations), "mean")
         look = {"where": "mid", "lw": 2, "ms": 14, "marker": "_" * (len(numbers) == 1)}
-        axes.step(numbers, best, color=draw.GREEN, label="best so far", **look)
-        axes.step(numbers, clipped(chance), "--", color=draw.PURPLE, label="best by chance", **look)
+        axes.step(numbers, best, color=GREEN, label="best so far", **look)
+        axes.step(numbers, clipped(chance), "--", color=PURPLE, label="best by chance", **look)
         axes.set(ylim=(low, high), xlabel="generation")
         axes.set_ylabel(f"score ({better_when(run.plan.direction)})")
-        if not draw.known(y):
+        if not _known(y):
             axes.set_yticks([])  # no score yet
-        for place, (_, is_winner, scores) in enumerate(fresh):
-            mark, colour = ("D", draw.ORANGE) if is_winner else ("o", draw.SKY)
-            reach = interval(scores, 0.05) or (means[place], means[place])
-            right[0].plot([place, place], clipped(reach), color=colour, lw=1.6)
-            seen = {"color": colour, "mec": draw.INK, "ms": 5, "clip_on": False}
-            right[0].plot(place, clipped([means[place]]), mark, **seen)
-        for each in right:
-            names = [draw.line(name)[:16] for name, _, _ in fresh]
-            each.set(xticks=range(len(fresh)), xticklabels=names, title="fresh seeds", xmargin=0.15)
-            each.tick_params(axis="x", rotation=90, labelsize=draw.FONT - 2)
-            each.tick_params(axis="y", length=0, labelleft=False)
+        for right in charts[0][1:]:
+            _paint_fresh(right, fresh, clipped)
 
     return Drawing(
         "Score over generations",
@@ -109,6 +234,19 @@ def _scores(run: Run) -> Drawing | None:
         3.5,
         paint,
     )
+
+
+def _paint_fresh(axes: Any, fresh: Sequence[_Fresh], clipped: Callable[..., Any]) -> None:
+    for place, one in enumerate(fresh):
+        mark, colour = ("D", ORANGE) if one.is_winner else ("o", SKY)
+        reach = interval(one.scores, 0.05) or ()
+        axes.plot([place] * len(reach), clipped(reach), color=colour, lw=1.6)
+        look = {"color": colour, "mec": INK, "ms": 5, "clip_on": False}
+        axes.plot(place, fmean(one.scores), mark, **look)
+    names = [_line(one.name)[:16] for one in fresh]
+    axes.set(xticks=range(len(fresh)), xticklabels=names, title="fresh seeds", xmargin=0.15)
+    axes.tick_params(axis="x", rotation=90, labelsize=FONT - 2)
+    axes.tick_params(axis="y", length=0, labelleft=False)
 
 
 # Forests: gains, and the effects of a check or a campaign
@@ -133,16 +271,17 @@ def _forest(
 
     def paint(canvas: Any) -> None:
         axes = canvas.subplots()
-        names = shortened([draw.line(row.name) for row in shown], LABEL_WIDTH)
-        axes.set_yticks(range(len(shown)), names)
+        axes.set_yticks(
+            range(len(shown)), shortened([_line(row.name) for row in shown], LABEL_WIDTH)
+        )
         axes.set(ylim=(len(shown) - 0.4, -0.6), xlabel=label)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
         for at, name in lines.items():
-            axes.axvline(at, color=draw.INK, lw=1.2, ls="--" if at else "-", label=name)
+            axes.axvline(at, color=INK, lw=1.2, ls="--" if at else "-", label=name)
         for at, row in enumerate(shown):
-            colour, mark = (draw.ORANGE, "D") if row.is_decisive else (draw.BLUE, "o")
+            colour, mark = (ORANGE, "D") if row.is_decisive else (BLUE, "o")
             name = "decisive, " * row.is_decisive
             name += "more than chance" if row.is_sure else "may be chance"
             look = {"mfc": colour if row.is_sure else "none", "mec": colour, "label": name}
@@ -176,16 +315,16 @@ def _effects(run: Run) -> Drawing | None:
     if run.campaign is not None:
         return campaign(run.campaign)
     found, rows = run.check, []
-    scale, unit = (found.noise, "sd of the noise") if found and found.noise else (1.0, "score")
-    for knob in found.knobs if found else ():
+    if found is None:
+        return None
+    scale, unit = (found.noise, "sd of the noise") if found.noise else (1.0, "score")
+    for knob in found.knobs:
         for end in knob.ends:
-            if found and end.difference is not None:
+            if end.difference is not None:
                 mean = end.difference / scale
                 reach = found.t_limit * (end.standard_error or 0) / scale
                 name = f"{knob.knob}, {end.end}"
                 rows.append(_Row(name, mean, mean - reach, mean + reach, end.moves))
-    if not rows:
-        return None
     return _forest(
         "Which knobs move the score",
         "Each knob is moved alone from the baseline to an end of its range, on the same seeds. "
@@ -197,10 +336,8 @@ def _effects(run: Run) -> Drawing | None:
 
 
 def campaign(own: CampaignReport) -> Drawing:
-    """Draw the effects of factors, else conditions against controls, else conditions alone."""
-    named = [(text.effect(one), one.difference) for one in own.effects]
-    for row in own.rows if not named else ():
-        named += [(f"{row.name} - {one.control}", one.difference) for one in row.comparisons]
+    """Draw the differences between conditions; without any, the conditions alone."""
+    named = text.differences(own)
     if not named:
         rows = [_Row(one.name, one.mean, one.lower, one.upper, True) for one in own.rows]
         return _forest("Conditions", "Means over the seeds.", "score", rows, {})
@@ -213,15 +350,15 @@ def campaign(own: CampaignReport) -> Drawing:
     )
 
 
-# Knobs
-
-
 def _better_side(direction: str) -> str:
     return "left is better" if direction == "minimize" else "right is better"
 
 
+# Knobs
+
+
 def _of_knobs(
-    run: Run, sizes: Sequence[float], paint_one: Callable[[Any, Knob, int], None], *words: str
+    run: Run, sizes: Sequence[float], paint_one: Callable[[Any, int], None], *words: str
 ) -> Drawing:
     """Return a chart for each knob, of those with the largest sizes."""
     shown = sorted(range(len(sizes)), key=lambda place: -sizes[place])[:MOST_KNOBS]
@@ -231,37 +368,41 @@ def _of_knobs(
 
     def paint(canvas: Any) -> None:
         for at, place in enumerate(shown, 1):
-            axes = canvas.add_subplot(rows, 3, at, title=draw.line(run.knobs[place].name))
-            paint_one(axes, run.knobs[place], place)
+            title = _line(run.knobs[place].name)
+            paint_one(canvas.add_subplot(rows, 3, at, title=title), place)
 
     return Drawing(title, caption, 0.5 + 1.65 * rows, paint)
 
 
 def _mark_places(line_at: Callable[..., Any], knob: Knob) -> None:
-    line_at(knob.baseline_unit, color=draw.INK, lw=1, ls="--", label="baseline")
+    line_at(knob.baseline_unit, color=INK, lw=1, ls="--", label="baseline")
     if knob.recommended_unit is not None:
-        line_at(knob.recommended_unit, color=draw.ORANGE, ls="-.", label="recommended")
+        line_at(knob.recommended_unit, color=ORANGE, ls="-.", label="recommended")
+
+
+def _ticks(run: Run, place: int) -> tuple[list[float], list[str]]:
+    """Return the ends and the middle of a knob's range, and the values there."""
+    knob = run.plan.space.knobs[place]
+    places = {f"{knob.decode(unit):.3g}": unit for unit in (0.5, 1.0, 0.0)}
+    return list(places.values()), list(places)
 
 
 def _paths(run: Run) -> Drawing | None:
-    own = _searched(run)
+    own, history = _searched(run), run.landscapes
     if not own:
         return None
-    history = run.landscapes
     x = [one.number for one in run.state.completed][: len(history)]
     last = history[-1].mean if history else [one.baseline_unit for one in run.knobs]
 
-    def paint(axes: Any, knob: Knob, place: int) -> None:
-        draw.dots(axes, [one.generation for one in own], [one.point[place] for one in own])
+    def paint(axes: Any, place: int) -> None:
+        _dots(axes, [one.generation for one in own], [one.point[place] for one in own])
         means = [one.mean[place] for one in history]
-        deviations = [one.deviations[place] for one in history]
-        low = [mean - deviation for mean, deviation in zip(means, deviations, strict=True)]
-        high = [mean + deviation for mean, deviation in zip(means, deviations, strict=True)]
-        if history:
-            axes.fill_between(x, low, high, color=draw.BLUE, alpha=0.22, lw=0, label="± 1 sd")
-        draw.series(axes, x, means, "mean point")
-        _mark_places(axes.axhline, knob)
-        axes.set_yticks(*draw.knob_ticks(run.plan.space.knobs[place]))
+        ends = [(one.mean[place], one.deviations[place]) for one in history]
+        low, high = ([mean + side * sd for mean, sd in ends] for side in (-1, 1))
+        axes.fill_between(x, low, high, color=BLUE, alpha=0.22, lw=0, label="± 1 sd")
+        _series(axes, x, means, "mean point")
+        _mark_places(axes.axhline, run.knobs[place])
+        axes.set_yticks(*_ticks(run, place))
         axes.set_ylim(-0.04, 1.04)
 
     return _of_knobs(
@@ -285,27 +426,23 @@ def _marginals(run: Run) -> Drawing | None:
     if not samples:
         return None
     size = ceil(len(samples) / max(1, min(MOST_BINS, len(samples) // BIN)))
-    dots = [
-        sorted((point[place], more) for point, more in samples) for place in range(len(run.knobs))
-    ]
-    means = [
-        [
-            tuple(map(fmean, zip(*own[at : at + size], strict=True)))
-            for at in range(0, len(own), size)
-        ]
-        for own in dots
-    ]
+    dots, means = [], []
+    for place in range(len(run.knobs)):
+        own = sorted((point[place], more) for point, more in samples)
+        bins = (own[at : at + size] for at in range(0, len(own), size))
+        dots.append(own)
+        means.append([tuple(map(fmean, zip(*each, strict=True))) for each in bins])
     heights = [[mean for _, mean in bins] for bins in means]
-    high = max(map(abs, draw.limits((more for _, more in samples), chain(*heights))))
+    high = max(map(abs, _limits((more for _, more in samples), chain(*heights))))
 
-    def paint(axes: Any, knob: Knob, place: int) -> None:
+    def paint(axes: Any, place: int) -> None:
         x, y = zip(*dots[place], strict=True)
-        draw.dots(axes, x, [min(max(value, -high), high) for value in y])
-        axes.axhline(0, color=draw.INK, lw=0.8)
-        _mark_places(axes.axvline, knob)
-        axes.plot(*zip(*means[place], strict=True), "D-", ms=4, color=draw.BLUE, label="mean")
+        _dots(axes, x, [min(max(value, -high), high) for value in y])
+        axes.axhline(0, color=INK, lw=0.8)
+        _mark_places(axes.axvline, run.knobs[place])
+        axes.plot(*zip(*means[place], strict=True), "D-", ms=4, color=BLUE, label="mean")
         axes.set(xlim=(-0.04, 1.04), ylim=(-high, high))
-        axes.set_xticks(*draw.knob_ticks(run.plan.space.knobs[place]))
+        axes.set_xticks(*_ticks(run, place))
 
     return _of_knobs(
         run,
@@ -332,7 +469,7 @@ def _step_size(run: Run) -> Drawing | None:
 
     def paint(canvas: Any) -> None:
         for axes, (title, y) in zip(canvas.subplots(1, 2), courses.items(), strict=True):
-            draw.series(axes, told, y)
+            _series(axes, told, y)
             axes.set(ylim=(0, 1.1 * max(y)), title=title, xlabel="generation")
             axes.grid(axis="y")
 
@@ -346,22 +483,20 @@ def _step_size(run: Run) -> Drawing | None:
 
 
 def _correlations(run: Run) -> Drawing | None:
-    history, names = run.landscapes, [draw.line(knob.name) for knob in run.plan.space.knobs]
+    history, names = run.landscapes, [_line(knob.name) for knob in run.plan.space.knobs]
     if not history or len(names) < 2:
         return None
     count, found = len(names), history[-1].correlations
+    below = [[found[x][y] if x < y else nan for x in range(count - 1)] for y in range(1, count)]
     side = min(0.42 * (count - 1), 4.4)
 
     def paint(canvas: Any) -> None:
-        axes, size = canvas.subplots(), min(draw.FONT, 65 * side / count)
-        for x, y in combinations(range(count), 2):
-            r = found[x][y]
-            look = {"color": draw.BLUE if r > 0 else draw.RED, "alpha": 0.08 + 0.8 * min(abs(r), 1)}
-            axes.bar(x, 1, 1, bottom=y - 0.5, lw=0, **look)
-            if count <= MOST_KNOBS:
-                axes.text(x, y, f"{r:+.2f}", ha="center", va="center", fontsize=size - 1.5)
-        axes.set(xlim=(-0.5, count - 1.5), ylim=(count - 0.5, 0.5), aspect="equal", anchor="W")
-        axes.set_yticks(range(1, count), names[1:])
+        axes, size = canvas.subplots(), min(FONT, 65 * side / count)
+        axes.imshow(below, cmap="RdBu", vmin=-1.4, vmax=1.4, interpolation="none", aspect="equal")
+        for x, y in combinations(range(count), 2) if count <= MOST_KNOBS else ():
+            look = {"ha": "center", "va": "center", "fontsize": size - 1.5}
+            axes.text(x, y - 1, f"{found[x][y]:+.2f}", **look)
+        axes.set_yticks(range(count - 1), names[1:])
         axes.set_xticks(range(count - 1), names[:-1], rotation=90)
         axes.tick_params(length=0, labelsize=size)
         axes.spines[:].set_visible(False)
@@ -383,12 +518,9 @@ def _device_time(run: Run) -> Drawing | None:
     taken = sum(usage.values()) - usage["planned"]
     if not taken:
         return None
-    unit, length = draw.time_unit(3600 * max(taken, usage["planned"]))
-    looks: dict[str, dict[str, Any]] = {
-        "useful": {"color": draw.BLUE},
-        "wasted": {"fc": draw.RED, "hatch": "////", "ec": draw.INK, "lw": 0.3},
-        "idle": {"color": draw.GREY, "alpha": 0.45},
-    }
+    unit, length = _time_unit(3600 * max(taken, usage["planned"]))
+    looks: dict[str, dict[str, Any]]
+    looks = {"useful": {"color": BLUE}, "wasted": _NO_SCORE, "idle": {"color": GREY, "alpha": 0.45}}
 
     def paint(canvas: Any) -> None:
         axes, left = canvas.subplots(), 0.0
@@ -397,7 +529,7 @@ def _device_time(run: Run) -> Drawing | None:
             axes.barh("taken", width, left=left, label=kind, **look)
             left += width
         if planned := 3600 * usage["planned"] / length:
-            axes.barh("planned", planned, fill=False, ec=draw.PURPLE, lw=1.5, label="planned")
+            axes.barh("planned", planned, fill=False, ec=PURPLE, lw=1.5, label="planned")
         axes.set(xlabel=f"device time ({unit})", ylim=(-0.6, 0.6 + bool(planned)))
 
     return Drawing(
@@ -414,35 +546,30 @@ def _timeline(run: Run) -> Drawing | None:
     if not own:
         return None
     end = max(run.edges_ms[-1] / 1000, *(max(one.began, one.ended or 0) for one in own), 0.001)
-    (unit, length), slots = draw.time_unit(end), 1 + max(one.slot or 0 for one in own)
+    (unit, length), slots = _time_unit(end), 1 + max(one.slot or 0 for one in own)
     looks: dict[str, dict[str, Any]] = {
-        "search": {"fc": draw.BLUE, "lw": 0},
-        "comparison": {"fc": draw.GREEN, "lw": 0},
-        "no score": {"fc": draw.RED, "hatch": "////", "ec": draw.INK, "lw": 0.3},
-        "running": {"fc": "none", "ec": draw.INK},
+        "search": {"fc": BLUE, "lw": 0},
+        "comparison": {"fc": GREEN, "lw": 0},
+        "no score": _NO_SCORE,
+        "running": {"fc": "none", "ec": INK},
     }
 
     def paint(canvas: Any) -> None:
         axes, gap = canvas.subplots(), 0.0008 * end  # so that neighbours are told apart
-        bars: dict[tuple[str, int], list[tuple[float, float]]] = {}
+        bars = defaultdict[tuple[str, int], list[tuple[float, float]]](list)
         for one in own:
             width = max(gap, (one.ended or end) - one.began - gap)
-            bar = (one.began / length, width / length)
             kind = "comparison" if one.comparison else "search"
             kind = kind if one.score is not None else "no score" if one.status else "running"
-            bars.setdefault((kind, one.slot or 0), []).append(bar)
+            bars[kind, one.slot or 0].append((one.began / length, width / length))
         for (kind, slot), spans in bars.items():
             axes.broken_barh(spans, (slot - 0.38, 0.76), label=kind, **looks[kind])
         axes.set(xlim=(0, end / length), ylim=(slots - 0.4, -0.6), ylabel="slot")
         axes.set_yticks(range(0, slots, ceil(slots / 16)))
         axes.set_xlabel(f"time that the run was open ({unit})")
 
-    return Drawing(
-        "Evaluations by slot",
-        "Gaps are idle time.",
-        0.95 + min(6.0, max(0.8, 0.2 * slots)),
-        paint,
-    )
+    height = 0.95 + min(6.0, max(0.8, 0.2 * slots))
+    return Drawing("Evaluations by slot", "Gaps are idle time.", height, paint)
 
 
 # Training
@@ -455,13 +582,11 @@ def _losses(run: Run) -> Drawing | None:
 
     def paint(canvas: Any) -> None:
         axes = canvas.subplots()
-        colours = (draw.INK, draw.ORANGE, draw.GREEN, draw.BLUE)
-        axes.set_prop_cycle(color=colours, linestyle=("--", "-", "-.", ":"))
+        axes.set_prop_cycle(color=(INK, ORANGE, GREEN, BLUE), linestyle=("--", "-", "-.", ":"))
         for name, (steps, losses) in own.items():
-            axes.plot(steps, losses, label=draw.line(name))
+            axes.plot(steps, losses, label=_line(name))
         every = [loss for _, losses in own.values() for loss in losses]
-        axes.set(xlabel="step", ylabel="loss")
-        axes.set_ylim(draw.limits(every, [losses[0] for _, losses in own.values()]))
+        axes.set(xlabel="step", ylabel="loss", ylim=_limits(every))
 
     return Drawing(
         "Loss curves",
@@ -477,14 +602,14 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
     if run.directory is None:
         return
     names = {"reference": "baseline", "winner": "winner", None: "best of the search"}
-    places = dict[str, list[str]]()
+    places = dict[str, str]()
     healthy = (one for one in run.attempts if one.score is not None)
     for one in sorted(healthy, key=lambda one: run.plan.sign * (one.score or 0.0)):
         name = names.get(one.comparison) if run.is_search else one.configuration or "baseline"
         if name is not None and (name != "winner" or one.candidate == 0):
-            places.setdefault(name, []).append(one.place)
-    for name, own in list(places.items())[:MOST_CURVES]:
-        if found := curve(run.directory, run.state, own[0]):
+            places.setdefault(name, one.place)
+    for name, place in list(places.items())[:MOST_CURVES]:
+        if found := curve(run.directory, run.state, place):
             yield name, found
 
 

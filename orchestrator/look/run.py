@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from budgets import checks
 from budgets import schedule as schedules
@@ -142,6 +142,13 @@ class Knob(Frozen):
     recommended_unit: float | None
     at_end: str | None  # `lower`, `upper`: the end of the range where the search's best lies
 
+    @property
+    def moved(self) -> float | None:
+        """From the baseline to what is recommended, as a share of the range."""
+        is_same = self.recommended == self.baseline
+        at = self.baseline_unit if is_same else self.recommended_unit
+        return None if at is None else at - self.baseline_unit
+
 
 class NamedGain(Frozen):
     """A gain on fresh seeds."""
@@ -259,19 +266,18 @@ class Run:
         While an evaluation is overdue, on track is not claimed: the forecast does not count what
         it takes beyond the expected.
         """
-        found = schedules.pace(self.state)
-        if self.is_over:
-            return found.model_copy(update={"eta": None})
-        if self.standing.kind != "running":
-            return schedules.pace(self.state, self.now)
-        hours = max(0.0, (self.now - self.last).total_seconds()) / 3600
-        update: dict[str, object] = {"elapsed_hours": found.elapsed_hours + hours}
-        if found.eta is not None:
-            eta = max(self.now, found.eta)
-            update["eta"] = eta
-            update["remaining_hours"] = (eta - self.now).total_seconds() / 3600
-        if found.on_track and self.overdue:
-            update["on_track"] = None
+        is_running = self.standing.kind == "running"
+        found = schedules.pace(self.state, None if is_running or self.is_over else self.now)
+        update: dict[str, object] = {"eta": None} if self.is_over else {}
+        if is_running:
+            since = max(0.0, (self.now - self.last).total_seconds()) / 3600
+            eta = found.eta and max(self.now, found.eta)
+            update = {
+                "elapsed_hours": found.elapsed_hours + since,
+                "eta": eta,
+                "remaining_hours": eta and (eta - self.now).total_seconds() / 3600,
+                "on_track": None if found.on_track and self.overdue else found.on_track,
+            }
         return found.model_copy(update=update)
 
     @property
@@ -347,6 +353,8 @@ class Run:
         if batch.comparison is not None:
             name = batch.configurations[place.candidate].name
             return f"{comparison_name(batch.comparison)}, {name}"
+        if plan.phase == "calibration":
+            return "baseline"
         if plan.campaign is not None or (plan.phase == "check" and plan.proxy is None):
             return checks.label(plan, batch, place.candidate)
         return f"generation {place.generation}, candidate {place.candidate}"
@@ -356,31 +364,32 @@ class Run:
         """What every slot does now, by number."""
         found = list(map(self._busy, self.state.running_attempts()))
         workers = self.state.opened[-1].workers if self.standing.goes_on else 0
-        for number in set(range(workers)) - {one.slot for one in found}:
-            found.append(Slot(slot=number, device="cpu" * (self.plan.devices.kind == "cpu")))
+        idle = set(range(workers)) - {one.slot for one in found}
+        found += [Slot(slot=number, device=self._cpu) for number in idle]
         return tuple(sorted(found, key=lambda one: one.slot))
 
+    @property
+    def _cpu(self) -> str:
+        return "cpu" * (self.plan.devices.kind == "cpu")
+
     def _busy(self, attempt: Recorded) -> Slot:
-        batch = self.state.batch(attempt.reserved)
-        one, expected, seconds = self.attempt(batch, attempt), self._expected_seconds, None
-        said: dict[str, object] = {"device": "cpu" * (self.plan.devices.kind == "cpu")}
-        said["doing"] = "running"
-        if self.standing.goes_on:
-            if self.directory is not None:
-                said |= heartbeat(self.directory, one.place)
-            if attempt.session == len(self.state.opened) - 1:
-                now = self.edges_ms[-1] / 1000 + (self.now - self.last).total_seconds()
-                seconds = max(0.0, now - one.began)
-        cost = batch.configurations[one.candidate].cost_factor
+        batch, reserved = self.state.batch(attempt.reserved), attempt.reserved
+        one, said, seconds = self.attempt(batch, attempt), dict[str, Any](), None
+        if self.standing.goes_on and self.directory is not None:
+            said = heartbeat(self.directory, one.place)
+        if self.standing.goes_on and attempt.session == len(self.state.opened) - 1:
+            now = self.edges_ms[-1] / 1000 + (self.now - self.last).total_seconds()
+            seconds = max(0.0, now - one.began)
+        expected, cost = self._expected_seconds, batch.configurations[one.candidate].cost_factor
+        fields = {"device": self._cpu, "doing": "running", "seconds": seconds} | said
         return Slot(
-            slot=attempt.reserved.slot or 0,
+            slot=reserved.slot or 0,
             what=one.what,
             place=one.place,
             attempt=one.attempt,
-            seconds=seconds,
             expected_seconds=None if expected is None else expected * cost,
-            limit_seconds=attempt.reserved.reserve_ms / 1000,
-            **said,  # type: ignore[arg-type]
+            limit_seconds=reserved.reserve_ms / 1000,
+            **fields,
         )
 
     @cached_property
@@ -530,6 +539,11 @@ class Run:
         """Of a search that is compared with the baseline."""
         return findings(self.state)
 
+    @property
+    def gain(self) -> Gain | None:
+        """The winner's gain, which the verdict rests on; None without a comparison."""
+        return None if self.findings is None else self.findings.gain
+
     @cached_property
     def gains(self) -> tuple[NamedGain, ...]:
         """Every gain on fresh seeds, the decisive one first."""
@@ -576,8 +590,7 @@ class Run:
 
 def comparison_name(kind: ComparisonName | None) -> str | None:
     """Return the name of a comparison that people read."""
-    names: dict[ComparisonName, str] = {"long_run": "long run", "proxy": "short evaluations"}
-    return None if kind is None else names.get(kind, kind)
+    return kind and kind.replace("_", " ")
 
 
 def _at_end(knob: Scale, unit: float) -> Literal["lower", "upper"] | None:

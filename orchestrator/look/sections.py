@@ -5,10 +5,9 @@ with nothing to show says why.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import sqrt
 
 from budgets.checks import EndEffect, Liveness
-from budgets.effects import CampaignReport, Difference
+from budgets.effects import CampaignReport
 from budgets.formatting import (
     better_when,
     command,
@@ -17,7 +16,6 @@ from budgets.formatting import (
     one_line,
     percent,
     plain,
-    precise_duration,
     sentence_case,
 )
 from budgets.verdict import Findings
@@ -36,9 +34,9 @@ Figures = Mapping[str, Figure]
 
 def page_of(run: Run, *, with_plots: bool = True) -> Page:
     """Return everything there is to show of a run; its plots take seconds."""
-    from orchestrator.look.plots import figures
+    from orchestrator.look.plots import drawings, figures
 
-    drawn = {figure.name: figure for figure in (figures(run) if with_plots else ())}
+    drawn = figures(drawings(run)) if with_plots else {}
     sections = [Section(name, title, list(write(run, drawn))) for name, title, write in SECTIONS]
     return Page(run.plan.run_id, about(run), answer(run), sections)
 
@@ -96,14 +94,11 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _gains(run: Run) -> list[str]:
-    rows = (
-        {
-            "of": f"**{plain(own.name)}**" if own.is_decisive else plain(own.name),
-            "over": plain(own.against),
-            "gain": plain(text.interval(own.gain)),
-        }
-        for own in run.gains
-    )
+    rows = []
+    for own in run.gains:
+        name = f"**{plain(own.name)}**" if own.is_decisive else plain(own.name)
+        gain = plain(text.interval(own.gain))
+        rows.append({"of": name, "over": plain(own.against), "gain": gain})
     sure = percent(1 - run.gains[0].gain.level) if run.gains else ""
     return table(f"Gains on shared seeds; each end of an interval holds with {sure}", rows)
 
@@ -111,7 +106,7 @@ def _gains(run: Run) -> list[str]:
 def _conditions(run: Run, found: Findings) -> list[str]:
     rows = (
         {
-            "a Go needs": "long run, to persist" if one.rule == "long_run" else one.rule,
+            "a Go needs": one.rule.replace("_", " "),
             "met": "yes" if one.met else "**no**",
             "observed": plain(text.condition(run.state, one)),
         }
@@ -138,17 +133,18 @@ def _check(found: Liveness | None) -> Iterator[Block]:
         moves = {">low (t)": low, ">high (t)": high, "better": one.better or ""}
         rows.append({"knob": one.knob, "verdict": one.verdict, **moves})
     yield from table("What each knob does to the score", rows)
-    if found.pending:
-        yield f"Not evaluated to the end: {', '.join(found.pending)}."
 
 
 def _end(end: EndEffect) -> str:
     """Return an effect and its t, or how its evaluations failed."""
     if end.difference is None:
-        return ", ".join(f"{n} {status}" for status, n in end.statuses.items() if status != "ok")
+        return _failed(end.statuses)
     size = end.difference if end.in_noise is None else end.in_noise
-    is_exact = end.t is None or abs(end.t) >= 1e6  # the spread is rounding
-    return f"{size:+.3g} ({'exact' if is_exact else f'{end.t:+.1f}'})"
+    return f"{size:+.3g} ({'exact' if end.t is None else f'{end.t:+.3g}'})"
+
+
+def _failed(statuses: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {status}" for status, n in statuses.items() if status != "ok")
 
 
 def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
@@ -163,39 +159,20 @@ def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
         f"paired on {counted(len(found.seeds), 'seed')}, in percent of the control's mean, with "
         f"the {1 - found.level:.0%} interval in brackets; {judged}."
     )
-    compared = {one.control for row in found.rows for one in row.comparisons}
     rows = []
     for row in found.rows:
-        failed = [f"{n} {status}" for status, n in row.statuses.items() if status != "ok"]
-        healthy = f"{row.healthy} of {len(found.seeds)}"
-        healthy += f" ({', '.join(failed)})" if failed else ""
-        cells = {">healthy": healthy, ">mean": number(row.mean), ">sd": number(row.sd, 3)}
-        own = {one.control: _judged(one.difference, found) for one in row.comparisons}
-        for control in filter(compared.__contains__, found.controls):
-            said = "(control)" if control == row.name else own.get(control, "")
-            cells[f">against {plain(control)}"] = said
-        rows.append({"condition": plain(row.name), **cells})
+        failed = f" ({said})" if (said := _failed(row.statuses)) else ""
+        healthy = f"{row.healthy} of {len(found.seeds)}{failed}"
+        scores = {">mean": number(row.mean), ">sd": number(row.sd, 3)}
+        rows.append({"condition": plain(row.name), ">healthy": healthy, **scores})
     yield from table("Conditions", rows)
-    effects = (
-        {
-            "effect": plain(text.effect(one)),
-            ">on the score": _judged(one.difference, found),
-            ">seeds": one.difference.seeds,
-            ">chance": "-" if (p := one.difference.chance) is None else f"{max(p, 1e-4):.2g}",
-        }
-        for one in found.effects
-    )
-    yield from table("Effects", effects)
-    if found.effects:
-        yield (
-            f"Averaged over the other factors, in percent of {number(found.reference)}, the mean "
-            f"of {plain(found.reference_of)}."
-        )
-
-
-def _judged(own: Difference, found: CampaignReport) -> str:
-    said = text.difference(own, found.direction)
-    return f"**{said}**" if own.is_found else said
+    rows = []
+    for name, one in text.differences(found):
+        said = text.difference(one, found.direction)
+        chance = "-" if one.chance is None else number(max(one.chance, 1e-4), 2)
+        said = f"**{said}**" if one.is_found else said
+        rows.append({"difference": plain(name), ">on the score": said, ">chance": chance})
+    yield from table("Differences; effects of factors are averages over the other factors", rows)
 
 
 def _scores(run: Run, figures: Figures) -> Iterator[Block]:
@@ -239,16 +216,12 @@ def _budget(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
-    if not run.knobs:
-        yield "This run's objective has no knobs."
-        return
     decided = run.state.decided
     if decided is not None and decided.grade == "no_go":
         yield "The baseline stays. This shows what was compared with it:"
         yield commands(command("best", named(run)))
     elif decided is not None:
-        won = text.FINALISTS.get(decided.configuration.split()[0], decided.configuration)
-        yield f"What won on fresh seeds: {plain(won)}."
+        yield f"What won on fresh seeds: {plain(decided.configuration)} of the search."
     elif any(knob.recommended is not None for knob in run.knobs):
         yield "Recommended, not compared yet: the mean of the search over its last third."
     yield from table("Each knob in its range", map(_knob, run.knobs))
@@ -257,10 +230,7 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _knob(knob: Knob) -> dict[str, object]:
-    moved = "-"
-    if knob.recommended_unit is not None:
-        end = "" if knob.at_end is None else f", {knob.at_end} end"
-        moved = f"{knob.recommended_unit - knob.baseline_unit:+.0%}{end}"
+    end = "" if knob.at_end is None else f", {knob.at_end} end"
     return {
         "knob": plain(knob.name),
         "scale": knob.kind,
@@ -268,14 +238,11 @@ def _knob(knob: Knob) -> dict[str, object]:
         ">high": number(knob.high),
         ">baseline": number(knob.baseline),
         ">recommended": number(knob.recommended, 4),
-        ">moved": moved,
+        ">moved": "-" if knob.moved is None else f"{knob.moved:+.0%}{end}",
     }
 
 
 def _search(run: Run, figures: Figures) -> Iterator[Block]:
-    for last in run.landscapes[-1:]:
-        ratio = f"{sqrt(last.condition):.3g}"
-        yield f"Step size {last.sigma:.3g}; axis ratio, the longest to the shortest, {ratio}."
     own = _shown(figures, "step_size", "correlations")
     yield from _folded("Step size, and which knobs go together", own)
     yield from _shown(figures, "losses")
@@ -319,8 +286,8 @@ def _provenance(run: Run, _: Figures) -> Iterator[Block]:
 
 def facts(run: Run) -> dict[str, str]:
     """Return what decides the scores and the search, by dotted names, without secrets."""
-    plan, own = run.plan, {"objective", "phase", "tier", "evaluation_seed", "resolved"}
-    found = plan.model_dump(mode="json", include=own) | {
+    plan, parts = run.plan, {"objective", "phase", "tier", "evaluation_seed", "resolved"}
+    found = plan.model_dump(mode="json", include=parts) | {
         "data": plan.provenance,
         "space": {
             knob.name: f"{knob.kind}, {number(knob.low)} to {number(knob.high)}, "
@@ -330,7 +297,7 @@ def facts(run: Run) -> dict[str, str]:
         "search": plan.search and plan.search.model_dump(include={"method", "seed", "sigma0"}),
         "follows": plan.source and plan.source.run_id,
         "devices": plan.devices.model_dump(include={"name", "count", "threads"}),
-        "time_limit": precise_duration(plan.limits.wall_seconds),
+        "limits": plan.limits.model_dump(include={"wall_seconds"}),
         "versions": run.state.opened[-1].versions if run.state.opened else {},
     }
     return {

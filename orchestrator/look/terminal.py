@@ -50,14 +50,12 @@ PIPE_BYTES = 1 << 16
 
 def status_lines(run: Run, most_slots: int = MOST_SLOTS) -> Iterator[str]:
     """Yield how the run stands, the most important first."""
-    for name, said in _rows(run):
-        yield f"{name:11s}  {said}"
+    yield from (f"{name:11s}  {said}" for name, said in _rows(run))
     if run.standing.kind == "running":
         yield from (f"  {line}" for line in slot_lines(run.slots, most_slots))
     for place, line in enumerate(text.balances(run, with_reserved=True)):
         yield f"{'' if place else 'budget':11s}  {line}"
-    if run.directory is not None:
-        yield f"{'files':11s}  {run.directory}"
+    yield f"{'files':11s}  {run.directory}"
     if run.matrix is not None:
         yield from ("", *text.matrix(run.matrix))
 
@@ -81,11 +79,11 @@ def _rows(run: Run) -> Iterator[tuple[str, str]]:
     notes += [("rule", said) for said in text.rules(state, state.fired)]
     yield from notes[-MOST_NOTES:]
     yield "evaluations", text.counts(run)
-    means = [one.mean for one in run.generations if one.mean is not None and run.is_search]
-    scores = {"mean": means[-1] if means else None}
-    scores |= {"baseline": None if run.baseline is None else run.baseline.mean}
-    if run.is_search:
-        scores |= {"best": run.best_so_far, "best by chance": run.best_by_chance}
+    means = [one.mean for one in run.generations if one.mean is not None]
+    scores = {"baseline": None if run.baseline is None else run.baseline.mean}
+    if run.is_search and means:
+        best = {"best": run.best_so_far, "best by chance": run.best_by_chance}
+        scores = {"mean": means[-1]} | scores | best
     if said := [f"{name} {number(score)}" for name, score in scores.items() if score is not None]:
         yield "score", ", ".join(said)
 
@@ -108,23 +106,20 @@ def slot_lines(slots: tuple[Slot, ...], most: int) -> list[str]:
 
 def _cells(slot: Slot) -> tuple[str, str, str, str]:
     """Return the device, how long it has been busy, with what, and how far it is."""
-    name, on, host = slot.device.partition(" on ")
-    own = f"gpu {name}" if name.isdigit() else name
-    device = f"{name or 'slot'} {slot.slot + 1}" if name in ("", "cpu") else own
+    is_named = slot.device not in ("", "cpu")
+    device = f"device {slot.device}" if is_named else f"{slot.device or 'slot'} {slot.slot + 1}"
     took = "" if slot.seconds is None else precise_duration(slot.seconds)
     if took and slot.expected_seconds is not None:
         took += f" of ~{precise_duration(slot.expected_seconds)}"
-    limit = f", killed after {duration(slot.limit_seconds)}" if slot.limit_seconds else ""
     notes = {
         slot.doing: slot.doing != "running",
-        f"overdue{limit}": slot.is_overdue,
+        f"overdue, killed after {duration(slot.limit_seconds or 0)}": slot.is_overdue,
         f"attempt {slot.attempt}": slot.attempt > 1,
         f"step {number(slot.step, 9)}": slot.step is not None,
         f"{slot.progress or 0:.0%}": slot.progress is not None,
         f"loss {number(slot.loss, 4)}": slot.loss is not None,
     }
-    said = ", ".join(note for note, is_so in notes.items() if is_so)
-    return f"{device}{on}{host}", took, slot.what, said
+    return device, took, slot.what, ", ".join(note for note, is_so in notes.items() if is_so)
 
 
 # A line for each record
@@ -170,16 +165,19 @@ def _evaluation(run: Run, event: events.Settled) -> str:
     done, planned = accounts.evaluations, plan.resolved.evaluations
     if event.comparison is not None:
         done, planned = accounts.comparisons, plan.comparison_evaluations
-    which = "baseline" if plan.phase == "calibration" else run.which(event)
     seed = "" if run.is_search and event.comparison is None else f", seed {event.seed}"
     score = "" if event.score is None else f" {number(event.score)}"
-    parts = [f"[{done:{len(str(planned))}d}/{planned}]", f"{which}{seed}", f"{event.status}{score}"]
-    parts.append(f"in {precise_duration(event.seconds)}")
-    parts += ["recovered"] if event.recovered and event.final else []
-    parts += [f"({event.cause})"] if event.cause else []
-    parts += ["to be retried"] if event.retry else []
-    parts += [] if remaining is None else [f"{duration(3600 * remaining)} left"]
-    return "  ".join(parts)
+    parts = {
+        f"[{done:{len(str(planned))}d}/{planned}]": True,
+        f"{run.which(event)}{seed}": True,
+        f"{event.status}{score}": True,
+        f"in {precise_duration(event.seconds)}": True,
+        "recovered": event.recovered and event.final,
+        f"({event.cause})": event.cause,
+        "to be retried": event.retry,
+        f"{duration(3600 * (remaining or 0))} left": remaining is not None,
+    }
+    return "  ".join(part for part, is_so in parts.items() if is_so)
 
 
 # Following a run
@@ -266,15 +264,12 @@ class Screen:
         if not can_paint(self._console):
             return
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        try:
-            if self._console.width < self._width:  # the terminal has folded the picture's lines
-                self._console.clear()
-            self._width, height = self._console.size
-            shown = picture(self._console, seen, max(1, height - ABOVE))
-            self._live.update(Group(shown, ""))
-            self._print() if self._unsaid else self._live.refresh()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if self._console.width < self._width:  # the terminal has folded the picture's lines
+            self._console.clear()
+        self._width, height = self._console.size
+        self._live.update(Group(picture(self._console, seen, max(1, height - ABOVE)), ""))
+        self._print() if self._unsaid else self._live.refresh()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _print(self) -> None:
         said, self._unsaid = self._unsaid, []

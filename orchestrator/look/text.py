@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from statistics import fmean
 
 from budgets import verdict
-from budgets.effects import CampaignReport, Difference, Effect, Matrix
+from budgets.effects import CampaignReport, Difference, Matrix
 from budgets.events import Amended, Decided, Fired, Overridden, Status
 from budgets.formatting import (
     counted,
@@ -35,11 +35,42 @@ CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
 
 MOST_NAME, MOST_NOTES = 48, 8  # characters of a condition; cells whose notes are printed
 
-FINALISTS = {
-    verdict.AVERAGE: "the mean of the search distribution, over its last third of generations",
-    verdict.MEAN: "the mean of the search distribution at the end",
-    verdict.BEST_CANDIDATE: "one of the best candidates of the search",
+RULES = {
+    "crash_rate": "{failed} of {planned} evaluations of {where} failed (limit {limit:.0%}): "
+    "{causes}",
+    "sustained_nan": "{nans} of {planned} evaluations of {where} are NaN without an extreme point "
+    "(limit {limits.nan_rate_pause:.0%}), for {running} generations in a row (limit "
+    "{limits.nan_generations_pause})",
+    "runaway_time": "the median evaluation of {where} took {seconds:.1f} s of {of} time, "
+    "{observed:.1f} times what is expected (limit {limit:g})",
+    "baseline_failed": "the baseline failed: {causes}",
+    "setup_failed": "nothing can be evaluated: {lost}",
+    "infrastructure": "lost {observed:.0f} times: {lost}. Check the machines, then resume: lost "
+    "again, it counts as a failure",
+    "storage": "the run's disk is full: {free} free, {needed} needed to start an evaluation",
+    "patience": "the mean score got {observed:.3%} better over {generations} generations (limit "
+    "{limit:.3%})",
+    "budget": "{what} needs {needed}, {free} are free{option}",
+    "flat": "after {evaluations} evaluations nothing is shown to be better than the baseline: on "
+    "fresh seeds the winner is {better}",
+    "seed_luck": "the search's best score seemed {better}, but on fresh seeds the winner is "
+    "{at_most} at most: the rest was chance",
 }
+"""What a rule that fires observed, and its limit."""
+
+CONDITIONS = {
+    "signal": "gain of the winner, on {limits.go_seeds} seeds or more: {observed} (needed: beyond "
+    "chance, at least {limit})",
+    "stability": "failed evaluations of the last generations: {observed} (needed: less than "
+    "{limit})",
+    "persistence": "gain of the search's mean over its last third: {observed} (needed: more than "
+    "{limit})",
+    "sanity": "runs of the winner that failed, exploded or were unstable: {observed} (needed: at "
+    "most {limit})",
+    "long_run": "share of the gain that is kept with more training: {observed} (needed: beyond "
+    "chance, at least {limit})",
+}
+"""What a condition of a Go observed, and what it needs."""
 
 # What was spent
 
@@ -71,13 +102,10 @@ def balances(run: Run, *, with_reserved: bool = False) -> list[str]:
 
 
 def cost(run: Run) -> str:
-    """Return what was spent, and how many evaluations failed or were lost."""
-    counts, parts = run.counts, balances(run)
-    if counts.settled:
-        parts.append(f"{sum(counts.failed.values()) or 'none'} failed")
-    if counts.lost:
-        parts.append(f"{counted(counts.lost, 'attempt')} lost")
-    return f"{'; '.join(parts)}."
+    """Return what was spent, and how many evaluations failed and attempts were lost."""
+    failed = f"{sum(run.counts.failed.values()) or 'none'} failed"
+    lost = [f"{counted(run.counts.lost, 'attempt')} lost"] if run.counts.lost else []
+    return f"{'; '.join([*balances(run), failed, *lost])}."
 
 
 def ledger(run: Run) -> str:
@@ -118,10 +146,9 @@ def pace_line(run: Run) -> str:
     parts.append(f"{duration(3600 * found.elapsed_hours)} elapsed")
     if found.remaining_hours is not None:
         parts.append(f"{duration(3600 * found.remaining_hours)} left")
-    if found.remaining_hours and found.eta is not None and run.standing.goes_on:
+    if found.eta is not None and run.standing.goes_on:
         parts.append(f"ends {found.eta.astimezone():%a %H:%M}")
-    share = min(int(100 * found.progress), 99 if found.progress < 1 else 100)
-    parts.append(f"{share}% done")  # 100 % only when all of it is done
+    parts.append(f"{int(100 * found.progress)}% done")  # 100 % only when all of it is done
     if found.evals_per_hour is not None:
         parts.append(f"{found.evals_per_hour:,.0f} evaluations an hour")
     return sentence_case(f"{', '.join(parts)}.")
@@ -142,20 +169,16 @@ def timing(found: Timing | None) -> str:
 
 def progress(run: Run) -> str:
     """Return `4 of 15 generations finished, comparing the finalists on fresh seeds.`"""
-    state, resolved = run.state, run.plan.resolved
     if run.plan.phase in ("check", "campaign"):
         return f"{run.counts.settled} of {run.counts.planned} evaluations settled."
-    said = f"{state.finished} of {resolved.generations} generations finished"
+    said = f"{run.state.finished} of {run.plan.resolved.generations} generations finished"
     comparing = {
-        "reference": "evaluating the baseline on fresh seeds",
-        "finalists": "comparing the finalists on fresh seeds",
-        "winner": "comparing the winner with the baseline on further fresh seeds",
+        "reference": "evaluating the baseline",
+        "finalists": "comparing the finalists",
+        "winner": "comparing the winner with the baseline",
         "long_run": "measuring the winner with more training",
-    }.get(next_action(state))
-    if comparing is None:
-        return f"{said}."
-    ended = "" if state.ended is None else f" ({state.ended.rule} ended the search)"
-    return f"{said}{ended}, {comparing}."
+    }.get(next_action(run.state))
+    return f"{said}." if comparing is None else f"{said}, {comparing} on fresh seeds."
 
 
 # Gains and knobs
@@ -181,16 +204,10 @@ def detectable(gain: Gain | None) -> str:
 
 def moves(knobs: tuple[Knob, ...]) -> str:
     """Return `Moved most: lr 0.02 to 0.035, tau_c 0.85 to 0.9 and 8 more.`, by shares of ranges."""
-    moved = sorted(filter(_share_moved, knobs), key=_share_moved, reverse=True)
+    moved = [one for one in knobs if one.moved]
+    moved.sort(key=lambda one: -abs(one.moved or 0.0))
     said = [f"{knob.name} {knob.baseline:.3g} to {knob.recommended:.3g}" for knob in moved]
     return f"Moved most: {listed(said, 4)}." if said else ""
-
-
-def _share_moved(knob: Knob) -> float:
-    to, unit = knob.recommended, knob.recommended_unit
-    if to is None or unit is None or f"{to:.3g}" == f"{knob.baseline:.3g}":
-        return 0.0
-    return abs(unit - knob.baseline_unit)
 
 
 def cautions(run: Run) -> tuple[str, ...]:
@@ -216,38 +233,25 @@ def _at_end(knob: Knob) -> str:
 
 
 def _of_controls(found: verdict.Findings) -> Iterator[str]:
-    beaten_by = [one for one in found.controls if one.winner_gain.is_loss]
-    compared = [one for one in found.controls if one.winner_gain.mean is not None]
-    unbeaten = [one for one in compared if not one.winner_gain.is_shown]
-    for one in beaten_by or (unbeaten if found.grade != "no_go" else ()):
-        is_better = "better" if beaten_by else "not shown to be worse"
-        yield (
-            f"The simpler {quoted(one.name)}, a control at the baseline's knobs, is {is_better}: "
-            f"the winner's gain over it is {interval(one.winner_gain)}."
-        )
+    for one in found.controls:
+        gain = one.winner_gain
+        if gain.is_loss or (found.grade != "no_go" and gain.mean is not None and not gain.is_shown):
+            yield (
+                f"The simpler {quoted(one.name)}, a control at the baseline's knobs, is "
+                f"{'better' if gain.is_loss else 'not shown to be worse'}: the winner's gain over "
+                f"it is {interval(gain)}."
+            )
 
 
 def _of_a_go(found: verdict.Findings) -> Iterator[str]:
-    over, longer, label = found.over_incumbent, found.long_run, found.long_run_label
+    over, longer = found.over_incumbent, found.long_run
     if over is not None and over.mean is not None and not over.is_shown:
         is_worse = "worse" if over.is_loss else "not shown to be better"
         yield f"It is {is_worse} than the winner of phase 1: {interval(over)}."
-    share = kept(found) or 0.0
-    least = next((one.limit for one in found.conditions if one.rule == "long_run"), 0.0)
     if longer is None:
         yield "It was not tried with more training than the search's evaluations had."
-    elif longer.mean is None:
-        yield f"With {label} the gain could not be measured."
-    elif share < least:
-        left = "nothing" if share <= 0 else f"only {percent(share, 3)}"
-        yield f"With {label} {left} of the gain is left, on {counted(longer.pairs, 'seed')}."
-    elif not longer.is_shown:
-        yield f"That it stays with {label} may be chance: {interval(longer)}."
-
-
-def kept(found: verdict.Findings) -> float | None:
-    """Return the share of the gain that is left with more training; None where not known."""
-    return next((one.observed for one in found.conditions if one.rule == "long_run"), None)
+    elif found.grade != "go_persists":
+        yield f"That it stays with {found.long_run_label} is not shown: {interval(longer)}."
 
 
 def _of_a_no_go(found: verdict.Findings) -> Iterator[str]:
@@ -255,17 +259,21 @@ def _of_a_no_go(found: verdict.Findings) -> Iterator[str]:
     if found.no_go == "below_noise" and gain is not None and (gain.upper or 0) > 0:
         yield (
             f"A gain of up to {percent(gain.upper or 0.0, 3)} cannot be ruled out with "
-            f"{counted(gain.pairs, 'seed')}; a larger one of these settings is unlikely "
-            f"({percent(1 - gain.level)} sure)."
+            f"{counted(gain.pairs, 'seed')}."
         )
 
 
 # Campaigns
 
 
-def effect(own: Effect) -> str:
-    """Return `n_embd: 64 against 32`."""
-    return f"{own.factor}: {own.level} against {own.against}"
+def differences(found: CampaignReport) -> list[tuple[str, Difference]]:
+    """Return the effects of factors, `lr: high against low`, then conditions against controls."""
+    effects = [(f"{e.factor}: {e.level} against {e.against}", e.difference) for e in found.effects]
+    return effects + [
+        (f"{row.name} against {one.control}", one.difference)
+        for row in found.rows
+        for one in row.comparisons
+    ]
 
 
 def difference(own: Difference, direction: Direction) -> str:
@@ -287,36 +295,33 @@ def difference(own: Difference, direction: Direction) -> str:
 
 
 def campaign(found: CampaignReport, cells: str = "evaluations") -> str:
-    """Return what was found beyond chance. `cells`: what the campaign consists of."""
+    """Return how far it is, and what was found. `cells`: what the campaign consists of."""
     settled = found.evaluations - found.unsettled
     if not found.is_over:
         return f"{settled} of {found.evaluations} {cells} settled."
-    failed = settled - found.statuses.get("ok", 0)
-    said = [
-        f"{effect(one)} is {difference(one.difference, found.direction)}" for one in found.found
-    ]
-    for row in found.rows:
-        for against in row.comparisons:
-            if against.difference.is_found and (row.is_control or not found.effects):
-                size = difference(against.difference, found.direction)
-                said.append(f"{row.name} is {size} than {against.control}")
-    beyond = f"Beyond chance: {listed(said, 4)}." if said else "No difference is beyond chance."
-    return f"{settled} of {found.evaluations} {cells} settled, {failed} failed. {beyond}"
+    failed, beyond = settled - found.statuses.get("ok", 0), beyond_chance(found)
+    said = f"Beyond chance: {listed(beyond, 4)}." if beyond else "No difference is beyond chance."
+    return f"{settled} of {found.evaluations} {cells} settled, {failed} failed. {said}"
+
+
+def beyond_chance(found: CampaignReport) -> list[str]:
+    """Return the differences that are more than chance."""
+    named = differences(found)
+    return [f"{n} is {difference(one, found.direction)}" for n, one in named if one.is_found]
 
 
 def matrix(own: Matrix) -> Iterator[str]:
     """Yield a line for each condition: its name, mean score and how its cells stand; then notes."""
-    conditions = own.campaign.conditions
-    names = shortened([one.name for one in conditions], MOST_NAME)
+    names = shortened([one.name for one in own.campaign.conditions], MOST_NAME)
     for name, row in zip(names, own.rows, strict=True):
         scores = [cell.score for cell in row if cell.score is not None]
-        mean = number(fmean(scores) if scores else None)
         stands = Counter(cell.status for cell in row).most_common()
         said = ", ".join(f"{count} {status}" for status, count in stands)
+        mean = number(fmean(scores) if scores else None)
         yield f"{name:{max(map(len, names))}}  {mean:>10}  {said}"
     noted = [
-        f"  {condition.name}, seed {seed}: {cell.status}: {cell.note}"
-        for condition, row in zip(conditions, own.rows, strict=True)
+        f"  {name}, seed {seed}: {cell.status}: {cell.note}"
+        for name, row in zip(names, own.rows, strict=True)
         for seed, cell in zip(own.campaign.seeds, row, strict=True)
         if cell.note
     ]
@@ -337,83 +342,43 @@ def rules(state: RunState, events: Iterable[Fired | Overridden]) -> list[str]:
     ]
 
 
-def rule(state: RunState, one: Reading | Fired) -> str:  # noqa: PLR0912, PLR0915 - a case a rule
+def rule(state: RunState, one: Reading | Fired) -> str:
     """Return what a rule that fires observed, its limit, and what to do where it is not obvious."""
-    limits, facts, where = state.plan.thresholds, one.facts, f"generation {one.generation}"
-    observed, limit = one.observed or 0.0, one.limit or 0.0
-    batch = next((each for each in state.generations if each.number == one.generation), None)
-    planned, failed = (0, []) if batch is None else (batch.planned, batch.failed)
-    match one.rule:
-        case "go" | "unproven_knobs":
-            assert state.plan.source is not None, "the rule is about the run that is followed"
-            said = objection(state.plan.source, one.rule)
-        case "crash_rate":
-            causes = sorted({f"{end.status} ({end.cause})" for end in failed})
-            said = f"{facts['failed']} of {planned} evaluations of {where} failed (limit "
-            said += f"{limits.crash_rate_pause:.0%} and {limits.crash_count_pause} evaluations): "
-            said += "; ".join(causes[:3])
-        case "sustained_nan":
-            said = (
-                f"{facts['nans']} of {planned} evaluations of {where} are NaN without an extreme "
-            )
-            said += (
-                f"point (limit {limits.nan_rate_pause:.0%}), for {facts['running']} generations "
-            )
-            said += f"in a row (limit {limits.nan_generations_pause})"
-        case "runaway_time":
-            unit = "CPU seconds" if facts["of"] == "CPU" else "seconds"
-            said = f"the median evaluation of {where} took {facts['seconds']:.1f} {unit}, "
-            said += f"{observed:.1f} times what is expected (limit {limit:g})"
-        case "baseline_failed":
-            end = next(one for one in failed if one.candidate == 0)
-            said = f"the baseline failed on seed {end.seed}: {end.status} ({end.cause})"
-        case "setup_failed":
-            said = f"nothing can be evaluated: {_lost(state, one)}"
-        case "infrastructure":
-            said = f"lost {observed:.0f} times: {_lost(state, one)}. Check the machines, then "
-            said += "resume: lost again, it counts as a failure"
-        case "storage":
-            free, needed = in_bytes(observed), in_bytes(limit)
-            said = f"the run's disk is full: {free} free, {needed} needed to start an evaluation"
-        case "patience":
-            count = counted(int(facts["generations"]), "generation")
-            said = f"the mean score got {observed:.3%} better over {count} (limit {limit:.3%})"
-        case "budget":
-            what = f"{where} is expected to need"
-            if "currency" in facts:
-                what = f"an attempt of {_batch_name(_batch(state, one))} needs"
-            needed, free = need_and_free(observed, max(limit, 0.0), str(facts["unit"]))
-            flag = f" ({facts['flag']})" if facts["flag"] else ""
-            said = f"{what} {needed}, {free} are free{flag}"
-        case "flat":
-            said = f"after {facts['evaluations']} evaluations nothing is shown to be better than "
-            said += f"the baseline: on fresh seeds the winner is {better(observed)}"
-        case "seed_luck":
-            said = f"the search's best score seemed {better(observed)}, but on fresh seeds the "
-            said += f"winner is {better(float(facts['upper']))} at most: the rest was chance"
-        case unknown:
-            raise ValueError(f"no words for the rule {unknown}")
-    return said
+    facts, batch = dict(one.facts), _batch(state, one)
+    if one.rule in ("go", "unproven_knobs"):
+        assert state.plan.source is not None, "the rule is about the run that is followed"
+        return objection(state.plan.source, one.rule)
+    observed, limit, where = one.observed or 0.0, one.limit or 0.0, f"generation {one.generation}"
+    if batch is not None:
+        failed = {f"{end.status} ({end.cause})" for end in batch.failed}
+        facts |= {"planned": batch.planned, "causes": "; ".join(sorted(failed)[:3])}
+    if batch is not None and "seed" in facts:
+        ends = (own.settled for own in batch.attempts[int(facts["candidate"]), int(facts["seed"])])
+        causes = [end.cause for end in ends if end is not None and end.status is Status.LOST]
+        facts["lost"] = "candidate {candidate}, seed {seed}: ".format(**facts) + causes[-1]
+    if one.rule == "storage":
+        facts |= {"free": in_bytes(observed), "needed": in_bytes(limit)}
+    if one.rule == "budget":
+        needed, free = need_and_free(observed, max(limit, 0.0), str(facts["unit"]))
+        what = f"an attempt of {where}" if "currency" in facts else where
+        option = f" ({facts['flag']})" if facts["flag"] else ""
+        facts |= {"what": what, "needed": needed, "free": free, "option": option}
+    return RULES[one.rule].format(
+        **facts,
+        where=where,
+        observed=observed,
+        limit=limit,
+        limits=state.plan.thresholds,
+        better=better(observed),
+        at_most=better(float(facts.get("upper", 0.0))),
+    )
 
 
-def _lost(state: RunState, one: Reading | Fired) -> str:
-    """Return which evaluation was lost, and the last cause."""
-    candidate, seed = int(one.facts["candidate"]), int(one.facts["seed"])
-    batch = _batch(state, one)
-    ends = (own.settled for own in batch.attempts[candidate, seed])
-    causes = [end.cause for end in ends if end is not None and end.status is Status.LOST]
-    cause = causes[-1].rstrip(".")
-    return f"candidate {candidate}, seed {seed} of {_batch_name(batch)} found: {cause}"
-
-
-def _batch(state: RunState, one: Reading | Fired) -> Batch:
-    name = one.facts["comparison"]
-    found = next((b for b in state.comparisons.values() if b.comparison == name), None)
-    return found or state.generations[one.generation]
-
-
-def _batch_name(batch: Batch) -> str:
-    return f"generation {batch.number}" if batch.comparison is None else f"the {batch.comparison}"
+def _batch(state: RunState, one: Reading | Fired) -> Batch | None:
+    """Return the comparison or the generation that a rule names."""
+    if name := one.facts.get("comparison"):
+        return next(batch for batch in state.comparisons.values() if batch.comparison == name)
+    return next((batch for batch in state.generations if batch.number == one.generation), None)
 
 
 def need_and_free(need: float, free: float, unit: str) -> tuple[str, str]:
@@ -431,52 +396,27 @@ def need_and_free(need: float, free: float, unit: str) -> tuple[str, str]:
 
 def condition(state: RunState, one: verdict.Condition) -> str:
     """Return what a condition of a Go observed, and what it needs."""
-    if one.rule == "signal":
-        limits, gain = state.plan.thresholds, verdict.winner_gain(state)
-        return (
-            f"{winner_in_words(state, gain)} (a Go needs {percent(limits.go_gain)} or more, a "
-            f"lower bound above 0, and {limits.go_seeds} seeds or more)"
-        )
-    what, needed = {
-        "stability": ("failed evaluations of the last generations", "less than"),
-        "persistence": ("gain of the search's mean over its last third", "more than"),
-        "sanity": ("runs of the winner that failed, exploded or were unstable", "at most"),
-        "long_run": (
-            "share of the gain that is kept with more training",
-            "beyond chance, at least",
-        ),
-    }[one.rule]
     observed = "not measured" if one.observed is None else percent(one.observed, 3)
-    return f"{what}: {observed} (needed: {needed} {percent(one.limit)})"
+    limits = state.plan.thresholds
+    return CONDITIONS[one.rule].format(observed=observed, limit=percent(one.limit), limits=limits)
 
 
 def decision(state: RunState, own: Decided) -> str:
     """Return the gain behind a verdict, and the conditions of a Go that are not met."""
-    found = verdict.conditions(state)
+    found, is_go = verdict.conditions(state), own.grade != "no_go"
     if not found:
         return "every finalist failed on every fresh seed, so nothing was found"
-    is_go = own.grade != "no_go"
     shown = (one for one in found if (one.rule == "long_run" if is_go else not one.met))
-    signal = next(one for one in found if one.rule == "signal")
-    parts = [condition(state, one) for one in dict.fromkeys((signal, *shown))]
-    return "; ".join(parts)
+    gain = winner_in_words(verdict.winner_gain(state))
+    return "; ".join([gain, *(condition(state, one) for one in shown)])
 
 
-def winner_in_words(state: RunState, found: Gain | None) -> str:
-    """Return the winner's gain with its bound, or why it is not known."""
-    if found is None:
-        return "the winner has not been compared with the baseline on fresh seeds"
-    if found.mean is None and found.pairs:
-        return "a gain is a share of the baseline's score, and that is 0"
-    if found.mean is None:
-        return "there is no fresh seed on which both the winner and the baseline have a score"
-    planned = 0 if state.plan.confirmation is None else state.plan.confirmation.seeds
-    seeds = f"{found.pairs} fresh seeds"
-    if found.pairs != planned:
-        seeds = f"{found.pairs} of {planned} fresh seeds"
+def winner_in_words(found: Gain | None) -> str:
+    """Return the winner's gain with its bound, or that it is not known."""
+    if found is None or found.mean is None:
+        return "the winner's gain over the baseline cannot be measured on fresh seeds"
+    seeds = counted(found.pairs, "fresh seed")
     said = f"on {seeds} the search's winner is {better(found.mean)} than the baseline"
-    if found.sd == 0:
-        return f"{said} on each of them"
     if found.lower is None:
         return said
     sure = "at least" if found.lower >= 0 else "at worst"

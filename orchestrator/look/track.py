@@ -7,10 +7,9 @@ seconds to finish. A child deletes what the tracker has of the run, sends the le
 record, and follows it. In the run's directory each tracker has
 
     trackers/wandb/       its own files
-    trackers/wandb.log    what its library printed; locked while a process writes to the tracker
+    trackers/wandb.log    what its library printed
 """
 
-import fcntl
 import math
 import os
 import re
@@ -26,7 +25,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import PIPE, Popen
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 from budgets.events import Decided, GenerationTold, Settled
 from budgets.formatting import command, one_line
@@ -87,15 +86,14 @@ Values = Mapping[str, str | float]
 class Sink(Protocol):
     """One run in one tracker. What it raises ends its own child process only."""
 
+    def __init__(self, directory: Path, run: RunState, config: Values) -> None:
+        """Open the run in an empty directory (absolute), with its plan as flat values."""
+
     def log(self, step: int, at: float, values: Mapping[str, float]) -> None:
         """Take the figures after `step` evaluations, at a time in seconds since 1970."""
 
     def end(self, *, is_over: bool) -> None:
         """Finish. Unless the run `is_over`, it may continue later."""
-
-
-Make = Callable[[Path, RunState, Values], Sink]
-"""Opens a run: an empty directory (absolute), the run, its plan as flat values."""
 
 
 class TensorBoard:
@@ -170,7 +168,7 @@ class MlFlow:
         self._client.set_terminated(self._id, "FINISHED" if is_over else "KILLED")
 
 
-SINKS: Mapping[Tracker, Make] = {"tensorboard": TensorBoard, "wandb": Wandb, "mlflow": MlFlow}
+SINKS: Mapping[Tracker, type[Sink]] = {"tensorboard": TensorBoard, "wandb": Wandb, "mlflow": MlFlow}
 
 
 # In the child: one tracker follows one ledger
@@ -182,8 +180,7 @@ def main() -> None:
     Its arguments: the run, the tracker, the parent's process id, and 1 to watch or 0. A failure is
     the last line of its log.
     """
-    run, asked, parent, watch = sys.argv[1:]
-    (name,) = [name for name in SINKS if name == asked]
+    run, name, parent, watch = sys.argv[1:]
     die_with_parent(int(parent))
     os.nice(NICENESS)
     os.umask(0o077)
@@ -191,14 +188,14 @@ def main() -> None:
     pipe = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # no library reads the pipe
     try:
-        follow(Path(run), name, SINKS[name], pipe, watch=watch == "1")
+        follow(Path(run), name, SINKS[cast("Tracker", name)], pipe, watch=watch == "1")
     except (Exception, SystemExit) as error:
         sys.stderr.write(redacted(traceback.format_exc(), os.environ))
         said = one_line(redacted(f"{type(error).__name__}: {error}", os.environ))
         sys.exit(f"error: {said}")
 
 
-def follow(run: Path, name: Tracker, make: Make, pipe: int, *, watch: bool) -> None:
+def follow(run: Path, name: str, make: Callable[..., Sink], pipe: int, *, watch: bool) -> None:
     """Send the whole ledger; with `watch` also what is added, until the run ends or is left.
 
     A byte in the pipe asks to send what is there and end.
@@ -229,26 +226,27 @@ def follow(run: Path, name: Tracker, make: Make, pipe: int, *, watch: bool) -> N
 class Trackers:
     """The trackers of one command, over all of its runs. A failure is reported once."""
 
-    names: Sequence[Tracker]
+    names: Sequence[str]
     say: Callable[[str], None]
     is_hurried: Callable[[], bool] = lambda: False
     patience_seconds: float = PATIENCE_SECONDS
-    errors: dict[Tracker, str] = field(default_factory=dict)
-    _children: dict[Popen[bytes], tuple[Path, Tracker]] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    _children: list[tuple[Popen[bytes], Path, str]] = field(default_factory=list)
 
     def begin(self, run: Path, *, watch: bool = True) -> None:
         """Send the run to each tracker; with `watch` until it is over."""
         for name in self.names:
             try:
-                self._children[_started(run, name, watch=watch)] = (run, name)
+                self._children.append((_started(run, name, watch=watch), run, name))
             except (OSError, ValueError) as error:
                 self._failed(run, name, one_line(str(error)))
 
     def look(self) -> bool:
         """Report new failures; return whether a child is still running."""
-        for child in [child for child in self._children if child.poll() is not None]:
+        for ended in [one for one in self._children if one[0].poll() is not None]:
+            self._children.remove(ended)
+            child, run, name = ended
             child.communicate()  # closes the pipe
-            run, name = self._children.pop(child)
             if child.returncode:
                 log = read_end(run, f"trackers/{name}.log", 4096).decode(errors="replace")
                 said = re.findall("^error: (.*)", log, re.MULTILINE)[-1:]
@@ -261,40 +259,34 @@ class Trackers:
 
     def __exit__(self, *_: object) -> None:
         """Let the children send what is there, for a bounded time unless the user hurries."""
-        for child in self._children:
-            assert child.stdin is not None, "it is a pipe"
+        for pipe in (one[0].stdin for one in self._children):
+            assert pipe is not None, "it is one"
             with suppress(OSError):
-                child.stdin.write(b".")  # closing is not enough: evaluations may hold the pipe
+                pipe.write(b".")  # closing is not enough: evaluations may hold the pipe
         end = time.monotonic() + self.patience_seconds
         while self.look() and time.monotonic() < end and not self.is_hurried():
             time.sleep(0.05)
-        for child, (run, name) in self._children.items():
+        for child, run, name in self._children:
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.communicate()
             self._failed(run, name, "it did not end in time and was killed")
 
-    def _failed(self, run: Path, name: Tracker, why: str) -> None:
+    def _failed(self, run: Path, name: str, why: str) -> None:
         self.errors[name] = why
         again = command("track", str(run), "--to", name)
         self.say(f"Tracker {name} failed: {why}. The run is not touched; later: {again}")
 
 
-def _started(run: Path, name: Tracker, *, watch: bool) -> Popen[bytes]:
-    """Start a child. Raises OSError, and ValueError where another process feeds the tracker."""
-    place = run / "trackers"
+def _started(run: Path, name: str, *, watch: bool) -> Popen[bytes]:
+    """Start a child. Raises OSError, and ValueError where a link leads out of the run."""
+    place, flags = run / "trackers", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     if place.is_symlink():
         raise ValueError(f"{place} is a symbolic link: expected the run's own directory")
     place.mkdir(mode=0o700, exist_ok=True)
-    path, flags = place / f"{name}.log", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, 0o600), "r+b") as log:
-        try:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the child inherits the lock
-        except BlockingIOError:
-            raise ValueError(f"another process feeds it: {path} is locked") from None
-        log.truncate(0)
-        words = (str(run.absolute()), name, str(os.getpid()), str(int(watch)))
-        args = [sys.executable, "-P", "-m", "orchestrator.look.track", *words]
+    words = (str(run.absolute()), name, str(os.getpid()), str(int(watch)))
+    args = [sys.executable, "-P", "-m", "orchestrator.look.track", *words]
+    with os.fdopen(os.open(place / f"{name}.log", flags | os.O_APPEND, 0o600), "wb") as log:
         return Popen(args, 0, stdin=PIPE, stdout=log, stderr=log, start_new_session=True)
 
 

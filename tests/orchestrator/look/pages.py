@@ -35,7 +35,7 @@ def every_block() -> list[Block]:
         items([MARKED, "second"]),
         *table(MARKED, rows),
         Figure("scores", HOSTILE, HOSTILE, SVG),
-        commands(HOSTILE, "```", "[a](javascript:a())"),
+        commands(HOSTILE, "[a](javascript:a())"),
     ]
 
 

@@ -72,10 +72,6 @@ def test_a_difference_says_which_is_better(own: Difference, said: str) -> None:
     assert text.difference(own, "minimize") == said
 
 
-def test_where_higher_is_better_a_lower_mean_is_worse() -> None:
-    assert text.difference(difference(-3.0), "maximize") == "3.00% worse"
-
-
 def test_only_what_is_beyond_chance_is_named_and_only_when_all_is_over() -> None:
     matrix = matrix_of(TABLE, FACTORS)
     over, running = (campaign_report(matrix, 0.05, is_over=is_over) for is_over in (True, False))

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import orjson
@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.execution.api import METRICS, STARTED
 from orchestrator.look import files
+from orchestrator.look.plots import drawings
 from orchestrator.look.run import Run
 from orchestrator.records import standing
 from orchestrator.records.runs import load_state
@@ -93,16 +94,15 @@ def test_a_heartbeat_is_believed_as_far_as_it_can_be(
     assert len(slot.device) == files.MOST_NAME
 
 
-def test_curves_are_bounded(tmp_path: Path) -> None:
-    state = load_state(GOLDEN / "go")
-    beats = [orjson.dumps({"step": step, "loss": 1 / (1 + step)}) for step in range(1001)]
-    for one in Run(state, datetime.fromtimestamp(state.began_ms / 1000).astimezone()).attempts:
+def test_curves_are_bounded_and_drawn_as_far_as_they_can_be_read(tmp_path: Path) -> None:
+    run = Run(load_state(GOLDEN / "go"), datetime.now(UTC), tmp_path)
+    for at, one in enumerate(run.attempts):
         place = tmp_path / one.place
         place.mkdir(parents=True)
+        losses = [[3 - step / 50, 10.0 ** (step % 99), "nan"][at % 3] for step in range(1001)]
+        beats = [orjson.dumps({"step": step, "loss": loss}) for step, loss in enumerate(losses)]
         (place / METRICS).write_bytes(b"\n".join(beats))
-    places = [str(path.relative_to(tmp_path)) for path in tmp_path.glob("eval/*/*/*")]
-    for name in places:
-        curve = files.curve(tmp_path, state, name)
-        assert curve is not None
-        assert len(curve[0]) == len(curve[1]) <= files.CURVE_POINTS
-        assert curve[0][-1] == 1000
+        curve = files.curve(tmp_path, run.state, one.place)
+        assert curve is None or (curve[0][-1] == 1000 and len(curve[0]) <= files.CURVE_POINTS)
+        assert (curve is None) == (at % 3 == 2)
+    assert drawings(run)["losses"].file("png")

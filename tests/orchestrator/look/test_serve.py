@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 import pytest
-import uvicorn
 from markupsafe import escape
 from starlette.testclient import TestClient
 
@@ -168,32 +166,3 @@ def test_it_ends_at_once(root: Path, ending: signal.Signals, code: int) -> None:
         finally:
             process.kill()
     assert process.returncode == code
-
-
-@pytest.mark.browser
-def test_a_page_follows_its_run_and_what_is_open_stays_open(
-    site: Site, root: Path, go: str, running: bytes
-) -> None:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if (chromium := shutil.which("chromium")) is None:
-        pytest.skip("no chromium here: apt-get install -y --no-install-recommends chromium")
-    server = uvicorn.Server(uvicorn.Config(site.app, log_config=None, lifespan="off"))
-    with socket.create_server((HOST, 0)) as listener, sync_api.sync_playwright() as playwright:
-        thread = Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        shown = playwright.chromium.launch(executable_path=chromium).new_page()
-        try:
-            shown.clock.install()
-            shown.goto(f"http://{HOST}:{listener.getsockname()[1]}{site.home}{go}")
-            shown.get_by_text("40 records").click()
-            with (root / "phase1/go" / LEDGER).open("ab") as ledger:
-                ledger.write(running)
-            shown.clock.fast_forward(10_000)
-            sync_api.expect(shown.locator(".standing")).to_have_text("finished")
-            sync_api.expect(shown.get_by_text("inside")).to_be_visible()
-            assert shown.locator("details[open]").count() == 1
-        finally:
-            server.should_exit = True
-            thread.join()
-        shown.clock.fast_forward(10_000)
-        sync_api.expect(shown.get_by_role("alert")).to_be_visible()

@@ -5,10 +5,8 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,14 +22,13 @@ from rich.console import Console
 from budgets.ledger import LEDGER, LedgerCorruptError
 from objectives.api import ObjectiveSpec
 from orchestrator.cli import run as output
-from orchestrator.look import terminal as look
 from orchestrator.look.run import Run, Slot
 from orchestrator.look.terminal import looks, picture, slot_lines, status_lines
 from orchestrator.records import standing
 from orchestrator.records.runs import load_state
 from orchestrator.records.tail import Tail
 from tests.conftest import REPOSITORY
-from tests.console import UNSEEN, Shell, Terminal
+from tests.console import Shell
 
 Command = Callable[..., Any]
 RUNS = REPOSITORY / "tests/golden/runs"
@@ -47,16 +44,14 @@ def drawn(run: Run, width: int, height: int) -> list[str]:
     return found.get().split("\n")[:-1]
 
 
-@pytest.mark.parametrize("name", ["beaten_by_a_control", "statuses"])
-def test_every_prefix_of_a_ledger_fits_every_terminal(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_prefix_of_a_ledger_fits_every_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standing, "owner_is_gone", lambda _owner: False)  # it is carried out
     monkeypatch.setattr(standing, "_is_here", lambda _state: True)
-    tail = Tail(RUNS / name)
+    tail = Tail(RUNS / "statuses")
     for record in tail.news():
         assert tail.state is not None
-        run = Run(tail.state, datetime.fromisoformat(record.at) + timedelta(seconds=1), RUNS / name)
+        now = datetime.fromisoformat(record.at) + timedelta(seconds=1)
+        run = Run(tail.state, now, RUNS / "statuses")
         for width, height in SIZES:
             lines = drawn(run, width, height)
             assert 0 < len(lines) <= height
@@ -179,33 +174,6 @@ def test_watching_leaves_the_picture(signum: int, code: int, run: Path, shell: S
     found, seen = shell.ended(SECONDS)
     assert found == code
     assert sum("in flight, " in line for line in seen) == 1
-
-
-def test_an_interrupt_while_it_is_painted_comes_when_the_picture_is_whole(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Interrupting(io.StringIO):
-        def write(self, text: str) -> int:
-            count = super().write(text)
-            if "in flight, " in text and not is_sent:
-                is_sent.append(True)
-                signal.pthread_kill(threading.get_ident(), signal.SIGINT)
-            return count
-
-    is_sent, file = list[bool](), Interrupting()
-    monkeypatch.setattr(sys, "stdout", file)
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    monkeypatch.setattr(look, "can_paint", lambda _console: True)
-    run = Run(load_state(RUNS / "interrupted"), datetime.now(UTC), RUNS / "interrupted")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt), look.Screen() as screen:
-            screen.show([], run)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    terminal = Terminal(200, 60)
-    terminal.write(UNSEEN.sub("", file.getvalue()))
-    assert sum("in flight, " in line for line in terminal.seen()) == 1
 
 
 def test_a_killed_run_takes_its_viewer_with_it(shell: Shell) -> None:
