@@ -22,7 +22,6 @@ from budgets.ledger import (
 from budgets.plan import Plan
 from budgets.state import ImpossibleEventError, Observer, RunState, apply, begin, fold
 from budgets.storage import DISK, read_plain, write_aside
-from objectives.registry import CALLABLE
 from orchestrator.plan.differences import differences, in_short
 from orchestrator.run.attempts import Run
 
@@ -99,11 +98,7 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     changed = differences(recorded.planned, asked)
     if not changed or not differences(recorded.plan, asked):
         return
-    way = "Repeat the recorded options, or give the new run its own name (--run-id NAME)"
-    if asked.objective.name.startswith(CALLABLE):
-        way = "Put the call back as it was, or give the new search its own name (name=...)"
-    elif asked.campaign is not None:
-        way = "Put the file back as it was, or give the campaign a [campaign] name of its own"
+    way = "Repeat what the run began with, or give the new one a name (--run-id, name=)"
     if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
         way = f"Caps change by: {PROGRAM} amend {directory} ... --reason WHY"
     raise PlanChangedError(
