@@ -210,12 +210,12 @@ class CommandObjective(ProgramObjective[CommandConfig]):
     def preflight(self) -> tuple[str, ...]:
         """Look for all that an evaluation needs; warn of a missing seed and of missing sources."""
         super().preflight()
-        seeded = "seed" in (*self.config.placed, *self.config.sent)
-        unseeded = (
-            "no seed reaches the program, so its noise cannot be repeated: put {seed} into argv"
-        )
-        unpinned = "no source file is found and pinned: name them in the setting sources"
-        return (*([] if seeded else [unseeded]), *([] if self.config.code else [unpinned]))
+        warnings = []
+        if "seed" not in (*self.config.placed, *self.config.sent):
+            warnings.append("no seed reaches the program: put {seed} into argv to repeat its noise")
+        if not self.config.code:
+            warnings.append("no source file is found and pinned: name them in the setting sources")
+        return tuple(warnings)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Start the program and wait for its end.

@@ -26,20 +26,15 @@ CHECKOUT = "checkout"
 MOVES_CODE = frozenset({"argv", "checkout", "directory", "sources"})
 """Settings that say which files a program is: when one differs, its code is pinned again."""
 
-NAMES = ("nanochat", "command", f"{FUNCTION}MODULE:FUNCTION", *ANALYTIC)
-
 _KINDS = {
-    "nanochat": ("nanochat.objective:NanochatObjective", "nanochat.config:NanochatConfig"),
-    "nanochat checkout": (
-        "checkout:CheckoutObjective",
-        "checkout:CheckoutConfig",
-    ),
-    "command": ("command:CommandObjective", "command:CommandConfig"),
-    FUNCTION: ("function:FunctionObjective", "function:FunctionConfig"),
-    CALLABLE: ("callable:CallableObjective", "callable:CallableConfig"),
-    **dict.fromkeys(ANALYTIC, ("analytic:AnalyticObjective", "analytic:AnalyticSettings")),
+    "nanochat": ("nanochat.objective", "NanochatObjective", "NanochatConfig"),
+    "nanochat checkout": ("checkout", "CheckoutObjective", "CheckoutConfig"),
+    "command": ("command", "CommandObjective", "CommandConfig"),
+    FUNCTION: ("function", "FunctionObjective", "FunctionConfig"),
+    CALLABLE: ("callable", "CallableObjective", "CallableConfig"),
+    **dict.fromkeys(ANALYTIC, ("analytic", "AnalyticObjective", "AnalyticSettings")),
 }
-"""The class of each kind and the model of its settings; imported when one is asked for."""
+"""Module and class of each kind, and the model of its settings; imported when one is asked for."""
 
 
 class Named(NamedTuple):
@@ -62,11 +57,10 @@ def _kind(name: str, settings: Collection[str]) -> tuple[Any, type[BaseModel]]:
     key = "nanochat checkout" if name == "nanochat" and CHECKOUT in settings else name
     key = next((prefix for prefix in PREFIXES if name.startswith(prefix)), key)
     if key not in _KINDS:
-        raise unknown("objective", name, NAMES)
-    places = (place.partition(":") for place in _KINDS[key])
-    objective, model = (
-        getattr(import_module(f"objectives.{module}"), found) for module, _, found in places
-    )
+        known = ("nanochat", "command", f"{FUNCTION}MODULE:FUNCTION", *ANALYTIC)
+        raise unknown("objective", name, known)
+    module, *names = _KINDS[key]
+    objective, model = (getattr(import_module(f"objectives.{module}"), one) for one in names)
     return objective, model
 
 

@@ -46,14 +46,9 @@ def is_secret_name(name: str) -> bool:
 
 def redacted(text: str, environment: Mapping[str, str]) -> str:
     """Return `text` without credentials in URLs, named secrets and secrets of the environment."""
-    text = _ISSUED.sub(HIDDEN, _IN_URL.sub(HIDDEN, without_values(text, environment)))
-    return _NAMED.sub(rf"\g<1>{HIDDEN}", text)
-
-
-def without_values(text: str, environment: Mapping[str, str]) -> str:
-    """Return `text` without the secrets of the environment."""
     for name in list(environment):
         value = environment.get(name, "")  # another thread may have taken it away meanwhile
         if len(value) >= SHORTEST and value in text and is_secret_name(name):
             text = text.replace(value, HIDDEN)
-    return text
+    text = _ISSUED.sub(HIDDEN, _IN_URL.sub(HIDDEN, text))
+    return _NAMED.sub(rf"\g<1>{HIDDEN}", text)

@@ -172,10 +172,10 @@ class NanochatObjective(Objective):
 
 def _measure(trainer: "Trainer", heartbeat: Heartbeat) -> Measurement:
     """Score the untrained model, train it, and score it."""
-    from objectives.nanochat.train import Windows, diagnose
+    from objectives.nanochat.train import diagnose, held_out
 
     beat = _Pulse(heartbeat)
-    few = Windows.evenly(trainer.corpus, trainer.config, trainer.device, INITIAL_SHARE)
+    few = held_out(trainer.corpus, trainer.config, trainer.device, INITIAL_SHARE)
     initial_bpb = trainer.evaluate_bpb(few, beat)
     started, cpu_started = time.perf_counter(), time.process_time()
     trainer.step()

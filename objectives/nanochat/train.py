@@ -8,9 +8,8 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -38,62 +37,43 @@ TAIL = 5  # the last fifth of the steps is the end
 MAD = 1.4826  # median absolute deviations in a normal's standard deviation
 
 
-class Batches:
-    """The training windows of every step.
+def batches(
+    corpus: Corpus,
+    config: NanochatConfig,
+    left: range,
+    generator: torch.Generator,
+    device: torch.device,
+) -> Iterator[Tensor]:
+    """Yield token ids (micro-batch, sequence, token + 1) of every step that is `left`.
 
     They are drawn `CHUNK` steps at a time, so memory does not grow with the steps of a run. How an
     effective batch is cut into micro-batches changes nothing of what is read.
     """
-
-    def __init__(
-        self,
-        corpus: Corpus,
-        config: NanochatConfig,
-        steps: int,
-        generator: torch.Generator,
-        device: torch.device,
-    ) -> None:
-        self._corpus, self._config, self._steps, self._device = corpus, config, steps, device
-        self._generator, self._drawn = generator, 0
-        self._first, self._chunk = -1, torch.empty(0)
-
-    def __getitem__(self, step: int) -> Tensor:
-        """Return token ids (micro-batch, sequence, token + 1) of `step`, which must not go back."""
-        first = step // CHUNK * CHUNK
-        if first != self._first:
-            windows = _windows(self._corpus.train, self._starts(first), self._config)
-            shape = (self._config.gradient_accumulation_steps, self._config.micro_batch_size)
-            chunk = _tensor(windows, self._device)
-            self._first, self._chunk = first, chunk.view(-1, *shape, chunk.shape[-1])
-        return self._chunk[step - first]
-
-    def _starts(self, first: int) -> np.ndarray:
-        """Return where the windows of the chunk from step `first` on begin (step, sequence)."""
-        sequences = self._config.tokens_per_step // self._config.sequence_len
-        last = len(self._corpus.train) - self._config.sequence_len
-        while self._drawn <= first:
-            shape = (min(CHUNK, self._steps - self._drawn), sequences)
-            starts = torch.randint(last, shape, generator=self._generator)
-            self._drawn += CHUNK
-        return starts.numpy()
+    cut = (config.gradient_accumulation_steps, config.micro_batch_size)
+    last = len(corpus.train) - config.sequence_len
+    for first in range(0, left.stop, CHUNK):
+        steps = min(CHUNK, left.stop - first)
+        starts = torch.randint(last, (steps, math.prod(cut)), generator=generator)
+        if first + steps > left.start:
+            chunk = _tensor(_windows(corpus.train, starts.numpy(), config), device)
+            yield from chunk.view(steps, *cut, -1)[max(0, left.start - first) :]
 
 
-@dataclass(frozen=True)
-class Windows:
+class Windows(NamedTuple):
     """Held-out text in windows."""
 
     tokens: Tensor  # (window, token + 1), on the device
     bytes: int  # of text that the targets stand for
 
-    @classmethod
-    def evenly(
-        cls, corpus: Corpus, config: NanochatConfig, device: torch.device, every: int = 1
-    ) -> "Windows":
-        """Return windows spread over the held-out text, the same for every candidate and seed."""
-        last = len(corpus.val) - config.sequence_len - 1
-        starts = np.linspace(0, last, config.val_windows).astype(np.int64)[::every]
-        windows = _windows(corpus.val, starts, config)
-        return cls(_tensor(windows, device), int(corpus.token_bytes[windows[:, 1:]].sum()))
+
+def held_out(
+    corpus: Corpus, config: NanochatConfig, device: torch.device, every: int = 1
+) -> Windows:
+    """Return windows spread over the held-out text, the same for every candidate and seed."""
+    last = len(corpus.val) - config.sequence_len - 1
+    starts = np.linspace(0, last, config.val_windows).astype(np.int64)[::every]
+    windows = _windows(corpus.val, starts, config)
+    return Windows(_tensor(windows, device), int(corpus.token_bytes[windows[:, 1:]].sum()))
 
 
 def _windows(tokens: np.ndarray, starts: np.ndarray, config: NanochatConfig) -> np.ndarray:
@@ -116,23 +96,26 @@ class Trainer:
         self.config, self.corpus, self.device = config, corpus, torch.device(device)
         self.plan = plan(config, len(corpus.train))
         self.steps = self.plan.steps
-        drawn = _generator(seed, "data", "cpu")
-        self.batches = Batches(corpus, config, self.steps, drawn, self.device)
-        self.val = Windows.evenly(corpus, config, self.device)
+        self._seed, self.done = seed, 0
+        self.batches = self._batches()
+        self.val = held_out(corpus, config, self.device)
         self.noise = _generator(seed, "noise", device)
         self.model = GPT(config, _generator(seed, "init", "cpu"), self.device)
         self.loss: Callable[..., Tensor] = _compiled(self.model) if config.compile else self.model
         self.optimizers = setup_optimizer(self.model, config)
         self.parameters = list(self.model.parameters())
         self.losses = self.grad_norms = torch.zeros(0, device=self.device)
-        self.done = 0
+
+    def _batches(self) -> Iterator[Tensor]:
+        left, generator = range(self.done, self.steps), _generator(self._seed, "data", "cpu")
+        return batches(self.corpus, self.config, left, generator, self.device)
 
     def step(self) -> None:
         """One optimiser step. Waits for nothing on the device."""
         self.model.train()
         noise = release_noise(self.config, self.noise)
         loss = torch.zeros((), device=self.device)
-        for batch in self.batches[self.done].unbind():
+        for batch in next(self.batches).unbind():
             with self._autocast():
                 part = self.loss(batch[:, :-1], batch[:, 1:], noise)
             part = part / self.config.gradient_accumulation_steps
@@ -216,6 +199,7 @@ class Trainer:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from what `state_dict` gave, in a run with the same configuration."""
         self.done = state["done"]
+        self.batches = self._batches()
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)

@@ -157,7 +157,6 @@ def test_the_fingerprint_is_of_all_that_decides_a_score(
         ({"python": "/nowhere/python"}, "setting python"),
         ({"data": "/nowhere"}, "/nowhere"),
         ({"tokenizer": "/nowhere"}, "tokenizer.pkl"),
-        ({"flags": {"warmup-ratio": 0.1}}, "'warmup-ratio'"),
         ({"knobs": {"adam-beta1": DEPTH}}, "'adam-beta1'"),
     ],
 )

@@ -140,49 +140,36 @@ def test_its_module_and_what_that_imports_is_pinned(make: Make, user: Path) -> N
 
 MEDDLES = """
 import os, sys
-def evaluate(knobs, seed, budget):
-    import beside
-    open("left.txt", "w").close()
-    os.chdir("/")
-    sys.path[:] = ["/nowhere"]
-    knobs.clear()
-    return 1.0
-"""
-
-
-def test_the_process_is_as_it_was(make: Make, user: Path, context: Context) -> None:
-    (user / "beside.py").touch()
-    (user / "train.py").write_text(MEDDLES)
-    path, here, writes = list(sys.path), os.getcwd(), sys.dont_write_bytecode
-    make().evaluate(BASELINE, 7, context)
-    assert (sys.path, os.getcwd(), sys.dont_write_bytecode) == (path, here, writes)
-    assert {"train", "beside"}.isdisjoint(sys.modules)
-    assert (context.directory / "left.txt").exists()
-    assert {path.name for path in user.iterdir()} == {"train.py", "beside.py"}
-
-
-COUNTS = """
 import beside
 calls = 0
 def evaluate(knobs, seed, budget):
     global calls
     calls += 1
+    open("left.txt", "w").close()
+    os.chdir("/")
+    sys.path[:] = ["/nowhere"]
+    knobs.clear()
     return beside.value * 100 + calls
 """
 
 
-def test_modules_are_imported_anew_in_each_evaluation_whatever_their_names(
+def test_modules_are_imported_anew_each_time_and_the_process_is_as_it_was(
     make: Make, user: Path, context: Context, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
     for place, value in ((user, 1), (tmp_path / "other", 2)):
         (place / "beside.py").write_text(f"value = {value}")
-        (place / "train.py").write_text(COUNTS)
+        (place / "train.py").write_text(MEDDLES)
+    path, here, writes = list(sys.path), os.getcwd(), sys.dont_write_bytecode
     one, two = make(), make(directory=str(tmp_path / "other"))
     found = [objective.evaluate(BASELINE, 1, context).score for objective in (one, two, one, two)]
     assert found == [101, 201, 101, 201]
     (user / "beside.py").write_text("value = 3")
     assert make().evaluate(BASELINE, 3, context).score == 301
+    assert (sys.path, os.getcwd(), sys.dont_write_bytecode) == (path, here, writes)
+    assert {"train", "beside"}.isdisjoint(sys.modules)
+    assert (context.directory / "left.txt").exists()
+    assert {path.name for path in user.iterdir()} == {"train.py", "beside.py"}
 
 
 @pytest.mark.parametrize(

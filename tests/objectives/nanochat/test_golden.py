@@ -58,6 +58,7 @@ def test_an_evaluation_scores_what_is_stored(
 ) -> None:
     beats: list[Mapping[str, float]] = []
     measured = evaluate(objective(25, **SETTINGS[name]), 7, beats)
+    assert beats[-1]["step"] == measured.steps
     curve = [beat["loss"] for beat in beats if "loss" in beat and beat["step"] % 10 == 0]
     now = {
         "core": CORE,

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,20 +18,6 @@ from objectives.space import Knob
 
 Build = Callable[..., NanochatObjective]
 Evaluate = Callable[..., Measurement]
-
-
-def test_an_evaluation_reports_what_it_trained_and_how_it_went(
-    objective: Build, evaluate: Evaluate
-) -> None:
-    beats: list[Mapping[str, float]] = []
-    measured = evaluate(objective(target_flops=3e8), beats=beats)
-    assert measured.score < measured.metrics["initial_bpb"] - 1.0
-    assert measured.tokens == measured.steps * 128
-    assert 0.9 * 3e8 < measured.train_flops <= 3e8
-    assert 0 < measured.eval_flops < measured.train_flops
-    assert measured.metrics["train_cpu_seconds"] > 0
-    assert beats[-1]["step"] == measured.steps
-    assert len(beats) >= measured.steps / 10
 
 
 def test_the_same_seed_gives_the_same_score_in_any_order_and_leaves_torch_alone(

@@ -205,20 +205,6 @@ def test_gains_stay_bounded_whatever_the_activity(value: float) -> None:
     assert gain.gain.max() <= 2.72
 
 
-@pytest.mark.parametrize("config", [PLAIN, LOUD], ids=["plain", "synaptic"])
-def test_recomputing_layers_in_the_backward_pass_changes_no_gradient(
-    config: NanochatConfig,
-) -> None:
-    plain, thrifty = model(config), model(config.with_knobs({"gradient_checkpointing": True}))
-    for gpt in (plain, thrifty):
-        gpt(tokens(), tokens(), noise(config)).backward()
-        gpt.adapt()
-    for one, other in zip(gradients(plain), gradients(thrifty), strict=True):
-        assert torch.allclose(one, other, atol=1e-6)
-    for one, other in zip(plain.buffers(), thrifty.buffers(), strict=True):
-        assert torch.allclose(one, other, atol=1e-5)
-
-
 def test_the_fused_kernel_attends_like_the_explicit_one() -> None:
     explicit, fused = model(PLAIN), model(PLAIN.model_copy(update={"attention": "fused"}))
     assert torch.allclose(explicit.logits(tokens()), fused.logits(tokens()), atol=1e-4)

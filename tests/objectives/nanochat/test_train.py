@@ -28,7 +28,7 @@ def test_weights_and_batches_are_common_to_all_candidates_of_a_seed(trainer: Bui
     other = trainer(5, stochastic_train_frac=0.4, matrix_lr=0.1)
     pairs = zip(one.model.parameters(), other.model.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
-    assert all(torch.equal(one.batches[i], other.batches[i]) for i in range(5))
+    assert all(map(torch.equal, one.batches, other.batches))
     assert torch.equal(one.val.tokens, other.val.tokens)
 
 
