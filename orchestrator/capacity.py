@@ -7,13 +7,13 @@ import fcntl
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from math import inf, sqrt
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import IO, Literal, NamedTuple
+from statistics import fmean
+from typing import IO, Any, Literal, NamedTuple
 
 import orjson
 
@@ -94,13 +94,11 @@ class HostSlots(Pace):
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise ValueError(
-                f"backend.slots_dir: cannot use {self._directory}: {error.strerror}"
-            ) from error
+            raise ValueError(f"backend.slots_dir: {error}") from error
         if directory is None and own.lstat().st_uid != os.getuid():
             raise ValueError(f"backend.slots_dir: {own} is another user's: name another directory")
         self._limit, self._say, self._sleep = limit, say, sleep
-        self._held: dict[int, IO[bytes]] = {}  # locked files by the slot's number
+        self._held: dict[str, IO[bytes]] = {}  # locked files by the slot's name
         self._waiting: IO[bytes] | None = None
 
     def admits(self, state: RunState) -> bool:
@@ -134,9 +132,9 @@ class HostSlots(Pace):
             if (none_waits := self._locked("waiting")) is None:
                 return False
             _release(none_waits)
-        for number in set(range(self._limit)) - self._held.keys():
-            if (slot := self._locked(f"slot-{number:04d}")) is not None:
-                self._held[number] = slot
+        for name in {f"slot-{number:04d}" for number in range(self._limit)} - self._held.keys():
+            if (slot := self._locked(name)) is not None:
+                self._held[name] = slot
                 return True
         return False
 
@@ -162,7 +160,11 @@ def _release(file: IO[bytes] | None) -> None:
 
 Regime = Literal["linear", "contended", "optimal", "retrograde"]
 NEAR_MOST, NEAR_LINEAR = 0.95, 0.90
-LEAST_NOISE = 0.02  # relative; a smaller difference in throughput counts as noise
+
+
+def throughput(seconds: Sequence[float], workers: int) -> float:
+    """Return evaluations an hour, X = N / R with R the mean time of one (Little's law)."""
+    return 3600 * workers / fmean(seconds)
 
 
 class Law(NamedTuple):
@@ -190,73 +192,35 @@ class Law(NamedTuple):
 
     def regime(self, workers: float) -> Regime:
         """Return the first of optimal, retrograde and linear that holds; otherwise contended."""
-        limit = self.one / self.contention if self.contention else inf
-        most = self.throughput(self.optimum) if self.optimum < inf else limit
         own = self.throughput(workers)
+        most = self.throughput(min(self.optimum, 1e12))
         if own >= NEAR_MOST * most:
             return "optimal"
         if workers > self.optimum:
             return "retrograde"
         return "linear" if own >= NEAR_LINEAR * workers * self.one else "contended"
 
-
-class Level(NamedTuple):
-    """The measured throughput of a number of workers."""
-
-    workers: int
-    throughput: float  # evaluations an hour
-    noise: float = 0.0  # its relative standard error
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """The law fitted to measured levels, which are in the order of their workers."""
-
-    levels: tuple[Level, ...]
-    law: Law
-    residual: float  # root mean square, relative
-
-    @property
-    def optimum(self) -> float | None:
-        """N*; None without a maximum, or with fewer than three levels."""
-        return self.law.optimum if len(self.levels) > 2 and self.law.optimum < inf else None
-
-    @property
-    def noise(self) -> float:
-        """The relative difference below which two throughputs count as equal."""
-        measured = sqrt(2 * fmean(level.noise**2 for level in self.levels))
-        return min(0.5, max(LEAST_NOISE, measured, self.residual))
-
     def recommended(self, most: int) -> int:
-        """Return the fewest workers with the highest throughput, within the noise.
-
-        Never more than `most`, or than were measured.
-        """
-        by_law = [self.law.throughput(n + 1) for n in range(min(most, self.levels[-1].workers))]
-        enough = (1 - self.noise) * max(by_law)
-        return 1 + next(n for n, throughput in enumerate(by_law) if throughput >= enough)
+        """Return the fewest workers, at most so many, within 5 % of the highest throughput."""
+        by_law = [self.throughput(n + 1) for n in range(most)]
+        return 1 + next(n for n, own in enumerate(by_law) if own >= NEAR_MOST * max(by_law))
 
 
-def fit(levels: Iterable[Level]) -> Fit:
-    """Return the law fitted by least squares of relative residuals, with sigma, kappa >= 0.
+def fit(levels: Mapping[int, float]) -> Law:
+    """Return the law fitted to throughputs by their workers: least squares of relative residuals.
 
-    N / X is linear in the coefficients of 1, N - 1 and N (N - 1).
+    N / X is linear in the coefficients of 1, N - 1 and N (N - 1); sigma, kappa >= 0.
     """
     import numpy as np
-    from scipy.optimize import nnls
+    from scipy.optimize import lsq_linear
 
-    found = tuple(sorted(levels))
-    workers, measured, _ = np.array(found).T
-    columns = np.stack([np.ones_like(workers), workers - 1, workers * (workers - 1)], axis=1)
-    columns *= (measured / workers)[:, None]
-    known = min(3, len(found))  # one coefficient a level
-    coefficients = np.zeros(3)
-    coefficients[0] = min(workers / measured) / 1e4  # lambda stays finite
-    coefficients[:known] += nnls(columns[:, :known], 1 - columns[:, 0] * coefficients[0])[0]
-    sigma, kappa = (float(own) for own in coefficients[1:] / coefficients[0])
-    law = Law(1 / float(coefficients[0]), sigma, kappa if kappa > 1e-9 else 0.0)  # rounding
-    residuals = [law.throughput(level.workers) / level.throughput - 1 for level in found]
-    return Fit(found, law, sqrt(fmean(residual**2 for residual in residuals)))
+    workers, measured = np.array(sorted(levels.items()), dtype=float).T
+    columns = np.stack([np.ones_like(workers), workers - 1, workers * (workers - 1)])[: len(levels)]
+    least = [min(workers / measured) / 1e4, 0.0, 0.0][: len(levels)]  # lambda stays finite
+    found = lsq_linear((columns * measured / workers).T, np.ones_like(workers), (least, np.inf))
+    one, sigma, kappa = (*map(float, found.x), 0.0, 0.0)[:3]
+    sigma, kappa = (value if value > 1e-9 else 0.0 for value in (sigma / one, kappa / one))
+    return Law(1 / one, sigma, kappa)  # less is rounding
 
 
 # Back-pressure
@@ -264,95 +228,24 @@ def fit(levels: Iterable[Level]) -> Fit:
 SIGNALS = "backpressure.jsonl"
 FIRST_WORKERS = 2
 LEAST_WINDOW = 4  # evaluations before each decision, and at least one a worker
-MOST_WINDOWS = 8  # of the present number of workers, that its throughput is measured on
 MEMORY = 32  # decisions after which a level is forgotten: the machine may have changed
-STABLE = 0.1  # relative: evaluations that become slower by more are not stable
+STABLE = 1.15  # the later half of a window may take longer by this factor
 
 
-def throughput_of(seconds: Sequence[float], workers: int) -> Level:
-    """Return X = N / R, with R the mean time of an evaluation (Little's law)."""
-    mean = fmean(seconds)
-    return Level(workers, 3600 * workers / mean, stdev(seconds) / sqrt(len(seconds)) / mean)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """How many evaluations may be in flight from now on, and the figures behind it."""
-
-    bp_action: Literal["increase", "hold", "throttle"]
-    bp_regime: Regime | None  # None: nothing is measured yet
-    bp_p_star: float | None  # the optimum; None if unknown or infinite
-    bp_throughput: float | None  # evaluations an hour, as last measured
-    bp_allowed: int
-
-
-class Controller:
-    """Finds the number of workers with the highest throughput while a run goes on.
+class BackPressure(AtMost):
+    """Finds the number of evaluations in flight with the highest throughput while a run goes on.
 
     After each window of evaluations it takes what the fitted law recommends. Where that is the most
-    that was measured, and evaluations take stably long, twice as many follow.
-    """
-
-    def __init__(self, devices: int) -> None:
-        self._devices = devices
-        self.decision = Decision("hold", None, None, None, min(FIRST_WORKERS, devices))
-        self._window: list[float] = []  # seconds of evaluations at the present number of workers
-        self._new = 0
-        self._recent: deque[Level] = deque(maxlen=MEMORY)
-
-    def observe(self, seconds: float, workers: float) -> Decision:
-        """Return the decision after one more evaluation, with so many in flight in the mean."""
-        allowed = self.decision.bp_allowed
-        self.decision = replace(self.decision, bp_action="hold")
-        if abs(workers - allowed) < 0.5:
-            self._window.append(seconds)
-            self._new += 1
-        enough = max(LEAST_WINDOW, allowed)
-        if self._new >= enough:
-            self._window, self._new = self._window[-MOST_WINDOWS * enough :], 0
-            self.decision = self._decide(allowed)
-            if self.decision.bp_allowed != allowed:
-                self._window = []
-        return self.decision
-
-    def _decide(self, allowed: int) -> Decision:
-        here = throughput_of(self._window, allowed)
-        self._recent.append(here)
-        fitted = fit({level.workers: level for level in self._recent}.values())
-        wanted, most = fitted.recommended(self._devices), fitted.levels[-1].workers
-        if wanted == most and most < self._devices:
-            wanted = min(self._devices, 2 * most) if self._is_stable() else allowed
-        elif len(fitted.levels) == 1 and allowed > 1:  # on all devices: fewer may do more
-            wanted = allowed // 2
-        return Decision(
-            "increase" if wanted > allowed else "throttle" if wanted < allowed else "hold",
-            bp_regime=fitted.law.regime(allowed),
-            bp_p_star=fitted.optimum,
-            bp_throughput=here.throughput,
-            bp_allowed=wanted,
-        )
-
-    def _is_stable(self) -> bool:
-        """Whether the later half of the window was as fast as the earlier, within the noise."""
-        middle = len(self._window) // 2
-        earlier, later = (
-            throughput_of(part, 1) for part in (self._window[:middle], self._window[middle:])
-        )
-        margin = max(STABLE, 2 * sqrt(earlier.noise**2 + later.noise**2))
-        return earlier.throughput <= later.throughput * (1 + margin)
-
-
-class Controlled(AtMost):
-    """Admits the number of evaluations that the controller allows at the moment.
-
-    `follow` every record of the session: each evaluation with a score adds a line to
-    `backpressure.jsonl`, and `say` gets every change.
+    that was measured, and evaluations take stably long, twice as many follow. Each evaluation adds
+    a line to `backpressure.jsonl`; `say` gets every change.
     """
 
     def __init__(self, devices: int, directory: Path, say: Callable[[str], None]) -> None:
-        self._controller = Controller(devices)
-        super().__init__(self._controller.decision.bp_allowed)
-        self._path, self._say = directory / SIGNALS, say
+        super().__init__(min(FIRST_WORKERS, devices))
+        self.devices, self._path, self._say = devices, directory / SIGNALS, say
+        self.signals: dict[str, Any] = {"bp_regime": None, "bp_p_star": None, "bp_throughput": None}
+        self._window: list[float] = []  # seconds of evaluations at the present number of workers
+        self._recent: deque[tuple[int, float]] = deque(maxlen=MEMORY)
         self._now_ms = self._flown_ms = 0.0  # time of the run; total of its evaluations in flight
         self._begun: dict[Key, tuple[float, float]] = {}  # both, when each in flight began
 
@@ -367,16 +260,41 @@ class Controlled(AtMost):
             began_ms, flown_ms = self._begun.pop(event.key)
             lasted_ms = self._now_ms - began_ms
             if lasted_ms and event.status is Status.OK:
-                self._decide(lasted_ms / 1000, (self._flown_ms - flown_ms) / lasted_ms)
+                self.observe(lasted_ms / 1000, (self._flown_ms - flown_ms) / lasted_ms)
 
-    def _decide(self, seconds: float, workers: float) -> None:
-        decision = self._controller.observe(seconds, workers)
-        self.limit = decision.bp_allowed
-        row = {"seconds": seconds, "workers": workers, **asdict(decision)}
+    def observe(self, seconds: float, workers: float) -> None:
+        """Decide after one more evaluation, with so many in flight in the mean."""
+        before = self.limit
+        if abs(workers - before) < 0.5:
+            self._window.append(seconds)
+        if len(self._window) >= max(LEAST_WINDOW, before):
+            self._decide()
+        action = "increase" if self.limit > before else "throttle" if self.limit < before else ""
+        row = {"seconds": seconds, "workers": workers, "bp_action": action or "hold"}
+        row |= {**self.signals, "bp_allowed": self.limit}
         with suppress(OSError), self._path.open("ab") as file:  # no run depends on it
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
-        if decision.bp_action != "hold":
+        if action:
             self._say(
-                f"Back-pressure: {decision.bp_action} to {decision.bp_allowed} at once "
-                f"({decision.bp_regime}, {decision.bp_throughput:.3g} evaluations an hour before)."
+                f"Back-pressure: {action} to {self.limit} at once ({self.signals['bp_regime']}, "
+                f"{self.signals['bp_throughput']:.3g} evaluations an hour before)."
             )
+
+    def _decide(self) -> None:
+        window, self._window, here = self._window, [], self.limit
+        self._recent.append((here, throughput(window, here)))
+        levels = dict(self._recent)
+        law, most = fit(levels), max(levels)
+        wanted = law.recommended(min(most, self.devices))
+        if wanted == most < self.devices:
+            middle = len(window) // 2
+            is_stable = fmean(window[middle:]) <= STABLE * fmean(window[:middle])
+            wanted = min(self.devices, 2 * most) if is_stable else here
+        elif len(levels) == 1 and here > 1:  # on all devices: fewer may do more
+            wanted = here // 2
+        self.limit = wanted
+        self.signals = {
+            "bp_regime": law.regime(here),
+            "bp_p_star": law.optimum if len(levels) > 2 and law.optimum < inf else None,
+            "bp_throughput": levels[here],
+        }

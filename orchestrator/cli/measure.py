@@ -4,6 +4,7 @@ Each `check` evaluates points on seeds, in a run of its own that the same comman
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,10 +23,9 @@ from orchestrator.cli.run import conducting
 from orchestrator.config import MOST_SEEDS, Budget, Config
 from orchestrator.execution.engine import devices_of
 from orchestrator.execution.signals import SignalStop, at_once, insisted_on
+from orchestrator.matrix import checks
 from orchestrator.matrix import matrix as measuring
-from orchestrator.matrix import workers as sweeping
-from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS, knob_check, proxy_check
-from orchestrator.matrix.memory import memory_of, with_micro_batch
+from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS
 from orchestrator.plan.resolve import slots_of
 from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
 
@@ -74,7 +74,7 @@ def knobs(
     Writes a run, RUNS_DIR/check/ID.
     """
     only = () if names is None else tuple(name.strip() for name in names.split(","))
-    _check(context, knob_check(resolved(context), seeds, only))
+    _check(context, checks.knob_check(resolved(context), seeds, only))
 
 
 def proxy(
@@ -88,7 +88,7 @@ def proxy(
     FLOPs. Writes a run, RUNS_DIR/check/ID.
     """
     config = resolved(context)
-    _check(context, proxy_check(config, config.search.proxy or PROXY, candidates, seeds))
+    _check(context, checks.proxy_check(config, config.search.proxy or PROXY, candidates, seeds))
 
 
 def _check(context: Context, wanted: measuring.Matrix) -> None:
@@ -98,23 +98,23 @@ def _check(context: Context, wanted: measuring.Matrix) -> None:
 
 def workers(
     context: Context,
-    seeds: Annotated[int, _count("--seeds", "At each, at least.")] = sweeping.LEAST_EVALUATIONS,
+    seeds: Annotated[int, _count("--seeds", "At each, at least.")] = checks.LEAST_EVALUATIONS,
 ) -> Answer:
     """Measure the throughput of the baseline on 1, 2, 4 ... workers.
 
     Writes runs, RUNS_DIR/calibration/ID.
     """
     config = _without_caps(context)
-    slots, found = slots_of(config), []
-    levels = sweeping.worker_counts(min(slots.count, config.backend.max_concurrent or slots.count))
+    slots, states = slots_of(config), list[RunState]()
+    slots = replace(slots, count=min(slots.count, config.backend.max_concurrent or slots.count))
     with conducting(context, config) as (session, live):
-        for result in sweeping.sweep(session, config, slots, levels, seeds):
+        for result in checks.sweep(session, config, slots, seeds):
             if result.ruling.decision != "done":
                 live.finish(result, session)
-            found.append(sweeping.throughput(result.state))
-    document = sweeping.as_document(found, slots.count)
+            states.append(result.state)
+    document = checks.throughputs(states, slots.count)
     name = f"{config.objective} on {slots.device_name}"
-    return Answer(document, page=sweeping.to_markdown(name, document))
+    return Answer(document, page=checks.throughput_page(name, document))
 
 
 def memory(
@@ -130,12 +130,12 @@ def memory(
     slots, states = slots_of(config), dict[int, RunState]()
     with conducting(context, config) as (session, live):
         for size in sorted(set(sizes or (1, 4))):
-            own = config.with_objective(with_micro_batch(config.tuned, size))
+            own = config.with_objective(checks.with_micro_batch(config.tuned, size))
             result = measuring.calibrate(session, own, slots, seeds, prefix="memory-")
             if result.ruling.decision != "done":
                 live.finish(result, session)
             states[size] = result.state
-    found = memory_of(states)
+    found = checks.memory_of(states)
     return Answer(found.as_dict(), page=found.to_markdown())
 
 

@@ -106,8 +106,7 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
     )
     lines += table(("knob", "kind", ">low", ">high", ">baseline"), shown)
     if config.campaign is not None:
-        from orchestrator.matrix.campaign import campaign_from
-        from orchestrator.matrix.campaign_plan import runs_document, runs_page
+        from orchestrator.matrix.campaign import campaign_from, runs_document, runs_page
 
         campaign = campaign_from(config)
         document["campaign"] = runs_document(campaign)
@@ -167,8 +166,12 @@ def _search(config: Config, devices: Devices, *, in_full: bool) -> Answer:
 
 
 def _campaign(config: Config) -> Answer:
-    from orchestrator.matrix.campaign import campaign_from
-    from orchestrator.matrix.campaign_plan import campaign_plan, runs_document, runs_page
+    from orchestrator.matrix.campaign import (
+        campaign_from,
+        campaign_plan,
+        runs_document,
+        runs_page,
+    )
 
     lines = [f"Warning: {one}." for one in config.tuned.preflight()]
     campaign = campaign_from(config)

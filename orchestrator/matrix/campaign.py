@@ -7,15 +7,18 @@ controls: the configuration itself and the objective's own.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import datetime
 from itertools import product
 from math import floor, prod
+from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
+from budgets.formatting import PROGRAM, duration, plain, table
 from budgets.plan import CampaignPlan, Condition, Envelope, Factor
 from budgets.state import RunState
 from objectives import registry
-from objectives.api import Objective, SetupError
 from objectives.settings import shown
 from orchestrator.capacity import Pace
 from orchestrator.config import (
@@ -23,12 +26,18 @@ from orchestrator.config import (
     TRAINING,
     Config,
     Values,
+    as_shown,
     each_once,
     flattened,
+    format_value,
     resolve,
 )
+from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.matrix import Matrix
-from orchestrator.plan.resolve import check_run_id
+from orchestrator.plan.forecast import forecast_of
+from orchestrator.plan.page import checklist, checklist_page, in_short
+from orchestrator.plan.resolve import check_run_id, slots_of
+from orchestrator.plan.times import relative_flops, times_here
 from orchestrator.records.objective import Point
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
@@ -66,15 +75,18 @@ def campaign_from(config: Config) -> CampaignPlan:
     """Return the plan's part of a campaign. Raises ValueError, naming the condition."""
     assert config.campaign is not None, "the caller has checked it"
     campaign, factors = config.campaign, factors_of(config.factors)
+    if (count := prod(map(len, factors.values())) + len(campaign.conditions)) > MOST_CELLS:
+        raise ValueError(f"{count} conditions: expected {MOST_CELLS} at most")
     cells = [*_listed(campaign.conditions), *_factorial(factors)]
     if not cells:
         raise ValueError(
             "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
         )
     if campaign.controls:
-        cells += _controls(config.tuned)
-    if len(cells) > MOST_CELLS:
-        raise ValueError(f"{len(cells)} conditions: expected {MOST_CELLS} at most")
+        cells.append(Cell(f"{DEFAULT}{CONTROL}", {}, control=True))
+        for one in config.tuned.controls():
+            name = f"{one.label.replace(' ', '-')}{CONTROL}"
+            cells.append(Cell(name, dict(one.settings), control=True))
     _check_names(cells)
     return CampaignPlan(
         name=campaign_name(config),
@@ -109,7 +121,7 @@ def _conditions(config: Config, cells: Sequence[Cell]) -> tuple[Condition, ...]:
                 name=cell.name,
                 settings=settings,
                 knobs=varied.space.decode(varied.space.baseline),
-                cost_factor=_length(config.tuned, varied),
+                cost_factor=relative_flops(varied, config.tuned) or 1.0,
                 levels=dict(cell.levels),
                 control=cell.control,
             )
@@ -131,17 +143,6 @@ def config_of(config: Config, condition: Condition) -> Config:
     return resolve(replace(config.layers, cell=(condition.name, changed_by(condition))))
 
 
-def _length(objective: Objective, varied: Objective) -> float:
-    """Return the FLOPs of `varied` over those of `objective`; 1 if they are not known."""
-    try:
-        own, base = varied.flops(), objective.flops()
-    except SetupError:
-        return 1.0
-    if own is None or base is None or not base.total or not own.total:
-        return 1.0
-    return own.total / base.total
-
-
 # Factors and conditions
 
 
@@ -158,33 +159,24 @@ def factors_of(table: Mapping[str, Any]) -> Factors:
 
 
 def _levels(place: str, factor: str, given: Any) -> Iterator[tuple[str, Values]]:
-    if not given or not isinstance(given, list | dict):
-        raise ValueError(
-            f"{place}: expected a list of values, or a table of levels, got {shown(given)}"
-        )
-    if isinstance(given, dict):
-        for name, settings in given.items():
-            if not isinstance(settings, dict):
-                raise ValueError(
-                    f"{place}.{name}: expected a table of settings, got {shown(settings)}"
-                )
-            yield name, _settings(settings, f"{place}.{name}")
-        return
-    for value in given:
-        if isinstance(value, list | dict):
-            raise ValueError(f"{place}: expected plain values, got {shown(value)}")
-        yield _as_name(value), _settings({factor: value}, place)
+    if isinstance(given, list) and not any(isinstance(value, list | dict) for value in given):
+        named = {_as_name(value): value for value in given}
+        if len(named) < len(given):
+            raise ValueError(f"{place}: a value is given twice in {shown(given)}")
+        given = {name: {factor: value} for name, value in named.items()}
+    elif not isinstance(given, dict) or not all(isinstance(own, dict) for own in given.values()):
+        given = None
+    if not given:
+        raise ValueError(f"{place}: expected a list of values, or a table of settings for a level")
+    for name, settings in given.items():
+        yield name, _settings(settings, f"{place}.{name}")
 
 
 def _as_name(value: Any) -> str:
-    """Return `true`, `0.5`, `3e10`: a value as people write it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, float):
-        return str(value)
-    short = f"{value:g}"
-    mantissa, e, exponent = (short if float(short) == value else repr(value)).partition("e")
-    return f"{mantissa}e{int(exponent)}" if e else mantissa
+    """Return `true`, `0`, `0.5`, `3e10`: a value as people write it."""
+    if isinstance(value, float) and float(short := f"{value:g}") == value:
+        return short.replace("e+", "e")
+    return format_value(value)
 
 
 def _settings(given: Mapping[str, Any], place: str) -> Values:
@@ -205,26 +197,14 @@ def _settings(given: Mapping[str, Any], place: str) -> Values:
 def _factorial(factors: Factors) -> Iterator[Cell]:
     """Yield every combination of levels, the last factor varying fastest.
 
-    Raises ValueError if two factors set the same key, or there are too many combinations.
+    Raises ValueError if two factors set the same key.
     """
-    if (count := prod(len(levels) for levels in factors.values())) > MOST_CELLS:
-        raise ValueError(f"[factors] make {count} combinations: expected {MOST_CELLS} at most")
     for chosen in product(*(levels.items() for levels in factors.values())) if factors else ():
-        settings: Values = {}
-        for factor, (_, own) in zip(factors, chosen, strict=True):
-            if both := [key for key in own if key in settings]:
-                raise ValueError(f"factors.{factor}: another factor sets {both[0]} too")
-            settings |= own
+        pairs = [pair for _, own in chosen for pair in own.items()]
+        settings = each_once(pairs, "[factors]")
         levels = {factor: level for factor, (level, _) in zip(factors, chosen, strict=True)}
         name = "_".join(f"{f.rpartition('.')[2]}{level}" for f, level in levels.items())
         yield Cell(name, settings, levels)
-
-
-def _controls(objective: Objective) -> Iterator[Cell]:
-    """Yield the configuration itself and the objective's own controls."""
-    yield Cell(f"{DEFAULT}{CONTROL}", {}, control=True)
-    for one in objective.controls():
-        yield Cell(f"{one.label.replace(' ', '-')}{CONTROL}", dict(one.settings), control=True)
 
 
 def _listed(conditions: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
@@ -262,7 +242,6 @@ def campaign_matrix(config: Config, campaign: CampaignPlan) -> Matrix:
 
     Raises ValueError if a cap on evaluations does not pay for all of them.
     """
-    check_run_id(campaign.name)
     conditions, seeds = len(campaign.conditions), len(campaign.seeds)
     shape = Envelope(population=conditions, generations=1, seeds_per_candidate=seeds)
     most = config.budget.max_evals
@@ -299,3 +278,87 @@ class Staggered(Pace):
         if self._began is None:
             self._began = at
         return len(state.accounts.holds) < 1 + floor((at - self._began) / self._seconds)
+
+
+# What it would run and take
+
+
+def runs_document(campaign: CampaignPlan) -> Values:
+    """Return every condition and run as JSON."""
+    return {
+        "name": campaign.name,
+        "total_runs": campaign.evaluations,
+        "conditions": [condition.model_dump(mode="json") for condition in campaign.conditions],
+        "seeds": list(campaign.seeds),
+        "runs": [name for _, _, name in campaign.runs],
+    }
+
+
+def runs_page(campaign: CampaignPlan) -> Iterator[str]:
+    """Yield the conditions and the names of their runs as Markdown."""
+    seeds, controls = campaign.seeds, sum(one.control for one in campaign.conditions)
+    yield from ("## All runs", "")
+    yield (
+        f"{plain(campaign.name)}: {len(campaign.conditions)} conditions ({controls} of them "
+        f"controls) on {len(seeds)} seeds = {campaign.evaluations} evaluations."
+    )
+    rows = (
+        (
+            place,
+            plain(one.name),
+            plain(", ".join(f"{k} = {as_shown(v)}" for k, v in changed_by(one).items()) or "-"),
+            "control" if one.control else "run",
+        )
+        for place, one in enumerate(campaign.conditions, 1)
+    )
+    yield from ("", *table((">#", "condition", "sets", "type"), rows))
+    yield from ("", f"Seeds: {', '.join(map(str, seeds))}. A run is called {campaign.runs[0][2]}.")
+
+
+def campaign_plan(
+    config: Config, campaign: CampaignPlan, now: datetime
+) -> tuple[Values, list[str]]:
+    """Return what the campaign would take, as JSON and as Markdown.
+
+    A condition takes the time of the configuration's evaluation, scaled by exact FLOPs.
+    """
+    devices = devices_of(slots_of(config))
+    at_once = min(
+        campaign.workers(devices.count), config.backend.max_concurrent or campaign.evaluations
+    )
+    assumed = config.evaluation.assume_eval_seconds
+    times = times_here(Path(config.runs_dir), config.tuned, devices, assumed)
+    plan = campaign_matrix(config, campaign).plan(devices, times.calibration)
+    forecast = forecast_of(plan, times, at_once)
+    items = checklist(plan, times, forecast, now, at_once)
+    seconds = rule_of_thumb = None
+    if times.calibration is not None:
+        seconds = times.calibration.median_seconds
+        each = seconds * median(one.cost_factor for one in campaign.conditions)
+        stagger = campaign.stagger_seconds * (at_once - 1)
+        rule_of_thumb = (campaign.evaluations * each / at_once + stagger) / 3600
+    document = {
+        "total_runs": campaign.evaluations,
+        "effective_parallelism": at_once,
+        "rule_of_thumb_hours": rule_of_thumb,
+        "devices": devices.model_dump(),
+        "forecast": None if forecast is None else asdict(forecast),
+        "conditions": [
+            {"name": one.name, "seconds": seconds and seconds * one.cost_factor}
+            for one in campaign.conditions
+        ],
+        "checklist": [item._asdict() for item in items],
+    }
+    lines = ["## What it would take", "", in_short(times), ""]
+    if forecast is None:
+        lines[2] += f" `{PROGRAM} calibrate FILE` measures what all conditions have in common."
+    else:
+        price, hours = config.budget.price_per_device_hour, forecast.device_hours_p50
+        cost = f" = {hours * price:.2f}" if price else ""
+        lines += [
+            f"{campaign.evaluations} runs, {at_once} at once on {devices.count} x "
+            f"{plain(devices.name)}: p50 {duration(3600 * forecast.hours_p50)}, p90 "
+            f"{duration(3600 * forecast.hours_p90)}, {hours:.3g} device-hours{cost}.",
+            "",
+        ]
+    return document, [*lines, *checklist_page([(item, "") for item in items])]

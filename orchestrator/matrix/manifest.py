@@ -17,6 +17,7 @@ from budgets.ledger import LEDGER, LedgerCorruptError
 from budgets.plan import CampaignPlan
 from budgets.state import ImpossibleEventError, RunState
 from budgets.storage import document, read_plain, write_aside
+from objectives.settings import in_words
 from orchestrator.records.runs import attempt_place, is_there, recorded_state, runs_of_cell
 from orchestrator.records.standing import Standing, standing_of
 
@@ -63,46 +64,35 @@ def exported_campaign(run: str, root: Path) -> tuple[Path, Manifest] | None:
         try:
             manifest = Manifest.model_validate_json(read_plain(path))
         except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"]))
-            raise ValueError(
-                f"{path} is not a campaign's manifest: {key}: {first['msg']}"
-            ) from error
+            said = f"{path} is not a campaign's manifest: {in_words(error)}"
+            raise ValueError(said) from error
         if manifest.campaign is not None:
             return place, manifest
     return None
 
 
 def write_manifest(directory: Path, state: RunState) -> None:
-    """Write the manifest of a campaign in one ledger."""
+    """Write the manifest of a campaign in one ledger; a run is where its last attempt is."""
     campaign = state.plan.campaign
     assert campaign is not None, "a campaign has them"
-    runs = tuple(
-        ManifestRun(
-            name=name,
-            directory=f"eval/{_place(state, place // len(campaign.seeds), seed)}",
-            condition=condition.name,
-            seed=seed,
-            control=condition.control,
-        )
-        for place, (condition, seed, name) in enumerate(campaign.runs)
-    )
+    batch = state.generations[0] if state.generations else None
+    runs = []
+    for place, (condition, seed, name) in enumerate(campaign.runs):
+        candidate = place // len(campaign.seeds)
+        last = Reserved(generation=0, candidate=candidate, seed=seed, attempt=1, reserve_ms=0)
+        if batch is not None and (attempts := batch.attempts.get((candidate, seed))):
+            last = attempts[-1].reserved
+        own = {"condition": condition.name, "seed": seed, "control": condition.control}
+        runs.append(ManifestRun(name=name, directory=f"eval/{attempt_place(last)}", **own))
     manifest = Manifest(
         name=campaign.name,
         kind="training",
         objective=state.plan.objective.name,
         total_runs=len(runs),
         campaign=campaign,
-        runs=runs,
+        runs=tuple(runs),
     )
     write_aside(directory / MANIFEST, document(manifest.model_dump(mode="json")))
-
-
-def _place(state: RunState, candidate: int, seed: int) -> str:
-    """The directory of the evaluation's last attempt, or of its first one to come."""
-    attempts = state.generations[0].attempts.get((candidate, seed), ()) if state.generations else ()
-    first = Reserved(generation=0, candidate=candidate, seed=seed, attempt=1, reserve_ms=0)
-    return attempt_place(attempts[-1].reserved if attempts else first)
 
 
 # Status
@@ -112,12 +102,9 @@ def matrix_of_runs(directory: Path, manifest: Manifest, now: datetime) -> Matrix
     """Return the matrix of an exported campaign, each cell from its own ledger."""
     campaign = manifest.campaign
     assert campaign is not None, "a campaign has them"
-    cells = {
-        (run.condition, run.seed): _cell(directory / run.directory, now) for run in manifest.runs
-    }
-    pending = Cell(status=PENDING)
+    places = {(run.condition, run.seed): directory / run.directory for run in manifest.runs}
     rows = tuple(
-        tuple(cells.get((condition.name, seed), pending) for seed in campaign.seeds)
+        tuple(_cell(places[condition.name, seed], now) for seed in campaign.seeds)
         for condition in campaign.conditions
     )
     return Matrix(campaign=campaign, rows=rows)
@@ -131,12 +118,9 @@ def _cell(place: Path, now: datetime) -> Cell:
         return Cell(status=DAMAGED, note=str(error))
     if state is None:
         return Cell(status=PENDING)
-    cells = []
-    if state.plan.campaign is not None:
-        cells = in_flight(matrix_of(state), standing_of(state, now)).cells
-    if len(cells) != 1:
+    if state.plan.campaign is None or state.plan.campaign.evaluations != 1:
         return Cell(status=DAMAGED, note=f"{state.plan.run_id} is not a campaign of one evaluation")
-    return cells[0]
+    return in_flight(matrix_of(state), standing_of(state, now)).cells[0]
 
 
 def in_flight(matrix: Matrix, standing: Standing) -> Matrix:

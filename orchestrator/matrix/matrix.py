@@ -4,30 +4,28 @@ A calibration, a check of knobs, of a proxy, of workers or of memory, and a camp
 seeds, from which no search learns. They differ in their points and in how their results are read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgets.checks import measure
-from budgets.formatting import PROGRAM
 from budgets.ledger import LedgerCorruptError
 from budgets.plan import Calibration, Caps, Devices, Envelope, Phase, Plan
 from budgets.rules import ruling_of
 from budgets.state import RunState
 from objectives import registry
-from objectives.api import Objective
 from objectives.registry import CALLABLE
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.execution.api import Slots
 from orchestrator.execution.engine import devices_of
+from orchestrator.plan.page import knobs_item
 from orchestrator.plan.phase2 import followed, landscapes, recorded_again
 from orchestrator.plan.resolve import (
     Overrides,
     calibration_name,
-    calibration_plan,
     caps_for,
     family_of,
     no_share,
@@ -42,7 +40,6 @@ from orchestrator.plan.resolve import (
 )
 from orchestrator.plan.times import (
     CALIBRATION_SEEDS,
-    calibration_here,
     find_calibration,
     known_knobs,
 )
@@ -65,120 +62,114 @@ class Matrix:
     phase: Phase
     points: tuple[Point, ...]
     shape: Envelope
-    title: str  # for people, when the run begins
+    title: str = ""  # for people, when the run begins
     name: str = ""  # the run's id; "": made from the request
     prefix: str = ""  # of such an id
     fields: Mapping[str, Any] = field(default_factory=dict)  # of the plan, of this kind of run only
 
-    def run_id(self, kind: str) -> str:
-        """Return the run's id on that kind of device: an equal request finds the same run."""
+    def run_id(self, devices: Devices) -> str:
+        """Return the run's id: an equal request finds the same run.
+
+        A calibration is one of these very devices, another run of any devices of their kind.
+        """
         if self.name:
             return self.name
-        evaluation, budget = self.config.evaluation, self.config.budget
+        evaluation, objective = self.config.evaluation, self.config.tuned
         request = (
             self.points,
-            self.shape.seeds_per_candidate,
             self.fields,
             evaluation.seed,
             evaluation.limit_seconds,
             evaluation.stall_seconds,
-            caps_for(self.config, budget.max_evals or 1),
-            budget.price_per_device_hour,
+            self.shape.seeds_per_candidate,
+            caps_for(self.config, self.shape.evaluations),
+            self.config.budget.price_per_device_hour,
+            self.config.direction,
         )
-        family = family_of(self.config.tuned, kind)
+        is_calibration, family = self.phase == "calibration", family_of(objective, devices.kind)
+        family = calibration_name(objective, devices) if is_calibration else family
         return f"{self.prefix}{family}-{short_hash(repr(request))}"
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
         """Return the plan: one generation, every point on the same seeds."""
-        own = {"run_id": self.run_id(devices.kind), **self.fields}
+        own = {"run_id": self.run_id(devices), **self.fields}
         return plan_of(self.config, devices, calibration, self.shape, self.phase, **own)
 
+    def recorded(self, root: Path, devices: Devices) -> tuple[Path, Plan | None]:
+        """Return the directory of its run, and the plan that is recorded there."""
+        directory = run_directory(root, self.phase, self.run_id(devices))
+        return directory, recorded_plan(directory)
 
-def carry_out(
+
+def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
     matrix: Matrix,
     session: Session,
     slots: Slots,
     pace: Pace | None = None,
     calibration: Calibration | None = None,
+    overrides: Overrides = (),
 ) -> Result:
     """Begin or resume the run of a matrix.
 
     A new run takes its limits and its noise from `calibration`, or from the one made on such
     devices.
     """
-    directory = run_directory(session.root, matrix.phase, matrix.run_id(slots.device))
-    if (recorded := recorded_plan(directory)) is not None:
-        plan = matrix.plan(recorded.devices, recorded.calibration)
-    else:
-        devices = devices_of(slots)
-        known = calibration or calibration_here(session.root, matrix.config.tuned, devices)
-        plan = matrix.plan(devices, known)
-        session.say(matrix.title)
-    return evaluate(session, plan, slots, matrix.points, pace=pace)
-
-
-def evaluate(  # noqa: PLR0913 - what is run, on what, and how
-    session: Session,
-    plan: Plan,
-    slots: Slots,
-    points: Sequence[Point],
-    overrides: Overrides = (),
-    *,
-    pace: Pace | None = None,
-    why: str = "",
-) -> Result:
-    """Begin or resume the run of a plan with these points."""
-    directory = run_directory(session.root, plan.phase, plan.run_id)
-    if overrides and recorded_plan(directory) is None:
+    devices, title = devices_of(slots), ""
+    directory, recorded = matrix.recorded(session.root, devices)
+    if recorded is not None:
+        devices, calibration = recorded.devices, recorded.calibration
+    elif overrides:
         raise ValueError(NO_RUN_YET)
-    proposer = Given(tuple(points))
+    else:
+        title = matrix.title
+        if calibration is None and matrix.phase != "calibration":
+            found = find_calibration(session.root, matrix.config.tuned, devices)
+            calibration = None if found is None else measure(found.state)
+    plan, proposer = matrix.plan(devices, calibration), Given(matrix.points)
     return session.carry_out(
-        directory, plan, slots, lambda _: proposer, overrides, pace=pace, why=why
+        directory, plan, slots, lambda _: proposer, overrides, pace=pace, why=title
     )
 
 
 # Calibrations
 
 
+def calibration_of(config: Config, seeds: int, title: str = "", prefix: str = "") -> Matrix:
+    """Return the baseline on that many seeds. Runs with a prefix are used by no plan."""
+    shape = Envelope(population=1, generations=1, seeds_per_candidate=seeds)
+    points = (config.tuned.space.baseline,)
+    return Matrix(config, "calibration", points, shape, title, prefix=prefix)
+
+
 def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under which name
     session: Session,
     config: Config,
     slots: Slots,
-    repeats: int = CALIBRATION_SEEDS,
+    seeds: int = CALIBRATION_SEEDS,
     overrides: Overrides = (),
     *,
-    why: str = "",
-    prefix: str = "",
     again: bool = False,
+    prefix: str = "",
 ) -> Result:
-    """Measure the baseline on `repeats` seeds, or read the calibration made on these devices.
+    """Measure the baseline, or read the calibration made on these devices.
 
-    `why` is said before measuring. Runs with a `prefix` to their names are used by no plan. With
-    `again` it is measured again, or what was interrupted is resumed; new runs are then planned with
-    it. With `overrides` nothing is begun.
+    With `again` it is measured again, or what was interrupted is resumed; new runs are then planned
+    with it. With `overrides` nothing is begun: what a rule has paused goes on.
     """
-    devices = devices_of(slots)
-    plan = calibration_plan(config, devices, repeats)
-    name = prefix + plan.run_id
+    devices, matrix = devices_of(slots), calibration_of(config, seeds, prefix=prefix)
     if again:
-        name = _name_of_another(session.root, config, plan, is_begun=bool(overrides))
+        family = calibration_name(config.tuned, devices)
+        earlier = list(recorded_runs(session.root, "calibration", family))
+        begun = (
+            directory.name
+            for directory, state in earlier
+            if state.concluded is None and (overrides or ruling_of(state).decision == "continue")
+        )
+        name = matrix.run_id(devices) + (f"-{len(earlier) + 1}" if earlier else "")
+        matrix = replace(matrix, name=next(begun, name))
     elif known := find_calibration(session.root, config.tuned, devices):
         return known
-    plan = plan.model_copy(update={"run_id": name})
-    return evaluate(session, plan, slots, (config.tuned.space.baseline,), overrides, why=why)
-
-
-def _name_of_another(root: Path, config: Config, plan: Plan, *, is_begun: bool) -> str:
-    """Return the name of a further calibration, or of the one that was interrupted.
-
-    With `is_begun` also of one that a rule has paused.
-    """
-    family = calibration_name(config.tuned, plan.devices)
-    earlier = list(recorded_runs(root, "calibration", family))
-    for directory, state in earlier:
-        if state.concluded is None and (is_begun or ruling_of(state).decision == "continue"):
-            return directory.name
-    return f"{plan.run_id}-{len(earlier) + 1}" if earlier else plan.run_id
+    return carry_out(matrix, session, slots, overrides=overrides)
 
 
 def calibrated_for(
@@ -198,11 +189,12 @@ def calibrated_for(
         unpaid = _was_made_for(config, found) and not _is_paid_for(session.root, found.state.head)
         return _with_its_cost(found.state) if unpaid else measure(found.state)
     kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.device_name}"
-    why = (
+    title = (
         f"No calibration of {kind} on {where} yet: evaluating the baseline on "
         f"{CALIBRATION_SEEDS} seeds first."
     )
-    result = calibrate(session, config, slots, overrides=overrides, why=why)
+    matrix = calibration_of(config, CALIBRATION_SEEDS, title)
+    result = carry_out(matrix, session, slots, overrides=overrides)
     return _with_its_cost(result.state) if result.ruling.decision == "done" else result
 
 
@@ -216,7 +208,7 @@ def _with_its_cost(state: RunState) -> Calibration:
 def _was_made_for(config: Config, found: Result) -> bool:
     """Whether the calibration was made under the caps of this configuration."""
     plan = found.state.planned
-    own = calibration_plan(config, plan.devices, CALIBRATION_SEEDS)
+    own = calibration_of(config, CALIBRATION_SEEDS).plan(plan.devices, None)
     is_capped = own.caps != Caps(evaluations=own.caps.evaluations)
     return is_capped and plan.run_id == own.run_id
 
@@ -273,44 +265,24 @@ def _planned(
     # refuse what cannot be planned before a calibration is paid for
     outline = search_plan(config, devices, None, succession)
     refuse_the_past(window_of(config.budget), session.clock.now())
-    if config.evaluation.assume_eval_seconds is None:
-        _refuse_zero(outline, calibration_here(session.root, config.tuned, devices))
     for reason in why_no_go(outline):
         session.say(f"Warning: {reason}.")
     has_checks = not config.objective.startswith(CALLABLE)  # no command can name a callable
     if has_checks and (outline.source is None or not outline.source.added):
-        _say_known_knobs(session, config.tuned, devices.kind)
+        knobs = knobs_item(known_knobs(session.root, config.tuned, devices.kind))
+        if knobs.verdict != "pass":
+            session.say(f"Warning: {knobs.why}.")
     calibration = calibrated_for(session, config, slots, overrides)
     if isinstance(calibration, Result):
         return calibration
     plan = search_plan(config, devices, calibration, succession)
-    _refuse_zero(plan, calibration)
-    return plan, permits
-
-
-def _refuse_zero(plan: Plan, calibration: Calibration | None) -> None:
-    """Raise ValueError if a verdict is planned and the baseline's score is about 0."""
     if plan.confirmation is not None and (why := no_share(calibration)):
         raise ValueError(
             f"{why}: no verdict can be reached. Let the objective return a score whose 0 is "
             "out of reach, a loss or that plus a constant, or search without a verdict: "
             "--set verdict.confirm_seeds=0"
         )
-
-
-def _say_known_knobs(session: Session, objective: Objective, kind: str) -> None:
-    """Say which knobs finished checks have found dead, and which they have not shown alive."""
-    known = known_knobs(session.root, objective, kind)
-    if known.dead:
-        session.say(
-            f"Warning: {', '.join(known.dead)} did not move the score when checked: a search "
-            "wastes budget there."
-        )
-    if known.neither:
-        session.say(
-            f"Note: {len(known.neither)} of {sum(map(len, known))} knobs have not been shown to "
-            f"move the score; `{PROGRAM} check knobs` with the same options finds out."
-        )
+    return plan, permits
 
 
 def replayed(state: RunState) -> "Search":

@@ -6,7 +6,7 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from budgets.events import ComparisonAsked
-from budgets.plan import ComparisonName, Configuration, Confirmation, Plan
+from budgets.plan import ComparisonName, Configuration, Confirmation, Plan, Variant
 from budgets.schedule import next_action
 from budgets.state import RunState
 from budgets.verdict import BASELINE, INCUMBENT, finalists, winner
@@ -83,19 +83,32 @@ def _seed(text: str) -> int:
 
 # Comparisons
 
-Pair = tuple[Configuration, Seeds]
-"""A configuration and the seeds that it is evaluated on."""
-
 
 def due(state: RunState) -> ComparisonAsked | None:
-    """Return the comparison that comes next; None if none is due."""
-    plan, step = state.plan, next_action(state)
+    """Return the comparison that comes next, by the plan and the ledger so far; None if none is."""
+    plan, wanted, step = state.plan, state.plan.confirmation, next_action(state)
     if step == "proxy":
         return short_evaluations(state)
-    if plan.confirmation is None or step in ("generation", "decide", "over"):
+    if wanted is None or step in ("generation", "decide", "over"):
         return None
     name: ComparisonName = step  # type: ignore[assignment]  # the other steps are comparisons
-    return None if state.comparisons.get(name) is not None else comparison(state, name)
+    if state.comparisons.get(name) is not None:
+        return None
+    seeds, best = confirmation_seeds(plan), winner(state)
+    base = Configuration(name=BASELINE, point=plan.space.baseline)
+    if name == "reference":
+        pairs = list(_reference(base, wanted, seeds))
+    elif name == "finalists":
+        pairs = [(finalist, seeds.picking) for finalist in finalists(state)]
+    elif name == "winner":
+        assert best is not None, "some finalist has a score"
+        pairs = [(best, seeds.verdict)]
+    else:
+        assert best is not None, "a winner was found"
+        assert wanted.long_run is not None, "it was planned"
+        pairs = [(_varied(one, wanted.long_run.variant), seeds.long_run) for one in (base, best)]
+    configurations, each = zip(*pairs, strict=True)
+    return ComparisonAsked(comparison=name, configurations=configurations, seeds=each)
 
 
 def short_evaluations(state: RunState) -> ComparisonAsked:
@@ -103,54 +116,25 @@ def short_evaluations(state: RunState) -> ComparisonAsked:
     assert state.plan.proxy is not None, "a check of a proxy has one"
     assert state.current is not None, "the generation is asked first"
     variant, seeds = state.plan.proxy.variant, state.current.seeds
-    changed = {"settings": variant.settings, "cost_factor": variant.cost_factor}
     configurations = tuple(
-        Configuration(name=f"candidate {number}", point=point, **changed)
+        _varied(Configuration(name=f"candidate {number}", point=point), variant)
         for number, point in enumerate(state.current.points)
     )
     return ComparisonAsked(comparison="proxy", configurations=configurations, seeds=seeds)
 
 
-def comparison(state: RunState, name: ComparisonName) -> ComparisonAsked:
-    """Return the comparison of that name, by the plan and the ledger so far."""
-    confirmation, seeds = state.plan.confirmation, confirmation_seeds(state.plan)
-    assert confirmation is not None, "the plan compares"
-    match name:
-        case "reference":
-            pairs = _reference(state.plan, confirmation, seeds)
-        case "finalists":
-            pairs = [(finalist, seeds.picking) for finalist in finalists(state)]
-        case "winner":
-            best = winner(state)
-            assert best is not None, "some finalist has a score"
-            pairs = [(best, seeds.verdict)]
-        case _:
-            pairs = [(one, seeds.long_run) for one in _long_run(state, confirmation)]
-    configurations, each = zip(*pairs, strict=True)
-    return ComparisonAsked(comparison=name, configurations=configurations, seeds=each)
+def _reference(
+    base: Configuration, wanted: Confirmation, seeds: ConfirmationSeeds
+) -> Iterator[tuple[Configuration, Seeds]]:
+    """Yield the baseline on all fresh seeds, an earlier winner and each control on some of them."""
+    yield base, (*seeds.picking, *seeds.verdict)
+    if wanted.incumbent is not None:
+        yield Configuration(name=INCUMBENT, point=wanted.incumbent), seeds.verdict
+    for control in wanted.controls if wanted.control_seeds else ():
+        varied = _varied(base, control).model_copy(update={"name": control.label})
+        yield varied, seeds.verdict[: wanted.control_seeds]
 
 
-def _reference(plan: Plan, confirmation: Confirmation, seeds: ConfirmationSeeds) -> list[Pair]:
-    """The baseline on all fresh seeds, an earlier winner and each control on some of them."""
-    point = plan.space.baseline
-    pairs = [(Configuration(name=BASELINE, point=point), (*seeds.picking, *seeds.verdict))]
-    if confirmation.incumbent is not None:
-        incumbent = Configuration(name=INCUMBENT, point=confirmation.incumbent)
-        pairs.append((incumbent, seeds.verdict))
-    for one in confirmation.controls if confirmation.control_seeds else ():
-        changed = {"settings": one.settings, "cost_factor": one.cost_factor}
-        control = Configuration(name=one.label, point=point, **changed)
-        pairs.append((control, seeds.verdict[: confirmation.control_seeds]))
-    return pairs
-
-
-def _long_run(state: RunState, confirmation: Confirmation) -> tuple[Configuration, ...]:
-    """The baseline and the winner on more FLOPs."""
-    best, long_run = winner(state), confirmation.long_run
-    assert best is not None, "a winner was found"
-    assert long_run is not None, "it was planned"
-    changed = {"settings": long_run.variant.settings, "cost_factor": long_run.variant.cost_factor}
-    return (
-        Configuration(name=BASELINE, point=state.plan.space.baseline, **changed),
-        Configuration(name=best.name, point=best.point, **changed),
-    )
+def _varied(own: Configuration, variant: Variant) -> Configuration:
+    changed = {"settings": variant.settings, "cost_factor": variant.cost_factor}
+    return own.model_copy(update=changed)

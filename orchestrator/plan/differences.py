@@ -5,9 +5,9 @@ from typing import Any
 
 from budgets.formatting import counted
 from budgets.plan import Plan, Source
-from objectives.settings import cut
+from objectives.settings import shown
 
-LONGEST_SHOWN, MOST_SHOWN = 40, 4  # characters of a value, differences
+MOST_SHOWN = 4
 
 DERIVED = ("objective_fingerprint:", "space.", "search.start", "nominal.", "resolved.")
 """Fields that follow from others: shown only if nothing else differs."""
@@ -31,13 +31,7 @@ def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
             inner = f"{name}.{key}" if name else key
             yield from differing(inner, recorded.get(key), wanted.get(key))
     elif recorded != wanted:
-        texts = [str(recorded), str(wanted)]
-        if texts[0] == texts[1]:
-            texts = [repr(recorded), repr(wanted)]
-        shown = [cut(text, LONGEST_SHOWN) for text in texts]
-        if shown[0] == shown[1]:
-            shown = [f"...{text[-LONGEST_SHOWN:]}" for text in texts]
-        yield f"{name}: {' -> '.join(shown)}"
+        yield f"{name}: {shown(recorded)} -> {shown(wanted)}"
 
 
 def in_short(changed: Sequence[str]) -> str:

@@ -17,8 +17,8 @@ from budgets.tiers import INTENT
 from objectives import registry
 from objectives.api import SetupError
 from orchestrator.config import Config, Values, assign
-from orchestrator.plan.checks import hours_allowed
 from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of
+from orchestrator.plan.page import hours_allowed
 from orchestrator.plan.resolve import (
     Succession,
     caps_for,
@@ -26,16 +26,11 @@ from orchestrator.plan.resolve import (
     search_plan,
     why_no_go,
 )
-from orchestrator.plan.times import Times
+from orchestrator.plan.times import Times, relative_flops, scaled
 
-MUCH = 0.5
-"""Share of the window: if as much stays unused, more is offered."""
-
-FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
-"""Shares of the FLOPs to try."""
-
+MUCH = 0.5  # of the window: if as much stays unused, more is offered
+FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the FLOPs, to try
 MORE_CONFIRM_SEEDS = (32, 24, 16, 12)
-
 AS_ASKED = "as asked"
 
 
@@ -74,12 +69,9 @@ class Choice:
     def price(self) -> tuple[str, ...]:
         """The price in quality, in words and numbers."""
         gain = detectable_gain(self.plan)
-        return (
-            *self.losses,
-            *(() if self.plan.confirmation else ("no comparison on fresh seeds, so no Go",)),
-            *((f"detectable gain {gain:.2%}",) if gain else ()),
-            *why_no_go(self.plan),
-        )
+        said = [*self.losses, *why_no_go(self.plan)]
+        said += [] if self.plan.confirmation else ["no comparison on fresh seeds, so no Go"]
+        return (*said, *([f"detectable gain {gain:.2%}"] if gain else []))
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -156,7 +148,7 @@ def _lower(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
 
 def _shorter(wanted: Wanted) -> Iterator[Choice]:
     """Yield the most FLOPs an evaluation that fit; else the least that can be trained."""
-    last, objective, before = None, wanted.config.tuned, wanted.config.tuned.flops()
+    last, objective = None, wanted.config.tuned
     for factor in FACTORS:
         if (varied := objective.scaled(factor)) is None:
             break
@@ -165,13 +157,13 @@ def _shorter(wanted: Wanted) -> Iterator[Choice]:
             shorter.preflight()
         except SetupError:
             break
-        after = shorter.flops()
-        work = after.total / before.total if before and after else varied.length
+        times, work = wanted.times, relative_flops(shorter, objective) or varied.length
+        if times.calibration is not None:
+            times = replace(times, calibration=scaled(times.calibration, work))
         losses = (
             f"{factor:g} x the training: the best knobs of a short training may differ",
             "its noise is not known before it is calibrated",
         )
-        times = replace(wanted.times, calibration=wanted.times.for_work(work))
         own = replace(wanted, config=wanted.config.with_objective(shorter), times=times)
         last = replace(_choice(own, varied.label, {}, losses), changes=dict(varied.settings))
         if last.fits:
@@ -190,13 +182,13 @@ def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
         above = _fewer(wanted, _choice(wanted, f"tier {tier}", higher))
         if above.fits and above.plan.resolved.evaluations > asked.plan.resolved.evaluations:
             yield above
-    planned = wanted.config.verdict.confirm_seeds
-    for seeds in MORE_CONFIRM_SEEDS if asked.plan.confirmation is not None else ():
-        changes, what = {"verdict.confirm_seeds": seeds}, f"{seeds} confirmation seeds"
-        found = _choice(wanted, what, changes)
-        if seeds > planned and found.fits:
-            yield found
-            return
+    planned = 0 if asked.plan.confirmation is None else asked.plan.confirmation.seeds
+    more = (
+        _choice(wanted, f"{seeds} confirmation seeds", {"verdict.confirm_seeds": seeds})
+        for seeds in MORE_CONFIRM_SEEDS
+        if 0 < planned < seeds
+    )
+    yield from filter(None, [next((choice for choice in more if choice.fits), None)])
 
 
 def _choice(wanted: Wanted, what: str, changes: Values, losses: tuple[str, ...] = ()) -> Choice:
@@ -218,7 +210,6 @@ def _choice(wanted: Wanted, what: str, changes: Values, losses: tuple[str, ...] 
 
 def fit_text(found: Sequence[Choice], hours: float) -> str:
     """Return the choices as a ranked table, their prices and options, and the conclusion."""
-    columns = (">", "choice", "P x G x S", ">evaluations", ">p50", ">must be free", "fits")
     rows, prices = [], []
     for number, choice in enumerate(found, 1):
         shape, took, calibration = choice.plan.resolved, choice.forecast, choice.plan.calibration
@@ -227,23 +218,17 @@ def fit_text(found: Sequence[Choice], hours: float) -> str:
         free, fits = duration(3600 * took.hours_free), "yes" if choice.fits else "no"
         what = plain(choice.what)
         rows.append((number, what, shape.in_words, shape.evaluations, p50, free, fits))
-        price, options = "; ".join(choice.price), " ".join(map(shell_word, choice.options))
-        said = [plain(price)] * bool(price) + [f"`{options}`"] * bool(options)
+        options = " ".join(map(shell_word, choice.options))
+        said = filter(None, (plain("; ".join(choice.price)), options and f"`{options}`"))
         prices.append(f"{number}. {': '.join(said) or 'what was asked for'}")
-    return "\n".join(
-        [
-            f"# What fits into {duration(3600 * hours)}",
-            "",
-            *table(columns, rows),
-            "",
-            *prices,
-            "",
-            f"**{plain(_conclusion(found, hours))}**",
-            "",
-            "*Must be free* is the p90, the whole limit of the last evaluations (so that none "
-            "starts that could end too late) and the long run after a Go.",
-        ]
+    columns = (">", "choice", "P x G x S", ">evaluations", ">p50", ">must be free", "fits")
+    conclusion = f"**{plain(_conclusion(found, hours))}**"
+    note = (
+        "*Must be free* is the p90, the whole limit of the last evaluations (so that none "
+        "starts that could end too late) and the long run after a Go."
     )
+    lines = [f"# What fits into {duration(3600 * hours)}", "", *table(columns, rows), ""]
+    return "\n".join([*lines, *prices, "", conclusion, "", note])
 
 
 def _conclusion(found: Sequence[Choice], hours: float) -> str:
@@ -252,5 +237,5 @@ def _conclusion(found: Sequence[Choice], hours: float) -> str:
     least = min(found, key=lambda choice: choice.forecast.hours_free)
     return (
         f"Nothing fits into {duration(3600 * hours)}: the least, {least.what}, needs "
-        f"{duration(3600 * least.forecast.hours_free)}. Give a longer --window or --max-hours."
+        f"{duration(3600 * least.forecast.hours_free)}."
     )

@@ -99,9 +99,8 @@ def forecast_of(plan: Plan, times: Times, at_once: int | None = None) -> Forecas
 
 def _hours(seconds: tuple[float, ...], tenth: int) -> float:
     """Return a quantile, in tenths, as hours."""
-    if len(seconds) == 1:
-        return seconds[0] / 3600
-    return quantiles(seconds, n=10, method="inclusive")[tenth - 1] / 3600
+    both = (*seconds, *seconds)[: max(2, len(seconds))]  # of one, itself
+    return quantiles(both, n=10, method="inclusive")[tenth - 1] / 3600
 
 
 def work_of(plan: Plan) -> Work:

@@ -1,27 +1,166 @@
-"""The page of a plan: ten lines on each tier, or all that they rest on. Without side effects."""
+"""The page of a plan: ten lines on each tier, its checklist, or all that they rest on.
+
+Without side effects.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from math import ceil, sqrt
 from pathlib import Path
 from statistics import median
-from typing import Any, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-from budgets.formatting import PROGRAM, duration, plain, table
-from budgets.plan import Devices, Plan, Tier
+from budgets.formatting import PROGRAM, duration, number, plain, table
+from budgets.plan import Caps, Devices, Plan, Tier
 from budgets.stats import power_of
 from budgets.tiers import INTENT
 from objectives.api import Objective, SetupError
 from objectives.registry import kind
 from orchestrator.config import Config
-from orchestrator.plan.checks import Item, checklist
 from orchestrator.plan.differences import beginning
 from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of
 from orchestrator.plan.resolve import Succession, search_plan
-from orchestrator.plan.times import Times, known_knobs, times_here
+from orchestrator.plan.times import Known, Times, known_knobs, times_here
 
-VERBOSE = "`--verbose` says why, and shows what the figures rest on."
+# The checklist before anything is paid for
+
+Answer = Literal["pass", "fail", "unknown"]
+
+UNMEASURED = f"not measured here: {PROGRAM} calibrate with the same --objective and --set"
+
+LEAST_SAMPLES = 3
+MOST_IDLE = 0.35  # of the devices' time in a generation
+MOST_TIMEOUTS = 0.05  # of evaluations: with more, the limit decides the ranking
+
+
+class Item(NamedTuple):
+    """A question and its answer."""
+
+    question: str
+    verdict: Answer
+    why: str
+
+
+def checklist(  # noqa: PLR0913, PLR0917 - what the answers rest on
+    plan: Plan,
+    times: Times,
+    forecast: Forecast | None,
+    now: datetime,
+    at_once: int,
+    knobs: Known | None = None,
+) -> tuple[Item, ...]:
+    """Return every question with its answer, in a fixed order.
+
+    `at_once` evaluations run. Without `knobs` the run searches none.
+    """
+    return (
+        Item("Smoke test or full run?", "pass", _purpose(plan)),
+        Item("Is the limit of an evaluation intentional?", *_limit(plan, times)),
+        Item("Is it as parallel as its devices?", *_parallel(plan, at_once)),
+        Item("Does a pilot confirm the time of an evaluation?", *_pilot(times)),
+        Item("Is the wall clock acceptable?", *_wall_clock(plan, forecast, now)),
+        Item("Does it fit under the caps on device time and cost?", *_caps(plan, forecast)),
+        *(() if knobs is None else (knobs_item(knobs),)),
+    )
+
+
+def _purpose(plan: Plan) -> str:
+    if plan.campaign is not None and len(plan.campaign.seeds) > 1:
+        return f"full: {len(plan.campaign.seeds)} seeds tell effects from chance"
+    if plan.confirmation is not None:
+        return "full: it ends with a verdict"
+    return "a smoke test: it decides nothing"
+
+
+def _limit(plan: Plan, times: Times) -> tuple[Answer, str]:
+    seconds = plan.limits.wall_seconds
+    if times.origin != "measured" or times.calibration is None:
+        return "unknown", f"{seconds:g} s; {UNMEASURED}"
+    longest = max(sample.seconds for sample in times.calibration.samples)
+    said = (
+        f"{seconds:g} s, {seconds / longest:.1f} x the longest measured; {times.timeouts} of "
+        f"{times.attempts} were killed at it"
+    )
+    is_hit = seconds <= longest or times.timeouts > MOST_TIMEOUTS * times.attempts
+    return ("fail", f"{said}: raise it if they were healthy") if is_hit else ("pass", said)
+
+
+def _parallel(plan: Plan, devices: int) -> tuple[Answer, str]:
+    batch = plan.resolved.per_generation
+    idle = -batch % devices / (batch + -batch % devices)  # in the last round of a generation
+    said = f"{batch} evaluations at a time on {devices}, {idle:.0%} of the time idle"
+    return ("fail" if idle > MOST_IDLE else "pass"), said
+
+
+def _pilot(times: Times) -> tuple[Answer, str]:
+    if times.origin == "none":
+        return "unknown", UNMEASURED
+    if times.origin != "measured" or times.calibration is None:
+        why = "scaled from elsewhere" if times.origin == "prior" else "stated"
+        return "fail", f"the time is {why}; {UNMEASURED}"
+    samples = len(times.calibration.samples)
+    return ("pass" if samples >= LEAST_SAMPLES else "fail"), f"measured on {samples} seeds"
+
+
+def hours_allowed(caps: Caps, now: datetime) -> float | None:
+    """Return the hours until a cap or a deadline ends a run that begins now; None without one.
+
+    A window counts without its safety margin.
+    """
+    ends = [] if caps.hours is None else [caps.hours]
+    if caps.window is not None:
+        ends.append(max(0.0, caps.window.hours_from(now) - caps.window.margin_seconds / 3600))
+    return min(ends, default=None)
+
+
+def _wall_clock(plan: Plan, forecast: Forecast | None, now: datetime) -> tuple[Answer, str]:
+    allowed = hours_allowed(plan.caps, now)
+    if forecast is None:
+        return "unknown", UNMEASURED
+    said = f"{duration(3600 * forecast.hours_free)} must be free"
+    if allowed is None:
+        return "unknown", f"{said}; give a limit: --window or --max-hours"
+    fits = forecast.hours_free <= allowed
+    return ("pass" if fits else "fail"), f"{said} of {duration(3600 * allowed)}"
+
+
+def _caps(plan: Plan, forecast: Forecast | None) -> tuple[Answer, str]:
+    caps, price = plan.caps, plan.price_per_device_hour
+    given = {"--max-device-hours": caps.device_hours, "--max-cost": caps.cost and caps.cost / price}
+    allowed = {name: most for name, most in given.items() if most is not None}
+    if not allowed:
+        return "pass", "there are none"
+    hours = None if forecast is None else forecast.device_hours_free
+    named = (f"{name} allows {most:.3g}" for name, most in allowed.items())
+    why = f"{number(hours, 3, '?')} device-hours must be free; {', '.join(named)}"
+    if hours is None:
+        return "unknown", why
+    return ("pass" if hours <= min(allowed.values()) else "fail"), why
+
+
+def knobs_item(known: Known) -> Item:
+    """Return whether checks have shown that the knobs move the score."""
+    said = f"{len(known.alive)} of {sum(map(len, known))} knobs are shown to move the score"
+    verdict: Answer = "unknown" if known.neither else "pass"
+    if known.dead:
+        verdict, said = "fail", f"{said}; {', '.join(known.dead)} did not when checked"
+    elif known.neither:
+        said += f": {PROGRAM} check knobs with the same --objective and --set"
+    return Item("Are the knobs shown to be alive?", verdict, said)
+
+
+def checklist_page(answers: Iterable[tuple[Item, str]]) -> list[str]:
+    """Return the checklist as a table; each answer has the tiers that it is about."""
+    rows = (
+        (item.question, which, item.verdict.replace("fail", "**fail**"), plain(item.why))
+        for item, which in answers
+    )
+    return ["## Before you begin", "", *table(("", "", "", "because"), rows)]
+
+
+# The page
 
 
 @dataclass(frozen=True)
@@ -32,12 +171,6 @@ class TierPage:
     forecast: Forecast | None  # None: no times are known
     detectable: float | None  # None: no comparison, or no known noise
     items: tuple[Item, ...]
-
-    @property
-    def verdict_evaluations(self) -> int:
-        """Evaluations beside the search's, at most, without the long run after a Go."""
-        sizes = {} if self.plan.confirmation is None else self.plan.confirmation.sizes()
-        return sum(count for name, (count, _) in sizes.items() if name != "long_run")
 
     @property
     def cost(self) -> float | None:
@@ -90,10 +223,9 @@ class Page:
 
 def _evaluation(objective: Objective, times: Times) -> dict[str, Any] | None:
     """Steps, tokens and throughput of an evaluation; None if they are not known."""
-    try:
+    work = None
+    with suppress(SetupError):  # it depends on data that is not there
         work = objective.flops()
-    except SetupError:  # it depends on data that is not there
-        return None
     if work is None or times.calibration is None:
         return None
     seconds, tokens = times.calibration.median_seconds, work.tokens
@@ -128,8 +260,15 @@ def page_text(page: Page, *, in_full: bool = False) -> str:
         _tiers(page),
         [in_short(page.times)],
         [beginning(plan)],
-        *(_in_full(page) if in_full else (_objections(page), [VERBOSE])),
     ]
+    if in_full:
+        compared = [tier for tier in page.tiers if tier.plan.confirmation is not None]
+        parts.append([_power(tier) for tier in compared[-1:]])
+        parts.append([f"- **{tier.plan.tier}**: {_planned(tier.plan)}" for tier in page.tiers])
+        parts.append(checklist_page(_answers(page.tiers)))
+    else:
+        why = "`--verbose` says why, and shows what the figures rest on."
+        parts += [_objections(page), [why]]
     return "\n\n".join("\n".join(part) for part in parts if any(part)) + "\n"
 
 
@@ -137,31 +276,35 @@ def _tiers(page: Page) -> list[str]:
     """The main table; evaluations are those of the search + those of the verdict."""
     is_priced, rows = bool(page.tiers[0].plan.price_per_device_hour), []
     for tier in page.tiers:
-        shape, beside, took = tier.plan.resolved, tier.verdict_evaluations, tier.forecast
+        wanted, shape, took = tier.plan.confirmation, tier.plan.resolved, tier.forecast
+        sizes = {} if wanted is None else wanted.sizes()
+        beside = sum(count for name, (count, _) in sizes.items() if name != "long_run")
         count = f"{shape.evaluations}{f' + {beside}' if beside else ''}"
-        times: tuple[str, ...] = ("?",) * (3 + is_priced)
+        times = ["?"] * (3 + is_priced)
         if took is not None:
-            hours = (duration(3600 * took.hours_p50), duration(3600 * took.hours_p90))
-            cost = (f"{tier.cost:.2f}",) if is_priced else ()
-            times = (*hours, f"{took.device_hours_p50:.3g}", *cost)
-        gain = "?" if tier.detectable is None else f"{tier.detectable:.2%}"
-        gain = gain if tier.plan.confirmation is not None else "no verdict"
+            times = [duration(3600 * took.hours_p50), duration(3600 * took.hours_p90)]
+            times += [
+                f"{took.device_hours_p50:.3g}",
+                *([] if tier.cost is None else [f"{tier.cost:.2f}"]),
+            ]
+        gain = "no verdict" if wanted is None else "?"
+        if tier.detectable is not None:
+            gain = f"{tier.detectable:.2%}"
         rows.append((tier.plan.tier, shape.in_words, count, *times, gain))
-    priced = (">cost",) if is_priced else ()
-    columns = (">evaluations", ">p50", ">p90", ">device-hours", *priced, ">detectable gain")
-    return table(("tier", "P x G x S", *columns), rows)
+    columns = (">evaluations", ">p50", ">p90", ">device-hours", *[">cost"] * is_priced)
+    return table(("tier", "P x G x S", *columns, ">detectable gain"), rows)
 
 
 def _objections(page: Page) -> list[str]:
     """The checklist's answers that are not pass."""
     answers = [(item, which) for item, which in _answers(page.tiers) if item.verdict != "pass"]
     lines = [
-        f"- **fail**: {item.question} {f'{which}: ' if which else ''}{plain(item.why)}."
+        f"- **fail**: {item.question} {which and f'{which}: '}{plain(item.why)}."
         for item, which in answers
         if item.verdict == "fail"
     ]
-    unknown = dict.fromkeys(item.question for item, _ in answers if item.verdict == "unknown")
-    lines += [f"- **not known yet**: {' '.join(unknown)}"] if unknown else []
+    if unknown := [item.question for item, _ in answers if item.verdict == "unknown"]:
+        lines.append(f"- **not known yet**: {' '.join(dict.fromkeys(unknown))}")
     return lines or ["Nothing speaks against beginning."]
 
 
@@ -171,22 +314,6 @@ def _answers(tiers: Sequence[TierPage]) -> Iterator[tuple[Item, str]]:
         for item in dict.fromkeys(answers):
             own = [tier.plan.tier or "" for tier in tiers if item in tier.items]
             yield item, "" if len(own) == len(tiers) else ", ".join(own)
-
-
-def checklist_page(answers: Iterable[tuple[Item, str]]) -> list[str]:
-    """Return the checklist as a table; each answer has the tiers that it is about."""
-    rows = (
-        (item.question, which, item.verdict.replace("fail", "**fail**"), plain(item.why))
-        for item, which in answers
-    )
-    return ["## Before you begin", "", *table(("", "", "", "because"), rows)]
-
-
-def _in_full(page: Page) -> Iterator[list[str]]:
-    compared = [tier for tier in page.tiers if tier.plan.confirmation is not None]
-    yield [_power(compared[-1])] if compared else []
-    yield [f"- **{tier.plan.tier}**: {_planned(tier.plan)}" for tier in page.tiers]
-    yield checklist_page(_answers(page.tiers))
 
 
 def _power(tier: TierPage) -> str:
@@ -232,8 +359,8 @@ def in_short(times: Times) -> str:
     if times.origin == "assumed":
         return f"**Assumed, not measured**: {calibration.median_seconds:g} s an evaluation."
     seconds = sorted(sample.seconds for sample in calibration.samples)
-    low, middle, high = (f"{own:.3g}" for own in (seconds[0], median(seconds), seconds[-1]))
     return (
-        f"**Measured here:** an evaluation takes {middle} s (median of {len(seconds)}; {low} to "
-        f"{high} s): one device does {3600 / median(seconds):.0f} an hour."
+        f"**Measured here:** an evaluation takes {median(seconds):.3g} s (median of "
+        f"{len(seconds)}; {seconds[0]:.3g} to {seconds[-1]:.3g} s): one device does "
+        f"{3600 / median(seconds):.0f} an hour."
     )

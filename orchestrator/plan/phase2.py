@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from budgets.formatting import PROGRAM
-from budgets.plan import Plan, SearchPlan, Source, VariantName
+from budgets.plan import Plan, Source, VariantName
 from budgets.rules import follows_a_go
 from budgets.state import RunState
 from objectives import registry
@@ -46,18 +46,10 @@ class Followed:
 
         Without a replay it starts at the same point, with the default step and no shape.
         """
-        shape: Matrix | None = None
-        sigma0 = config.search.sigma0 or SIGMA0[config.search.method]
-        if seen is not None:
-            sigma0, shape = _distribution(seen, self.state.plan, config, self.source.added)
-        search = SearchPlan(
-            method=config.search.method,
-            seed=config.search.seed,
-            sigma0=sigma0,
-            start=self.source.point,
-            shape=shape,
-        )
-        return Succession(self.source, search)
+        if seen is None:
+            return Succession(self.source)
+        taken = _distribution(seen, self.state.plan, config, self.source.added)
+        return Succession(self.source, *taken)
 
     def permits(self, overrides: Overrides) -> tuple[Overrides, Overrides]:
         """Return the overrides that let the new run begin, and the others.
@@ -87,8 +79,6 @@ def followed(root: Path, config: Config, kind: str) -> Followed | None:
         raise ValueError(f"--from: expected a phase 1 run, {run_id} is a {state.plan.phase} run")
     _require_same_objective(run_id, state.plan, config, variant)
     point, added = carried(run_id, state, objective.space)
-    if variant == "expanded":
-        _require_more_knobs(run_id, state.plan.space, objective.space)
     alive = known_knobs(root, objective, kind).alive if added else ()
     source = Source(
         run_id=run_id,
@@ -141,38 +131,29 @@ def _require_same_objective(
     run_id: str, earlier: Plan, config: Config, variant: VariantName
 ) -> None:
     """Raise ValueError unless both tune the same on the same data; `expanded` adds knobs."""
-    theirs, ours = (
-        {"objective": spec.name, "direction": direction, "provenance": provenance, **spec.settings}
-        for spec, direction, provenance in (
-            (earlier.objective, earlier.direction, earlier.provenance),
-            (config.tuned.spec, config.direction, dict(config.tuned.provenance)),
-        )
-    )
+    before, space, objective = earlier.space, config.tuned.space, config.tuned
+    there = {"objective": earlier.objective.name, **earlier.objective.settings}
+    here = {"objective": objective.spec.name, **objective.spec.settings}
+    there |= {"direction": earlier.direction, "provenance": earlier.provenance}
+    here |= {"direction": config.direction, "provenance": dict(objective.provenance)}
     if variant == "expanded":
-        for setting in ("space", "knobs"):  # knobs are compared one by one
-            theirs.pop(setting, None)
-            ours.pop(setting, None)
-    changed = list(differing("", theirs, ours))
-    if (
-        not changed
-        and registry.load(earlier.objective).fingerprint != earlier.objective_fingerprint
-    ):
+        here |= {name: there.get(name) for name in ("space", "knobs")}  # compared one by one
+    changed = list(differing("", there, here))
+    recorded = registry.load(earlier.objective).fingerprint
+    if not changed and recorded != earlier.objective_fingerprint:
         changed = [f"its code or its space has changed since {run_id} was planned"]
     if changed:
         raise ValueError(
             f"--variant {variant} tunes what {run_id} tuned, and this is another objective "
-            f"(there -> here): {in_short(changed)}. Repeat its file, or its --objective and --set "
-            "options, with its sources as they were"
+            f"(there -> here): {in_short(changed)}. Repeat its file, or its --objective and --set"
         )
-
-
-def _require_more_knobs(run_id: str, earlier: SearchSpace, space: SearchSpace) -> None:
-    lost = [knob.name for knob in earlier.knobs if knob not in space.knobs]
-    if lost or space.dimension == earlier.dimension:
-        raise ValueError(
-            f"--variant expanded: expected the knobs of {run_id} and more, such as --set "
-            f"space=A+B; missing or changed: {', '.join(lost) or 'none'}"
-        )
+    if variant == "expanded":
+        lost = [knob.name for knob in before.knobs if knob not in space.knobs]
+        if lost or space.dimension == before.dimension:
+            raise ValueError(
+                f"--variant expanded: expected the knobs of {run_id} and more, such as --set "
+                f"space=A+B; missing or changed: {', '.join(lost) or 'none'}"
+            )
 
 
 def _distribution(
@@ -181,7 +162,7 @@ def _distribution(
     """Return scale and shape of the first distribution.
 
     A learned knob keeps its standard deviation, within bounds, and its correlations; an added one
-    gets the default step and no correlations. A configured step is the scale of them all.
+    gets the default step and no correlations.
     """
     import numpy as np
 
@@ -195,8 +176,7 @@ def _distribution(
     covariance = SIGMA0[config.search.method] ** 2 * np.eye(len(names))
     covariance[np.ix_(here, here)] = step**2 * np.array(seen.shape)[np.ix_(there, there)]
     variance = float(np.mean(np.diag(covariance)))
-    sigma0 = config.search.sigma0 or min(sqrt(variance), LARGEST_SIGMA0)
-    return sigma0, rows(covariance / variance)
+    return min(sqrt(variance), LARGEST_SIGMA0), rows(covariance / variance)
 
 
 def recorded_again(config: Config, recorded: Plan) -> Succession | None:
@@ -207,15 +187,10 @@ def recorded_again(config: Config, recorded: Plan) -> Succession | None:
     search, source = recorded.search, recorded.source
     if search is None or source is None:
         return None
-    taken = {
-        "method": config.search.method,
-        "seed": config.search.seed,
-        "sigma0": config.search.sigma0 or search.sigma0,
-    }
     if config.search.follows is not None:
         run_id = Path(config.search.follows).resolve().name
         source = source.model_copy(update={"run_id": run_id, "variant": config.search.variant})
-    return Succession(source, search.model_copy(update=taken))
+    return Succession(source, search.sigma0, search.shape)
 
 
 def landscapes(state: RunState) -> "list[Landscape]":

@@ -66,13 +66,11 @@ RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 def run_name(config: Config) -> str:
     """Return `search.run_id`, or an id of variant, tier, objective and search seed."""
     search = config.search
-    name = search.run_id
-    if name is None:
-        name = f"{search.tier or 'target'}-{short_name(config.tuned.spec)}-s{search.seed}"
-        if search.follows is not None:
-            name = f"{search.variant}-{name}"
-    check_run_id(name)
-    return name
+    name = f"{search.tier or 'target'}-{short_name(config.tuned.spec)}-s{search.seed}"
+    if search.follows is not None:
+        name = f"{search.variant}-{name}"
+    check_run_id(search.run_id or name)
+    return search.run_id or name
 
 
 def check_run_id(name: str, option: str = "--run-id") -> None:
@@ -135,8 +133,8 @@ def pacing_of(config: Config) -> "Pacing":
     from orchestrator.capacity import Pacing
 
     own = config.backend
-    directory = None if own.slots_dir is None else Path(own.slots_dir)
-    return Pacing(own.max_concurrent, directory, config.backpressure.enabled)
+    directory = own.slots_dir and Path(own.slots_dir)
+    return Pacing(own.max_concurrent, directory or None, config.backpressure.enabled)
 
 
 # Windows
@@ -161,16 +159,15 @@ def window_of(budget: Budget) -> Window | None:
 
     Raises ValueError, naming the flag.
     """
-    if budget.window is None:
+    if (text := budget.window) is None:
         return None
-    text = budget.window.strip()
     margin = 3600 * parse_hours("budget.safety_margin", budget.safety_margin)
-    if _DURATION.fullmatch(text):
+    if _DURATION.fullmatch(text.strip()):
         if not (hours := parse_hours("--window", text)):
             raise ValueError(f"--window: expected more than no time, got {text!r}")
         return Window(hours=hours, margin_seconds=margin)
     try:
-        until = datetime.fromisoformat(text).astimezone()
+        until = datetime.fromisoformat(text.strip()).astimezone()
     except (ValueError, OverflowError):  # the first or last day, in another zone
         raise ValueError(
             "--window: expected a duration such as 12h, or a moment such as 2026-11-27T18:00, "
@@ -228,10 +225,11 @@ def most_evaluations(config: Config, nominal: Envelope) -> int:
 
 
 class Succession(NamedTuple):
-    """What a phase 2 takes over from its phase 1."""
+    """What a phase 2 takes over from its phase 1, beside its point."""
 
     source: Source
-    search: SearchPlan
+    sigma0: float | None = None  # None: the default
+    shape: tuple[tuple[float, ...], ...] | None = None
 
 
 def search_plan(
@@ -241,21 +239,36 @@ def search_plan(
     succession: Succession | None = None,
 ) -> Plan:
     """Return the plan of a search. Raises ValueError if it is impossible, naming the key."""
-    sizing = sizing_of(config, devices.count)
-    source, cap = succession and succession.source, most_evaluations(config, sizing.nominal)
-    if config.search.generations is not None:  # an amendment that raises it pays for more of them
-        cap = min(cap, config.search.generations * sizing.resolved.per_generation)
+    search, sizing = config.search, sizing_of(config, devices.count)
+    source, sigma0, shape = succession or (None, None, None)
+    start = config.tuned.space.baseline if source is None else source.point
+    known = tuple(dict.fromkeys(known_points(config, start)))
+    cap = most_evaluations(config, sizing.nominal)
+    if len(known) > sizing.resolved.population // 2:
+        raise ValueError(
+            f"search.known: expected at most {sizing.resolved.population // 2} settings, half of a "
+            f"generation, got {len(known)}"
+        )
+    if search.generations is not None:  # an amendment that raises it pays for more of them
+        cap = min(cap, search.generations * sizing.resolved.per_generation)
     plan = plan_of(
         config,
         devices,
         calibration,
         sizing.resolved,
-        phase=config.search.phase,
+        phase=search.phase,
         run_id=run_name(config),
-        tier=config.search.tier or "target",
+        tier=search.tier or "target",
         nominal=sizing.nominal,
         reasons=sizing.reasons,
-        search=_search_plan(config, sizing.resolved, succession),
+        search=SearchPlan(
+            method=search.method,
+            seed=search.seed,
+            sigma0=search.sigma0 or sigma0 or SIGMA0[search.method],
+            start=start,
+            shape=shape,
+            known=known,
+        ),
         caps=caps_for(config, cap),
         thresholds=config.thresholds,
         confirmation=confirmation_for(config, source),
@@ -297,25 +310,16 @@ def plan_of(
     return Plan.model_validate(fields | own)
 
 
-def calibration_plan(config: Config, devices: Devices, repeats: int) -> Plan:
-    """Return the plan of a calibration: the baseline on `repeats` seeds, within the caps."""
-    shape = Envelope(population=1, generations=1, seeds_per_candidate=repeats)
-    family = calibration_name(config.tuned, devices)
-    plan = plan_of(config, devices, None, shape, "calibration", run_id=family)
-    identity = f"{plan.evaluation_seed}/{plan.limits}/{plan.caps}/{plan.price_per_device_hour}/"
-    identity += config.direction
-    return plan.model_copy(update={"run_id": f"{family}-{short_hash(identity)}"})
-
-
 def check_beginning(config: Config) -> None:
     """Raise ValueError on a configuration that no run can begin with."""
     search, space = config.search, config.tuned.space  # raises on a wrong setting
     window_of(config.budget)
     list(known_points(config, space.baseline))
-    is_search = config.campaign is None
-    if is_search and search.phase == "phase1" and (search.follows or search.variant):
+    if config.campaign is not None:
+        return
+    if search.phase == "phase1" and (search.follows or search.variant):
         raise ValueError("--from, --variant: only a phase2 follows a run")
-    if is_search and search.phase == "phase2" and not (search.follows and search.variant):
+    if search.phase == "phase2" and not (search.follows and search.variant):
         raise ValueError(
             "a phase2 needs --from RUN, the phase 1 that it follows, and --variant robust (the "
             "same knobs) or expanded (more of them)"
@@ -326,10 +330,7 @@ def why_no_go(plan: Plan) -> tuple[str, ...]:
     """Return why the plan's comparison with the baseline cannot lead to a Go, if it cannot."""
     wanted, least = plan.confirmation, plan.thresholds.go_seeds
     if wanted is not None and wanted.seeds < least:
-        return (
-            f"no Go is possible on {wanted.seeds} fresh seeds (verdict.confirm_seeds): it "
-            f"needs {least}",
-        )
+        return (f"no Go is possible on {wanted.seeds} fresh seeds: it needs {least}",)
     if wanted is not None and plan.resolved.generations < 2:
         return ("no Go is possible: it needs two generations, to show that gains persist",)
     return ()
@@ -346,28 +347,6 @@ def no_share(calibration: Calibration | None) -> str:
     )
 
 
-def _search_plan(config: Config, resolved: Envelope, succession: Succession | None) -> SearchPlan:
-    """Return a search from the baseline or from phase 1's end, known settings first."""
-    if succession is not None:
-        search = succession.search
-    else:
-        search = SearchPlan(
-            method=config.search.method,
-            seed=config.search.seed,
-            sigma0=config.search.sigma0 or SIGMA0[config.search.method],
-            start=config.tuned.space.baseline,
-        )
-    known = tuple(known_points(config, search.start))
-    if len(set(known)) < len(known):
-        raise ValueError("search.known: two settings are the same")
-    if len(known) > resolved.population // 2:
-        raise ValueError(
-            f"search.known: expected at most {resolved.population // 2} settings, half of a "
-            f"generation, got {len(known)}"
-        )
-    return search.model_copy(update={"known": known})
-
-
 def known_points(config: Config, otherwise: Point) -> Iterator[Point]:
     """Yield the settings in the JSON file `search.known`, a list or a run's best.json, as points.
 
@@ -375,7 +354,7 @@ def known_points(config: Config, otherwise: Point) -> Iterator[Point]:
     """
     if (file := config.search.known) is None:
         return
-    place, knobs = f"search.known {file}", config.tuned.space.knobs
+    place, knobs = f"search.known {file}", {k.name: k for k in config.tuned.space.knobs}
     text = read_text(Path(file), place)
     try:
         content = json.loads(text)
@@ -384,21 +363,17 @@ def known_points(config: Config, otherwise: Point) -> Iterator[Point]:
         settings = TypeAdapter(list[dict[str, float]]).validate_python(content, strict=True)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(f"{place}: expected a list of settings, or a run's best.json") from error
-    if not settings:
-        raise ValueError(f"{place}: expected one setting or more, got an empty list")
     for number, setting in enumerate(settings, 1):
-        names, here = {knob.name for knob in knobs}, f"{place}, entry {number}"
-        if others := [name for name in setting if name not in names]:
-            raise unknown(f"knob ({here})", others[0], names)
-        point = list(otherwise)
-        for index, knob in enumerate(knobs):
-            if knob.name in setting:
-                own = {**knob.model_dump(), "baseline": setting[knob.name]}
-                try:
-                    point[index] = knob.encode(Knob.model_validate(own).baseline)
-                except ValidationError as error:
-                    raise ValueError(f"{here}: {in_words(error)}") from error
-        yield tuple(point)
+        point, here = dict(zip(knobs, otherwise, strict=True)), f"{place}, entry {number}"
+        for name, value in setting.items():
+            if name not in knobs:
+                raise unknown(f"knob ({here})", name, knobs)
+            try:  # it may stand wherever the baseline may
+                knob = Knob.model_validate({**knobs[name].model_dump(), "baseline": value})
+            except ValidationError as error:
+                raise ValueError(f"{here}: {in_words(error)}") from error
+            point[name] = knob.encode(knob.baseline)
+        yield tuple(point.values())
 
 
 def confirmation_for(config: Config, source: Source | None = None) -> Confirmation | None:
@@ -416,11 +391,12 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
         raise ValueError(
             f"verdict.long_run: expected a factor above 1, or 0 for none, got {verdict.long_run:g}"
         )
-    controls = tuple(map(_variant, objective.controls()))
-    factor, long_run = verdict.long_run, None
-    if factor and verdict.long_run_seeds and (longer := objective.scaled(factor)) is not None:
-        variant = _variant(longer)
-        long_run = LongRun(factor=factor, seeds=verdict.long_run_seeds, variant=variant)
+    controls, long_run = tuple(map(_variant, objective.controls())), None
+    longer = objective.scaled(verdict.long_run) if verdict.long_run else None
+    if longer is not None and verdict.long_run_seeds:
+        long_run = LongRun(
+            factor=verdict.long_run, seeds=verdict.long_run_seeds, variant=_variant(longer)
+        )
     return Confirmation(
         seeds=verdict.confirm_seeds,
         picking_seeds=PICKING_SEEDS,

@@ -14,7 +14,7 @@ from budgets.events import Status
 from budgets.plan import Calibration, Devices
 from budgets.schedule import last_seen
 from budgets.state import RunState
-from objectives.api import Objective
+from objectives.api import Objective, SetupError
 from objectives.registry import kind, short_name
 from orchestrator.plan.resolve import calibration_name, family_of
 from orchestrator.records.runs import Result, finished_runs
@@ -42,12 +42,6 @@ def newest_calibration(root: Path, family: str) -> Result | None:
     return max(finished, key=lambda found: found.state.began_ms, default=None)
 
 
-def calibration_here(root: Path, objective: Objective, devices: Devices) -> Calibration | None:
-    """Return what was measured of an evaluation on such devices."""
-    found = find_calibration(root, objective, devices)
-    return None if found is None else measure(found.state)
-
-
 # The time of an evaluation
 
 Origin = Literal["measured", "prior", "assumed", "none"]
@@ -60,8 +54,7 @@ class Times:
 
     origin: Origin = "none"
     calibration: Calibration | None = None
-    basis: tuple[Calibration, float] | None = None  # a prior's calibration, and the FLOPs over its
-    prior: str | None = None  # that calibration in words
+    prior: str | None = None  # the calibration that it was scaled from, in words
     attempts: int = 0  # finished evaluations of a calibration made here
     timeouts: int = 0  # those of them that were killed at their limit
 
@@ -69,19 +62,22 @@ class Times:
         """Whether a run planned with this `calibration` would first measure its own."""
         return self.origin == "prior" or (self.origin == "measured" and not calibration.samples)
 
-    def for_work(self, factor: float) -> Calibration | None:
-        """Return the time of an evaluation with `factor` times the FLOPs."""
-        if self.calibration is None:
-            return None
-        source, work = self.basis or (self.calibration, 1.0)
-        return Calibration(assumed_seconds=scaled_seconds(source, factor * work))
 
-
-def scaled_seconds(calibration: Calibration, factor: float) -> float:
-    """Return the seconds with `factor` times the FLOPs: start-up is fixed, the rest is scaled."""
+def scaled(calibration: Calibration, factor: float) -> Calibration:
+    """Return the time with `factor` times the FLOPs: start-up is fixed, the rest is scaled."""
     startups = [sample.startup_seconds for sample in calibration.samples]
     startup = median(startups) if startups else 0.0
-    return startup + max(0.0, calibration.median_seconds - startup) * factor / UNMEASURED
+    working = max(0.0, calibration.median_seconds - startup)
+    return Calibration(assumed_seconds=startup + working * factor / UNMEASURED)
+
+
+def relative_flops(objective: Objective, other: Objective) -> float | None:
+    """Return the FLOPs of an evaluation over those of the other's; None if they are not known."""
+    try:
+        own, base = objective.flops(), other.flops()
+    except SetupError:  # they depend on data that is not there
+        return None
+    return (own and base and base.total and own.total / base.total) or None
 
 
 def times_here(
@@ -119,28 +115,26 @@ def _priors(
         return
     with suppress(ValueError):  # none of its evaluations was healthy
         source, factor = measure(state), 1.0
-        is_same = plan.objective_fingerprint == objective.fingerprint
-        if not is_same:
-            here, work = (
-                objective.flops(),
-                median(sample.train_flops + sample.eval_flops for sample in source.samples),
-            )
+        is_other = plan.objective_fingerprint != objective.fingerprint
+        if is_other:
+            work = median(one.train_flops + one.eval_flops for one in source.samples)
+            here = objective.flops()
             if here is None or not here.total or not work:
                 return
             factor = here.total / work
         # on fewer seeds than devices they were not all busy
         is_like = factor == 1 and there.count == devices.count <= len(source.samples)
-        seconds = source.median_seconds if is_like else scaled_seconds(source, factor)
+        time = scaled(source, factor)
+        if is_like:
+            time = Calibration(assumed_seconds=source.median_seconds)
         how = "measured" if is_like else "assumed, throughput x 0.7"
         said = (
             f"times from calibration {plan.run_id} of {seen:%Y-%m-%d} on {there.count} x "
             f"{there.name} (median {source.median_seconds:.3g} s), {factor:.3g} x its FLOPs: "
-            f"{seconds:.3g} s an evaluation, {how}"
+            f"{time.median_seconds:.3g} s an evaluation, {how}"
         )
-        times = Times("prior", Calibration(assumed_seconds=seconds), (source, factor), said)
-        other_count = there.count != devices.count
-        distance = (not is_same, other_count, abs(log(factor)), -seen.timestamp())
-        yield distance, times
+        distance = (is_other, there.count != devices.count, abs(log(factor)), -seen.timestamp())
+        yield distance, Times("prior", time, said)
 
 
 # Checks of knobs

@@ -18,7 +18,7 @@ from budgets.state import Batch, Observer, RunState
 from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import Objective, SetupError
-from orchestrator.capacity import Controlled, HostSlots, Pace, Pacing, Together
+from orchestrator.capacity import BackPressure, HostSlots, Pace, Pacing, Together
 from orchestrator.execution.api import Executor, Slots
 from orchestrator.execution.engine import Engine, versions
 from orchestrator.execution.processes import this_owner
@@ -212,7 +212,7 @@ class Session:
         """Return the run's own pace together with the session's pacing."""
         paces = [] if own is None else [own]
         if self.pacing.backpressure and run.state.plan.phase not in TIMED:
-            controlled = Controlled(slots.count, run.directory, self.say)
+            controlled = BackPressure(slots.count, run.directory, self.say)
             run.observers.append(controlled.follow)
             paces.append(controlled)
         if self._shared is not None:

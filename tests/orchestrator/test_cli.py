@@ -112,7 +112,7 @@ def test_a_newer_schema_is_refused_with_the_way_out(command: "Command", tmp_path
 
 def test_a_check_is_a_run_and_warns_the_search_after_it(command: "Command", tmp_path: Path) -> None:
     search = ("phase1", "--tier", "min", *IDLE)
-    assert command(*search).out.startswith("Note: 2 of 2 knobs have not been shown")
+    assert command(*search).out.startswith("Warning: 0 of 2 knobs are shown")
     first = command("check", "knobs", *IDLE, "--seeds", "3")
     assert first.code == 0  # a dead knob is a result
     (run,) = (tmp_path / "artifacts/cmaes/check").iterdir()
@@ -121,7 +121,7 @@ def test_a_check_is_a_run_and_warns_the_search_after_it(command: "Command", tmp_
     again = command("check", "knobs", *IDLE, "--seeds", "3")
     assert first.out.endswith(again.out)
     checked = command(*search, "--run-id", "second")
-    assert checked.out.startswith("Warning: x1 did not move the score when checked")
+    assert checked.out.startswith("Warning: 1 of 2 knobs are shown to move the score; x1 did")
 
 
 # `init`

@@ -223,7 +223,7 @@ def test_what_is_maximized_is_searched_as_its_negative_and_shown_as_it_is(
     assert "lower is better" not in product("report profit --out -").out
     other = f"phase2 --from profit --variant robust --tier min {what}".replace("max", "min")
     refused = product(other, KNOBS, code=2)
-    assert "direction: maximize -> minimize" in refused.err
+    assert "direction: 'maximize' -> 'minimize'" in refused.err
 
 
 def test_patience_knows_which_way_is_better(product: Product) -> None:

@@ -68,6 +68,7 @@ def test_a_run_finds_its_number_and_keeps_its_points_through_a_kill(
     assert {row["bp_allowed"] for row in rows[len(rows) // 2 :]} <= {3, 4, 5}
     assert rows[0]["bp_regime"] is None
     assert rows[-1]["bp_p_star"] == pytest.approx(4.36, rel=0.2)
+    assert {row["bp_action"] for row in rows} <= {"increase", "hold", "throttle"}
     changes = [row for row in rows if row["bp_action"] != "hold"]
     assert len([line for line in whole.said if "Back-pressure" in line]) == len(changes)
     assert [rows[0]["workers"], rows[0]["seconds"]] == pytest.approx([2, 1.15], rel=1e-3)

@@ -65,16 +65,13 @@ def test_the_points_are_the_baseline_and_each_knob_at_either_end() -> None:
     ("one", "ends"),
     [
         (knob("a", 0.0), [1.0]),
-        (knob("a", 4.0), [0.0]),
         (knob("a", 0.0, "int"), [1.0]),  # its own point is the middle of the first fifth
-        (knob("a", 1e4, "log10"), [0.0]),
         (Knob(name="a", kind="log10", low=-4.5, high=-2.0, baseline=10**-4.5), [1.0]),
     ],
 )
 def test_a_baseline_at_an_end_is_not_paid_for_twice(one: Knob, ends: list[float]) -> None:
     points = check_points(SearchSpace(knobs=(one,)), ["a"])
     assert [p[0] for p in points[1:]] == ends
-    assert len({one.decode(p[0]) for p in points}) == len(points)
 
 
 # The plan
@@ -83,17 +80,11 @@ def test_a_baseline_at_an_end_is_not_paid_for_twice(one: Knob, ends: list[float]
 def test_a_cap_that_does_not_pay_for_every_point_on_every_seed_is_refused() -> None:
     plan = asked(max_evals=56).plan(DEVICES, None)
     assert (plan.resolved.evaluations, plan.caps.evaluations) == (56, 56)
-    with pytest.raises(ValueError, match="--max-evals 55 does not pay for 7 points on 8 seeds"):
+    with pytest.raises(ValueError, match=r"--max-evals 55 does not pay for .* 56 evaluations"):
         asked(max_evals=55)
 
 
 # A whole check
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, run_check: RunCheck) -> Path:
-    result = run_check(tmp_path_factory.mktemp("finished"), settings=NOISY)
-    return result.directory
 
 
 def test_a_cliff_at_the_end_of_a_range_is_a_finding_and_no_pause(
@@ -122,21 +113,14 @@ def test_a_failing_baseline_pauses_before_anything_else_is_paid(
 # What a search hears of it
 
 
-def hearing(root: Path, run_search: RunSearch, **options: Any) -> tuple[Result, list[str]]:
-    said: list[str] = []
-    settings = {"dimension": 3, **NOISY}
-    result = run_search(root, objective="idle", settings=settings, say=said.append, **options)
-    return result, [line for line in said if line.startswith(("Note", "Warning"))]
-
-
 def test_a_search_is_warned_of_knobs_that_a_check_found_dead(
     tmp_path: Path, run_search: RunSearch, run_check: RunCheck
 ) -> None:
-    run_check(tmp_path, settings={"dimension": 3, **NOISY}, seeds=4)
-    _, said = hearing(tmp_path, run_search)
-    assert said == [
-        "Warning: x2 did not move the score when checked: a search wastes budget there."
-    ]
+    settings, said = {"dimension": 3, **NOISY}, list[str]()
+    run_check(tmp_path, settings=settings, seeds=4)
+    run_search(tmp_path, objective="idle", settings=settings, say=said.append)
+    warned = "Warning: 2 of 3 knobs are shown to move the score; x2 did not when checked."
+    assert [line for line in said if line.startswith("Warning")] == [warned]
 
 
 def test_a_check_that_is_not_finished_or_of_another_objective_or_device_counts_for_nothing(

@@ -1,43 +1,17 @@
 """`check proxy`: whether a shorter evaluation ranks as the full one; and a search that is short."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
-import pytest
 
-from budgets.plan import Devices
-from objectives import registry
-from objectives.api import ObjectiveSpec
-from orchestrator.matrix.checks import proxy_check
-from orchestrator.matrix.matrix import Matrix
-from orchestrator.records.runs import Result, load_state
+from orchestrator.records.runs import load_state
 from orchestrator.verify import verify
-from tests.asking import config_for
 
 if TYPE_CHECKING:
     from tests.conftest import Command
 
-RunSearch = Callable[..., Result]
-
-DEVICES = Devices(count=1, kind="cpu", name="some", threads=1, memory_bytes=1 << 30)
 QUICK = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
-
-
-def sphere(**settings: Any) -> Any:
-    return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 4, **settings}))
-
-
-def asked(**settings: Any) -> Matrix:
-    return proxy_check(config_for("check", "min", sphere(), **settings))
-
-
-def test_a_check_pays_for_both_lengths_or_is_refused() -> None:
-    plan = asked(max_evals=16).plan(DEVICES, None)
-    assert (plan.caps.evaluations, plan.comparison_evaluations) == (8, 8)
-    with pytest.raises(ValueError, match="--max-evals 15 does not pay for the 16 evaluations"):
-        asked(max_evals=15).plan(DEVICES, None)
 
 
 def test_a_proxy_that_ranks_otherwise_is_not_good_enough(command: "Command") -> None:

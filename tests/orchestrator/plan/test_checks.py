@@ -9,8 +9,8 @@ import pytest
 from budgets.plan import Calibration, Devices, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan.checks import checklist
 from orchestrator.plan.forecast import forecast_of
+from orchestrator.plan.page import checklist
 from orchestrator.plan.resolve import search_plan
 from orchestrator.plan.times import Known, Times
 from tests.asking import config_for
@@ -62,15 +62,10 @@ def test_what_nobody_knows_is_unknown_and_never_passed() -> None:
         ("parallel", {}, {"population": 4}, "fail"),
         ("wall", {}, {}, "unknown"),
         ("wall", {}, {"max_hours": 0.02}, "fail"),
-        ("wall", {}, {"max_hours": 1.0}, "pass"),
         ("wall", {}, {"window": Window(until=NOW + timedelta(minutes=32))}, "fail"),
-        ("wall", {}, {"window": Window(until=NOW - timedelta(hours=1))}, "fail"),
-        ("caps", {}, {"max_device_hours": 0.05}, "fail"),
         ("caps", {}, {"max_device_hours": 1.0}, "pass"),
         ("caps", {}, {"max_cost": 0.1, "price_per_device_hour": 2.0}, "fail"),
-        ("purpose", {}, {"confirm_seeds": 0}, "pass"),
         ("knobs", {}, {"known": Known(KNOBS[:8], KNOBS[8:], ())}, "fail"),
-        ("knobs", {}, {"known": Known(KNOBS[:8], (), KNOBS[8:])}, "unknown"),
     ],
 )
 def test_what_was_measured_and_asked_for_decides(

@@ -70,17 +70,13 @@ def root(decided_root: Path, tmp_path: Path) -> Path:
 def test_a_search_begins_where_the_earlier_one_ended(root: Path, run_search: RunSearch) -> None:
     earlier = state_of(root / "phase1" / SOURCE)
     seen = landscapes(earlier)[-1]
-
     result = run_search(root, **PHASE_2)
-
     plan = result.state.plan
-    assert result.ruling.decision == "done"
     assert plan.search is not None
+    assert plan.source is not None
     assert plan.search.start == recommendation(earlier)
     assert np.array(plan.search.shape) == pytest.approx(np.array(seen.shape))
     assert plan.search.sigma0 == pytest.approx(seen.scale)
-    assert LEAST_STEP < seen.scale < MOST_STEP
-    assert plan.source is not None
     assert (plan.source.run_id, plan.source.head) == (SOURCE, earlier.head)
     held = verify(result.directory)
     assert held.divergence is None
@@ -106,12 +102,13 @@ def test_learned_knobs_keep_their_block_and_the_others_get_the_first_step(
         point=(0.5,) * dimension,
         added=tuple(names[3:]),
     )
-    search = Followed(state, source, {}).succession(request, seen).search
+    taken = Followed(state, source, {}).succession(request, seen)
 
-    assert search.shape is not None
-    assert np.mean(np.diag(search.shape)) == pytest.approx(1.0)
-    if search.sigma0 < 0.3:  # the largest there is
-        covariance = search.sigma0**2 * np.array(search.shape)
+    assert taken.shape is not None
+    assert taken.sigma0 is not None
+    assert np.mean(np.diag(taken.shape)) == pytest.approx(1.0)
+    if taken.sigma0 < 0.3:  # the largest there is
+        covariance = taken.sigma0**2 * np.array(taken.shape)
         old = [place for place, name in enumerate(names) if name not in source.added]
         new = [place for place, name in enumerate(names) if name in source.added]
         step = min(max(seen.scale, LEAST_STEP), MOST_STEP)
@@ -132,7 +129,7 @@ EXPANDED = {"follows": SOURCE, "variant": "expanded"}
         ({"follows": "nowhere", "variant": "robust"}, "no phase1 run 'nowhere'"),
         ({"follows": "empty", "variant": "robust"}, "no generation"),
         ({"settings": {**SMALL, "noise": 0.02}}, "noise: 0.01 -> 0.02"),
-        ({"objective": "ellipsoid"}, "sphere -> ellipsoid"),
+        ({"objective": "ellipsoid"}, "'sphere' -> 'ellipsoid'"),
         (EXPANDED, "and more"),
         ({**EXPANDED, "settings": {**SMALL, "dimension": 4}}, "dimension: 3 -> 4"),
     ],
@@ -181,8 +178,6 @@ def test_new_knobs_begin_at_their_baseline_once_a_check_shows_them_alive(
     assert "check knobs --knobs b,idle`" in refused.err
     assert not (tmp_path / "artifacts/cmaes/phase2").exists()
     assert command("check", "knobs", "more.toml", *local, "--seeds", "3").code == 0
-    refused = command(*expanded, "--override", "go")
-    assert "check knobs --knobs idle`" in refused.err
     both = ("--override", "go", "--override", "unproven_knobs")
     done = command(*expanded, *both, "--set", "search.sigma0=0.1")
     assert done.code == 0, done.err
@@ -195,8 +190,6 @@ def test_new_knobs_begin_at_their_baseline_once_a_check_shows_them_alive(
     assert plan.resolved.seeds_per_candidate == 1
     assert verify(tmp_path / "artifacts/cmaes/phase2/second").divergence is None
     assert command(*again).code == 0
-    other = command(*again, "--set", "search.sigma0=0.2")
-    assert (other.code, "search.sigma0" in other.err) == (2, True)
 
 
 # Repeated without phase 1

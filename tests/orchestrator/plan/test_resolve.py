@@ -5,7 +5,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from budgets.plan import Devices
 from objectives import registry
@@ -24,26 +23,14 @@ def test_a_duration_has_a_number_and_a_unit(text: str, hours: float) -> None:
     assert parse_hours("--window", text) == pytest.approx(hours)
 
 
-@pytest.mark.parametrize("text", ["", "12", "h", "12 h", "-1h", "1e3s", ".5h", "1h30m", "infh"])
-def test_what_is_no_duration_is_refused_with_its_flag(text: str) -> None:
-    with pytest.raises(ValueError, match=r"budget\.safety_margin: expected a duration such as 45m"):
-        parse_hours("budget.safety_margin", text)
-
-
-@pytest.mark.parametrize("text", ["soon", "", "2030-13-01", "18:00", "9999-12-32"])
-def test_what_is_neither_is_refused_with_both_ways_to_say_it(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "12", "h", "-1h", "1e3s", "1h30m", "2030-13-01", "18:00"])
+def test_what_is_no_window_is_refused_with_both_ways_to_say_it(text: str) -> None:
     with pytest.raises(
         ValueError, match=r"--window: expected a duration such as 12h, or a moment such as 20"
     ):
         window_of(Budget(window=text))
-
-
-def test_a_window_within_its_own_margin_is_refused() -> None:
-    with pytest.raises(ValidationError, match=r"longer than the safety margin"):
-        window_of(Budget(window="30m"))
-    window = window_of(Budget(window="30m", safety_margin="29m"))
-    assert window is not None
-    assert window.hours == 0.5
+    with pytest.raises(ValueError, match=r"safety_margin: expected a duration such as 45m"):
+        parse_hours("budget.safety_margin", text)
 
 
 # Sizes
@@ -72,20 +59,6 @@ def test_sizes_that_are_asked_for_are_caps_within_the_tiers_evaluations(
 ) -> None:
     plan = plan_of(**fields)
     assert (plan.resolved.generations, plan.caps.evaluations) == (generations, evaluations)
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"seeds_per_candidate": 16}, "at most 120 .* 8 candidates on 16 seeds"),
-        ({"max_evals": 7}, "at most 7 evaluations .* one generation of 8"),
-    ],
-)
-def test_sizes_that_no_generation_can_pay_for_are_refused(
-    fields: dict[str, int], said: str
-) -> None:
-    with pytest.raises(ValueError, match=said):
-        plan_of(**fields)
 
 
 # Settings known to be good
@@ -126,13 +99,8 @@ def test_a_knob_that_is_not_named_is_where_the_search_starts(
     [
         ('[{"rat": 0.1}]', r"entry 1\) 'rat'\. Did you mean 'rate'\?"),
         ('[{"share": 1}, {"rate": 1}]', r"entry 2: .* 1\.0 lies outside its bounds, 0\.0001 to"),
-        ('[{"rate": 0}]', r"entry 1: .* 0\.0 lies outside its bounds"),
         ('[{"depth": 3}]', r"entry 1: .* 3 must lie whole steps of 2 from low 2"),
-        ('[{"share": NaN}]', r"entry 1: .*Input should be a finite number"),
-        *(
-            (text, "expected a list of settings")
-            for text in ("{}", '[{"share": "x"}]', "[" * 10**5)
-        ),
+        *((text, "expected a list of settings") for text in ("{}", '[{"share": "x"}]')),
     ],
 )
 def test_what_is_no_setting_is_refused_with_its_place(text: str, said: str, tmp_path: Path) -> None:

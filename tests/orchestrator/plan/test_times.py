@@ -1,7 +1,6 @@
 """The times, overheads and sizes that a plan is made with."""
 
 import json
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from budgets.plan import Calibration, Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.execution.engine import Engine, devices_of
-from orchestrator.plan.times import Times, times_here
+from orchestrator.plan.times import scaled, times_here
 from orchestrator.records.runs import Result, load_state
 from tests.ledgers import cut
 
@@ -89,15 +88,9 @@ def test_the_nearest_calibration_is_named_and_scaled_by_exact_flops(command: "Co
     assert "x its FLOPs" in said
 
 
-def test_other_flops_are_scaled_and_discounted_once(calibrated: Calibrated) -> None:
+def test_other_flops_are_scaled_beside_the_start_up(calibrated: Calibrated) -> None:
     measured = calibrated((1.0, 1.1), (10.0, 10.0))
-    for basis in (None, (measured, 0.5)):
-        times = Times("prior", measured, basis)
-        work = 1.0 if basis is None else 0.5
-        more = times.for_work(2.0)
-        assert more is not None
-        assert more.median_seconds == pytest.approx(0.5 + 2 * work * 9.5 / 0.7)
-    assert Times().for_work(2.0) is None
+    assert scaled(measured, 2.0).median_seconds == pytest.approx(0.5 + 2 * 9.5 / 0.7)
 
 
 # Calibrations made again
@@ -114,46 +107,20 @@ def made(folder: Path) -> list[str]:
     return sorted(p.name for p in (folder / "artifacts/cmaes/calibration").iterdir())
 
 
-def test_the_newest_calibration_is_planned_with_and_old_runs_keep_theirs(
+def test_the_newest_is_planned_with_and_one_that_was_interrupted_is_resumed(
     calibrate: Callable[..., "Answer"], tmp_path: Path, run_search: Callable[..., Result]
 ) -> None:
     root = tmp_path / "artifacts/cmaes"
-    calibrate()
-    [first] = made(tmp_path)
-    old = run_search(root, settings=SETTINGS)
-    for _ in range(3):
-        calibrate("--again")
-    assert set(made(tmp_path)) == {first, *(f"{first}-{number}" for number in range(2, 5))}
-    newest = load_state(root / "calibration" / f"{first}-4")
-
-    repeated = run_search(root, settings=SETTINGS)
-    new = run_search(root, settings=SETTINGS, run_id="new")
-
-    assert repeated.state.head == old.state.head
+    for again in ((), ("--again",), ("--again",)):
+        calibrate(*again)
+    first, _, last = made(tmp_path)
+    assert last == f"{first}-3"
+    cut(root / "calibration" / last, 4)
+    calibrate("--again")
+    assert len(made(tmp_path)) == 3
+    new = run_search(root, settings=SETTINGS)
     assert new.state.plan.calibration is not None
-    assert new.state.plan.calibration.ledger == newest.head
-
-
-def test_one_that_was_interrupted_is_resumed(
-    calibrate: Callable[..., "Answer"], tmp_path: Path
-) -> None:
-    calibrate()
-    calibrate("--again")
-    [first, second] = made(tmp_path)
-    root = tmp_path / "artifacts/cmaes/calibration"
-    cut(root / second, 4)
-    calibrate("--again")
-    assert made(tmp_path) == [first, second]
-    assert load_state(root / second).concluded is not None
-
-
-def test_the_plan_that_it_suggests_is_for_its_devices(
-    calibrate: Callable[..., "Answer"], command: "Command"
-) -> None:
-    (suggested, *_) = json.loads(calibrate("--json").out)["answer"]["commands"]
-    words = shlex.split(suggested)
-    found = json.loads(command(*words[words.index("plan") :], "--json").out)
-    assert found["times"]["origin"] == "measured"
+    assert new.state.plan.calibration.ledger == load_state(root / "calibration" / last).head
 
 
 def test_a_paused_one_goes_on_when_overridden(
