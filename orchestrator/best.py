@@ -1,6 +1,5 @@
 """The configuration that a search recommends: its forms, and how far it is confirmed."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,11 +29,6 @@ class KnobValue(NamedTuple):
     baseline: float
     moved: float  # as a share of its range
 
-    @property
-    def distance(self) -> str:
-        """`+4% of its range`."""
-        return f"{100 * self.moved:+.3g}% of its range" if self.moved else "not"
-
 
 @dataclass(frozen=True)
 class Configuration:
@@ -53,8 +47,7 @@ class Configuration:
     def flags(self) -> str:
         """Return the arguments quoted for a shell. Raises ValueError where there are none."""
         if not self.arguments:
-            why = self.why or f"{self.objective} takes no arguments."
-            raise ValueError(f"--flags: {why} See --json")
+            raise ValueError(f"--flags: {self.why or f'{self.objective} takes no arguments.'}")
         return " ".join(map(shell_word, self.arguments))
 
     def toml(self, *comments: str) -> str:
@@ -65,15 +58,10 @@ class Configuration:
         values = {f"training.{name}": value for name, value in self.training.items()}
         if self.objective != Config().objective:  # `train` reads the file too
             values = {"objective": self.objective, **values}
-        lines = [
-            f"{k.name} = {k.value:.6g} (baseline {k.baseline:.6g}, moved {k.distance})"
-            for k in self.knobs
-        ]
+        lines = [f"{k.name} = {k.value:.6g} (baseline {k.baseline:.6g})" for k in self.knobs]
         text = to_toml(values, *comments, *lines)
         # basic strings of TOML may contain escapes for what is not printable
-        return re.sub(
-            r"[^\n]", lambda c: c[0] if c[0].isprintable() else f"\\U{ord(c[0]):08x}", text
-        )
+        return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in text)
 
 
 def configuration_of(plan: Plan, point: Point) -> Configuration:
@@ -161,8 +149,10 @@ def to_lines(best: Best) -> Iterator[str]:
     }[best.standing]
     yield from ("", title, "")
     rows = [("knob", "value", "baseline", "moved")]
-    rows += [(k.name, f"{k.value:.6g}", f"{k.baseline:.6g}", k.distance) for k in candidate.knobs]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for k in candidate.knobs:
+        moved = f"{100 * k.moved:+.3g}% of its range" if k.moved else "not"
+        rows.append((k.name, f"{k.value:.6g}", f"{k.baseline:.6g}", moved))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, value, baseline, moved in rows:
         yield f"  {name:{widths[0]}}  {value:>{widths[1]}}  {baseline:>{widths[2]}}  {moved}"
     yield ""

@@ -95,9 +95,7 @@ class Search(Table):
     sigma0: float | None = key(None, "First step, as a share of the ranges.", ge=1e-6, le=0.3)
     population: int | None = key(None, "Candidates a generation; default: 2 x devices.")
     generations: Count | None = key(None, "At most so many; default: what the tier pays for.")
-    seeds_per_candidate: int | None = key(
-        None, "Seeds of each candidate; default: those of the tier.", ge=1, le=MOST_SEEDS
-    )
+    seeds_per_candidate: int | None = key(None, "Default: the tier's.", ge=1, le=MOST_SEEDS)
     known: str | None = key(None, "JSON with knobs to evaluate first.")
     follows: str | None = key(None, "The phase 1 whose Go it follows.", "-", "RUN", alias="from")
     variant: VariantName | None = key(None, "More seeds, or more knobs.", "-")
@@ -123,7 +121,7 @@ class Evaluation(Table):
     limit_seconds: Amount | None = key(None, "Kill one that takes longer; default: from its p90.")
     stall_seconds: Amount | None = key(None, "Kill one that is silent for longer; default: 120.")
     assume_eval_seconds: Amount | None = key(
-        None, "Of an evaluation, if not calibrated.", "-", "SECONDS"
+        None, "An evaluation's, if uncalibrated.", "-", "SECONDS"
     )
 
 
@@ -131,9 +129,7 @@ class Verdict(Table):
     """How the winner is compared with the baseline."""
 
     confirm_seeds: Seeds = key(VERDICT_SEEDS, "Fresh seeds; 0: no Go.")
-    long_run: float = key(
-        4.0, "Times the FLOPs, on which a gain must persist; 0: none.", ge=0, le=LARGEST
-    )
+    long_run: float = key(4.0, "Times the FLOPs, to see a gain persist.", ge=0, le=LARGEST)
     long_run_seeds: Seeds = key(2, "Seeds of the long run.")
 
 
@@ -149,13 +145,9 @@ class Backend(Table):
     )
     workers: Count | None = key(None, "At once; default: the GPUs, or the CPUs.", "-", "N")
     threads: Count | None = key(None, "CPU threads of an evaluation.")
-    drain_seconds: float | None = key(
-        None, "After a signal, kill what still runs; default: let it finish.", ge=0, le=LARGEST
-    )
+    drain_seconds: float | None = key(None, "Time to end after a signal.", ge=0, le=LARGEST)
     allow_network_fs: bool = key(False, "Keep the ledger on a network file system.")
-    max_concurrent: Count | None = key(
-        None, "Evaluations at once of all runs that share the slots."
-    )
+    max_concurrent: Count | None = key(None, "Evaluations at once of all runs together.")
     slots_dir: str | None = key(None, "Where slots are shared; default: on this host.")
 
 
@@ -185,9 +177,7 @@ class Campaign(Table):
     """Conditions on the same seeds. A file with this table is a campaign."""
 
     name: str | None = key(None, "The campaign's name; default: the file's.")
-    seeds: list[PositiveSeed] = key(
-        [1], "Seeds of the evaluations.", min_length=1, max_length=MOST_SEEDS
-    )
+    seeds: list[PositiveSeed] = key([1], "Of evaluations.", min_length=1, max_length=MOST_SEEDS)
     parallel: bool = key(True, "Evaluate on all devices at once.")
     max_workers: Count | None = key(None, "Evaluations at once, at most.")
     stagger_seconds: float = key(0.0, "Between the first starts.", ge=0, le=LARGEST)
@@ -364,12 +354,11 @@ class Flag(NamedTuple):
 def _flags() -> Iterator[tuple[str, Flag]]:
     tables: dict[str, type[BaseModel]] = {"": Config, **SECTIONS}
     for table, model in tables.items():
-        for name, own in model.model_fields.items():
-            extra: Any = own.json_schema_extra
+        for written, name in keys_of(model).items():
+            extra: Any = model.model_fields[name].json_schema_extra
             if extra and (flag := extra["flag"]):
-                written = own.alias or name
                 spelling = f"--{written.replace('_', '-')}" if flag == "-" else flag
-                about = own.description or ""
+                about = model.model_fields[name].description or ""
                 yield f"{table}.{written}".lstrip("."), Flag(spelling, about, extra["metavar"])
 
 
@@ -566,12 +555,11 @@ def as_shown(value: Any) -> str:
     return cut(text, LONGEST_SHOWN) if has_tables else text
 
 
-class UntoldError(ValueError):
-    """A setting of a run may not be printed in a command."""
-
-
 def objective_words(plan: Plan) -> Iterator[str]:
-    """Yield what a run tunes, as options of a command that tunes the same. Raises UntoldError."""
+    """Yield what a run tunes, as options of a command that tunes the same.
+
+    Raises ValueError where a setting may be a secret.
+    """
     spec = plan.objective
     registry.named(spec.name)  # raises ValueError on one that no longer exists
     if spec.name != Config.model_fields["objective"].default:
@@ -582,7 +570,7 @@ def objective_words(plan: Plan) -> Iterator[str]:
         dotted = f"{TRAINING}.{name}" if name in TOP or "." in name else name
         words = assign(dotted, value)
         if redacted(words[1], {}) != words[1]:
-            raise UntoldError(f"the setting {name} holds what may be a secret")
+            raise ValueError(f"the setting {name} holds what may be a secret")
         yield from words
 
 

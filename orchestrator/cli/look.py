@@ -41,7 +41,7 @@ def status(
         try:
             _watch(view, directory)
         except (KeyboardInterrupt, BrokenPipeError):
-            silence(sys.stdout)
+            silence(sys.stdout)  # its reader may have gone
         return None
     others = _others(root, directory) if run is None else ()
     return Answer(lambda: _document(view), [*_lines(view), *others])
@@ -104,11 +104,7 @@ def _watch(view: Run | Exported, directory: Path) -> None:
                 if (news := _news(seen)) != known:
                     known = news
                     lines += _lines(seen)
-                try:
-                    print(*map(printable, lines), sep="\n", end="\n" * bool(lines), flush=True)
-                except BrokenPipeError:
-                    silence(sys.stdout)  # its reader has gone
-                    return
+                print(*map(printable, lines), sep="\n", end="\n" * bool(lines), flush=True)
             if seen.is_over or output.poll(1000 * pause(began)):
                 return
 

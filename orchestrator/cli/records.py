@@ -26,6 +26,7 @@ from orchestrator.cli.output import (
 )
 from orchestrator.config import Tracker
 from orchestrator.records.runs import find_run, load_state
+from orchestrator.records.standing import REPEAT
 
 PORT = 8321
 
@@ -103,12 +104,8 @@ def amend(
     }
     state = amend_run(directory, changes, reason_of(context), system_clock())
     view = Run(state, datetime.now(UTC), directory)
-    lines = (
-        f"{directory}: amended. Planned: {text.amended(state.amended[-1])}",
-        in_short(view),
-        "Repeat the command that began it to go on.",
-    )
-    return Answer(lambda: document(view), lines)
+    said = f"{directory}: amended. Planned: {text.amended(state.amended[-1])}"
+    return Answer(lambda: document(view), [said, in_short(view), REPEAT])
 
 
 def table(
@@ -203,10 +200,7 @@ def serve(
         print_json({"url": url, "directory": str(site.root), "port": number, "pid": os.getpid()})
     else:
         print_line(f"Showing {shell_word(str(site.root))} at {url}")
-        print_line(
-            f"From another machine: ssh -N -L {number}:127.0.0.1:{number} HOST, "
-            "then open that address."
-        )
+        print_line(f"From another machine, first: ssh -N -L {number}:127.0.0.1:{number} HOST")
         print_line("Anybody who knows that address can read it. Ctrl-C ends it.")
     if sys.stdout is not None:
         sys.stdout.flush()  # a program that started it reads the address from a pipe

@@ -1,8 +1,6 @@
 """What a person gets from the command line: answers, or one clear error and its exit code."""
 
 import os
-import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -71,17 +69,6 @@ def test_what_is_finished_runs_nothing_again_also_while_somebody_holds_it(
     assert (tmp_path / RUN / LEDGER).read_bytes() == before
     command("calibrate", *SPHERE)
     assert "Nothing was measured now" in command("calibrate", *SPHERE).out
-
-
-def test_a_phase_needs_a_tier(command: "Command", tmp_path: Path) -> None:
-    answer = command("phase1", *SPHERE)
-    assert answer.code == 2
-    assert "--tier: say how much to spend: min, target or max. See what" in answer.err
-    (plan,) = re.findall(r"python -m (orchestrator plan .*)", answer.err)
-    assert command(*shlex.split(plan)[1:]).out.count("phase1 of sphere on 1 x ") == 1
-    (tmp_path / "my.toml").write_text('objective = "sphere"\n')
-    said = command("run", "my.toml").err
-    assert 'min, target or max, or tier = "min" below [search] in my.toml. See' in said
 
 
 # Exit codes

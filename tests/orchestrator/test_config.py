@@ -333,7 +333,7 @@ def test_what_is_no_configuration_is_refused_and_hangs_nobody(
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
 
 
-VERBS = ("explain", "run", "phase1", "plan", "check knobs", "calibrate", "doctor")
+VERBS = ("explain", "run", "check knobs")
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -71,16 +71,9 @@ workers = 1
 device = "cpu"
 """
 
-DOORS = {"function": (OF_A_FUNCTION, FUNCTION), "command": (OF_A_PROGRAM, PROGRAM)}
+DOORS = {"function": OF_A_FUNCTION, "command": OF_A_PROGRAM}
 
 Write = Callable[..., Path]
-
-
-@pytest.fixture(params=DOORS)
-def door(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Its name; the module or the program lies in the working directory."""
-    (tmp_path / "train.py").write_text(DOORS[request.param][1])
-    return str(request.param)
 
 
 @pytest.fixture
@@ -88,7 +81,7 @@ def write(tmp_path: Path) -> Write:
     """`write("function", KNOBS + REST)`: a configuration file of that name."""
 
     def file(door: str, *parts: str, name: str = "my.toml") -> Path:
-        (tmp_path / name).write_text(DOORS[door][0] + "".join(parts))
+        (tmp_path / name).write_text(DOORS[door] + "".join(parts))
         return tmp_path / name
 
     return file
@@ -101,9 +94,10 @@ def function(tmp_path: Path) -> Path:
 
 
 def test_what_is_exported_is_the_same_run_held_fast(
-    door: str, write: Write, command: "Command", tmp_path: Path
+    write: Write, command: "Command", tmp_path: Path
 ) -> None:
-    write(door, KNOBS, REST, '[slurm]\ntime = "1h"\n')
+    (tmp_path / "train.py").write_text(PROGRAM)
+    write("command", KNOBS, REST, '[slurm]\ntime = "1h"\n')
     assert command("export", "slurm", "my.toml", "--out", "out", "--write").code == 0
     (config,) = tmp_path.glob("out/*/config.toml")
     values = [

@@ -34,9 +34,3 @@ def test_after_a_no_go_a_search_goes_on_from_where_it_stood_not_from_its_finalis
 
 def test_after_a_no_go_what_is_trained_or_shown_is_what_was_compared() -> None:
     assert best_point(ended_in_a_no_go(), compared=True) == ELSEWHERE
-
-
-def test_what_is_recommended_is_the_best_whatever_it_is_for() -> None:
-    state = load_state(GOLDEN / "runs/go")
-    assert state.decided is not None
-    assert best_point(state) == best_point(state, compared=True) == state.decided.point

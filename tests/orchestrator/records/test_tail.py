@@ -42,21 +42,6 @@ def test_growing_record_by_record_gives_at_each_one_what_a_whole_reading_gives(
     assert list(tail.news()) == []
 
 
-def test_an_unfinished_line_is_no_record_until_it_is_whole_and_counts_once(
-    tmp_path: Path,
-) -> None:
-    first, second, third, *_ = lines()
-    write(tmp_path, first + second[:100])
-    tail = Tail(tmp_path)
-    assert [record.seq for record in tail.news()] == [0]
-    write(tmp_path, first + second.rstrip(b"\n"))
-    assert list(tail.news()) == []
-    add(tmp_path, b"\n")
-    assert [record.seq for record in tail.news()] == [1]
-    add(tmp_path, third)
-    assert [record.seq for record in tail.news()] == [2]
-
-
 @pytest.mark.parametrize("way", ["renamed over it", "written into it"])
 @pytest.mark.parametrize("longer", [False, True])
 def test_a_ledger_that_another_one_replaced_is_read_anew(
