@@ -15,7 +15,6 @@ from budgets.events import Facts, Fired, Settled, Status
 from budgets.ledger import LEAST_FREE_BYTES
 from budgets.plan import Source
 from budgets.schedule import (
-    ENDS_THE_SEARCH,
     blocking_batches,
     expected,
     left_for_the_verdict,
@@ -256,11 +255,8 @@ def ruling_of(state: RunState) -> Ruling:
 
 def only_ends_the_search(state: RunState, ruling: Ruling) -> bool:
     """Whether the run continues after this stop, to compare what the search found."""
-    rules = {reading.rule for reading in ruling.triggers}
-    if ruling.decision != "stop" or not rules <= set(ENDS_THE_SEARCH):
-        return False
     is_compared = state.plan.confirmation is not None and bool(state.completed)
-    return is_compared and not search_is_over(state)
+    return ruling.decision == "stop" and is_compared and not search_is_over(state)
 
 
 def held_up_by(state: RunState, rule: str) -> tuple[Reading, ...]:

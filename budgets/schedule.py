@@ -23,9 +23,6 @@ Action = Literal[
 ]
 """A comparison to ask and evaluate, the next generation, the decision, or nothing more."""
 
-ENDS_THE_SEARCH = ("budget", "patience")
-"""Rules that stop the search and leave what it found to be confirmed."""
-
 
 def next_action(state: RunState) -> Action:
     """What the run does next, as long as no rule holds it up."""

@@ -365,7 +365,10 @@ def _apply(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 
             _require(name not in state.comparisons, f"the comparison {name} was asked before")
             state.comparisons[name] = Batch(name, 0, own, event.seeds, sign=state.plan.sign)
         case GenerationTold():
-            _told(state, event)
+            batch = _in_progress(state, None, event.generation)
+            _require(batch.closed, "it is told before every evaluation is settled")
+            batch.told, state.current = event, None
+            state.completed.append(batch)
         case Opened():
             state.opened.append(event)
             state.setup_failed = None
@@ -408,12 +411,11 @@ def _generation_asked(state: RunState, event: GenerationAsked) -> None:
     state.current = Batch(None, begun, configurations, seeds, sign=plan.sign)
 
 
-def _open_batch(state: RunState, event: Reserved | Settled) -> Batch:
-    """The batch of the event, whose evaluations may be reserved and settled now."""
-    batch = state.comparisons.get(event.comparison) if event.comparison else state.current
-    if batch is None or batch.number != event.generation:
-        what = event.comparison or f"generation {event.generation}"
-        raise ValueError(f"{what} is not in progress")
+def _in_progress(state: RunState, comparison: ComparisonName | None, number: int) -> Batch:
+    """The comparison or the generation whose evaluations may be reserved and settled now."""
+    batch = state.comparisons.get(comparison) if comparison else state.current
+    if batch is None or batch.number != number:
+        raise ValueError(f"{comparison or f'generation {number}'} is not in progress")
     return batch
 
 
@@ -421,7 +423,8 @@ def _reserved(state: RunState, event: Reserved, at_ms: int) -> None:
     _require(bool(state.opened), "no session is open to start an attempt")
     is_over = event.comparison is None and "finalists" in state.comparisons
     _require(not is_over and state.decided is None, "the search is over")
-    batch, key = _open_batch(state, event), (event.candidate, event.seed)
+    batch = _in_progress(state, event.comparison, event.generation)
+    key = (event.candidate, event.seed)
     said, number = f"candidate {key[0]}, seed {key[1]}", len(batch.attempts.get(key, ())) + 1
     is_asked = 0 <= key[0] < len(batch.seeds) and key[1] in batch.seeds[key[0]]
     _require(is_asked, f"{said} was never asked for")
@@ -437,7 +440,8 @@ def _reserved(state: RunState, event: Reserved, at_ms: int) -> None:
 
 
 def _settled(state: RunState, event: Settled, at_ms: int) -> None:
-    batch, key, status = _open_batch(state, event), (event.candidate, event.seed), event.status
+    batch = _in_progress(state, event.comparison, event.generation)
+    key, status = (event.candidate, event.seed), event.status
     is_running = key in batch.running and len(batch.attempts[key]) == event.attempt
     _require(is_running, f"attempt {event.attempt} of {key} is not running")
     is_scored, is_failure = event.score is not None, status.final and status is not Status.OK
@@ -447,16 +451,6 @@ def _settled(state: RunState, event: Settled, at_ms: int) -> None:
     batch._settle(key, event, Moment(len(state.opened) - 1, at_ms))
     if state.setup_failed is None and not event.recovered and is_setup(status, event.cause):
         state.setup_failed = event
-
-
-def _told(state: RunState, event: GenerationTold) -> None:
-    generation = state.current
-    if generation is None or generation.number != event.generation:
-        raise ValueError(f"generation {event.generation} is not the one in progress")
-    _require(generation.closed, "it is told before every evaluation is settled")
-    generation.told = event
-    state.completed.append(generation)
-    state.current = None
 
 
 def _amended(state: RunState, event: Amended) -> None:

@@ -106,7 +106,7 @@ def amended(**caps: float) -> Amended:
         (reservation(generation=1), "generation 1 is not in progress"),
         (reservation(reserve_ms=10**9), "beyond the cap on device time"),
         (TOLD, "told before every evaluation is settled"),
-        (replace(TOLD, generation=1), "generation 1 is not the one in progress"),
+        (replace(TOLD, generation=1), "generation 1 is not in progress"),
         (ASKED, "generation 0 is not told yet"),
         (Planned(plan=small_plan()), "a run has one plan"),
         (amended(evaluations=1), "1 evaluations do not pay for 2 generations"),
