@@ -172,20 +172,12 @@ def _searched(run: Run) -> list[Attempt]:
 # Scores
 
 
-class _Fresh(NamedTuple):
-    """The scores of a configuration on fresh seeds."""
-
-    name: str
-    is_winner: bool
-    scores: list[float]
-
-
 def _scores(run: Run) -> Drawing | None:
     own, generations = _searched(run), run.generations
     if not own:
         return None
     fresh = [
-        _Fresh(configuration.name, kind == "winner" and place == 0, scores)  # controls follow it
+        (configuration.name, kind == "winner" and place == 0, scores)  # controls follow it
         for kind, batch in run.state.comparisons.items()
         for place, configuration in enumerate(batch.configurations)
         if kind in {"reference", "finalists", "winner"}
@@ -193,7 +185,7 @@ def _scores(run: Run) -> Drawing | None:
     ]
     best = [one.best_so_far for one in generations]
     chance = [one.best_by_chance for one in generations]
-    band, means = _known(run.noise_band or ()), [fmean(one.scores) for one in fresh]
+    band, means = _known(run.noise_band or ()), [fmean(own) for _, _, own in fresh]
     low, high = _limits([one.score for one in own], [*best, *band, *chance[-1:], *means])
 
     def clipped(scores: Iterable[float | None]) -> list[float | None]:
@@ -236,14 +228,16 @@ def _scores(run: Run) -> Drawing | None:
     )
 
 
-def _paint_fresh(axes: Any, fresh: Sequence[_Fresh], clipped: Callable[..., Any]) -> None:
-    for place, one in enumerate(fresh):
-        mark, colour = ("D", ORANGE) if one.is_winner else ("o", SKY)
-        reach = interval(one.scores, 0.05) or ()
+def _paint_fresh(
+    axes: Any, fresh: Sequence[tuple[str, bool, list[float]]], clipped: Callable[..., Any]
+) -> None:
+    for place, (_, is_winner, scores) in enumerate(fresh):
+        mark, colour = ("D", ORANGE) if is_winner else ("o", SKY)
+        reach = interval(scores, 0.05) or ()
         axes.plot([place] * len(reach), clipped(reach), color=colour, lw=1.6)
         look = {"color": colour, "mec": INK, "ms": 5, "clip_on": False}
-        axes.plot(place, fmean(one.scores), mark, **look)
-    names = [_line(one.name)[:16] for one in fresh]
+        axes.plot(place, fmean(scores), mark, **look)
+    names = [_line(name)[:16] for name, _, _ in fresh]
     axes.set(xticks=range(len(fresh)), xticklabels=names, title="fresh seeds", xmargin=0.15)
     axes.tick_params(axis="x", rotation=90, labelsize=FONT - 2)
     axes.tick_params(axis="y", length=0, labelleft=False)

@@ -613,19 +613,16 @@ def _to_come(state: RunState) -> int:
 
 
 def _gains(found: Findings) -> Iterator[NamedGain]:
-    before = "winner of phase 1"
-    named = [
-        ("winner", BASELINE, found.gain),
-        (f"winner, {found.long_run_label}", BASELINE, found.long_run),
-        (before, BASELINE, found.incumbent),
-        ("winner", before, found.over_incumbent),
-    ]
+    before, long_run = "winner of phase 1", f"winner, {found.long_run_label}"
+    named: list[tuple[str, str, Gain | None]]
+    named = [("winner", BASELINE, found.gain), (long_run, BASELINE, found.long_run)]
+    named += [(before, BASELINE, found.incumbent), ("winner", before, found.over_incumbent)]
     for control in found.controls:
         name = f"{control.name} (control)"
         named.append((name, BASELINE, control.gain))
         named.append(("winner", name, control.winner_gain if control.winner_gain.pairs else None))
     named += [(f"{one.name} (picking seeds)", BASELINE, one.gain) for one in found.finalists]
-    for name, against, gain in named:
-        if gain is not None:
-            decisive = gain is found.gain
-            yield NamedGain(name=name, against=against, gain=gain, is_decisive=decisive)
+    for name, against, own in named:
+        if own is not None:
+            decisive = own is found.gain
+            yield NamedGain(name=name, against=against, gain=own, is_decisive=decisive)

@@ -182,8 +182,6 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
         seeds = counted(baseline.seeds, "seed")
         said = f"Baseline: {number(baseline.mean)}, the mean of {seeds}; standard deviation from "
         said += f"seed to seed {number(baseline.sd, 4)}."
-    if run.noise_band is not None:
-        said += f" Noise band: {' to '.join(map(number, run.noise_band))}."
     yield f"{what}: {better_when(run.plan.direction)}. {said}"
     yield from _shown(figures, "scores")
     if run.best_so_far is not None and run.best_by_chance is not None:

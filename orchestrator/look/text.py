@@ -327,7 +327,7 @@ def matrix(own: Matrix) -> Iterator[str]:
     ]
     yield from noted[:MOST_NOTES]
     if len(noted) > MOST_NOTES:
-        yield f"  and {len(noted) - MOST_NOTES} more; --json has them all."
+        yield f"  and {len(noted) - MOST_NOTES} more"
 
 
 # Rules

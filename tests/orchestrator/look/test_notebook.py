@@ -6,21 +6,7 @@ import pytest
 
 from orchestrator import load
 from orchestrator.look.notebook import Result
-from tests.orchestrator.look.golden import GOLDEN, RUNS, golden
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_frames_are_the_tables_of_the_run(name: str) -> None:
-    pytest.importorskip("pandas")
-    loaded = load(GOLDEN / name)
-    evaluations, generations = loaded.table(), loaded.generations()
-    for column in ("score", "device"):
-        own = evaluations[column].astype(object)
-        expected = [getattr(one, column) for one in loaded.evaluations]
-        assert own.where(own.notna(), None).tolist() == expected
-    best = generations["best"].astype(object)
-    assert best.where(best.notna(), None).tolist() == [one.best for one in loaded.run.generations]
-    assert {f"knob.{knob.name}" for knob in loaded.run.plan.space.knobs} <= set(evaluations)
+from tests.orchestrator.look.golden import GOLDEN, golden
 
 
 def test_without_pandas_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
