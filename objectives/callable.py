@@ -7,7 +7,6 @@ another process, continues the same run, and an edited one is refused.
 
 import hashlib
 import json
-import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -57,9 +56,6 @@ class CallableObjective(ProgramObjective[CallableConfig]):
 
     def require_same_sources(self) -> None:
         """Do nothing: the file's name has its digest, so another function is another file."""
-
-    def versions(self) -> Mapping[str, str]:
-        return {"program_python": platform.python_version()}
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call the function. Its own exceptions come as they are."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import cache
-from importlib import import_module, invalidate_caches, metadata
+from importlib import import_module, invalidate_caches
 from inspect import signature
 from keyword import iskeyword
 from os.path import isfile
@@ -26,7 +26,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError, model_validator
 
 from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
-from objectives.environment import ONE_PROCESS, PACKAGES, record
+from objectives.environment import ONE_PROCESS, record
 from objectives.files import absolute
 from objectives.process import LEAST_CPU_SHARE, Heartbeat, cpu_seconds
 from objectives.program import IGNORED, ProgramConfig, ProgramObjective, files_of_module
@@ -88,13 +88,6 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         user = self._found()
         yield user.file
         yield from files_of_module(user.module, (self.directory,))
-
-    def versions(self) -> Mapping[str, str]:
-        found = {"program_python": platform.python_version()}
-        for name in PACKAGES:
-            with suppress(metadata.PackageNotFoundError):
-                found[f"program_{name}"] = metadata.version(name)
-        return found
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         """Return `lr=0.003`, one word a knob."""

@@ -9,13 +9,16 @@ those and no others. A program may write new ones beside them, copies of itself 
 import ast
 import json
 import os
+import platform
 import time
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from glob import iglob
 from hashlib import sha256
+from importlib import metadata
 from pathlib import Path, PurePath
 from typing import ClassVar, Generic, Self, TypeVar
 
@@ -32,7 +35,7 @@ from objectives.api import (
     SetupError,
     Variant,
 )
-from objectives.environment import record
+from objectives.environment import PACKAGES, record
 from objectives.results import Results
 from objectives.space import DeclaredKnob, SearchSpace
 
@@ -147,9 +150,13 @@ class ProgramObjective(Objective, Generic[Config]):
     def provenance(self) -> dict[str, str | int]:
         return {**self.versions(), **self.data()}
 
-    @abstractmethod
     def versions(self) -> Mapping[str, str]:
-        """Versions of the interpreter and the packages that it runs with."""
+        """Versions of the interpreter and the packages that it runs with; by default our own."""
+        found = {"program_python": platform.python_version()}
+        for name in PACKAGES:
+            with suppress(metadata.PackageNotFoundError):
+                found[f"program_{name}"] = metadata.version(name)
+        return found
 
     def scaled(self, factor: float) -> Variant | None:
         """Return `factor` times the budget, a whole number if it is one; None without a budget."""

@@ -8,7 +8,6 @@ and teaches nothing, nor the optimiser's products. Equal FLOPs are not equal sec
 reported.
 """
 
-import math
 from dataclasses import dataclass
 
 from objectives.api import SetupError
@@ -87,11 +86,6 @@ def plan(config: NanochatConfig, train_tokens: int) -> Plan:
         assert config.num_epochs is not None
         steps, paid_by = config.num_epochs * train_tokens // config.tokens_per_step, "num_epochs"
     return Plan(int(steps), per_step, forward * config.sequence_len, paid_by)
-
-
-def scored_windows(config: NanochatConfig) -> int:
-    """Return how many windows an evaluation scores: all after training, every 8th before."""
-    return config.val_windows + math.ceil(config.val_windows / INITIAL_SHARE)
 
 
 def require_steps(bought: Plan) -> None:

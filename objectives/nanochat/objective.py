@@ -32,7 +32,6 @@ from objectives.nanochat.flops import (
     MAX_EPOCHS,
     plan,
     require_steps,
-    scored_windows,
 )
 from objectives.process import Heartbeat
 from objectives.space import SearchSpace
@@ -110,9 +109,10 @@ class NanochatObjective(Objective):
         if config.target_flops is None and config.num_batches is None:
             train_tokens = len(data.load(config.data, config.tokenizer).train)
         bought = plan(config, train_tokens)
+        windows = config.val_windows + math.ceil(config.val_windows / INITIAL_SHARE)
         return Flops(
             train=bought.train_flops,
-            score=scored_windows(config) * bought.eval_flops_per_window,
+            score=windows * bought.eval_flops_per_window,
             steps=bought.steps,
             tokens=bought.steps * config.tokens_per_step,
         )

@@ -26,7 +26,7 @@ from objectives.api import DivergedError, SetupError
 from objectives.files import PARTIAL, replace
 from objectives.nanochat import flops
 from objectives.nanochat.config import NOT_TRAINED, NanochatConfig, RunConfig
-from objectives.nanochat.data import Corpus, load, require_length
+from objectives.nanochat.data import load, require_length
 from objectives.nanochat.optim import get_lr_multiplier
 from objectives.nanochat.train import Trainer, diagnose, torch_set
 
@@ -73,22 +73,20 @@ def train(
     steps = flops.plan(config, len(corpus.train)).steps
     if steps < 1:
         raise ValueError("the budget pays for no step: raise target_flops or num_batches")
+    identity = {
+        **config.model_dump(mode="json", exclude=NOT_TRAINED),
+        "seed": run.seed,
+        "device": device,
+        "data_sha256": corpus.sha256,
+        "tokenizer_sha256": corpus.tokenizer_sha256,
+    }
     with locked(run.checkpoint_dir), torch_set(run.threads, device):
-        manifest = read_manifest(run.checkpoint_dir, _identity(config, run, corpus, device))
+        manifest = read_manifest(run.checkpoint_dir, identity)
         _require_disk(run, flops.checkpoint_bytes(config, steps), len(manifest.checkpoints))
         loop = Loop(run, manifest, Trainer(config, corpus, run.seed, device), say, check)
         loop.resume()
         loop.to_the_end()
         return loop.summarise()
-
-
-def _identity(
-    config: NanochatConfig, run: RunConfig, corpus: Corpus, device: str
-) -> dict[str, Any]:
-    """Return what makes a training this one: settings, seed, device and text."""
-    settings = config.model_dump(mode="json", exclude=NOT_TRAINED)
-    text = {"data_sha256": corpus.sha256, "tokenizer_sha256": corpus.tokenizer_sha256}
-    return {**settings, "seed": run.seed, "device": device, **text}
 
 
 def read_manifest(directory: Path, identity: dict[str, Any]) -> Manifest:

@@ -13,6 +13,7 @@ Computation 10 (1998) 821-835. The state a query sees is that at the start of it
 within a block everything is one batch of arithmetic.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,6 +28,9 @@ FORGETTING = (0.05, 0.005)  # of the fast and the slow trace, per optimiser step
 STRENGTH = 8.0  # of a trace in the exponent of the gain
 SURPRISE = 3.0  # standard deviations at which an activity is cut off
 TINY = 1e-6
+
+_through_sigmoid: Callable[[Tensor, Tensor], Tensor] = torch.ops.aten.sigmoid_backward
+"""From the gradient by a sigmoid, and the sigmoid itself, to the gradient by what went in."""
 
 
 class Release(nn.Module):
@@ -84,7 +88,8 @@ class _Release(torch.autograd.Function):
         constants: Tensor,
     ) -> Tensor:
         influx, vesicles, weight = constants.unbind()
-        blocks = _in_blocks(scores)
+        batch, heads, length, _ = scores.shape
+        blocks = (batch, heads, length // BLOCK, BLOCK, length)
         drive = scores.sigmoid()
         calcium = influx + torch.matmul(decay, drive)
         log_odds = scores.view(blocks) + calcium.log().unsqueeze(3)
@@ -114,19 +119,9 @@ class _Release(torch.autograd.Function):
         return to_scores.add_(_through_sigmoid(to_drive, drive)), None, None, None, None, None
 
 
-def _in_blocks(scores: Tensor) -> tuple[int, ...]:
-    batch, heads, length, _ = scores.shape
-    return (batch, heads, length // BLOCK, BLOCK, length)
-
-
 def _released(probability: Tensor, states: Tensor) -> Tensor:
     floor = probability.new_full((), RELEASE_FLOOR)
     return torch.addcmul(floor, probability, states[0].unsqueeze(3))
-
-
-def _through_sigmoid(gradient: Tensor, output: Tensor) -> Tensor:
-    through: Tensor = torch.ops.aten.sigmoid_backward(gradient, output)
-    return through
 
 
 def calcium_decay(config: NanochatConfig) -> Tensor:
