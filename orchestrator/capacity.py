@@ -45,16 +45,6 @@ class Pace:
 
 
 @dataclass
-class AtMost(Pace):
-    """At most `limit` evaluations in flight."""
-
-    limit: int
-
-    def admits(self, state: RunState) -> bool:
-        return len(state.accounts.holds) < self.limit
-
-
-@dataclass
 class Together(Pace):
     """Admits what all of several paces admit, asked in their order."""
 
@@ -219,8 +209,9 @@ def fit(levels: Mapping[int, float]) -> Law:
     least = [min(workers / measured) / 1e4, 0.0, 0.0][: len(levels)]  # lambda stays finite
     found = lsq_linear((columns * measured / workers).T, np.ones_like(workers), (least, np.inf))
     one, sigma, kappa = (*map(float, found.x), 0.0, 0.0)[:3]
+    # less than 1e-9 is rounding
     sigma, kappa = (value if value > 1e-9 else 0.0 for value in (sigma / one, kappa / one))
-    return Law(1 / one, sigma, kappa)  # less is rounding
+    return Law(1 / one, sigma, kappa)
 
 
 # Back-pressure
@@ -232,7 +223,7 @@ MEMORY = 32  # decisions after which a level is forgotten: the machine may have 
 STABLE = 1.15  # the later half of a window may take longer by this factor
 
 
-class BackPressure(AtMost):
+class BackPressure(Pace):
     """Finds the number of evaluations in flight with the highest throughput while a run goes on.
 
     After each window of evaluations it takes what the fitted law recommends. Where that is the most
@@ -241,13 +232,16 @@ class BackPressure(AtMost):
     """
 
     def __init__(self, devices: int, directory: Path, say: Callable[[str], None]) -> None:
-        super().__init__(min(FIRST_WORKERS, devices))
+        self.limit = min(FIRST_WORKERS, devices)  # evaluations in flight
         self.devices, self._path, self._say = devices, directory / SIGNALS, say
         self.signals: dict[str, Any] = {"bp_regime": None, "bp_p_star": None, "bp_throughput": None}
         self._window: list[float] = []  # seconds of evaluations at the present number of workers
         self._recent: deque[tuple[int, float]] = deque(maxlen=MEMORY)
         self._now_ms = self._flown_ms = 0.0  # time of the run; total of its evaluations in flight
         self._begun: dict[Key, tuple[float, float]] = {}  # both, when each in flight began
+
+    def admits(self, state: RunState) -> bool:
+        return len(state.accounts.holds) < self.limit
 
     def follow(self, state: RunState, event: Event) -> None:
         """Take in a record that was just written."""

@@ -7,7 +7,7 @@ methods: another look at the jackknife", Annals of Statistics 7 (1979) 1-26).
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heapreplace
 from math import ceil, log, sqrt
@@ -36,9 +36,6 @@ GAP_SECONDS = 0.03
 
 Lengths = tuple[float, ...]
 """Costs of evaluations, relative to one of the search."""
-
-Take = Callable[[float], float]
-"""Draws the seconds of an evaluation of that length."""
 
 
 @dataclass(frozen=True)
@@ -130,72 +127,59 @@ def simulate(
     runs = min(MOST_RUNS, max(LEAST_RUNS, MOST_EVALUATIONS // count))
     random = Random(SEED)  # noqa: S311 - no secret
     for _ in range(runs if len(calibration.samples) > 1 else 1):
-        queue = _Queue(_evaluations(calibration, random), devices, stagger)
-        filling = deque(work.reference)
+        queue, reference = _Queue(calibration, random, devices, stagger), deque(work.reference)
+        filled = queue.now
         for generation in work.generations:
-            queue.wait()
-            queue.work(generation)
-            queue.fill(filling)
-        queue.wait()
-        queue.end = max(queue.end, queue.filled)
-        queue.work(filling)
+            end = queue.begin(generation)
+            while reference and queue.next_start < end:
+                filled = max(filled, queue.begin([reference.popleft()]))
+            queue.now = end
+        over = max(filled, queue.begin(reference))
         for comparison in work.comparisons:
-            queue.work(comparison)
-            queue.wait()
-        over, busy = queue.now, queue.busy
-        queue.work(work.long_run)
-        yield over, queue.end - over, busy
+            queue.now = over = max(over, queue.begin(comparison))
+        busy = queue.busy
+        yield over, queue.begin(work.long_run) - over, busy
 
 
-def _evaluations(calibration: Calibration, random: Random) -> Take:
-    """Return the times of one simulated run.
+class _Queue:
+    """One simulated run: the device that becomes free first takes the next evaluation.
 
     A failed evaluation is repeated once; the failure rate is drawn from its posterior given the
     calibration (Jeffreys' prior).
     """
-    count, seconds = len(calibration.samples), calibration.median_seconds
-    if count < 2:
-        return lambda length: seconds * length
-    logs = random.choices([log(sample.seconds) for sample in calibration.samples], k=count)
-    mean, spread = fmean(logs), pstdev(logs) * sqrt(count / (count - 1))
-    rate = random.betavariate(calibration.failed + 0.5, count + 0.5)
 
-    def take(length: float) -> float:
-        attempts = 1 + (random.random() < rate)
-        return length * sum(random.lognormvariate(mean, spread) for _ in range(attempts))
-
-    return take
-
-
-class _Queue:
-    """One simulated run: the device that becomes free first takes the next evaluation."""
-
-    def __init__(self, take: Take, devices: int, stagger: float) -> None:
-        self.now = self.end = STARTUP_SECONDS  # earliest start; end of all so far
-        self.busy = self.filled = 0.0
-        self._take = take
+    def __init__(
+        self, calibration: Calibration, random: Random, devices: int, stagger: float
+    ) -> None:
+        self.now = STARTUP_SECONDS  # nothing begins earlier
+        self.busy = 0.0
         self._free = [self.now + place * stagger for place in range(devices)]  # a heap
+        self._random, self._seconds = random, calibration.median_seconds
+        self._mean = self._spread = self._rate = 0.0
+        if (count := len(calibration.samples)) > 1:
+            logs = random.choices([log(sample.seconds) for sample in calibration.samples], k=count)
+            self._mean, self._spread = fmean(logs), pstdev(logs) * sqrt(count / (count - 1))
+            self._rate = random.betavariate(calibration.failed + 0.5, count + 0.5)
 
-    def work(self, lengths: Iterable[float]) -> None:
-        """Begin evaluations that the run waits for."""
+    @property
+    def next_start(self) -> float:
+        return max(self._free[0], self.now)
+
+    def begin(self, lengths: Iterable[float]) -> float:
+        """Begin these evaluations; return when the last of them ends."""
+        ends = [self.now]
         for length in lengths:
-            self.end = max(self.end, self._begin(length))
+            seconds = length * self._one()
+            self.busy += seconds
+            ends.append(self.next_start + seconds + GAP_SECONDS)
+            heapreplace(self._free, ends[-1])
+        return max(ends)
 
-    def fill(self, waiting: deque[float]) -> None:
-        """Begin waiting evaluations on idle devices, until the run's wait is over."""
-        while waiting and max(self._free[0], self.now) < self.end:
-            self.filled = max(self.filled, self._begin(waiting.popleft()))
-
-    def wait(self) -> None:
-        """Wait until all have ended."""
-        self.now = self.end
-
-    def _begin(self, length: float) -> float:
-        seconds = self._take(length)
-        end = max(self._free[0], self.now) + seconds + GAP_SECONDS
-        self.busy += seconds
-        heapreplace(self._free, end)
-        return end
+    def _one(self) -> float:
+        if not self._rate:
+            return self._seconds
+        attempts = 1 + (self._random.random() < self._rate)
+        return sum(self._random.lognormvariate(self._mean, self._spread) for _ in range(attempts))
 
 
 def detectable_gain(plan: Plan) -> float | None:

@@ -84,9 +84,8 @@ def test_a_killed_process_frees_its_slot(place: Path) -> None:
 
 def test_what_cannot_hold_slots_is_refused(place: Path) -> None:
     (place / "file").write_text("")
-    for name in ("file", "file/below"):
-        with pytest.raises(ValueError, match=r"backend\.slots_dir: "):
-            sharer(place / name, 1)
+    with pytest.raises(ValueError, match=r"backend\.slots_dir: "):
+        sharer(place / "file", 1)
     sharer(place / "new/slots", 1)
     assert (place / "new/slots").stat().st_mode & 0o777 == 0o700
 

@@ -1,14 +1,11 @@
 """Conditions, factors and controls as people write them: names, numbers, and what is refused."""
 
 from collections.abc import Callable
-from math import prod
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from orchestrator.config import Config, Layers, resolve
 from orchestrator.matrix.campaign import (
@@ -17,7 +14,6 @@ from orchestrator.matrix.campaign import (
     campaign_from,
     changed_by,
     factors_of,
-    runs_document,
 )
 
 Describe = Callable[..., Config]
@@ -42,40 +38,6 @@ def entry(name: str, *settings: str) -> str:
 
 
 # Factorials
-
-SHAPE = st.lists(
-    st.tuples(st.text("abc", min_size=1, max_size=3), st.integers(1, 4)),
-    min_size=1,
-    max_size=4,
-    unique_by=lambda pair: pair[0],
-)
-
-
-@given(SHAPE, st.integers(1, 5), st.integers(0, 3), st.booleans())
-@settings(max_examples=40)
-def test_total_runs_are_conditions_times_seeds_and_no_configuration_is_there_twice(
-    shape: list[tuple[str, int]], seeds: int, listed: int, controls: bool
-) -> None:
-    varied = ("noise", "seconds", "failure_rate", "traps")
-    said: dict[str, Any] = {
-        "objective": "sphere",
-        "campaign.seeds": list(range(1, seeds + 1)),
-        "campaign.controls": controls,
-        "campaign.conditions": [
-            {"name": f"own-{n}", "available": 0.1 + n / 10} for n in range(listed)
-        ],
-    }
-    for setting, (name, count) in zip(varied, shape, strict=False):
-        said[f"factors.{name}"] = {str(n): {setting: n / 40} for n in range(count)}
-    config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
-
-    campaign = campaign_from(config)
-    cells = campaign.conditions
-
-    # the cell of all zeros is the configuration as it is, and so the control
-    assert len(cells) == prod(count for _, count in shape) + listed
-    assert len(campaign.runs) == runs_document(campaign)["total_runs"] == len(cells) * seeds
-    assert sum(cell.control for cell in cells) == controls
 
 
 def test_too_many_combinations_are_refused_without_making_them() -> None:

@@ -1,26 +1,29 @@
-"""A check evaluates every knob at the ends of its range, once, and survives whatever happens."""
+"""Checks of knobs, of a proxy and of memory: what they evaluate, and who hears of it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 
-from budgets.checks import KnobFinding, KnobVerdict, Liveness, liveness
-from budgets.plan import Devices
+from budgets.checks import Liveness, liveness
+from budgets.plan import Devices, Plan
 from objectives import registry
-from objectives.api import ObjectiveSpec
+from objectives.api import Objective, ObjectiveSpec
 from objectives.space import Knob, SearchSpace
+from orchestrator.execution.engine import Engine, devices_of
 from orchestrator.look.run import Run
-from orchestrator.matrix.checks import check_points, knob_check
-from orchestrator.matrix.matrix import Matrix
-from orchestrator.plan import times
-from orchestrator.plan.times import Known, known_knobs
-from orchestrator.records.runs import Result
+from orchestrator.matrix.checks import Memory, check_points, knob_check, with_micro_batch
+from orchestrator.plan.times import find_calibration, known_knobs
+from orchestrator.records.runs import Result, load_state
+from orchestrator.verify import verify
 from tests.asking import config_for
 from tests.ledgers import cut
+
+if TYPE_CHECKING:
+    from tests.conftest import Command
 
 RunCheck = Callable[..., Result]
 RunSearch = Callable[..., Result]
@@ -39,12 +42,8 @@ def knob(name: str, baseline: float, kind: Any = "linear", high: float = 4.0) ->
     return Knob(name=name, kind=kind, low=0.0, high=high, baseline=baseline)
 
 
-def sphere(**settings: Any) -> Any:
-    return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": 3, **settings}))
-
-
-def asked(seeds: int = 8, knobs: tuple[str, ...] = (), **settings: Any) -> Matrix:
-    return knob_check(config_for("check", "min", sphere(), **settings), seeds, knobs)
+def objective_of(name: str, **settings: Any) -> Objective:
+    return registry.load(ObjectiveSpec(name=name, settings=settings))
 
 
 # Points
@@ -78,10 +77,13 @@ def test_a_baseline_at_an_end_is_not_paid_for_twice(one: Knob, ends: list[float]
 
 
 def test_a_cap_that_does_not_pay_for_every_point_on_every_seed_is_refused() -> None:
-    plan = asked(max_evals=56).plan(DEVICES, None)
-    assert (plan.resolved.evaluations, plan.caps.evaluations) == (56, 56)
+    def asked(most: int) -> Plan:
+        config = config_for("check", "min", objective_of("sphere", dimension=3), max_evals=most)
+        return knob_check(config).plan(DEVICES, None)
+
+    assert (asked(56).resolved.evaluations, asked(56).caps.evaluations) == (56, 56)
     with pytest.raises(ValueError, match=r"--max-evals 55 does not pay for .* 56 evaluations"):
-        asked(max_evals=55)
+        asked(55)
 
 
 # A whole check
@@ -127,7 +129,7 @@ def test_a_check_that_is_not_finished_or_of_another_objective_or_device_counts_f
     tmp_path: Path, run_check: RunCheck
 ) -> None:
     settings = {"dimension": 3, **NOISY}
-    objective = registry.load(ObjectiveSpec(name="idle", settings=settings))
+    objective = objective_of("idle", **settings)
     run_check(tmp_path, settings={**settings, "noise": 0.02}, seeds=4)
     assert known_knobs(tmp_path, objective, "cpu").alive == ()
 
@@ -139,21 +141,97 @@ def test_a_check_that_is_not_finished_or_of_another_objective_or_device_counts_f
     assert known_knobs(tmp_path, objective, "cpu").alive == ()
 
 
-def shown(**verdicts: KnobVerdict) -> Any:
-    knobs = tuple(
-        KnobFinding(knob=name, verdict=verdict, better=None, ends=())
-        for name, verdict in verdicts.items()
+# How short evaluations may be
+
+QUICK = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
+
+
+def test_a_proxy_that_ranks_otherwise_is_not_good_enough(command: "Command") -> None:
+    document = orjson.loads(command("check", "proxy", *QUICK, "--set", "bias=-3", "--json").out)
+    assert not document["proxy"]["holds"]
+    assert verify(Path(document["directory"])).divergence is None
+
+
+def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
+    command: "Command", tmp_path: Path
+) -> None:
+    few = ("--set", "search.population=8", "--max-evals", "24", "--set", "noise=0.001")
+    words = ("phase1", "--tier", "target", *QUICK, *few, "--assume-eval-seconds", "1")
+    short = (*words, "--set", "search.proxy=0.25")
+    refused = command(*short)
+    assert refused.code == 2
+    assert "check proxy --set search.proxy=0.25 with the same" in " ".join(refused.err.split())
+    assert not (tmp_path / "artifacts/cmaes/phase1").exists()
+
+    checking = ("check", "proxy", *QUICK, "--set", "noise=0.001")
+    assert command(*checking, "--set", "search.proxy=0.5").code == 0
+    assert command(*short).code == 2  # another length was shown
+    assert command(*checking).code == 0
+    assert command(*short).code in (0, 4)
+    run = tmp_path / "artifacts/cmaes/phase1/target-sphere-s1"
+    state = load_state(run)
+    assert state.plan.objective.settings["effort"] == 0.25
+    assert state.plan.confirmation is not None
+    assert state.plan.confirmation.long_run is not None
+    assert state.plan.confirmation.long_run.variant.settings == {"effort": 1.0}
+    assert verify(run).divergence is None
+
+
+# The largest micro-batch
+
+GB = 1e9
+
+
+@pytest.mark.parametrize(
+    ("base", "each", "there", "largest"),
+    [
+        (0.0, 3.5, 80, 16),  # 16.0 of them
+        (0.0, 3.501, 80, 8),
+        (20.0, 1.0, 80, 32),  # 36 of (56 - 20)
+        (20.0, 1.0, 25, 0),
+        (21.0, 0.0, 80, None),
+    ],
+)
+def test_the_largest_is_a_power_of_two_within_seven_tenths(
+    base: float, each: float, there: float, largest: int | None
+) -> None:
+    peaks = {size: (base + each * size) * GB for size in (1, 4)}
+    found = Memory(peaks, {1: 2.0, 4: 3.0}, base * GB, each * GB, 0.7, there * GB)
+    assert found.largest == largest
+
+
+@pytest.mark.parametrize(
+    ("objective", "size", "said"),
+    [
+        (
+            objective_of("nanochat", micro_batch_size=4),
+            3,
+            "the effective batch of 4, got 3",
+        ),
+        (objective_of("sphere"), 1, "sphere has no micro-batches"),
+    ],
+)
+def test_a_size_that_cannot_be_is_refused(objective: Objective, size: int, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        with_micro_batch(objective, size)
+
+
+def test_two_sizes_are_measured_on_record_and_planned_with_by_nobody(
+    command: "Command", tmp_path: Path
+) -> None:
+    settings = ("target_flops=5e8", "val_windows=20", "n_embd=8", "micro_batch_size=4")
+    small = [part for one in (*settings, "n_layer=1") for part in ("--set", one)]
+    how = ("--executor", "inline", "--workers", "1", "--seeds", "1", "--json")
+    answer = command("check", "memory", *small, *how, "--size", "1", "--size", "4")
+    assert answer.code == 0, answer.err
+    found = orjson.loads(answer.out)
+    assert set(found["peak_bytes"]) == set(found["seconds"]) == {"1", "4"}
+    root = tmp_path / "artifacts/cmaes"
+    names = sorted(path.name for path in (root / "calibration").iterdir())
+    assert len(names) == 2
+    assert all(name.startswith("memory-nanochat-") for name in names)
+    same = objective_of(
+        "nanochat", target_flops=5e8, val_windows=20, n_embd=8, micro_batch_size=4, n_layer=1
     )
-    numbers = {"seeds": 8, "baseline": 1, "noise": 0.1, "t_limit": 4, "direction": "minimize"}
-    found = Liveness(**numbers, knobs=knobs, pending=())
-    return SimpleNamespace(state=found)
-
-
-def test_alive_in_one_check_outweighs_dead_in_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = shown(x0="dead", x1="dead", x2="unproven")
-    second = shown(x0="alive", x2="unstable")
-    monkeypatch.setattr(times, "liveness", lambda found: found)
-    for checks in ([first, second], [second, first]):
-        monkeypatch.setattr(times, "finished_runs", lambda *_, checks=checks: checks)
-        known = known_knobs(Path(), sphere(), "cpu")
-        assert known == Known(alive=("x0",), dead=("x1",), neither=("x2",))
+    here = devices_of(Engine("inline", workers=1).slots())
+    assert find_calibration(root, same, here) is None

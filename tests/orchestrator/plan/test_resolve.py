@@ -1,4 +1,4 @@
-"""Windows as people write them, and the sizes that they ask for."""
+"""Windows, sizes, known settings and seeds of a plan; and where two plans differ."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +11,8 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.space import Knob, SearchSpace
 from orchestrator.config import Budget
+from orchestrator.plan.comparisons import confirmation_seeds, evaluation_seeds
+from orchestrator.plan.differences import differing, in_short
 from orchestrator.plan.resolve import known_points, parse_hours, search_plan, window_of
 from tests.asking import config_for
 
@@ -106,3 +108,46 @@ def test_a_knob_that_is_not_named_is_where_the_search_starts(
 def test_what_is_no_setting_is_refused_with_its_place(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"search\.known .*{said}"):
         known(text, tmp_path)
+
+
+# Seeds
+
+
+@pytest.mark.parametrize("generations", [3, 10, 2000])
+def test_fresh_seeds_stay_the_same_however_long_the_search_becomes(generations: int) -> None:
+    plan = plan_of()
+    resolved = plan.resolved.model_copy(update={"generations": generations})
+    longer = plan.model_copy(update={"resolved": resolved})
+    assert confirmation_seeds(longer) == confirmation_seeds(plan)
+    searched = {s for g in range(generations) for s in evaluation_seeds(longer, g)}
+    assert not searched & {*confirmation_seeds(longer).verdict}
+
+
+# Where two plans differ
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1, "b": 3}, ["b: 2 -> 3"]),
+        ({}, {"program_torch": "2.6"}, ["program_torch: None -> '2.6'"]),
+        ({"argv": ["python", "a.py"]}, {"argv": ["python", "b.py"]}, ["argv.1: 'a.py' -> 'b.py'"]),
+        ({"argv": ["a", "b"]}, {"argv": ["a"]}, ["argv: ['a', 'b'] -> ['a']"]),
+    ],
+)
+def test_values_are_shown_where_they_differ(one: object, other: object, said: list[str]) -> None:
+    assert list(differing("", one, other)) == said
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (["objective.name: a -> b", "space.knobs: [] -> [1]", "search.start: 0 -> 1"], [0]),
+        (["space.knobs.0.low: 0 -> 1", "objective_fingerprint: a -> b"], [0, 1]),
+        (["resolved.generations: 1 -> 2", "search.seed: 1 -> 2"], [1]),
+    ],
+)
+def test_what_follows_from_another_objective_is_left_out(
+    changed: list[str], said: list[int]
+) -> None:
+    assert in_short(changed) == "; ".join(changed[place] for place in said)
