@@ -40,16 +40,17 @@ class SetupError(ObjectiveError):
     """Nothing can be evaluated at all: data missing, configuration impossible, device absent."""
 
 
+EXTRAS = {"torch": "nanochat", "starlette": "serve", "uvicorn": "serve", "optuna": "optuna"}
+"""The extra of this package that brings a library."""
+
+
 def missing_package(name: str | None) -> str:
     """Return one line: the package that is not installed, and the command that installs it."""
     if name == "ray":
         return "ray is not installed: pip install ray, or say --executor local, which needs none"
-    if name == "torch":
-        return (
-            "torch is not installed, which training needs: "
-            "pip install 'cmaes-orchestrator[nanochat]'"
-        )
-    return f"the package {name} is not installed: pip install {name}"
+    extra = EXTRAS.get(str(name).partition(".")[0])
+    install = str(name) if extra is None else f"'cmaes-orchestrator[{extra}]'"
+    return f"{name} is not installed: pip install {install}"
 
 
 class DivergedError(ObjectiveError):

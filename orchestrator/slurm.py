@@ -258,7 +258,9 @@ def files_of(export: Export) -> dict[str, str]:
 
 
 def write(directory: Path, files: Mapping[str, str]) -> None:
-    """Write the files, all or none. Raises OSError where `directory` holds something."""
+    """Write the files, all or none. Raises ValueError if `directory` is there already."""
+    if directory.exists():
+        raise ValueError(f"{directory} is there already: name another directory with --out")
     aside = directory.with_name(f".{directory.name}.{os.getpid()}")
     try:
         for path, text in files.items():

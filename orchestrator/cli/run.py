@@ -60,6 +60,8 @@ def search(context: Context) -> None:
     config = requested(context, None if context.info_name == "run" else context.info_name)
     overrides, slots = overrides_of(context), slots_of(config)
     if config.campaign is not None:
+        if overrides:
+            raise ValueError(f"--override {overrides[0][0]}: no rule pauses a campaign")
         _campaign(context, config, slots)
     elif config.search.tier is None:
         in_file = f', or tier = "min" below [search] in {config.file}' if config.file else ""

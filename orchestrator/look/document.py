@@ -124,17 +124,14 @@ def as_study(run: Run, out: Path) -> int:
     """Write a search as an Optuna study into the SQLite file `out`; return the number of trials.
 
     A trial is a candidate of a finished generation, its value the mean over its seeds. Raises
-    ValueError on a run that searches nothing, on a file that is there, and without Optuna.
+    ValueError on a run that searches nothing, and on a file that is there.
     """
     if not run.is_search:
         raise ValueError(f"{run.plan.run_id} is a {run.plan.phase} run: expected a search")
     if out.exists() or not out.parent.is_dir():
         raise ValueError(f"--out: expected a new file in a directory that is there, got {out}")
-    try:
-        import optuna
-    except ImportError:
-        message = "optuna is not installed: pip install 'cmaes-orchestrator[optuna]'"
-        raise ValueError(message) from None
+    import optuna
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(
         storage=f"sqlite:///{out.absolute()}",
