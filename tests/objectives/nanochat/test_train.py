@@ -134,6 +134,10 @@ def test_on_a_gpu_the_same_seed_gives_the_same_losses(text: str, model: str) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings(  # torch's own, as in test_synaptic
+    "ignore:.*autograd.function.Function.*should not be instantiated:DeprecationWarning",
+    "ignore:.*torch.jit.script_method. is deprecated:DeprecationWarning",
+)
 @pytest.mark.parametrize("model", ["gpt", "synaptic"])
 def test_compiled_training_is_that_of_eager_up_to_rounding(
     trainer: Build, model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
