@@ -3,6 +3,7 @@
 Each makes the run that the command line would: the same plan, ledger, supervision and verdict.
 """
 
+import shutil
 import signal
 import sys
 import threading
@@ -83,7 +84,7 @@ KEYS = {
 FUNCTIONS = "functions"
 """Below the runs' directory: functions that were handed over as objects."""
 
-SHOWN_EVERY, WIDTH = 0.5, 78  # seconds between two progress lines, at least; characters of one
+SHOWN_EVERY = 0.5  # seconds between two progress lines, at least
 BAR = 10 * "\N{FULL BLOCK}" + 10 * "\N{LIGHT SHADE}"
 
 
@@ -234,6 +235,10 @@ def conducting(
             signal.signal(signum, handler)
 
 
+def _columns() -> int:
+    return shutil.get_terminal_size().columns - 1
+
+
 @dataclass
 class Progress:
     """Shows how far a run is in the last line of a terminal or of a notebook's cell."""
@@ -244,8 +249,8 @@ class Progress:
     def say(self, line: str, end: str = "\n") -> None:
         """Show a message of its own."""
         if not self.is_silent:
-            start = "\r" if self._shown_at else ""
-            sys.stderr.write(f"{start}{printable(line):{WIDTH if start else 0}}{end}")
+            start, width = ("\r", _columns()) if self._shown_at else ("", 0)
+            sys.stderr.write(f"{start}{printable(line):{width}}{end}")
             sys.stderr.flush()
 
     def observe(self, state: RunState, event: Event) -> None:
@@ -260,4 +265,4 @@ class Progress:
         line = (
             f"{BAR[10 - done : 20 - done]} {counts.settled} of {counts.planned}. {pace_line(run)}"
         )
-        self.say(line[:WIDTH], "\n" if is_over else "")
+        self.say(line[: _columns()], "\n" if is_over else "")

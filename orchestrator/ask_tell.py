@@ -159,6 +159,7 @@ class Search:
         if "name" not in options:
             raise ValueError("Search: expected name=..., which says what is tuned")
         slots = Slots(options.pop("workers", 1), "cpu", DEVICE, 1)
+        self._overrides = tuple(options.get("override", {}).items())
         self._config, self._notes = requested(space, options)
         self._executor, self._stop = CallersExecutor(slots), NoSignals()
         self._failure: BaseException | None = None
@@ -219,7 +220,7 @@ class Search:
         try:
             engine = CallersEngine("inline", own=self._executor)
             with conducting(self._config, display, self._stop, engine) as session:
-                carry_out_search(session, self._config, self._executor.slots)
+                carry_out_search(session, self._config, self._executor.slots, self._overrides)
         except BaseException as error:  # raised where a caller asks
             self._failure = error
         finally:

@@ -120,8 +120,11 @@ class Replay:
         state = self.state
         match event:
             case GenerationAsked():
-                if event.seeds != evaluation_seeds(state.plan, event.generation):
-                    raise DivergedError(f"evaluates generation {event.generation} on other seeds")
+                if event.seeds != (seeds := evaluation_seeds(state.plan, event.generation)):
+                    raise DivergedError(
+                        f"evaluates generation {event.generation} on seeds {event.seeds}, "
+                        f"instead of {seeds}"
+                    )
             case ComparisonAsked():
                 wanted, name = due(state), event.comparison
                 if wanted is None or wanted.comparison != name:

@@ -116,7 +116,7 @@ def visible_gpus() -> dict[str, Gpu]:
     """Return each GPU that this process may use, by its id for CUDA_VISIBLE_DEVICES, in order.
 
     Ids are taken from CUDA_VISIBLE_DEVICES if it is set, otherwise UUIDs: CUDA and nvidia-smi
-    number the same GPUs differently. None if nvidia-smi is absent or fails.
+    number the same GPUs differently. Empty if nvidia-smi is absent or fails.
     """
     users = _nvidia_smi("--query-compute-apps=gpu_uuid,pid")
     gpus = [

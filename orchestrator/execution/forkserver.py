@@ -34,7 +34,9 @@ READY, MISSING = b"ready", b"missing "
 READY_SECONDS = 180.0  # importing torch took 13 s on a loaded machine
 START = """
 import sys
-sys.path.insert(0, sys.argv.pop(1))
+package = sys.argv.pop(1)
+if package not in sys.path:  # an installed package is there already, behind the standard library
+    sys.path.insert(0, package)
 from orchestrator.execution.forkserver import main
 main(*sys.argv[1:])
 """

@@ -37,16 +37,17 @@ class InlineExecutor:
         self.warnings: tuple[str, ...] = ()
         self._queue: deque[Attempt] = deque()
         self._signals: list[int] = []  # received during evaluations
-        self._before: dict[str, str] = {}  # the environment
+        self._threads: str | None = None  # OMP_NUM_THREADS before
 
     def __enter__(self) -> Self:
-        self._before = dict(os.environ)
+        self._threads = os.environ.get("OMP_NUM_THREADS")
         os.environ["OMP_NUM_THREADS"] = str(self.slots.threads)
         return self
 
     def __exit__(self, *_: object) -> None:
         os.environ.pop("OMP_NUM_THREADS", None)
-        os.environ.update(self._before)
+        if self._threads is not None:
+            os.environ["OMP_NUM_THREADS"] = self._threads
         for attempt in self._queue:
             name, status = attempt.attempt_id, Status.CANCELLED
             outcome = Outcome(attempt_id=name, status=status, cause=NEVER_STARTED, seconds=0.0)
@@ -88,17 +89,22 @@ class InlineExecutor:
 
     def _report(self, attempt: Attempt) -> Report | None:
         """Return the evaluation's own report; None if a person has ended it."""
-        with (
-            open(attempt.directory / "stdout.txt", "w", errors=ERRORS, opener=_private) as out,
-            open(attempt.directory / "stderr.txt", "w", errors=ERRORS, opener=_private) as err,
-            redirect_stdout(out),
-            redirect_stderr(err),
-            chdir(os.getcwd()),  # restores it afterwards
-            suppress(Insisted),
-            insisted_on(self._signals),
-        ):
-            return trainer.evaluate(attempt, self.slots.device, self.slots.threads)
-        return None
+        own = os.getpid()
+        try:
+            with (
+                open(attempt.directory / "stdout.txt", "w", errors=ERRORS, opener=_private) as out,
+                open(attempt.directory / "stderr.txt", "w", errors=ERRORS, opener=_private) as err,
+                redirect_stdout(out),
+                redirect_stderr(err),
+                chdir(os.getcwd()),  # restores it afterwards
+                suppress(Insisted),
+                insisted_on(self._signals),
+            ):
+                return trainer.evaluate(attempt, self.slots.device, self.slots.threads)
+            return None
+        finally:
+            if os.getpid() != own:  # a copy that the objective forked would write to the ledger
+                os._exit(0)
 
 
 def _private(path: str, flags: int) -> int:

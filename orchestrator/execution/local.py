@@ -202,7 +202,7 @@ class LocalExecutor:
         server.ask(attempt.directory, device)
 
     def cancel(self) -> None:
-        """Ask every attempt to end; `wait` returns their outcomes."""
+        """Ask every attempt to end, also those started later; `wait` returns their outcomes."""
         self._is_cancelled = True
         for directory in self._running:
             signal_supervisor(directory, signal.SIGTERM)

@@ -8,6 +8,9 @@ A node is *lost* when its agent has died, or has been silent for so long that it
 there. Its supervisors then end what they run. Those attempts come back with their `summary.json`,
 or are charged in full at a deadline. A node that was only silent is used again when it answers.
 
+If Ray's control service dies, Ray ends this process after about 60 s; the next session settles
+what ran by its files.
+
 The only module that imports ray.
 """
 
@@ -54,6 +57,7 @@ BUSY_STEP_SECONDS, FREE_STEP_SECONDS = 0.25, 0.05
 LOOK_SECONDS = 0.25  # longest wait for an answer before files and silent nodes are checked
 ROOT = Path(__file__).resolve().parents[2]  # the directory of this package
 OBJECT_STORE_BYTES = 80 * 2**20  # near Ray's minimum: nothing large goes through it
+TOKEN_MODE, TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"  # environment variables
 RAY_LOOK = "Look at the cluster with: ray status"
 
 
@@ -144,7 +148,7 @@ class _Node:
         return bool(self.free) and time.monotonic() - self.heard_at < SILENT_SECONDS
 
     def is_overdue(self) -> bool:
-        """Whether its lease has ended all that ran there, unless it answers after all."""
+        """Whether it has been silent for so long that its lease has ended all that ran there."""
         graces = [attempt.limits.grace_seconds for attempt in self.running.values()]
         seconds = LEASE_SECONDS + max(graces, default=0.0) + MARGIN_SECONDS
         return time.monotonic() > self.heard_at + seconds
@@ -388,6 +392,7 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
         return
     options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
     _check_network(address)
+    before = {name: os.environ.get(name) for name in (TOKEN_MODE, TOKEN)}
     if address == "local":
         use_own_token()
         options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
@@ -408,6 +413,10 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+        for name, value in before.items():  # a cluster that is joined later has another token
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _ray() -> Any:
@@ -434,8 +443,8 @@ def set_environment() -> None:
 
 def use_own_token() -> None:
     """Let a Ray that is started here demand a token that only this user's processes know."""
-    os.environ["RAY_AUTH_MODE"] = "token"
-    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    os.environ[TOKEN_MODE] = "token"
+    os.environ.setdefault(TOKEN, secrets.token_hex(32))
 
 
 def _check_network(address: str) -> None:

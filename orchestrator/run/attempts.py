@@ -20,7 +20,16 @@ from budgets.state import Attempt as Recorded
 from budgets.state import Batch, Observer, RunState, apply, ticked
 from budgets.storage import unused
 from objectives.registry import varied
-from orchestrator.execution.api import CONFIG, Attempt, Outcome, read, recover
+from orchestrator.execution.api import (
+    CONFIG,
+    STARTED,
+    SUMMARY,
+    Attempt,
+    Outcome,
+    Started,
+    read,
+    recover,
+)
 from orchestrator.execution.trainer import CAUSE_CHARACTERS
 from orchestrator.records.objective import knobs_of
 from orchestrator.records.runs import attempt_place
@@ -122,8 +131,12 @@ class Run:
 
 def has_begun(attempt: Attempt) -> bool:
     """Return whether this attempt was started before, by a reservation that the ledger has lost."""
-    known = read(Attempt, attempt.directory / CONFIG)
-    return known is not None and known.attempt_id == attempt.attempt_id
+    known = (  # an evaluation may overwrite some of them: it runs in that directory
+        read(Attempt, attempt.directory / CONFIG),
+        read(Started, attempt.directory / STARTED),
+        read(Outcome, attempt.directory / SUMMARY),
+    )
+    return any(one is not None and one.attempt_id == attempt.attempt_id for one in known)
 
 
 def _make_empty(directory: Path) -> None:
