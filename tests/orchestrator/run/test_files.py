@@ -11,7 +11,7 @@ import pytest
 
 from budgets.events import Reserved
 from budgets.ledger import LEDGER
-from orchestrator.execution.api import CONFIG, SUMMARY, Attempt
+from orchestrator.execution.api import CONFIG, STARTED, SUMMARY, Attempt
 from orchestrator.records.runs import Result, attempt_place
 from orchestrator.run.files import check_place
 from tests.ledgers import cut, every, state_of
@@ -56,8 +56,9 @@ def test_files_of_another_attempt_are_moved_beside_and_kept(
 ) -> None:
     whole, place = found(run), run / "eval" / attempt_place(every(Reserved, run)[0])
     config = Attempt.model_validate_json((place / CONFIG).read_bytes())
-    text = (place / CONFIG).read_text()
-    (place / CONFIG).write_text(text.replace(config.attempt_id, "0" * 32))
+    for name in (CONFIG, STARTED, SUMMARY):
+        text = (place / name).read_text()
+        (place / name).write_text(text.replace(config.attempt_id, "0" * 32))
     cut(run, 3)
 
     run_search(run.parent.parent, **NOISY)
