@@ -118,10 +118,6 @@ class _OfAnAttempt:
         """Which evaluation."""
         return self.comparison, self.generation, self.candidate, self.seed
 
-    @property
-    def attempt_key(self) -> tuple[Key, int]:
-        return self.key, self.attempt
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Reserved(_OfAnAttempt):

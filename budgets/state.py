@@ -456,13 +456,14 @@ def _settled(state: RunState, event: Settled, at_ms: int) -> None:
 def _amended(state: RunState, event: Amended) -> None:
     plan, caps, generations = state.plan, event.caps, event.generations
     is_over = state.concluded is not None or state.decided is not None
-    is_fixed = "finalists" in state.comparisons and generations != plan.resolved.generations
+    is_compared = "finalists" in state.comparisons
     resolved = plan.resolved.model_copy(update={"generations": generations})
     begun = f"these caps pay for {generations} generations, {state.begun} are begun already"
     _require(generations >= state.begun, begun)
-    _require(not is_fixed, "the search is over: its generations stay, the other caps can change")
-    has_more_to_do = not is_over or generations > state.finished
+    has_more_to_do = not is_over or (not is_compared and generations > state.finished)
     _require(has_more_to_do, "the run is over, and this gives it nothing more to do")
+    is_free = not is_compared or generations == plan.resolved.generations
+    _require(is_free, "the search is over: its generations stay, the other caps can change")
     pays = resolved.evaluations <= caps.evaluations
     _require(pays, f"{caps.evaluations} evaluations do not pay for {generations} generations")
     has_price = caps.cost is None or plan.price_per_device_hour > 0

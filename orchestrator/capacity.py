@@ -207,7 +207,8 @@ def fit(levels: Mapping[int, float]) -> Law:
     workers, measured = np.array(sorted(levels.items()), dtype=float).T
     columns = np.stack([np.ones_like(workers), workers - 1, workers * (workers - 1)])[: len(levels)]
     least = [min(workers / measured) / 1e4, 0.0, 0.0][: len(levels)]  # lambda stays finite
-    found = lsq_linear((columns * measured / workers).T, np.ones_like(workers), (least, np.inf))
+    matrix, bounds = (columns * measured / workers).T, (least, np.inf)
+    found = lsq_linear(matrix, np.ones_like(workers), bounds, method="bvls")  # reaches its bounds
     one, sigma, kappa = (*map(float, found.x), 0.0, 0.0)[:3]
     # less than 1e-9 is rounding
     sigma, kappa = (value if value > 1e-9 else 0.0 for value in (sigma / one, kappa / one))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 import orjson
 from pydantic import (
@@ -48,6 +48,7 @@ MOST_SEEDS = 1000  # of one point
 LONGEST_SHOWN = 60  # characters of a table in one row
 
 Amount = Annotated[float, Field(gt=0, le=LARGEST)]
+Item = TypeVar("Item")
 Count = Annotated[int, Field(ge=1)]
 Seeds = Annotated[int, Field(ge=0, le=MOST_SEEDS)]
 
@@ -167,17 +168,27 @@ def is_installed(tracker: str) -> bool:
     return found is not None and found.origin is not None
 
 
+def _each_once(values: list[Item]) -> list[Item]:
+    if twice := [value for value in dict.fromkeys(values) if values.count(value) > 1]:
+        raise ValueError(f"expected each once, {', '.join(map(str, twice))} is there twice")
+    return values
+
+
 class Track(Table):
     """The experiment trackers that runs are logged to. No part of a run's plan."""
 
-    to: list[Tracker] = key([], "tensorboard, wandb, mlflow. Repeatable.", "--track", "NAME")
+    to: Annotated[list[Tracker], AfterValidator(_each_once)] = key(
+        [], "tensorboard, wandb, mlflow. Repeatable.", "--track", "NAME"
+    )
 
 
 class Campaign(Table):
     """Conditions on the same seeds. A file with this table is a campaign."""
 
     name: str | None = key(None, "The campaign's name; default: the file's.")
-    seeds: list[PositiveSeed] = key([1], "Of evaluations.", min_length=1, max_length=MOST_SEEDS)
+    seeds: Annotated[list[PositiveSeed], AfterValidator(_each_once)] = key(
+        [1], "Of evaluations.", min_length=1, max_length=MOST_SEEDS
+    )
     parallel: bool = key(True, "Evaluate on all devices at once.")
     max_workers: Count | None = key(None, "Evaluations at once, at most.")
     stagger_seconds: float = key(0.0, "Between the first starts.", ge=0, le=LARGEST)

@@ -75,7 +75,8 @@ def campaign_from(config: Config) -> CampaignPlan:
     """Return the plan's part of a campaign. Raises ValueError, naming the condition."""
     assert config.campaign is not None, "the caller has checked it"
     campaign, factors = config.campaign, factors_of(config.factors)
-    if (count := prod(map(len, factors.values())) + len(campaign.conditions)) > MOST_CELLS:
+    crossed = prod(map(len, factors.values())) if factors else 0
+    if (count := crossed + len(campaign.conditions)) > MOST_CELLS:
         raise ValueError(f"{count} conditions: expected {MOST_CELLS} at most")
     cells = [*_listed(campaign.conditions), *_factorial(factors)]
     if not cells:
@@ -175,8 +176,8 @@ def _levels(place: str, factor: str, given: Any) -> Iterator[tuple[str, Values]]
 def _as_name(value: Any) -> str:
     """Return `true`, `0`, `0.5`, `3e10`: a value as people write it."""
     if isinstance(value, float) and float(short := f"{value:g}") == value:
-        return short.replace("e+", "e")
-    return format_value(value)
+        return re.sub(r"e\+0*", "e", short)
+    return value if isinstance(value, str) else format_value(value)
 
 
 def _settings(given: Mapping[str, Any], place: str) -> Values:

@@ -320,6 +320,8 @@ class Memory:
         conclusion = f"The largest safe micro-batch is {self.largest}."
         if self.largest is None:
             conclusion = "The peak does not grow with the size: measure sizes further apart."
+        elif self.largest == 0:
+            conclusion = "Not even a micro-batch of 1 is safe: use a smaller model or context."
         lines = [
             "# Memory by micro-batch size",
             "",

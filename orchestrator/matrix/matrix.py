@@ -163,7 +163,8 @@ def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under wh
         begun = (
             directory.name
             for directory, state in earlier
-            if state.concluded is None and (overrides or ruling_of(state).decision == "continue")
+            if state.concluded is None
+            and (overrides or ruling_of(state).decision in ("continue", "done"))
         )
         name = matrix.run_id(devices) + (f"-{len(earlier) + 1}" if earlier else "")
         matrix = replace(matrix, name=next(begun, name))

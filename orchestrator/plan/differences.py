@@ -31,7 +31,10 @@ def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
             inner = f"{name}.{key}" if name else key
             yield from differing(inner, recorded.get(key), wanted.get(key))
     elif recorded != wanted:
-        yield f"{name}: {shown(recorded)} -> {shown(wanted)}"
+        texts = shown(recorded), shown(wanted)
+        if texts[0] == texts[1]:  # both are cut
+            texts = f"...{str(recorded)[-40:]}", f"...{str(wanted)[-40:]}"
+        yield f"{name}: {' -> '.join(texts)}"
 
 
 def in_short(changed: Sequence[str]) -> str:

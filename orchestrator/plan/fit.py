@@ -159,7 +159,8 @@ def _shorter(wanted: Wanted) -> Iterator[Choice]:
             break
         times, work = wanted.times, relative_flops(shorter, objective) or varied.length
         if times.calibration is not None:
-            times = replace(times, calibration=scaled(times.calibration, work))
+            source, factor_here = times.basis or (times.calibration, 1.0)
+            times = replace(times, calibration=scaled(source, factor_here * work))
         losses = (
             f"{factor:g} x the training: the best knobs of a short training may differ",
             "its noise is not known before it is calibrated",

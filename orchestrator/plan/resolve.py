@@ -363,6 +363,8 @@ def known_points(config: Config, otherwise: Point) -> Iterator[Point]:
         settings = TypeAdapter(list[dict[str, float]]).validate_python(content, strict=True)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(f"{place}: expected a list of settings, or a run's best.json") from error
+    if not settings:
+        raise ValueError(f"{place}: expected one setting or more, got an empty list")
     for number, setting in enumerate(settings, 1):
         point, here = dict(zip(knobs, otherwise, strict=True)), f"{place}, entry {number}"
         for name, value in setting.items():

@@ -57,6 +57,7 @@ class Times:
     prior: str | None = None  # the calibration that it was scaled from, in words
     attempts: int = 0  # finished evaluations of a calibration made here
     timeouts: int = 0  # those of them that were killed at their limit
+    basis: tuple[Calibration, float] | None = None  # of a prior: its calibration; FLOPs over its
 
     def is_to_measure(self, calibration: Calibration) -> bool:
         """Whether a run planned with this `calibration` would first measure its own."""
@@ -134,7 +135,7 @@ def _priors(
             f"{time.median_seconds:.3g} s an evaluation, {how}"
         )
         distance = (is_other, there.count != devices.count, abs(log(factor)), -seen.timestamp())
-        yield distance, Times("prior", time, said)
+        yield distance, Times("prior", time, said, basis=(source, factor))
 
 
 # Checks of knobs
