@@ -12,9 +12,9 @@ import pytest
 from objectives.analytic import AnalyticObjective
 from objectives.api import CommandLine, Context, Knobs
 from objectives.environment import cleaned
+from orchestrator.cli.plan import start_lines, start_of
 from orchestrator.config import Layers, resolve
 from orchestrator.execution.engine import Offer
-from orchestrator.start import start_of, to_lines
 
 SPHERE = AnalyticObjective.from_settings("sphere", {"dimension": 2})
 
@@ -47,7 +47,7 @@ def test_what_would_be_started_is_told_to_the_letter() -> None:
     assert shlex.split(document["program"]["shell"]) == document["program"]["argv"]
     assert document["program"]["directory"].startswith("/runs/")
     assert (document["device"], document["threads"]) == ("cpu", 3)
-    assert "python train.py x0=0.0 x1=0.0 123" in "\n".join(to_lines(document))
+    assert "python train.py x0=0.0 x1=0.0 123" in "\n".join(start_lines(document))
 
 
 def test_the_environment_is_what_is_set_for_an_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
