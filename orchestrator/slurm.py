@@ -49,11 +49,9 @@ class Estimate(NamedTuple):
     source: str
 
 
-@dataclass(frozen=True)
-class Job:
-    """One run of the export."""
+class Job(ManifestRun):
+    """One run of the export, in a directory of its name. The manifest has its first five fields."""
 
-    run: ManifestRun
     config_text: str  # TOML
     slots: int  # evaluations at once
     cpus: int
@@ -62,11 +60,6 @@ class Job:
     limit_seconds: int
     max_requeues: int
     estimate: Estimate | None
-
-    @property
-    def name(self) -> str:
-        """The name of the run and of its directory."""
-        return self.run.name
 
 
 @dataclass(frozen=True)
@@ -104,8 +97,7 @@ def _jobs(config: Config, directory: Path) -> Iterator[Job]:
         if config.search.follows is not None:  # by its directory: the job has another runs_dir
             phase1 = find_run(config.search.follows, Path(config.runs_dir))
             own["search.from"] = str(phase1.absolute())
-        run = ManifestRun(name=name, directory=name, condition=name, seed=config.search.seed)
-        yield _job(config, directory, run, own)
+        yield _job(config, directory, own, name=name, condition=name, seed=config.search.seed)
         return
     campaign = campaign_from(config)
     for condition, seed, name in campaign.runs:
@@ -116,11 +108,8 @@ def _jobs(config: Config, directory: Path) -> Iterator[Job]:
             "campaign.controls": False,
             "campaign.conditions": [{"name": condition.name}],
         }
-        is_control = condition.control
-        run = ManifestRun(
-            name=name, directory=name, condition=condition.name, seed=seed, control=is_control
-        )
-        yield _job(config_of(config, condition), directory, run, own)
+        cell = {"condition": condition.name, "seed": seed, "control": condition.control}
+        yield _job(config_of(config, condition), directory, own, name=name, **cell)
 
 
 def _shares(budget: Budget, runs: int) -> dict[str, Any]:
@@ -134,10 +123,10 @@ def _shares(budget: Budget, runs: int) -> dict[str, Any]:
     return found
 
 
-def _job(config: Config, directory: Path, run: ManifestRun, own: Mapping[str, Any]) -> Job:
+def _job(config: Config, directory: Path, own: Mapping[str, Any], name: str, **cell: Any) -> Job:
     """Return a job with its share of the cluster, its time limit, and its configuration.
 
-    `own` are values that only this run's configuration has.
+    `own` are values that only this run's configuration has; `cell` is what the manifest says.
     """
     backend, is_search = config.backend, config.campaign is None
     kind: Literal["cpu", "cuda"] = "cuda" if backend.device == "cuda" else "cpu"
@@ -146,13 +135,13 @@ def _job(config: Config, directory: Path, run: ManifestRun, own: Mapping[str, An
         count=slots, kind=kind, name="a device of the cluster", threads=threads, memory_bytes=1
     )
     estimate = _estimate(config, devices)
-    lead, limit = _lead_and_limit(run.name, config, estimate)
+    lead, limit = _lead_and_limit(name, config, estimate)
     left_out = ("preset", "profile", "factors", "slurm", *["campaign"] * is_search)
     values = {k: v for k, v in config.all_values().items() if k.partition(".")[0] not in left_out}
     is_chosen = config.source("backend.executor") != "default"
     drain = lead if backend.drain_seconds is None else backend.drain_seconds
     values |= {
-        "runs_dir": str(directory / run.name),
+        "runs_dir": str(directory / name),
         "backend.executor": backend.executor if is_chosen else "local",
         "backend.address": None,  # a job runs on a node of its own
         "backend.device": kind,
@@ -165,9 +154,11 @@ def _job(config: Config, directory: Path, run: ManifestRun, own: Mapping[str, An
     window = window_of(config.budget)
     if window is not None and window.until is not None:  # a node may be in another zone
         values["budget.window"] = window.until.isoformat()
-    comment = f"Run {run.name}: every value that decides it, as exported from {config.file}."
+    comment = f"Run {name}: every value that decides it, as exported from {config.file}."
     return Job(
-        run=run,
+        name=name,
+        directory=name,
+        **cell,
         config_text=to_toml(values, comment),
         slots=slots,
         cpus=slots * threads,
@@ -251,7 +242,7 @@ def files_of(export: Export) -> dict[str, str]:
         objective=export.config.objective,
         total_runs=len(export.jobs),
         campaign=None if export.config.campaign is None else campaign_from(export.config),
-        runs=tuple(job.run for job in export.jobs),
+        runs=export.jobs,
     )
     text = document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()
     return files | {MANIFEST: text}
@@ -277,7 +268,7 @@ def _table(export: Export) -> list[str]:
     """Return every run as a row of a Markdown table."""
     rows = (
         (
-            *(plain(job.name), "control" if job.run.control else "run"),
+            *(plain(job.name), "control" if job.control else "run"),
             "no estimate" if job.estimate is None else duration(job.estimate.seconds),
             *(duration(job.limit_seconds), job.cpus, job.gpus),
         )
