@@ -25,8 +25,7 @@ from budgets.state import RunState
 class Pacing:
     """What limits a session's evaluations besides its devices."""
 
-    max_concurrent: int | None = None  # of all runs that share the slots
-    slots_dir: Path | None = None  # None: this user's on this host
+    max_concurrent: int | None = None  # of all runs of this user on this host
     backpressure: bool = False  # run fewer evaluations at once while more would do less
 
 
@@ -60,11 +59,12 @@ class Together(Pace):
 
 # Slots that the runs of a host share
 
+SLOTS = Path(f"/tmp/cmaes-orchestrator-{os.getuid()}-slots")  # noqa: S108 - of every session
 LOOK_SECONDS = 0.5  # between two looks for a slot with nothing in flight
 
 
 class HostSlots(Pace):
-    """At most `limit` evaluations in flight, of all runs that share the directory.
+    """At most `limit` evaluations in flight, of all runs of this user on this host.
 
     A slot is a locked file, taken before the evaluation is reserved and released when it is
     settled; the kernel releases it when the process dies. A run with nothing in flight that finds
@@ -72,21 +72,15 @@ class HostSlots(Pace):
     """
 
     def __init__(
-        self,
-        limit: int,
-        say: Callable[[str], None],
-        directory: Path | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        self, limit: int, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        """Raises ValueError where the directory cannot be used."""
-        own = Path(f"/tmp/cmaes-orchestrator-{os.getuid()}-slots")  # noqa: S108 - of every session
-        self._directory = directory or own
+        """Raises ValueError where the directory of slots cannot be used."""
         try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            SLOTS.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise ValueError(f"backend.slots_dir: {error}") from error
-        if directory is None and own.lstat().st_uid != os.getuid():
-            raise ValueError(f"backend.slots_dir: {own} is another user's: name another directory")
+            raise ValueError(f"backend.max_concurrent: {error}") from error
+        if SLOTS.lstat().st_uid != os.getuid():
+            raise ValueError(f"backend.max_concurrent: {SLOTS} is another user's")
         self._limit, self._say, self._sleep = limit, say, sleep
         self._held: dict[str, IO[bytes]] = {}  # locked files by the slot's name
         self._waiting: IO[bytes] | None = None
@@ -100,7 +94,7 @@ class HostSlots(Pace):
             return True
         if in_flight == 0 and self._waiting is None:
             self._waiting = self._locked("waiting", fcntl.LOCK_SH)
-            self._say(f"Waiting: other runs use all {self._limit} slots of {self._directory}.")
+            self._say(f"Waiting: other runs use all {self._limit} slots of {SLOTS}.")
         return False
 
     def look(self, state: RunState) -> None:
@@ -130,7 +124,7 @@ class HostSlots(Pace):
 
     def _locked(self, name: str, kind: int = fcntl.LOCK_EX) -> IO[bytes] | None:
         """Return the locked file; None if another process holds the lock."""
-        file = (self._directory / name).open("ab")
+        file = (SLOTS / name).open("ab")
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -149,7 +149,6 @@ class Backend(Table):
     drain_seconds: float | None = key(None, "Time to end after a signal.", ge=0, le=LARGEST)
     allow_network_fs: bool = key(False, "Keep the ledger on a network file system.")
     max_concurrent: Count | None = key(None, "Evaluations at once of all runs together.")
-    slots_dir: str | None = key(None, "Where slots are shared; default: on this host.")
 
 
 class Backpressure(Table):

@@ -132,9 +132,7 @@ def pacing_of(config: Config) -> "Pacing":
     """Return what limits evaluations besides the devices."""
     from orchestrator.capacity import Pacing
 
-    own = config.backend
-    directory = own.slots_dir and Path(own.slots_dir)
-    return Pacing(own.max_concurrent, directory or None, config.backpressure.enabled)
+    return Pacing(config.backend.max_concurrent, config.backpressure.enabled)
 
 
 # Windows

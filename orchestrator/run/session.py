@@ -79,7 +79,7 @@ class Session:
     def __enter__(self) -> Self:
         """Raises ValueError where slots cannot be shared."""
         if self.pacing.max_concurrent is not None:
-            self._shared = HostSlots(self.pacing.max_concurrent, self.say, self.pacing.slots_dir)
+            self._shared = HostSlots(self.pacing.max_concurrent, self.say)
         self.stop.install()
         return self
 

@@ -213,7 +213,7 @@ ELSEWHERE = {
     *("search.from", "search.variant", "search.known", "search.proxy"),
     "search.generations",  # the most there may be
     *("backend.executor", "backend.address", "backend.drain_seconds"),
-    *("backend.allow_network_fs", "backend.max_concurrent", "backend.slots_dir"),
+    *("backend.allow_network_fs", "backend.max_concurrent"),
 }
 
 

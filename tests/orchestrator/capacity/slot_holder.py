@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from orchestrator.capacity import HostSlots
+from orchestrator import capacity
 
 
 def flying(count: int) -> Any:
@@ -14,7 +14,8 @@ def flying(count: int) -> Any:
 
 
 if __name__ == "__main__":
-    slots = HostSlots(int(sys.argv[2]), lambda _: None, Path(sys.argv[1]))
+    capacity.SLOTS = Path(sys.argv[1])
+    slots = capacity.HostSlots(int(sys.argv[2]), lambda _: None)
     assert slots.admits(flying(0))
     sys.stdout.write("held\n")
     sys.stdout.flush()

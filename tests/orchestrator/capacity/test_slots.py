@@ -11,6 +11,7 @@ import pytest
 from budgets.events import Event, Reserved
 from budgets.state import RunState
 from objectives.api import Objective
+from orchestrator import capacity
 from orchestrator.capacity import HostSlots, Law, Pacing
 from orchestrator.matrix.matrix import carry_out_search
 from tests.asking import config_for
@@ -26,21 +27,23 @@ said: list[str] = []
 sharers: list[HostSlots] = []
 
 
-def sharer(directory: Path, limit: int) -> HostSlots:
-    sharers.append(HostSlots(limit, said.append, directory, sleep=lambda _: None))
+def sharer(limit: int) -> HostSlots:
+    sharers.append(HostSlots(limit, said.append, sleep=lambda _: None))
     return sharers[-1]
 
 
 @pytest.fixture(autouse=True)
-def _closed() -> Iterator[None]:
-    yield
+def slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where the slots of these tests are: others of this host have their own."""
+    monkeypatch.setattr(capacity, "SLOTS", tmp_path / "slots")
+    yield tmp_path / "slots"
     while sharers:
         sharers.pop().close()
 
 
-def test_slots_are_shared_and_given_back(place: Path) -> None:
+def test_slots_are_shared_and_given_back() -> None:
     said.clear()
-    one, other = sharer(place, 2), sharer(place, 2)
+    one, other = sharer(2), sharer(2)
     assert one.admits(NONE)
     assert one.admits(ONE)
     assert not one.admits(flying(2))
@@ -57,8 +60,8 @@ def test_slots_are_shared_and_given_back(place: Path) -> None:
     assert len(said) == 1, "waiting is said once, by who waits"
 
 
-def test_those_that_want_one_slot_take_turns(place: Path) -> None:
-    three = [sharer(place, 1) for _ in range(3)]
+def test_those_that_want_one_slot_take_turns() -> None:
+    three = [sharer(1) for _ in range(3)]
     turns, in_flight = list[int](), [0, 0, 0]
     for _ in range(100):
         for number, own in enumerate(three):
@@ -69,32 +72,33 @@ def test_those_that_want_one_slot_take_turns(place: Path) -> None:
     assert min(turns.count(number) for number in range(3)) > 15
 
 
-def test_a_killed_process_frees_its_slot(place: Path) -> None:
-    command = [sys.executable, str(HOLDER), str(place), "1"]
+def test_a_killed_process_frees_its_slot(slots: Path) -> None:
+    command = [sys.executable, str(HOLDER), str(slots), "1"]
     environment = {"PYTHONPATH": str(REPOSITORY)}
     with Popen(command, env=environment, stdin=PIPE, stdout=PIPE, text=True) as dies:
         assert dies.stdout is not None
         assert dies.stdout.readline() == "held\n"
-        waits = sharer(place, 1)
+        waits = sharer(1)
         assert not waits.admits(NONE)
         dies.kill()
         dies.wait()
         assert waits.admits(NONE)
 
 
-def test_what_cannot_hold_slots_is_refused(place: Path) -> None:
-    (place / "file").write_text("")
-    with pytest.raises(ValueError, match=r"backend\.slots_dir: "):
-        sharer(place / "file", 1)
-    sharer(place / "new/slots", 1)
-    assert (place / "new/slots").stat().st_mode & 0o777 == 0o700
+def test_what_cannot_hold_slots_is_refused(slots: Path) -> None:
+    slots.write_text("")
+    with pytest.raises(ValueError, match=r"backend\.max_concurrent: "):
+        sharer(1)
+    slots.unlink()
+    sharer(1)
+    assert slots.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("comes", [True, False])
 def test_a_run_waits_uncharged_for_a_slot_until_its_hours_are_over(
-    make_world: Callable[..., "World"], sphere: Objective, place: Path, comes: bool
+    make_world: Callable[..., "World"], sphere: Objective, comes: bool
 ) -> None:
-    world, other = make_world(Law(3600, 0, 0), devices=4), sharer(place / "slots", 2)
+    world, other = make_world(Law(3600, 0, 0), devices=4), sharer(2)
     assert other.admits(NONE)
     assert other.admits(ONE)
 
@@ -111,11 +115,11 @@ def test_a_run_waits_uncharged_for_a_slot_until_its_hours_are_over(
 
     small = {"population": 4, "max_evals": 8, "max_hours": 1.0, "assumed_seconds": 1.0}
     request = config_for("phase1", "min", sphere, **small)
-    pacing = Pacing(max_concurrent=2, slots_dir=place / "slots")
+    pacing = Pacing(max_concurrent=2)
     with world.session(observe=watch, pacing=pacing, say=say) as session:
         result = carry_out_search(session, request, world.slots)
     assert result.ruling.decision == ("done" if comes else "stop")
     assert result.state.accounts.device_ms == (8000 if comes else 0)
     assert max(in_flight) == (2 if comes else 0)
     other.close()
-    assert sharer(place / "slots", 1).admits(NONE), "a session that ended holds none"
+    assert sharer(1).admits(NONE), "a session that ended holds none"
