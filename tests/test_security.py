@@ -290,32 +290,24 @@ def test_secrets_are_left_out_of_text(said: str, kept: str) -> None:
     assert secrets.redacted(said, {"MY_KEY": PASSWORD, "SHORT_KEY": "x", "HOME": "host"}) == kept
 
 
-@pytest.mark.parametrize("value", ["https://me:pass@host/x", "s3://token@bucket"])
-@pytest.mark.parametrize(("objective", "setting"), [("nanochat", "data"), ("sphere", "noise")])
-def test_a_setting_with_a_password_in_it_is_refused_and_not_repeated(
+@pytest.mark.parametrize(
+    ("objective", "setting", "value"),
+    [
+        ("nanochat", "data", "https://me:pass@host/x"),
+        ("sphere", "noise", "s3://token@bucket"),
+        ("command", "argv", json.dumps(["train", f"--token={ISSUED}", "{lr}"])),
+    ],
+)
+def test_a_setting_with_a_secret_in_it_is_refused_and_not_repeated(
     objective: str, setting: str, value: str, command: Command, tmp_path: Path
 ) -> None:
-    answer = command(
-        "phase1", "--tier", "min", "--objective", objective, "--set", f"{setting}={value}"
-    )
+    settings = ("--objective", objective, "--set", f"{setting}={value}")
+    answer = command("phase1", "--tier", "min", *settings)
 
     assert answer.code == 2
-    assert f"{objective} setting {setting} is a URL with a user name or a password" in answer.err
-    assert ".netrc" in answer.err
-    assert value not in answer.err
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_setting_with_an_access_token_in_it_is_refused_and_not_repeated(
-    command: Command, tmp_path: Path
-) -> None:
-    argv = json.dumps(["train", f"--token={ISSUED}", "{lr}"])
-    answer = command("phase1", "--tier", "min", "--objective", "command", "--set", f"argv={argv}")
-
-    assert answer.code == 2
+    assert f"{objective} setting {setting}" in answer.err
     assert "or holds an access token" in answer.err
-    assert "pass_environment" in answer.err
-    assert ISSUED not in answer.err
+    assert not [secret for secret in (value, ISSUED) if secret in answer.err]
     assert not list(tmp_path.iterdir())
 
 
@@ -415,42 +407,33 @@ def test_what_a_run_writes_is_its_owners(kind: Any, run_search: RunSearch, tmp_p
 
 # Forged files
 
-BIG = "9" * 400
-ONE_MEASUREMENT = '{"attempt_id": "ID", "status": "ok", "measurement": MEASUREMENT}'
+TOLD = {"attempt_id": "ID", "status": "ok", "measurement": {"score": 0.5}}
 
 
 @pytest.mark.parametrize(
-    ("content", "cause"),
+    ("forged", "cause"),
     [
-        ("[" * 100_000, "measurement.json is not valid"),
-        ("{" + " " * 1_000_000 + "}", "measurement.json is not valid"),
-        ("null", "measurement.json is not valid"),
-        ("\x00\xff", "measurement.json is not valid"),
-        (ONE_MEASUREMENT.replace("ID", "other"), "measurement.json is"),
-        (ONE_MEASUREMENT.replace('"ok"', '"lost"').replace("MEASUREMENT", "null"), "status"),
-        (ONE_MEASUREMENT.replace("MEASUREMENT", "null"), "needs a measurement"),
-        (ONE_MEASUREMENT.replace("MEASUREMENT", '{"score": "1"}'), "measurement.score"),
+        (b"[" * 100_000, "measurement.json is not valid"),
+        (b"\x00\xff", "measurement.json is not valid"),
+        ({"attempt_id": "other"}, "measurement.json is"),
+        ({"status": "lost", "measurement": None}, "status"),
+        ({"measurement": None}, "needs a measurement"),
+        ({"called_at": float("nan")}, "called_at"),
         *(
-            (
-                ONE_MEASUREMENT.replace("MEASUREMENT", f'{{"score": 1, "{name}": {value}}}'),
-                f"measurement.{name}",
-            )
+            ({"measurement": {"score": 1.0, name: value}}, f"measurement.{name}")
             for name, value in [
-                ("steps", BIG), ("steps", "-1"), ("tokens", str(2**63)), ("train_seconds", "NaN"),
-                ("train_flops", "Infinity"), ("metrics", '{"a": "b"}'), ("owned", "1"),
+                ("score", "1"), ("steps", 10**400), ("steps", -1), ("tokens", 2**63),
+                ("train_seconds", float("nan")), ("metrics", {"a": "b"}), ("owned", 1),
             ]
         ),
-        (
-            ONE_MEASUREMENT.replace("MEASUREMENT", '{"score": 1}, "called_at": NaN'),
-            "called_at",
-        ),
     ],
-    ids=lambda value: value[-60:],
+    ids=lambda value: str(value)[-60:],
 )  # fmt: skip
-def test_a_forged_measurement_is_not_believed(content: str, cause: str, tmp_path: Path) -> None:
+def test_a_forged_measurement_is_not_believed(forged: Any, cause: str, tmp_path: Path) -> None:
     attempt = attempt_in(tmp_path / "mine", {})
-    text = content.replace("ID", attempt.attempt_id)
-    (attempt.directory / api.MEASUREMENT).write_bytes(text.encode("latin-1"))
+    text = forged if isinstance(forged, bytes) else json.dumps(TOLD | forged).encode()
+    own = text.replace(b"ID", attempt.attempt_id.encode())
+    (attempt.directory / api.MEASUREMENT).write_bytes(own)
 
     with pytest.raises(ValueError, match=r"measurement\.json") as refused:
         api.read_report(attempt)
@@ -459,21 +442,15 @@ def test_a_forged_measurement_is_not_believed(content: str, cause: str, tmp_path
     assert len(str(refused.value)) < 300
 
 
-GENUINE = {"attempt_id": "ID", "status": "ok", "seconds": 0.1, "measurement": {"score": 0.5}}
-
-
 @pytest.mark.parametrize(
     "forged",
     [
         b"[" * 100_000,
-        json.dumps({**GENUINE, "attempt_id": "other"}).encode(),
-        json.dumps({**GENUINE, "seconds": -1}).encode(),
-        json.dumps({**GENUINE, "cpu_seconds": float("inf")}).encode(),
-        json.dumps({**GENUINE, "measurement": {"score": "0.5"}}).encode(),
-        json.dumps({**GENUINE, "status": "root"}).encode(),
+        json.dumps({**TOLD, "seconds": 0.1, "attempt_id": "other"}).encode(),
+        json.dumps({**TOLD, "seconds": -1}).encode(),
     ],
-    ids=["deep", "of another", "negative", "infinite", "text", "status"],
-)  # fmt: skip
+    ids=["deep", "of another", "negative"],
+)
 def test_a_forged_summary_is_not_adopted(
     forged: bytes, run_search: RunSearch, tmp_path: Path
 ) -> None:
