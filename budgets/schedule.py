@@ -172,20 +172,6 @@ GOOD_ACCURACY = (85.0, 115.0)
 """Percent: beyond these the calibration is out of date."""
 
 
-class Timing(Frozen):
-    """The plan's estimate for what is done so far, and what it took."""
-
-    estimated_hours: float  # wall clock of the evaluations done, with their barriers
-    actual_hours: float  # that the run was open, without its sessions' start-up
-    accuracy: float  # estimated / actual * 100
-
-    @property
-    def is_out_of_date(self) -> bool:
-        """Whether the calibration is; what took less than a minute cannot tell."""
-        is_good = GOOD_ACCURACY[0] <= self.accuracy <= GOOD_ACCURACY[1]
-        return max(self.estimated_hours, self.actual_hours) >= 1 / 60 and not is_good
-
-
 class Pace(Frozen):
     """Where a run stands in time."""
 
@@ -195,17 +181,16 @@ class Pace(Frozen):
     evals_per_hour: float | None  # since its evaluations began, all devices together
     eta: datetime | None
     on_track: bool | None  # within its forecast, its window and its cap on hours
+    estimated_hours: float | None  # of what is done, with its barriers; None: not calibrated
+    actual_hours: float  # that it was open, without its sessions' start-up
+    accuracy: float | None  # estimated / actual * 100; None until something is done
 
-
-def timing(state: RunState) -> Timing | None:
-    """Estimated and actual hours of what is done; None without a calibration or a result."""
-    calibration, rounds = state.plan.calibration, _rounds_done(state)
-    open_hours, startup_hours = _own_hours(state)
-    actual = open_hours - startup_hours
-    if calibration is None or actual <= 0 or not rounds:
-        return None
-    estimated = rounds * calibration.median_seconds / 3600
-    return Timing(estimated_hours=estimated, actual_hours=actual, accuracy=100 * estimated / actual)
+    @property
+    def is_out_of_date(self) -> bool:
+        """Whether the calibration is; what took less than a minute cannot tell."""
+        if self.accuracy is None or max(self.estimated_hours or 0, self.actual_hours) < 1 / 60:
+            return False
+        return not GOOD_ACCURACY[0] <= self.accuracy <= GOOD_ACCURACY[1]
 
 
 def pace(state: RunState, now: datetime | None = None) -> Pace:
@@ -218,6 +203,9 @@ def pace(state: RunState, now: datetime | None = None) -> Pace:
     if current is not None:
         to_do += current.cost - current.done_cost
     seconds, working = expected_seconds(state), open_hours - startup_hours
+    estimated, calibration = None, state.plan.calibration
+    if calibration is not None:
+        estimated = _rounds_done(state) * calibration.median_seconds / 3600
     remaining = None if seconds is None else _rounds_left(state) * seconds / 3600
     return Pace(
         elapsed_hours=open_hours,
@@ -226,6 +214,9 @@ def pace(state: RunState, now: datetime | None = None) -> Pace:
         evals_per_hour=count / working if count and working > 0 else None,
         eta=None if remaining is None else now + timedelta(hours=remaining),
         on_track=None if remaining is None else _is_on_track(state, now, remaining),
+        estimated_hours=estimated,
+        actual_hours=working,
+        accuracy=100 * estimated / working if estimated and working > 0 else None,
     )
 
 

@@ -29,7 +29,7 @@ SCHEMA = 1
 plain_values = to_jsonable_python
 
 FACTS = (  # properties of `Run` under their own names
-    *("objective", "decision", "last", "counts", "balances", "deadline", "usage", "pace", "timing"),
+    *("objective", "decision", "last", "counts", "balances", "deadline", "usage", "pace"),
     *("eval_seconds", "generations", "attempts", "slots", "failures", "baseline", "noise_band"),
     *("best_so_far", "best_by_chance", "knobs", "findings", "gains", "check", "proxy"),
     *("campaign", "matrix"),

@@ -166,7 +166,8 @@ def _time_unit(seconds: float) -> tuple[str, float]:
 
 
 def _searched(run: Run) -> list[Attempt]:
-    return [one for one in run.attempts if run.is_search and one.is_final and not one.comparison]
+    over = [one for one in run.attempts if one.settled is not None and one.settled.final]
+    return [one for one in over if run.is_search and one.reserved.comparison is None]
 
 
 # Scores
@@ -198,7 +199,8 @@ def _scores(run: Run) -> Drawing | None:
         for each in charts[0] if band else ():
             each.axhspan(*band, color=INK, alpha=0.13, lw=0, label="± 2 sd of the noise")
             each.axhline(fmean(band), color=INK, lw=1, label=f"baseline {fmean(band):.4g}")
-        x = [one.generation + 0.06 * (5 * one.candidate % 11 - 5) for one in own]  # side by side
+        places = (one.reserved for one in own)  # candidates side by side
+        x = [one.generation + 0.06 * (5 * one.candidate % 11 - 5) for one in places]
         y = clipped(one.score for one in own)
         _dots(axes, x, y, 1500)
         if None in y:
@@ -389,7 +391,7 @@ def _paths(run: Run) -> Drawing | None:
     last = history[-1].mean if history else [one.baseline_unit for one in run.knobs]
 
     def paint(axes: Any, place: int) -> None:
-        _dots(axes, [one.generation for one in own], [one.point[place] for one in own])
+        _dots(axes, [one.reserved.generation for one in own], [one.point[place] for one in own])
         means = [one.mean[place] for one in history]
         ends = [(one.mean[place], one.deviations[place]) for one in history]
         low, high = ([mean + side * sd for mean, sd in ends] for side in (-1, 1))
@@ -536,11 +538,11 @@ def _device_time(run: Run) -> Drawing | None:
 
 
 def _timeline(run: Run) -> Drawing | None:
-    own = [one for one in run.attempts if one.slot is not None]  # older ledgers do not say it
+    own = [(one.reserved.slot or 0, one) for one in run.attempts]
     if not own:
         return None
-    end = max(run.edges_ms[-1] / 1000, *(max(one.began, one.ended or 0) for one in own), 0.001)
-    (unit, length), slots = _time_unit(end), 1 + max(one.slot or 0 for one in own)
+    end = max(run.edges_ms[-1] / 1000, 0.001)
+    (unit, length), slots = _time_unit(end), 1 + max(slot for slot, _ in own)
     looks: dict[str, dict[str, Any]] = {
         "search": {"fc": BLUE, "lw": 0},
         "comparison": {"fc": GREEN, "lw": 0},
@@ -551,11 +553,11 @@ def _timeline(run: Run) -> Drawing | None:
     def paint(canvas: Any) -> None:
         axes, gap = canvas.subplots(), 0.0008 * end  # so that neighbours are told apart
         bars = defaultdict[tuple[str, int], list[tuple[float, float]]](list)
-        for one in own:
-            width = max(gap, (one.ended or end) - one.began - gap)
-            kind = "comparison" if one.comparison else "search"
-            kind = kind if one.score is not None else "no score" if one.status else "running"
-            bars[kind, one.slot or 0].append((one.began / length, width / length))
+        for slot, one in own:
+            width = max(gap, one.ended - one.began - gap)
+            kind = "comparison" if one.reserved.comparison else "search"
+            kind = kind if one.score is not None else "no score" if one.settled else "running"
+            bars[kind, slot].append((one.began / length, width / length))
         for (kind, slot), spans in bars.items():
             axes.broken_barh(spans, (slot - 0.38, 0.76), label=kind, **looks[kind])
         axes.set(xlim=(0, end / length), ylim=(slots - 0.4, -0.6), ylabel="slot")
@@ -599,8 +601,9 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
     places = dict[str, str]()
     healthy = (one for one in run.attempts if one.score is not None)
     for one in sorted(healthy, key=lambda one: run.plan.sign * (one.score or 0.0)):
-        name = names.get(one.comparison) if run.is_search else one.configuration or "baseline"
-        if name is not None and (name != "winner" or one.candidate == 0):
+        kind = one.reserved.comparison
+        name = names.get(kind) if run.is_search else one.configuration or "baseline"
+        if name is not None and (name != "winner" or one.reserved.candidate == 0):
             places.setdefault(name, one.place)
     for name, place in list(places.items())[:MOST_CURVES]:
         if found := curve(run.directory, run.state, place):

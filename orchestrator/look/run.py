@@ -24,7 +24,7 @@ from budgets.plan import Calibration, ComparisonName, Frozen, Plan
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
 from budgets.state import Attempt as Recorded
-from budgets.state import Batch, Moment, RunState
+from budgets.state import Batch, RunState
 from budgets.stats import Gain
 from budgets.verdict import BASELINE, Findings, findings, recommendation
 from objectives.space import Knob as Scale
@@ -55,24 +55,21 @@ class Balance(Frozen):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt at an evaluation; it has no status while it runs."""
+    """One attempt at an evaluation."""
 
     what: str  # `generation 3, candidate 2`; `winner, average`
-    comparison: str | None  # None: of the search, a check, a calibration or a campaign
-    generation: int  # or the comparison's number
-    candidate: int
     configuration: str  # of a comparison; a campaign's condition; otherwise empty
-    seed: int
-    attempt: int
     place: str  # its directory below the run's: `eval/gen_0000/cand_0003/seed_12`
     point: tuple[float, ...]
-    slot: int | None  # of the session; None: an older ledger without slots
     began: float
-    status: Status | None = None
-    is_final: bool = False  # it decided its evaluation, which is not retried
-    score: float | None = None
-    ended: float | None = None
-    cause: str = ""
+    ended: float  # of a running one: the clock's end
+    reserved: Reserved
+    settled: Settled | None  # None while it runs
+
+    @property
+    def score(self) -> float | None:
+        """None: it failed, or still runs."""
+        return None if self.settled is None else self.settled.score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,9 +245,8 @@ class Run:
         planned = sum(batch.cost for batch in batches) * (self.eval_seconds or 0.0) / 3600
         seconds = {"useful": 0.0, "wasted": 0.0, "running": 0.0}
         for one in self.attempts:
-            ended = self.edges_ms[-1] / 1000 if one.ended is None else one.ended
-            kind = "useful" if one.status is Status.OK else "wasted" if one.status else "running"
-            seconds[kind] += ended - one.began
+            kind = "running" if one.settled is None else "wasted" if one.score is None else "useful"
+            seconds[kind] += one.ended - one.began
         sessions = zip(self.state.opened, self.state.own_sessions_ms, strict=True)
         slots = sum(opened.workers * ms for opened, ms in sessions) / 1000
         seconds["idle"] = max(0.0, slots - sum(seconds.values()))
@@ -261,7 +257,7 @@ class Run:
 
     @cached_property
     def pace(self) -> schedules.Pace:
-        """Elapsed, remaining, progress, rate, ETA and on track, as of now.
+        """Elapsed, remaining, progress, rate, ETA, on track and the plan's accuracy, as of now.
 
         While an evaluation is overdue, on track is not claimed: the forecast does not count what
         it takes beyond the expected.
@@ -284,11 +280,6 @@ class Run:
     def overdue(self) -> int:
         """How many running evaluations take far longer than expected."""
         return sum(slot.is_overdue for slot in self.slots)
-
-    @cached_property
-    def timing(self) -> schedules.Timing | None:
-        """Estimated and actual hours; None without an estimate."""
-        return schedules.timing(self.state)
 
     @property
     def eval_seconds(self) -> float | None:
@@ -326,25 +317,19 @@ class Run:
     def attempt(self, batch: Batch, attempt: Recorded) -> Attempt:
         """Return one attempt. It ends with its session at the latest."""
         reserved, end = attempt.reserved, attempt.settled
-        began = self.at_ms(Moment(attempt.session, attempt.reserved_ms)) / 1000
-        session_end = self.at_ms(Moment(attempt.session + 1, 0)) / 1000
+        own = batch.configurations[reserved.candidate]
+        opened_ms, closed_ms = self.edges_ms[attempt.session : attempt.session + 2]
+        began = min(opened_ms + attempt.reserved_ms, closed_ms) / 1000
+        ended = closed_ms / 1000
         return Attempt(
             what=self.which(reserved),
-            comparison=comparison_name(reserved.comparison),
-            generation=reserved.generation,
-            candidate=reserved.candidate,
-            configuration=batch.configurations[reserved.candidate].name,
-            seed=reserved.seed,
-            attempt=reserved.attempt,
+            configuration=own.name,
             place=f"eval/{attempt_place(reserved)}",
-            point=batch.points[reserved.candidate],
-            slot=reserved.slot,
+            point=own.point,
             began=began,
-            status=end.status if end else None,
-            is_final=end is not None and end.final,
-            score=end.score if end else None,
-            ended=round(min(began + end.seconds, session_end), 3) if end else None,
-            cause=end.cause if end else "",
+            ended=ended if end is None else round(min(began + end.seconds, ended), 3),
+            reserved=reserved,
+            settled=end,
         )
 
     def which(self, place: Reserved | Settled) -> str:
@@ -362,7 +347,8 @@ class Run:
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
         """What every slot does now, by number."""
-        found = list(map(self._busy, self.state.running_attempts()))
+        expected = schedules.expected_seconds(self.state)
+        found = [self._busy(one, expected) for one in self.state.running_attempts()]
         workers = self.state.opened[-1].workers if self.standing.goes_on else 0
         idle = set(range(workers)) - {one.slot for one in found}
         found += [Slot(slot=number, device=self._cpu) for number in idle]
@@ -372,45 +358,42 @@ class Run:
     def _cpu(self) -> str:
         return "cpu" * (self.plan.devices.kind == "cpu")
 
-    def _busy(self, attempt: Recorded) -> Slot:
+    def _busy(self, attempt: Recorded, expected: float | None) -> Slot:
         batch, reserved = self.state.batch(attempt.reserved), attempt.reserved
-        one, said, seconds = self.attempt(batch, attempt), dict[str, Any](), None
+        own, one = batch.configurations[reserved.candidate], self.attempt(batch, attempt)
+        said, seconds = dict[str, Any](), None
         if self.standing.goes_on and self.directory is not None:
             said = heartbeat(self.directory, one.place)
         if self.standing.goes_on and attempt.session == len(self.state.opened) - 1:
-            now = self.edges_ms[-1] / 1000 + (self.now - self.last).total_seconds()
-            seconds = max(0.0, now - one.began)
-        expected, cost = self._expected_seconds, batch.configurations[one.candidate].cost_factor
+            since = (self.now - self.last).total_seconds()
+            seconds = max(0.0, one.ended + since - one.began)
         fields = {"device": self._cpu, "doing": "running", "seconds": seconds} | said
         return Slot(
             slot=reserved.slot or 0,
             what=one.what,
             place=one.place,
-            attempt=one.attempt,
-            expected_seconds=None if expected is None else expected * cost,
+            attempt=reserved.attempt,
+            expected_seconds=None if expected is None else expected * own.cost_factor,
             limit_seconds=reserved.reserve_ms / 1000,
             **fields,
         )
 
     @cached_property
-    def _expected_seconds(self) -> float | None:
-        return schedules.expected_seconds(self.state)
-
-    @cached_property
     def failures(self) -> tuple[FailureKind, ...]:
         """Kinds of failed attempts, the most frequent first."""
-        by_kind = defaultdict[tuple[str, str], list[Attempt]](list)
+        by_kind = defaultdict[tuple[str, str], list[tuple[Attempt, Settled]]](list)
         for one in self.attempts:
-            if one.status and (cause := cause_of(one.status, one.cause)) is not None:
-                by_kind[cause.whose, cause.what].append(one)
+            end = one.settled
+            if end is not None and (cause := cause_of(end.status, end.cause)) is not None:
+                by_kind[cause.whose, cause.what].append((one, end))
         kinds = (
             FailureKind(
                 whose=whose,
                 what=what,
                 attempts=len(own),
-                final=sum(one.is_final for one in own),
-                example=own[0].cause,
-                place=own[0].place,
+                final=sum(end.final for _, end in own),
+                example=own[0][1].cause,
+                place=own[0][0].place,
             )
             for (whose, what), own in by_kind.items()
         )
@@ -573,19 +556,10 @@ class Run:
             return None
         return in_flight(matrix_of(self.state), self.standing)
 
-    # The run's clock
-
     @cached_property
     def edges_ms(self) -> tuple[int, ...]:
         """Where each session begins, and where the last one ends."""
         return (0, *accumulate(self.state.own_sessions_ms))
-
-    def at_ms(self, moment: Moment | None) -> int:
-        """Return a moment on the run's clock; its end for what has not happened yet."""
-        edges = self.edges_ms
-        if moment is None or moment.session + 1 >= len(edges):
-            return edges[-1]
-        return min(edges[moment.session] + moment.ms, edges[moment.session + 1])
 
 
 def comparison_name(kind: ComparisonName | None) -> str | None:

@@ -204,7 +204,7 @@ def _budget(run: Run, figures: Figures) -> Iterator[Block]:
         said.append(f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted.")
     if (deadline := run.deadline) is not None:
         said.append(f"Deadline: evaluations end by {deadline:%Y-%m-%d %H:%M:%S} UTC.")
-    said.append(text.timing(run.timing))
+    said.append(text.timing(run.pace))
     yield items(plain(line) for line in filter(None, said))
     own = _shown(figures, "timeline", "device_time")
     yield from _folded("When the slots worked, and where device time went", own)

@@ -24,7 +24,7 @@ from budgets.formatting import (
 )
 from budgets.plan import Direction
 from budgets.rules import Reading
-from budgets.schedule import GOOD_ACCURACY, Timing, next_action
+from budgets.schedule import GOOD_ACCURACY, Pace, next_action
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, better
 from orchestrator.look.run import Balance, Knob, Run
@@ -154,9 +154,9 @@ def pace_line(run: Run) -> str:
     return sentence_case(f"{', '.join(parts)}.")
 
 
-def timing(found: Timing | None) -> str:
+def timing(found: Pace) -> str:
     """Return estimated and actual time with the accuracy; empty without an estimate."""
-    if found is None:
+    if found.estimated_hours is None or found.accuracy is None:
         return ""
     estimated = precise_duration(3600 * found.estimated_hours)
     actual, (low, high) = precise_duration(3600 * found.actual_hours), GOOD_ACCURACY

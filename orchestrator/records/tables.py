@@ -9,7 +9,7 @@ import orjson
 
 from budgets.events import Settled
 from budgets.formatting import printable
-from budgets.schedule import pace, timing
+from budgets.schedule import pace
 from budgets.state import Batch, RunState
 from budgets.storage import document
 from objectives.space import SearchSpace
@@ -111,14 +111,12 @@ def measured(state: RunState, event: Settled) -> dict[str, Any]:
 
     `elapsed_seconds` is the wall clock of all its sessions; None is not known yet.
     """
-    accounts, taken, stands = state.accounts, timing(state), pace(state)
+    accounts, stands = state.accounts, pace(state)
     before = 0 if state.plan.calibration is None else state.plan.calibration.open_ms
     own = ("attempt", "score", "seconds", "steps", "train_flops", "peak_memory_bytes")
     on_track = None if stands.on_track is None else float(stands.on_track)
-    estimated: tuple[float | None, ...] = (None,) * 3
-    if taken is not None:
-        estimated = (taken.estimated_hours, taken.actual_hours, taken.accuracy)
-    times = (stands.elapsed_hours, stands.remaining_hours, on_track, *estimated)
+    taken = (stands.estimated_hours, stands.actual_hours, stands.accuracy)
+    times = (stands.elapsed_hours, stands.remaining_hours, on_track, *taken)
     return {
         **{name: getattr(event, name) for name in own},
         **rates(event),

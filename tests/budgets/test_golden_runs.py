@@ -10,7 +10,7 @@ from budgets.checks import certificate, liveness
 from budgets.effects import campaign_report, matrix_of
 from budgets.ledger import LEDGER, read
 from budgets.rules import ruling_of
-from budgets.schedule import pace, timing
+from budgets.schedule import pace
 from budgets.state import apply, begin, fold
 from budgets.verdict import decide, findings, recommendation
 
@@ -37,7 +37,8 @@ def test_every_moment_of_a_run_has_its_numbers(run: Path) -> None:
     if (verdict := essence["verdict"]) is not None:
         point = verdict["point"]
         assert recommendation(state) == (None if point is None else tuple(point))
-    if (found := timing(state)) is not None and max(found.actual_hours, found.estimated_hours) > 1:
+    found = pace(state)
+    if found.accuracy is not None and max(found.actual_hours, found.estimated_hours or 0) > 1:
         assert found.is_out_of_date == (not 85 <= found.accuracy <= 115)
     assert state.decided or not state.completed or recommendation(state)
 

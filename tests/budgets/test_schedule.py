@@ -14,7 +14,6 @@ from budgets.schedule import (
     left_for_the_verdict,
     next_action,
     pace,
-    timing,
 )
 from budgets.state import RunState
 from tests.budgets.conftest import BEGAN, Story, confirmed_plan, make_story, settled, told_of
@@ -126,8 +125,8 @@ def in_pairs(story: Story, seconds: float) -> RunState:
 
 
 def test_a_run_that_takes_what_was_planned_is_all_accurate() -> None:
-    found = timing(in_pairs(timed(startup=7.0), 2.0))
-    assert found is not None
+    found = pace(in_pairs(timed(startup=7.0), 2.0))
+    assert found.estimated_hours is not None
     assert found.estimated_hours * HOUR == pytest.approx(4.0)  # two rounds of 2 s
     assert found.actual_hours * HOUR == pytest.approx(4.0)
     assert found.accuracy == pytest.approx(100)
@@ -172,10 +171,10 @@ def test_what_is_compared_beside_the_search_fills_slots_before_it_takes_rounds()
     story = told_of(generations=13 * ((1.0, 1.1, 1.2),), finalists={"average": 0.98, "mean": 0.99})
     story.elapsed_ms = 100_000
     story.say(Overridden(rule="crash_rate", generation=0, reason="a record that shows the time"))
-    found = timing(story.state)
-    assert found is not None
+    found = pace(story.state)
+    assert found.estimated_hours is not None
     assert found.estimated_hours * HOUR == pytest.approx(2 * (13 * 2 + 6 / 2))
-    assert pace(story.state).evals_per_hour == pytest.approx((13 * 3 + 11 + 6) / 100 * HOUR)
+    assert found.evals_per_hour == pytest.approx((13 * 3 + 11 + 6) / 100 * HOUR)
 
 
 def test_generations_that_a_rule_took_away_are_not_to_come() -> None:

@@ -42,8 +42,7 @@ def test_what_slots_did_adds_up(name: str) -> None:
     for run in moments(name):
         sessions = zip(run.state.own_sessions_ms, run.state.opened, strict=True)
         there = sum(ms * opened.workers for ms, opened in sessions) / 3.6e6
-        now = run.edges_ms[-1] / 1000
-        running = sum(now - one.began for one in run.attempts if one.status is None) / 3600
+        running = sum(one.ended - one.began for one in run.attempts if one.settled is None) / 3600
         usage = run.usage
         assert sum(usage.values()) - usage["planned"] + running == pytest.approx(there)
 
@@ -52,7 +51,7 @@ def test_what_slots_did_adds_up(name: str) -> None:
 def test_a_slot_does_one_thing_for_as_long_as_it_is_in_flight(name: str) -> None:
     for run in moments(name):
         busy = [slot for slot in run.slots if slot.doing != "idle"]
-        in_flight = {one.place: one for one in run.attempts if one.status is None}
+        in_flight = {one.place: one for one in run.attempts if one.settled is None}
         assert {slot.place for slot in busy} == in_flight.keys()
         assert len({slot.slot for slot in run.slots}) == len(run.slots)
         assert all(slot.seconds is None or slot.seconds > 0.9 for slot in run.slots)
@@ -77,9 +76,9 @@ def test_a_heartbeat_is_believed_as_far_as_it_can_be(
     spoil: Callable[[Path], None] | None, tmp_path: Path
 ) -> None:
     run = next(
-        run for run in moments("go", tmp_path) if any(one.status is None for one in run.attempts)
+        run for run in moments("go", tmp_path) if any(one.settled is None for one in run.attempts)
     )
-    place = tmp_path / next(one.place for one in run.attempts if one.status is None)
+    place = tmp_path / next(one.place for one in run.attempts if one.settled is None)
     place.mkdir(parents=True)
     (place / STARTED).write_text('{"device": "' + "a" * 500 + '"}')
     (place / METRICS).write_bytes(b"\n".join([b"x" * files.HEARTBEAT_BYTES, *BEATS, b'{"st']))
