@@ -530,6 +530,8 @@ def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, An
         elif not isinstance(value, dict):
             raise ValueError(f"{place}: {name}: expected a table [{name}], got {shown(value)}")
         else:
+            if name == "campaign" and not value:
+                yield "campaign.controls", True  # the default: an empty table makes a campaign too
             for key, inner in value.items():
                 if name == FACTORS and key in TABLES and isinstance(inner, dict):
                     yield from ((f"{name}.{key}.{own}", levels) for own, levels in inner.items())

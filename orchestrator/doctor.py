@@ -112,11 +112,13 @@ def _package(name: str, *, quick: bool, trains: bool) -> Finding:
 
     torch may be absent unless an objective `trains` with it in the orchestrator's environment.
     """
-    fix = f"{shlex.quote(sys.executable)} -m pip install --force-reinstall {name}"
+    pip = f"{shlex.quote(sys.executable)} -m pip install"
     if not is_installed(name):
         if name == "torch" and not trains:
             return Finding(name, "absent", "not installed, and this objective needs none")
-        return Finding(name, "missing", "not installed", fix)
+        what = "'cmaes-orchestrator[nanochat]'" if name == "torch" else name
+        return Finding(name, "missing", "not installed", f"{pip} {what}")
+    fix = f"{pip} --force-reinstall {name}"
     version = metadata.version(name)
     _, why = ("", "") if quick else _python(f"import {name}")
     return Finding(name, "missing" if why else "ok", f"{version} {why}".strip(), fix if why else "")

@@ -166,7 +166,7 @@ def report(
         make_directory(path.parent)
     _write(view, plot, path)
     url = path.resolve().as_uri()
-    lines = [str(path), *[f"Open it in a browser: {url}"] * (path.suffix in HTML)]
+    lines = [str(path), *[f"Open it in a browser: {url}"] * (path.suffix.lower() in HTML)]
     return Answer({"file": str(path), "bytes": path.stat().st_size, "url": url}, lines)
 
 
@@ -196,7 +196,7 @@ def _write(view: View, plot: str | None, path: Path) -> None:
     from budgets.storage import write_aside
 
     if plot is None:
-        write_aside(path, _page(view, is_html=path.suffix in HTML))
+        write_aside(path, _page(view, is_html=path.suffix.lower() in HTML))
         return
     from orchestrator.look.plots import campaign, drawings, write
 

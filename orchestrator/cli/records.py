@@ -121,7 +121,7 @@ def table(
 
     as_json = context.params["as_json"]
     if out is not None:
-        as_json = named_file(out, ".csv", ".json").suffix == ".json"
+        as_json = named_file(out, ".csv", ".json").suffix.lower() == ".json"
     data = table_of(load_state(find_run(run, root)), "json" if as_json else "csv")
     if out is None:
         write_bytes(data)
