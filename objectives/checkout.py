@@ -4,8 +4,8 @@ The checkout stays as it is. Every evaluation is one process of its interpreter,
 directory of its own.
 """
 
+import ast
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -213,8 +213,11 @@ def declared_flags(source: Path) -> frozenset[str]:
     Raises SetupError if it cannot be read.
     """
     with _readable("checkout"):
-        text = source.read_text(encoding="utf-8", errors="replace")
-    return frozenset(re.findall(r"""add_argument\(\s*["']--([\w-]+)""", text))
+        tree = ast.parse(source.read_bytes(), str(source))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = [call for call in calls if getattr(call.func, "attr", "") == "add_argument"]
+    values = [one.value for call in named for one in call.args if isinstance(one, ast.Constant)]
+    return frozenset(str(value)[2:] for value in values if str(value).startswith("--"))
 
 
 def _shards(directory: Path) -> dict[str, str | int]:
@@ -250,5 +253,6 @@ def _tokenizer_sha256(directory: Path) -> str:
 def _readable(what: str) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
-        raise SetupError(f"{what}: cannot read {error.filename} ({error.strerror})") from error
+    except (OSError, SyntaxError) as error:
+        reason = getattr(error, "strerror", None) or "no valid Python"
+        raise SetupError(f"{what}: cannot read {error.filename} ({reason})") from error

@@ -27,7 +27,7 @@ from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationErr
 
 from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
 from objectives.environment import ONE_PROCESS, record
-from objectives.files import absolute
+from objectives.files import absolute, replace
 from objectives.process import LEAST_CPU_SHARE, Heartbeat, cpu_seconds
 from objectives.program import IGNORED, ProgramConfig, ProgramObjective, files_of_module
 from objectives.settings import cut, in_words, parse
@@ -89,6 +89,9 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         yield user.file
         yield from files_of_module(user.module, (self.directory,))
 
+    def import_places(self, scripts: Collection[Path]) -> Collection[Path]:  # noqa: ARG002
+        return (self.directory,)  # the only place that its imports are looked up in
+
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         """Return `lr=0.003`, one word a knob."""
         return tuple(f"{name}={value!r}" for name, value in self.space.rounded(knobs).items())
@@ -97,8 +100,7 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         """Raises SetupError where it cannot be imported, in a process of its own."""
         user = self._found()
         require_no_namesake(self.directory)
-        if problem := problem_of(user, tuple(sorted(self.config.fixed)), self.code):
-            raise SetupError(problem)
+        require_import(user, tuple(sorted(self.config.fixed)), self.code)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call the function. Its own exceptions come as they are."""
@@ -208,11 +210,10 @@ def imported(user: UserFunction) -> Callable[..., Any]:
 
 
 @cache
-def problem_of(user: UserFunction, fixed: tuple[str, ...], code: str) -> str:  # noqa: ARG001
-    """Import the function in another process, once for each state of its code.
+def require_import(user: UserFunction, fixed: tuple[str, ...], code: str) -> None:  # noqa: ARG001
+    """Import the function in another process; what succeeded once for that code is remembered.
 
-    `fixed`: names of keyword arguments. Returns why it cannot be imported or called so; "" if it
-    can.
+    `fixed`: names of keyword arguments. Raises SetupError where it cannot be imported or called so.
     """
     path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
     with tempfile.TemporaryDirectory(prefix="import-") as scratch:
@@ -227,8 +228,10 @@ def problem_of(user: UserFunction, fixed: tuple[str, ...], code: str) -> str:  #
                 check=False,
             )
         with suppress(FileNotFoundError):
-            return Path(scratch, ANSWER).read_text(encoding="utf-8")
-    return (
+            if problem := Path(scratch, ANSWER).read_text(encoding="utf-8"):
+                raise SetupError(problem)
+            return
+    raise SetupError(
         f"importing {user.module} from {user.file} ended Python or took longer than "
         f"{LIMIT_SECONDS:g} s. What a program does belongs below: if __name__ == '__main__'"
     )
@@ -246,8 +249,9 @@ def try_import(user: UserFunction, scratch: Path, fixed: Collection[str]) -> Non
         frames = traceback.extract_tb(error.__traceback__)
         own = [f for f in frames if Path(f.filename).is_relative_to(user.directory)]
         where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
-        problem = f"cannot import {user.module}: {type(error).__name__}: {error}{where}"
-    (scratch / ANSWER).write_text(problem, encoding="utf-8")
+        said = " ".join(str(error).split())
+        problem = f"cannot import {user.module}: {type(error).__name__}: {said}{where}"
+    replace(scratch / ANSWER, problem.encode("utf-8", "backslashreplace"))
 
 
 # Calling it

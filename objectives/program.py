@@ -96,9 +96,12 @@ class ProgramObjective(Objective, Generic[Config]):
                     f"{self.name} settings: sources: there is no {pattern} in {self.directory}"
                 )
             found |= more
-        places = {self.directory, self.directory / "src", *scripts}  # of the user's modules
-        code = hashes(self.directory, with_imports(found, places))
+        code = hashes(self.directory, with_imports(found, self.import_places(scripts)))
         return replace(self, config=self.config.model_copy(update={"code": code}))
+
+    def import_places(self, scripts: Collection[Path]) -> Collection[Path]:
+        """Folders in which a program with scripts in those folders finds the user's modules."""
+        return {self.directory, self.directory / "src", *scripts}
 
     @property
     def directory(self) -> Path:
@@ -279,12 +282,18 @@ def hashes(directory: Path, files: Iterable[Path]) -> dict[str, str]:
 
 def require_same(pinned: Mapping[str, str], directory: Path) -> None:
     """Raises SetupError, naming them, if files differ from those that a run was planned with."""
-    there = (name for name in pinned if os.path.isfile(directory / name))
-    now = hashes(directory, (directory / name for name in there))
-    changed = [name for name, digest in pinned.items() if now.get(name) != digest]
+    changed = [name for name, digest in pinned.items() if _digest(directory / name) != digest]
     if changed:
         raise SetupError(
             f"the sources in {directory} have changed since the run was planned: "
             f"{', '.join(changed[:MOST_NAMED])}{', ...' * (len(changed) > MOST_NAMED)}. Put them "
             "back and repeat the command, or begin another run with --run-id"
         )
+
+
+def _digest(file: Path) -> str | None:
+    """Return the SHA-256 (hex) of a file; None if it cannot be read."""
+    try:
+        return sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return None

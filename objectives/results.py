@@ -191,7 +191,8 @@ class Results:
         Raises ResultRefusedError on a file that is not readable, and on another value.
         """
         try:
-            found = json.loads(read_regular(self._directory / name, MOST_BYTES))
+            text = read_regular(self._directory / name, MOST_BYTES)
+            found = json.loads(text, object_pairs_hook=_each_key_once)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, RecursionError) as error:
@@ -218,3 +219,9 @@ def _number(text: str) -> float | None:
         return float(text) if "_" not in text else None
     except ValueError:
         return None
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found

@@ -57,8 +57,10 @@ class Knob(BaseModel):
             raise ValueError(f"knob {self.name}: {self.low} to {self.high} is not a range")
         if self.kind != "int" and self.step != 1:
             raise ValueError(f"knob {self.name}: only an int knob has a step")
-        for value in (self.low, self.high, self.baseline):
-            if self.kind == "int" and (value % 1 or (value - self.low) % self.step):
+        for value in (self.low, self.high, self.baseline) if self.kind == "int" else ():
+            if value % 1:
+                raise ValueError(f"knob {self.name}: {value:g} must be a whole number")
+            if (value - self.low) % self.step:
                 raise ValueError(
                     f"knob {self.name}: {value:g} must lie whole steps of {self.step} "
                     f"from low {self.low:g}"
@@ -112,6 +114,14 @@ class Knob(BaseModel):
         return edge if abs(unit - edge) < 1e-9 else unit  # a bound is inside despite rounding
 
 
+VALUES: Mapping[Kind, str] = {
+    "log10": "values above 0",
+    "sigmoid01": "values between 0 and 1",
+    "tanh11": "values between -1 and 1",
+}
+"""What knobs of a kind may take; the others take any values."""
+
+
 class DeclaredKnob(BaseModel):
     """One entry of a setting `knobs`: `lr = {kind = "log10", min = 1e-4, max = 0.1, ...}`."""
 
@@ -138,7 +148,8 @@ class DeclaredKnob(BaseModel):
             low = high = math.nan
         if not low < high:
             raise ValueError(
-                f"{place}: {self.min:g} to {self.max:g} is not a range of a {self.kind} knob"
+                f"{place}: {self.min:g} to {self.max:g} is not a range: min must be below max, and "
+                f"{self.kind} takes {VALUES.get(self.kind, 'any values')}"
             )
         own = {"kind": self.kind, "step": self.step, "baseline": self.baseline}
         try:

@@ -117,7 +117,7 @@ def _read(what: object) -> Iterator[None]:
     try:
         yield
     except (
-        *(OSError, EOFError, ValueError, LookupError, AttributeError),  # of cells without text
+        *(OSError, EOFError, ValueError, LookupError),
         *(zlib.error, lzma.LZMAError),
     ) as error:
         reason = getattr(error, "strerror", None) or error
@@ -290,6 +290,8 @@ class Source:
         except datasets.exceptions.DatasetsError as error:
             raise ValueError(error) from error
         splits = found if isinstance(found, dict) else {"train": found}
+        if "train" not in splits:
+            raise ValueError(f"there is no split 'train', only {', '.join(splits)}")
         names = ("train", "validation") if "validation" in splits else ("train",)
         return {name: splits[name] for name in names}
 
@@ -299,7 +301,7 @@ def parse(data: str) -> Source:
     if data in BUILTIN:
         return Source("builtin", data)
     prefix, _, rest = data.partition(":")
-    if prefix == "jsonl" and rest:
+    if prefix == "jsonl" and rest and not rest.endswith(":"):
         path, _, column = rest.rpartition(":")
         has_column = path and column and "/" not in column  # else the colon is part of the path
         return Source(
@@ -307,7 +309,7 @@ def parse(data: str) -> Source:
         )
     if prefix == "hf" and rest.startswith(("/", ".", "~")):
         return Source("hf", absolute(rest))
-    if prefix == "hf" and rest:
+    if prefix == "hf" and all(rest.split(":", 1)):
         name, _, config = rest.partition(":")
         return Source("hf", name, config)
     if data and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", data):
@@ -392,9 +394,16 @@ def _shard(path: Path) -> list[bytes]:
         return list(_cells(parquet.read_table(path, columns=[COLUMN])[COLUMN].to_pylist()))
 
 
-def _cells(column: Iterable[str | None]) -> Iterator[bytes]:
-    """Yield the documents in the cells of a table; an empty cell holds none."""
-    return filter(None, (_clean(cell.encode()) for cell in column if cell is not None))
+def _cells(column: Iterable[Any]) -> Iterator[bytes]:
+    """Yield the documents in the cells of a table; an empty cell holds none.
+
+    Raises ValueError on a cell that is not text.
+    """
+    for cell in column:
+        if not isinstance(cell, str | None):
+            raise ValueError(f"expected text in each row, got {type(cell).__name__}")
+        if document := _clean((cell or "").encode()):
+            yield document
 
 
 def _clean(text: bytes) -> bytes:

@@ -68,7 +68,7 @@ def parameters(config: NanochatConfig) -> int:
 
 def checkpoint_bytes(config: NanochatConfig, steps: int) -> int:
     """Return the most bytes of a checkpoint: weights, at most two moments of each, losses."""
-    return 4 * (3 * parameters(config) + 2 * steps) + 1024 * (8 + config.n_layer)
+    return 4 * (3 * parameters(config) + 2 * steps) + 1024 * (16 + config.n_layer)
 
 
 def plan(config: NanochatConfig, train_tokens: int) -> Plan:

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from zipfile import is_zipfile
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from objectives.api import DivergedError, SetupError
 from objectives.files import PARTIAL, replace
@@ -38,13 +38,18 @@ class StoppedError(Exception):
     """Training was told to stop, and has written a checkpoint."""
 
 
+CheckpointName = Annotated[str, Field(pattern=r"\Astep-[0-9]{8,}\.pt\z")]
+
+
 class Manifest(BaseModel):
     """Which run a directory holds, and its checkpoints."""
 
     model_config = ConfigDict(extra="forbid")
 
     run: dict[str, Any]  # settings, seed, device, hashes of the text: another value, another run
-    checkpoints: dict[str, float | None] = {}  # by name, in order; validation bits per byte or None
+    checkpoints: dict[
+        CheckpointName, float | None
+    ] = {}  # by name, in order; validation bits per byte or None
 
     @property
     def best(self) -> str | None:
@@ -132,12 +137,13 @@ def locked(directory: Path) -> Iterator[None]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise ValueError(f"another process trains in {directory}: {ELSEWHERE}") from error
     except OSError as error:
         raise ValueError(f"checkpoint_dir {directory}: {error.strerror}") from error
     try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(f"another process trains in {directory}: {ELSEWHERE}") from error
         yield
     finally:
         os.close(handle)

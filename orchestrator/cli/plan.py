@@ -217,6 +217,8 @@ def plan(
     config = requested(context)
     overrides_of(context)
     if config.campaign is not None:
+        if fit or count is not None:
+            raise ValueError("--fit, --devices: they are of a search, and this is a campaign")
         return _campaign(config)
     devices = devices_of(slots_of(config))
     if count is not None:

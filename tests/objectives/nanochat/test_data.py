@@ -220,7 +220,7 @@ BROKEN: list[tuple[str, dict[str, bytes], str]] = [
     ("jsonl:a.gz", {"a.gz": flipped(gzip.compress(LINE))}, "a.gz"),
     ("jsonl:a", {"a": LINE % b'{"text": }'}, "line 3': Expecting value"),
     ("jsonl:a", {"a": LINE % b'["text"]'}, "line 3': no object with the field 'text'"),
-    ("jsonl:a", {"a": LINE % b'{"text": 1}'}, "line 3': 'int' object"),
+    ("jsonl:a", {"a": LINE % b'{"text": 1}'}, "line 3': expected text in each row, got int"),
     *((f, {}, "cannot read data '.*none.*'.*not found|No such") for f in ("none", "hf:./none")),
     (".", {"rows.jsonl": b"{}"}, "must hold .*; got 0 and 0"),
     (".", {"a.md": b"a", "b.parquet": b""}, "must hold .*; got 1 and 1"),
