@@ -57,7 +57,6 @@ BUSY_STEP_SECONDS, FREE_STEP_SECONDS = 0.25, 0.05
 LOOK_SECONDS = 0.25  # longest wait for an answer before files and silent nodes are checked
 ROOT = Path(__file__).resolve().parents[2]  # the directory of this package
 OBJECT_STORE_BYTES = 80 * 2**20  # near Ray's minimum: nothing large goes through it
-TOKEN_MODE, TOKEN = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"  # environment variables
 RAY_LOOK = "Look at the cluster with: ray status"
 
 
@@ -392,7 +391,6 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
         return
     options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
     _check_network(address)
-    before = {name: os.environ.get(name) for name in (TOKEN_MODE, TOKEN)}
     if address == "local":
         use_own_token()
         options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
@@ -413,10 +411,6 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-        for name, value in before.items():  # a cluster that is joined later has another token
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
 
 
 def _ray() -> Any:
@@ -442,9 +436,12 @@ def set_environment() -> None:
 
 
 def use_own_token() -> None:
-    """Let a Ray that is started here demand a token that only this user's processes know."""
-    os.environ[TOKEN_MODE] = "token"
-    os.environ.setdefault(TOKEN, secrets.token_hex(32))
+    """Let a Ray that is started here demand a token that only this user's processes know.
+
+    It stays the same as long as this process lives: Ray reads it once.
+    """
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
 def _check_network(address: str) -> None:
