@@ -85,7 +85,7 @@ def _answer(run: Run, title: str, mood: Mood, step: NextStep, sentence: str, **s
     """Return an answer with what is the same for every run."""
     sure = "Not at all."
     if run.is_search:
-        sure += " A search's own scores do not show a gain: only fresh seeds are."
+        sure += " A search's own scores do not show a gain; only scores on fresh seeds do."
     found = "Not known: nothing is judged before all of it is over."
     if not run.counts.ok:
         found = "Nothing: no evaluation has a score."
