@@ -162,8 +162,6 @@ class Guided(PlanPart):
 
     centre: tuple[float, ...]  # point of the unit cube: the distribution's new mean
     sigma: float | None  # the step size, if it was kept from shrinking
-    signal: float = Field(ge=0)  # spread of the generation's scores without noise, by the model
-    noise: float = Field(ge=0)  # standard deviation of an evaluation's own noise, by the model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)

@@ -1,8 +1,8 @@
-"""Who caused a failure, by its status and its text: the configuration, the machine or the setup.
+"""Who caused a failure: the configuration, the machine, or the setup, which a person must repair.
 
-Only exceptions that torch or CUDA raise blame a device: other programs may speak of devices too.
-An ambiguous failure is retried once. Where nothing can be evaluated at all, the setup
-must be repaired. The texts are those of supervisors, Python, torch and `cudaGetErrorString`.
+Decided by what was observed (a loss, a signal, an exit without an exception) and by the types of
+exceptions. Words alone never blame the infrastructure, but for what a device's own driver reports
+in an exception of torch or CUDA. What may be the machine's is retried once.
 """
 
 import re
@@ -11,47 +11,36 @@ from typing import Literal
 
 from budgets.events import Status
 
-Whose = Literal["configuration", "infrastructure", "ambiguous", "setup"]
-
 
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Who caused a failure, and its kind in words."""
 
-    whose: Whose
+    whose: Literal["configuration", "infrastructure", "ambiguous", "setup"]
     what: str
     device_failed: bool = False  # the device or its driver: nothing more should run there
 
 
 _SETUP = Cause("setup", "nothing can be evaluated")
-_DEVICE = Cause("infrastructure", "the device or its driver failed", device_failed=True)
 _DISK_FULL = Cause("infrastructure", "the run's disk was full")
+_DIED = Cause("infrastructure", "the worker, its node or the orchestrator died")
+_DEVICE = Cause("infrastructure", "the device or its driver failed", device_failed=True)
 _LOST_AGAIN = Cause("configuration", "lost each time that it was tried")
-_NETWORK = Cause("ambiguous", "a connection failed")
-_NO_CONNECTION = r"[\w.]*(connection\w*error|brokenpipeerror|timeouterror|gaierror)\b"
 
-_DEVICE_TEXT = (
-    r"uncorrectable (ecc|nvlink)|\becc error|\bxid\b|fallen off the bus"
-    r"|(gpu|device) (is |was |has been )?lost|no cuda-capable device"
-    r"|device\(s\) is/are busy or unavailable|device (is )?unavailable"
-    r"|no nvidia driver|driver/library version|driver version is insufficient"
-    r"|driver initialization failed|unsupported display driver|driver shutting down"
-    r"|system not yet initialized|\bmps (server|client)"
+_DRIVER = (  # reports a device that is gone or unusable
+    r"(?s)^(?=(exited with status \d+: )?(\[rank\d+\]: )?"
+    r"((torch|cupy\w*|pycuda|pynvml|numba\.cuda|jaxlib)\.|AcceleratorError|RuntimeError: "
+    r"(CUDA|HIP|No CUDA GPUs|Found no NVIDIA|The NVIDIA|Unexpected error from cuda|Triton))).*"
+    r"(uncorrectable|\becc error|\bxid\b|fallen off the bus|(gpu|device) (is |was )?lost"
+    r"|no cuda-capable device|unavailable|no nvidia driver|driver/library|driver version"
+    r"|driver initialization|unsupported display driver|not yet initialized|\bmps (server|client))"
 )
-_RAISED_BY_A_DEVICE = (
-    r"(exited with status \d+: )?(\[rank\d+\]: )?"
-    r"((torch|cupy\w*|pycuda|pynvml|numba\.cuda|jaxlib)\.[\w.]+|AcceleratorError"
-    r"|RuntimeError: ((CUDA|HIP) (unknown )?error|CUDA driver|No CUDA GPUs|Found no NVIDIA driver"
-    r"|The NVIDIA driver|Unexpected error from cuda|Triton Error \[CUDA\])):?"
-)
-_DEVICE_FAULT = (
-    "illegal memory access|unspecified launch failure|misaligned address|illegal instruction was"
-    r"|invalid program counter|hardware stack error|launch timed out|cuda error: unknown error"
-    r"|\bnccl|cu(blas|dnn|solver)_status_(not_init|execution_f|internal_e|mapping_e)"
-)
-_STORAGE = (
-    "input/output error|no space left|quota exceeded|stale (nfs )?file handle|remote i/o"
-    "|read-only file system|transport endpoint|too many open files"
+_OF_THE_MACHINE = (  # a fault on the device, a connection or the storage
+    r"illegal memory access|unspecified launch failure|misaligned address|cuda error: unknown error"
+    r"|hardware stack error|launch timed out|\bnccl|cu(blas|dnn|solver)_status_(not_init|exec|int)"
+    r"|^(exited with status \d+: )?[\w.]*(connection\w*error|brokenpipe|timeouterror|gaierror)"
+    r"|connection (refused|reset|aborted|timed out)|network is unreachable|failure in name resol"
+    r"|input/output error|no space left|quota exceeded|stale (nfs )?file|too many open files"
 )
 
 _RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
@@ -63,55 +52,37 @@ _RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
         ),
         ("", Cause("configuration", "out of memory")),
     ),
-    Status.TIMEOUT: (
-        ("^stalled", Cause("configuration", "stalled")),
-        ("", Cause("configuration", "over its time limit")),
-    ),
+    Status.TIMEOUT: (("", Cause("configuration", "over its time limit, or stalled")),),
     Status.CANCELLED: (("", Cause("infrastructure", "cancelled")),),
     Status.LOST: (
         (r"^setuperror\b", _SETUP),
-        (_DEVICE_TEXT, _DEVICE),
+        (_DRIVER, _DEVICE),
         ("disk is full", _DISK_FULL),
-        ("", Cause("infrastructure", "the worker, its node or the orchestrator died")),
+        ("", _DIED),
     ),
     Status.ERROR: (
         (r"^lost \d+ times: ", _LOST_AGAIN),  # the orchestrator's words for giving it up
         (r"^setuperror\b", _SETUP),
-        (f"(?s)^(?={_RAISED_BY_A_DEVICE}).*({_DEVICE_TEXT})", _DEVICE),
-        ("device-side assert triggered", Cause("configuration", "an assertion on the device")),
-        (_DEVICE_FAULT, Cause("ambiguous", "a fault on the device")),
-        (_STORAGE, Cause("ambiguous", "storage failed")),
-        (f"^{_NO_CONNECTION}", _NETWORK),
-        (
-            "connection (refused|reset|aborted|timed out)|network is unreachable|no route to host"
-            "|name or service not known|failure in name resolution",
-            _NETWORK,
-        ),
+        (_DRIVER, _DEVICE),
+        (_OF_THE_MACHINE, Cause("ambiguous", "perhaps the machine's")),
         ("^killed by signal|^keyboardinterrupt", Cause("ambiguous", "killed by a signal")),
         (
             r"^exited with status (\d+: [\w.]*(error|exception|exit)\b|2: .*\b(error|option)\b)",
             Cause("configuration", "an exception"),
         ),
         ("^exited with status", Cause("ambiguous", "ended without a word")),
-        ("^exited with 0|^NoScoreError: ", Cause("configuration", "no result was left")),
         ("", Cause("configuration", "an exception")),
     ),
 }
 """The first pattern that is found in the text decides."""
 
-_PROGRAM = re.compile(r"^[\w.]*programfailederror: ", re.IGNORECASE)
-"""What an evaluation puts before the end of a program that it started."""
-
-_WHERE = re.compile(r" at [^:]+:\d+$")
-"""The file and line that raised: their names decide nothing."""
+_AROUND = re.compile(r"^[\w.]*programfailederror: | at [^:]+:\d+$", re.IGNORECASE)
+"""What is put before the end of a program, and the place that raised: neither decides anything."""
 
 
 def cause_of(status: Status, text: str) -> Cause | None:
     """Who caused an end with that status and text; None where it is `ok`."""
-    rules, said = _RULES.get(status, ()), _WHERE.sub("", text)
-    words = _PROGRAM.sub("", said)
-    if words != said:
-        rules = ((rf"^exited with status \d+: {_NO_CONNECTION}", _NETWORK), *rules)
+    words, rules = _AROUND.sub("", text), _RULES.get(status, ())
     return next((c for pattern, c in rules if re.search(pattern, words, re.IGNORECASE)), None)
 
 

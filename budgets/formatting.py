@@ -6,7 +6,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from math import ceil, floor, log10
 from pathlib import Path
 
 NAME = "CMAES_PROGRAM"
@@ -66,11 +65,6 @@ def command(*words: str) -> str:
     return " ".join([PROGRAM, *map(shell_word, words)])
 
 
-def move_command(there: Path, to: Path) -> str:
-    """The command that moves a file or a directory, in one line to copy."""
-    return f"mv {shell_word(str(there))} {shell_word(str(to))}"
-
-
 PROGRAM = _program()
 """How every printed command begins."""
 
@@ -81,12 +75,6 @@ PROGRAM = _program()
 def number(value: float | None, digits: int = 5, none: str = "-") -> str:
     """`3.1385`: five digits, as of scores, unless others are given."""
     return none if value is None else f"{value:.{digits}g}"
-
-
-def rounded_up(value: float, digits: int = 3) -> str:
-    """`0.0485` for 0.04841: never less than the value."""
-    step = 10.0 ** (floor(log10(value)) + 1 - digits)
-    return f"{ceil(value / step - 1e-9) * step:.{max(digits, 1 + floor(log10(value)))}g}"
 
 
 def better_when(direction: str) -> str:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -22,7 +21,7 @@ import orjson
 from pydantic import ValidationError
 
 from budgets.events import SCHEMA, Event, Line, fields
-from budgets.formatting import command, move_command
+from budgets.formatting import command, shell_word
 from budgets.storage import DISK, Storage, read_plain, unused, write_all, write_aside
 
 LEDGER, HEAD, LOCK = "ledger.jsonl", "head.json", "ledger.lock"
@@ -31,7 +30,6 @@ LEAST_FREE_BYTES = 8 << 20
 """With less free space no evaluation is started: its result might be lost."""
 
 _SEAL_BYTES = 40
-_SECTOR = 512  # bytes that a disk writes whole or not at all
 
 
 class LedgerCorruptError(Exception):
@@ -53,16 +51,21 @@ class LedgerLockedError(Exception):
 def _damaged(path: Path, records: int, why: str, remedy: str) -> LedgerCorruptError:
     """The error of a ledger whose first so many records are whole."""
     run = path.parent
-    out = unused(run.with_name(f"{run.name}.salvaged"))
-    way = f"keep what there is with: {command('verify', str(run), '--salvage', str(out))}"
-    if records == 0:
-        way = f"begin again, since nothing of it can be kept, with: {set_aside_command(run)}"
+    way = f"begin again, since nothing of it can be kept, with: {set_aside_command(run)}"
+    if records:
+        out = unused(run.with_name(f"{run.name}.salvaged"))
+        way = f"keep what there is with: {command('verify', str(run), '--salvage', str(out))}"
     return LedgerCorruptError(f"{path}{why}. Nothing was changed. {remedy}, or {way}")
 
 
 def set_aside_command(run: Path) -> str:
     """The command that moves a run's directory away, before its own command is repeated."""
     return move_command(run, unused(run.with_name(f"{run.name}.damaged")))
+
+
+def move_command(there: Path, to: Path) -> str:
+    """The command that moves a file or a directory, in one line to copy."""
+    return f"mv {shell_word(str(there))} {shell_word(str(to))}"
 
 
 # Records
@@ -123,25 +126,16 @@ def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) 
     return Record(seq, found.at, found.elapsed_ms, found.event, digest, offset, line)
 
 
-def lacks_a_sector(line: bytes, offset: int) -> bool:
-    """Whether a sector under this line, at byte `offset`, never reached the disk: all zeros.
-
-    Sectors arrive in any order, so after a power cut the end of an unsynced record may be there
-    without its middle (etcd-io/etcd `server/storage/wal/decoder.go`, isTornEntry).
-    """
-    edges = [0, *range(_SECTOR - offset % _SECTOR, len(line), _SECTOR), len(line)]
-    return bool(line) and any(not line[a:b].strip(b"\0") for a, b in pairwise(edges))
-
-
 # Reading, and the head beside the ledger by which lost records are missed
 
 
 class Reader:
     """Iterates once over the records in `data`, verifying each; then knows where they end.
 
-    A last line without its newline, or with a sector missing, was never finished. Raises
-    LedgerCorruptError with the exact place, also where records of the `mark` are missing, and
-    LedgerSchemaError on another schema. `path` is for messages.
+    A last line without its newline was never finished, nor was one with bytes of 0: sectors arrive
+    in any order, so after a power cut the end of an unsynced record may be there without its
+    middle. Raises LedgerCorruptError with the exact place, also where records of the `mark` are
+    missing, and LedgerSchemaError on another schema. `path` is for messages.
     """
 
     def __init__(self, path: Path, data: bytes, mark: tuple[int, str] | None = None) -> None:
@@ -158,7 +152,7 @@ class Reader:
         data = self._data
         while (newline := data.find(b"\n", self.end)) >= 0:
             line = data[self.end : newline]
-            if newline == len(data) - 1 and lacks_a_sector(line, self.end):
+            if newline == len(data) - 1 and b"\0" in line:
                 break
             record = parse_record(self._path, line, self.count, self.end, self.head)
             self.count, self.head, self.end = self.count + 1, record.digest, record.end

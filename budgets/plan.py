@@ -199,7 +199,6 @@ class Thresholds(PlanPart):
     crash_count_pause: int = Field(default=2, ge=1)  # ... if it has so many failures
     nan_rate_pause: float = Field(default=0.10, ge=0, le=1)  # unexplained, of a generation
     nan_count_pause: int = Field(default=2, ge=1)  # ... if it has so many
-    nan_generations_pause: int = Field(default=3, ge=1)  # or so many in a row have one each
     edge: float = Field(default=0.005, ge=0, le=0.5)  # of a knob's range: nearer an end is extreme
     time_drift_pause: float = Field(default=2.0, gt=0)  # times the calibrated median (CPU on a CPU)
     time_drift_floor_seconds: float = Field(default=1.0, ge=0)  # a shorter time is not judged
@@ -254,7 +253,6 @@ class Configuration(PlanPart):
 class LongRun(PlanPart):
     """More FLOPs, on which a gain must persist."""
 
-    factor: float = Field(gt=1)  # of the objective's FLOPs
     seeds: int = Field(ge=1)
     variant: Variant
 
@@ -315,14 +313,13 @@ class Condition(PlanPart):
 
     name: str  # fit for a file name
     settings: dict[str, Any]  # to lay over the objective's
-    knobs: dict[str, int | float]  # those of its point
-    point: UnitPoint | None = None  # None: its own baseline
+    knobs: dict[str, int | float]  # its own baseline
     cost_factor: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
     levels: dict[str, str] = Field(default_factory=dict)  # of each factor; none: no factorial
     control: bool = False  # the others are compared with it
 
     def at(self, point: tuple[float, ...]) -> Configuration:
-        """The condition as a configuration at its point."""
+        """The condition as a configuration."""
         changed = {"settings": self.settings, "cost_factor": self.cost_factor}
         return Configuration(name=self.name, point=point, knobs=self.knobs, **changed)
 

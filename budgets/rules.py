@@ -1,12 +1,11 @@
 """Rules that pause or stop a run, and what follows from them.
 
-Each rule is a pure function of the state that returns a `Reading`, whether it fires or not: numbers
-and names alone, which `orchestrator.look.text` puts in words. Limits are in `plan.Thresholds`.
+Each rule is a pure function of the state that returns the event `Fired`, or None: numbers and names
+alone, which `orchestrator.look.text` puts in words. Limits are in `plan.Thresholds`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import takewhile
+from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Literal
 
@@ -35,34 +34,17 @@ DECISIONS: dict[str, Literal["pause", "stop"]] = {
 """What each rule leads to, as the ledger and `--override` know it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a rule observes, against its limit."""
-
-    rule: str
-    generation: int
-    observed: float | None = None  # None: nothing to observe yet
-    limit: float | None = None  # None: the rule is off
-    fires: bool = False
-    facts: Facts = field(default_factory=dict)  # further numbers and names
-
-    @property
-    def decision(self) -> Literal["pause", "stop"]:
-        """What follows when it fires."""
-        return DECISIONS[self.rule]
-
-    def fired(self) -> Fired:
-        """The event that records a firing."""
-        assert self.observed is not None, "a rule fires on an observation"
-        assert self.limit is not None, "... beyond a limit"
-        return Fired(
-            rule=self.rule,
-            generation=self.generation,
-            decision=self.decision,
-            observed=self.observed,
-            limit=self.limit,
-            facts=self.facts,
-        )
+def _fired(
+    rule: str, generation: int, observed: float, limit: float, facts: Facts | None = None
+) -> Fired:
+    return Fired(
+        rule=rule,
+        generation=generation,
+        decision=DECISIONS[rule],
+        observed=observed,
+        limit=limit,
+        facts=facts or {},
+    )
 
 
 def place_of(state: RunState, batch: Batch) -> int:
@@ -73,47 +55,45 @@ def place_of(state: RunState, batch: Batch) -> int:
 # A phase 2 and the run that it follows
 
 
-def follows_a_go(source: Source) -> Iterator[Reading]:
-    """Whether `source` ended with a Go, and whether the knobs that are added move the score."""
-    is_go = source.grade in ("go", "go_persists")
-    yield Reading("go", 0, float(is_go), 1.0, fires=not is_go)
-    if source.added:
-        yield Reading("unproven_knobs", 0, len(source.unproven), 0, fires=bool(source.unproven))
+def follows_a_go(source: Source) -> Iterator[Fired]:
+    """What speaks against following `source`: no Go; added knobs not shown to move the score."""
+    if source.grade not in ("go", "go_persists"):
+        yield _fired("go", 0, 0.0, 1.0)
+    if source.unproven:
+        yield _fired("unproven_knobs", 0, len(source.unproven), 0)
 
 
 # Failures and losses
 
 
-def crash_rate(state: RunState, generation: Batch) -> Reading:
+def crash_rate(state: RunState, generation: Batch) -> Fired | None:
     """Failed evaluations, of all that are planned for the generation.
 
     So it fires as soon as the rate can no longer stay below its limit. Lost attempts do not count,
     nor do NaNs of extreme candidates or those for which `sustained_nan` fires.
     """
-    limits, failed = state.plan.thresholds, generation.failed
-    nans = [] if sustained_nan(state, generation).fires else unexplained(state, generation)
-    failed = [one for one in failed if one.status is not Status.NAN or one in nans]
-    count, rate, limit = len(failed), len(failed) / generation.planned, limits.crash_rate_pause
-    fires = rate > limit and count >= limits.crash_count_pause
-    return Reading("crash_rate", generation.number, rate, limit, fires, {"failed": count})
+    limits = state.plan.thresholds
+    nans = [] if sustained_nan(state, generation) else unexplained(state, generation)
+    count = sum(one.status is not Status.NAN or one in nans for one in generation.failed)
+    return _too_many(
+        "crash_rate", generation, count, limits.crash_rate_pause, limits.crash_count_pause
+    )
 
 
-def sustained_nan(state: RunState, generation: Batch) -> Reading:
-    """NaNs of candidates that are not extreme: many in the generation, or some in several running.
-
-    Generations up to one that was overridden are not counted again.
-    """
+def sustained_nan(state: RunState, generation: Batch) -> Fired | None:
+    """NaNs of candidates that are not extreme, of all evaluations planned for the generation."""
     limits, count = state.plan.thresholds, len(unexplained(state, generation))
-    overridden = (o.generation for o in state.overridden if o.rule == "sustained_nan")
-    first = max((n + 1 for n in overridden if n < generation.number), default=0)
-    numbers = range(generation.number, first - 1, -1)
-    streak = takewhile(lambda n: unexplained(state, state.generations[n]), numbers)
-    running, observed = sum(1 for _ in streak), count / generation.planned
-    limit, facts = limits.nan_rate_pause, Facts(nans=count, running=running)
-    fires = observed > limit and count >= limits.nan_count_pause
-    if not fires and running >= limits.nan_generations_pause:
-        observed, limit, fires = running, limits.nan_generations_pause, True
-    return Reading("sustained_nan", generation.number, observed, limit, fires, facts)
+    return _too_many(
+        "sustained_nan", generation, count, limits.nan_rate_pause, limits.nan_count_pause
+    )
+
+
+def _too_many(rule: str, generation: Batch, count: int, most: float, least: int) -> Fired | None:
+    """Fires for a larger share than `most`, and at least `least` evaluations."""
+    rate = count / generation.planned
+    if rate <= most or count < least:
+        return None
+    return _fired(rule, generation.number, rate, most, {"failed": count})
 
 
 def unexplained(state: RunState, generation: Batch) -> list[Settled]:
@@ -136,66 +116,69 @@ def unexplained(state: RunState, generation: Batch) -> list[Settled]:
     return [one for one in nans if not extreme[one.candidate]]
 
 
-def baseline_failed(generation: Batch) -> Reading:
+def baseline_failed(generation: Batch) -> Fired | None:
     """A check's baseline, candidate 0, failed, so nothing can be compared with it.
 
     No override: the evaluation is paid for and would fail again.
     """
     count = sum(one.candidate == 0 for one in generation.failed)
-    return Reading("baseline_failed", generation.number, count, 0, fires=count > 0)
+    return _fired("baseline_failed", generation.number, count, 0) if count else None
 
 
-def setup_failed(state: RunState) -> Reading:
+def setup_failed(state: RunState) -> Fired | None:
     """An evaluation found that nothing can be evaluated; a new session makes another attempt."""
-    end = state.setup_failed
-    if end is None:
-        return Reading("setup_failed", state.begun, 0, 0)
+    if (end := state.setup_failed) is None:
+        return None
     batch = state.batch(end)
     facts = _evaluation(batch, (end.candidate, end.seed))
-    return Reading("setup_failed", place_of(state, batch), 1, 0, fires=True, facts=facts)
+    return _fired("setup_failed", place_of(state, batch), 1, 0, facts)
 
 
-def infrastructure(state: RunState, batch: Batch) -> Reading:
+def infrastructure(state: RunState, batch: Batch) -> Fired | None:
     """This session lost one evaluation too often; a new session makes another attempt."""
-    limit, number = state.plan.thresholds.attempts_per_session, place_of(state, batch)
-    most, key = max(((count, key) for key, count in batch.losses.items()), default=(0, (0, 0)))
-    facts = _evaluation(batch, key)
-    return Reading("infrastructure", number, most, limit, fires=most >= limit, facts=facts)
+    limit = state.plan.thresholds.attempts_per_session
+    for key, losses in batch.losses.items():
+        if losses >= limit:
+            facts = _evaluation(batch, key)
+            return _fired("infrastructure", place_of(state, batch), losses, limit, facts)
+    return None
 
 
 def _evaluation(batch: Batch, key: Evaluation) -> Facts:
-    """Names an evaluation of the reading's generation, or of a comparison."""
+    """Names an evaluation of the generation, or of a comparison."""
     return {"comparison": batch.comparison or "", "candidate": key[0], "seed": key[1]}
 
 
-def disk_full(generation: int, free_bytes: int) -> Reading:
+def disk_full(generation: int, free_bytes: int) -> Fired:
     """The pause for a disk without space for further results."""
-    return Reading("storage", generation, free_bytes, LEAST_FREE_BYTES, fires=True)
+    return _fired("storage", generation, free_bytes, LEAST_FREE_BYTES)
 
 
 # Time and progress
 
 
-def runaway_time(state: RunState, generation: Batch) -> Reading:
+def runaway_time(state: RunState, generation: Batch) -> Fired | None:
     """The generation's median evaluation takes more than twice the calibrated time.
 
     Judged by CPU seconds on CPUs, where wall clock depends on what else runs.
     """
     calibration, limits = state.plan.calibration, state.plan.thresholds
-    number, limit, calibrated, on_cpu = generation.number, limits.time_drift_pause, 0.0, False
-    if calibration is not None and generation.closed:
-        cpu_seconds = calibration.median_cpu_seconds
-        on_cpu = state.plan.devices.kind == "cpu" and cpu_seconds is not None
-        calibrated = (cpu_seconds if on_cpu else calibration.median_seconds) or 0.0
     healthy = [one for one in generation.results() if one.status is Status.OK]
-    if not calibrated or calibrated < limits.time_drift_floor_seconds or not healthy:
-        return Reading("runaway_time", number, None, limit)
+    if calibration is None or not generation.closed or not healthy:
+        return None
+    cpu_seconds = calibration.median_cpu_seconds
+    on_cpu = state.plan.devices.kind == "cpu" and cpu_seconds is not None
+    calibrated = (cpu_seconds if on_cpu else calibration.median_seconds) or 0.0
+    if calibrated < max(limits.time_drift_floor_seconds, 1e-9):
+        return None
     taken = median(one.cpu_seconds if on_cpu else one.seconds for one in healthy)
     drift, facts = taken / calibrated, Facts(seconds=taken, of="CPU" if on_cpu else "wall")
-    return Reading("runaway_time", number, drift, limit, drift > limit, facts)
+    if drift <= limits.time_drift_pause:
+        return None
+    return _fired("runaway_time", generation.number, drift, limits.time_drift_pause, facts)
 
 
-def patience(state: RunState) -> Reading:
+def patience(state: RunState) -> Fired | None:
     """The search hardly improved over the last N = `patience_generations` generations.
 
     Compares medians, over generations, of the healthy candidates' mean score: of the last N told,
@@ -205,26 +188,26 @@ def patience(state: RunState) -> Reading:
 
     It fires between generations, never after the last. After an override it waits for N more.
     """
-    limits, number = state.plan.thresholds, max(len(state.completed) - 1, 0)
-    count, limit = limits.patience_generations, limits.patience_improve
-    measured = [g for g in state.completed if g.healthy]
-    if count is None or len(measured) <= count:
-        return Reading("patience", number, None, None if count is None else limit)
+    limits, last = state.plan.thresholds, len(state.completed) - 1
+    count, measured = limits.patience_generations, [g for g in state.completed if g.healthy]
+    goes_on = state.current is None and state.finished < state.plan.resolved.generations
+    if count is None or len(measured) <= count or not goes_on:
+        return None
     means = [fmean(generation.healthy) for generation in measured]
     calibration = state.plan.calibration
     baseline = None if calibration is None else calibration.mean_score
     before, after = median(means[-2 * count : -count]), median(means[-count:])
     size = abs(means[0] if baseline is None else baseline) or 1.0
     gain = state.plan.sign * (before - after) / size
-    goes_on = state.current is None and state.finished < state.plan.resolved.generations
     overridden = [o.generation for o in state.overridden if o.rule == "patience"]
     # an override of the latest generation itself is for `_firing` to see
-    waits = any(measured[-count].number <= n < len(state.completed) - 1 for n in overridden)
-    fires = gain <= limit and goes_on and not waits
-    return Reading("patience", number, gain, limit, fires, {"generations": count})
+    waits = any(measured[-count].number <= n < last for n in overridden)
+    if gain > limits.patience_improve or waits:
+        return None
+    return _fired("patience", last, gain, limits.patience_improve, {"generations": count})
 
 
-# What the readings mean for the run
+# What the rules mean for the run
 
 Decision = Literal["continue", "pause", "stop", "done"]
 
@@ -234,7 +217,7 @@ class Ruling:
     """What happens next, and why."""
 
     decision: Decision
-    triggers: tuple[Reading, ...] = ()
+    triggers: tuple[Fired, ...] = ()
 
 
 def judge(state: RunState) -> Ruling:
@@ -259,47 +242,52 @@ def only_ends_the_search(state: RunState, ruling: Ruling) -> bool:
     return ruling.decision == "stop" and is_compared and not search_is_over(state)
 
 
-def held_up_by(state: RunState, rule: str) -> tuple[Reading, ...]:
-    """The firing readings of that rule which hold the run up."""
-    return tuple(reading for reading in _firing(state) if reading.rule == rule)
+def held_up_by(state: RunState, rule: str) -> tuple[Fired, ...]:
+    """The firings of that rule which hold the run up."""
+    return tuple(one for one in _firing(state) if one.rule == rule)
 
 
-def _firing(state: RunState) -> list[Reading]:
-    """Readings that fire and that are not overridden."""
-    if state.decided is not None or state.concluded is not None:
-        return []
-    overridden = {(o.rule, o.generation) for o in state.overridden if o.rule in OVERRIDABLE}
-    read = _of_the_run(state) if search_is_over(state) else readings(state)
-    return [r for r in read if r.fires and (r.rule, r.generation) not in overridden]
-
-
-def readings(state: RunState) -> list[Reading]:
-    """What each rule observes in the run and its latest generation, whether it fires or not.
+def _firing(state: RunState) -> list[Fired]:
+    """What fires in the run and its latest generation, and is not overridden.
 
     Without `storage`: no record says how full the disk is.
     """
-    plan, read, latest = state.plan, _of_the_run(state), (None, *state.generations)[-1]
+    if state.decided is not None or state.concluded is not None:
+        return []
+    overridden = {(o.rule, o.generation) for o in state.overridden if o.rule in OVERRIDABLE}
+    found = [*_of_the_run(state), *([] if search_is_over(state) else _of_the_search(state))]
+    return [one for one in found if one and (one.rule, one.generation) not in overridden]
+
+
+def _of_the_run(state: RunState) -> Iterator[Fired | None]:
+    """The rules that also apply when the search is over."""
+    if state.plan.source is not None:
+        yield from follows_a_go(state.plan.source)
+    yield setup_failed(state)
+    yield budget(state)
+    for batch in open_batches(state):
+        yield infrastructure(state, batch)
+
+
+def _of_the_search(state: RunState) -> Iterator[Fired | None]:
+    plan, latest = state.plan, (None, *state.generations)[-1]
     if latest is None or plan.campaign is not None:  # a condition that fails is a finding
-        return read
+        return
     if plan.phase == "check":  # an end of a range that fails or takes long is a finding
-        return read if plan.proxy is not None else [*read, baseline_failed(latest)]
-    read += [crash_rate(state, latest), sustained_nan(state, latest)]
-    read.append(runaway_time(state, latest))
-    return read if plan.search is None else [*read, patience(state)]
-
-
-def _of_the_run(state: RunState) -> list[Reading]:
-    """Readings of the rules that also apply when the search is over."""
-    source = state.plan.source
-    followed = () if source is None else follows_a_go(source)
-    lost = (infrastructure(state, batch) for batch in open_batches(state))
-    return [*followed, setup_failed(state), budget(state), *lost]
+        if plan.proxy is None:
+            yield baseline_failed(latest)
+        return
+    yield crash_rate(state, latest)
+    yield sustained_nan(state, latest)
+    yield runaway_time(state, latest)
+    if plan.search is not None:
+        yield patience(state)
 
 
 # The budget
 
 
-def budget(state: RunState) -> Reading:
+def budget(state: RunState) -> Fired | None:
     """The next generation, or the next evaluation that the run waits for, does not fit under a cap.
 
     Half a generation teaches the search nothing, so one that is not expected to fit into what a cap
@@ -317,7 +305,7 @@ def budget(state: RunState) -> Reading:
         last = calibration.median_seconds / 3600
         keep = sum(p.device_hours for p in parts) - last, sum(p.hours for p in parts) - last
         refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
-    return Reading("budget", state.begun) if refusal is None else refused(state, batch, refusal)
+    return None if refusal is None else refused(state, batch, refusal)
 
 
 def refusal_of(
@@ -336,11 +324,11 @@ def refusal_of(
     return accounts.refusal(reserve_ms, compares=compares, keep=keep)
 
 
-def refused(state: RunState, batch: Batch | None, refusal: Refusal) -> Reading:
+def refused(state: RunState, batch: Batch | None, refusal: Refusal) -> Fired:
     """The stop that follows from a refused reservation in the batch; None: of a generation."""
     facts: Facts = {"flag": refusal.flag, "unit": refusal.unit}
     number = state.begun
     if batch is not None:
         facts |= {"currency": refusal.currency, "comparison": batch.comparison or ""}
         number = place_of(state, batch)
-    return Reading("budget", number, refusal.needed, refusal.free, fires=True, facts=facts)
+    return _fired("budget", number, refusal.needed, refusal.free, facts)

@@ -41,13 +41,6 @@ Evaluation = tuple[int, int]
 """Names an evaluation of a batch: candidate and seed."""
 
 
-class Moment(NamedTuple):
-    """When a record was made: milliseconds since its session opened."""
-
-    session: int
-    ms: int
-
-
 class Attempt(NamedTuple):
     """One attempt at an evaluation: running until it is settled."""
 
@@ -55,7 +48,6 @@ class Attempt(NamedTuple):
     reserved: Reserved
     settled: Settled | None = None
     reserved_ms: int = 0  # since its session opened
-    settled_at: Moment | None = None
 
 
 @dataclass(slots=True)
@@ -165,9 +157,9 @@ class Batch:
         self.running.add(key)
         del self.pending[bisect_left(self.pending, key)]
 
-    def _settle(self, key: Evaluation, event: Settled, moment: Moment) -> None:
+    def _settle(self, key: Evaluation, event: Settled, session: int) -> None:
         *earlier, last = self.attempts[key]
-        self.attempts[key] = (*earlier, last._replace(settled=event, settled_at=moment))
+        self.attempts[key] = (*earlier, last._replace(settled=event))
         self.running.remove(key)
         if event.final:
             del self.losses[key]
@@ -175,7 +167,7 @@ class Batch:
             return
         insort(self.pending, key)
         is_lost = event.status is Status.LOST and not is_setup(event.status, event.cause)
-        if is_lost and last.session == moment.session:
+        if is_lost and last.session == session:
             self.losses[key] += 1
 
 
@@ -355,7 +347,7 @@ def _apply(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 
         case Reserved():
             _reserved(state, event, at_ms)
         case Settled():
-            _settled(state, event, at_ms)
+            _settled(state, event)
         case GenerationAsked():
             _generation_asked(state, event)
         case ComparisonAsked():
@@ -439,7 +431,7 @@ def _reserved(state: RunState, event: Reserved, at_ms: int) -> None:
     state.starts_ms.setdefault(session, at_ms)
 
 
-def _settled(state: RunState, event: Settled, at_ms: int) -> None:
+def _settled(state: RunState, event: Settled) -> None:
     batch = _in_progress(state, event.comparison, event.generation)
     key, status = (event.candidate, event.seed), event.status
     is_running = key in batch.running and len(batch.attempts[key]) == event.attempt
@@ -448,7 +440,7 @@ def _settled(state: RunState, event: Settled, at_ms: int) -> None:
     _require(is_scored == (status is Status.OK), f"status {status} with score {event.score}")
     _require(is_failure or not event.retry, f"status {status} is not a failure to try again")
     state.accounts = state.accounts.settle(event.key, event.charged_ms, final=event.final)
-    batch._settle(key, event, Moment(len(state.opened) - 1, at_ms))
+    batch._settle(key, event, len(state.opened) - 1)
     if state.setup_failed is None and not event.recovered and is_setup(status, event.cause):
         state.setup_failed = event
 

@@ -22,7 +22,6 @@ from budgets.state import ImpossibleEventError, RunState, apply, begin
 from budgets.verdict import decide, title
 from orchestrator.execution.api import SUMMARY, Outcome
 from orchestrator.execution.api import read as read_file
-from orchestrator.matrix.campaign import points_of
 from orchestrator.plan.comparisons import due, evaluation_seeds
 from orchestrator.plan.phase2 import carried
 from orchestrator.records.runs import ReplayError, as_of, attempt_place, is_there
@@ -85,7 +84,7 @@ def _replay(directory: Path, records: Sequence[Record]) -> Iterator[str]:
     )
     yield f"evaluation seeds: {len(state.generations)} generations use the plan's"
     if plan.campaign is not None:
-        points = points_of(plan.campaign, plan.space.baseline)
+        points = (plan.space.baseline,) * len(plan.campaign.conditions)
         if any(batch.points != points for batch in state.generations):
             raise DivergedError("a condition stands at another point than the plan's")
         yield f"conditions: {len(points)} stand where the plan says"

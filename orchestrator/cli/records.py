@@ -12,8 +12,8 @@ from typing import Annotated
 
 from typer import Argument, Context, Option
 
-from budgets.formatting import counted, move_command, printable, shell_word
-from budgets.ledger import set_aside_command
+from budgets.formatting import counted, printable, shell_word
+from budgets.ledger import move_command, set_aside_command
 from budgets.storage import write_aside
 from orchestrator.cli.options import ROOT, Root, RunName, named_file, reason_of, resolved
 from orchestrator.cli.output import (

@@ -7,12 +7,13 @@ claims more than was measured. What to do next comes with the commands that do i
 
 from contextlib import suppress
 from itertools import pairwise
+from math import ceil
 from statistics import fmean
 from typing import NamedTuple
 
 from budgets.checks import LEAST_CANDIDATES, measure
 from budgets.effects import CampaignReport
-from budgets.events import Decided
+from budgets.events import Decided, Fired
 from budgets.formatting import (
     better_when,
     command,
@@ -22,12 +23,11 @@ from budgets.formatting import (
     percent,
     precise_duration,
     quoted,
-    rounded_up,
     sentence_case,
     uncapitalized,
 )
 from budgets.plan import ProxyPlan
-from budgets.rules import OVERRIDABLE, Reading
+from budgets.rules import OVERRIDABLE
 from budgets.state import RunState
 from budgets.tiers import TIERS, size
 from budgets.verdict import Findings, title, winner_gain, winner_means
@@ -139,16 +139,16 @@ def _way_on(run: Run) -> NextStep:
     return NextStep(f"{said}.", (*again, look))
 
 
-def _more_needed(state: RunState, fired: Reading) -> str:
+def _more_needed(state: RunState, fired: Fired) -> str:
     """Return `--max-hours 0.0485`: the cap in the way, and the least that would be enough."""
     flag = fired.facts.get("flag") or "--max-evals"
     times = (one for one in state.accounts.table.values() if one.unit != "evaluations")
     own = next((one for one in times if one.flag == flag), None)
-    if own is None or own.cap is None or fired.limit is None or fired.observed is None:
+    if own is None or own.cap is None:
         return f"{flag} MORE"
     cap, used = own.cap / own.per_unit, own.used / own.per_unit
     # nothing is free of a cap that is overdrawn: the limit is 0 then
-    return f"{flag} {rounded_up(max(cap - fired.limit, used) + fired.observed)}"
+    return f"{flag} {ceil(1e4 * (max(cap - fired.limit, used) + fired.observed)) / 1e4:.12g}"
 
 
 # Decided

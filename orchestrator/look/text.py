@@ -23,7 +23,6 @@ from budgets.formatting import (
     shortened,
 )
 from budgets.plan import Direction
-from budgets.rules import Reading
 from budgets.schedule import GOOD_ACCURACY, Pace, next_action
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, better
@@ -38,9 +37,8 @@ MOST_NAME, MOST_NOTES = 48, 8  # characters of a condition; cells whose notes ar
 RULES = {
     "crash_rate": "{failed} of {planned} evaluations of {where} failed (limit {limit:.0%}): "
     "{causes}",
-    "sustained_nan": "{nans} of {planned} evaluations of {where} are NaN without an extreme point "
-    "(limit {limits.nan_rate_pause:.0%}), for {running} generations in a row (limit "
-    "{limits.nan_generations_pause})",
+    "sustained_nan": "{failed} of {planned} evaluations of {where} are NaN without an extreme "
+    "point (limit {limit:.0%})",
     "runaway_time": "the median evaluation of {where} took {seconds:.1f} s of {of} time, "
     "{observed:.1f} times what is expected (limit {limit:g})",
     "baseline_failed": "the baseline failed: {causes}",
@@ -342,13 +340,13 @@ def rules(state: RunState, events: Iterable[Fired | Overridden]) -> list[str]:
     ]
 
 
-def rule(state: RunState, one: Reading | Fired) -> str:
+def rule(state: RunState, one: Fired) -> str:
     """Return what a rule that fires observed, its limit, and what to do where it is not obvious."""
     facts, batch = dict(one.facts), _batch(state, one)
     if one.rule in ("go", "unproven_knobs"):
         assert state.plan.source is not None, "the rule is about the run that is followed"
         return objection(state.plan.source, one.rule)
-    observed, limit, where = one.observed or 0.0, one.limit or 0.0, f"generation {one.generation}"
+    observed, limit, where = one.observed, one.limit, f"generation {one.generation}"
     if batch is not None:
         failed = {f"{end.status} ({end.cause})" for end in batch.failed}
         facts |= {"planned": batch.planned, "causes": "; ".join(sorted(failed)[:3])}
@@ -368,13 +366,12 @@ def rule(state: RunState, one: Reading | Fired) -> str:
         where=where,
         observed=observed,
         limit=limit,
-        limits=state.plan.thresholds,
         better=better(observed),
         at_most=better(float(facts.get("upper", 0.0))),
     )
 
 
-def _batch(state: RunState, one: Reading | Fired) -> Batch | None:
+def _batch(state: RunState, one: Fired) -> Batch | None:
     """Return the comparison or the generation that a rule names."""
     if name := one.facts.get("comparison"):
         return next(batch for batch in state.comparisons.values() if batch.comparison == name)

@@ -38,7 +38,6 @@ from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.page import checklist, checklist_page, in_short
 from orchestrator.plan.resolve import check_run_id, slots_of
 from orchestrator.plan.times import relative_flops, times_here
-from orchestrator.records.objective import Point
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
 """Safe for any file system and shell."""
@@ -256,13 +255,8 @@ def campaign_matrix(config: Config, campaign: CampaignPlan) -> Matrix:
         f"{shape.evaluations} evaluations."
     )
     own = {"thresholds": config.thresholds, "campaign": campaign}
-    points = points_of(campaign, config.tuned.space.baseline)
+    points = (config.tuned.space.baseline,) * conditions
     return Matrix(config, "campaign", points, shape, title, campaign.name, fields=own)
-
-
-def points_of(campaign: CampaignPlan, baseline: Point) -> tuple[Point, ...]:
-    """Return the point of each condition: its own, else `baseline`."""
-    return tuple(baseline if c.point is None else c.point for c in campaign.conditions)
 
 
 class Staggered(Pace):

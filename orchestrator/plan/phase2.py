@@ -98,7 +98,6 @@ def followed(root: Path, config: Config, kind: str) -> Followed | None:
         one.rule: f"{objection(source, one.rule)}. {remedies[one.rule]}, or begin all the same "
         f'with --override {one.rule} --reason "..."'
         for one in follows_a_go(source)
-        if one.fires
     }
     return Followed(state, source, objections)
 

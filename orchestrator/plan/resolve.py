@@ -394,9 +394,7 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
     controls, long_run = tuple(map(_variant, objective.controls())), None
     longer = objective.scaled(verdict.long_run) if verdict.long_run else None
     if longer is not None and verdict.long_run_seeds:
-        long_run = LongRun(
-            factor=verdict.long_run, seeds=verdict.long_run_seeds, variant=_variant(longer)
-        )
+        long_run = LongRun(seeds=verdict.long_run_seeds, variant=_variant(longer))
     return Confirmation(
         seeds=verdict.confirm_seeds,
         picking_seeds=PICKING_SEEDS,

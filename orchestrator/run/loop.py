@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from budgets.accounts import Refusal
-from budgets.events import Concluded, GenerationAsked, GenerationTold
+from budgets.events import Concluded, Fired, GenerationAsked, GenerationTold
 from budgets.ledger import LEAST_FREE_BYTES
 from budgets.rules import (
-    Reading,
     Ruling,
     disk_full,
     judge,
@@ -169,7 +168,7 @@ class Loop:
             self._settle_outcomes()
         return not self.run.state.accounts.holds
 
-    def _dispatch(self) -> Reading | None:
+    def _dispatch(self) -> Fired | None:
         """Start pending evaluations on free slots; return what prevents a blocking one."""
         run, blocking = self.run, blocking_batches(self.run.state)
         while self.executor.free() and (pending := _first_pending(run.state)):
@@ -211,7 +210,7 @@ def put_on_record(run: Run, ruling: Ruling) -> None:
     for trigger in ruling.triggers:
         is_known = (trigger.rule, trigger.generation) in known
         if not is_known or (trigger.decision == "stop" and run.state.ended is None):
-            run.record(trigger.fired())
+            run.record(trigger)
 
 
 def conclude(run: Run, ruling: Ruling) -> None:

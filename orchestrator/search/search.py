@@ -166,15 +166,10 @@ def guided(seen: Sequence[Batch], latest: int, strategy: Strategy, before: float
     lowest = minimum(surrogate, starts, within, FIRST_STEP)
     trust = min(1.0, len(points) / (TRUSTED * len(centre)))
     moved = np.clip(unwhitened(trust * lowest), 0.0, 1.0)
-    signal, noise = float(surrogate(last)[0].std()), surrogate.noise
+    signal = float(surrogate(last)[0].std())
     step = min(before, LARGEST_HELD)
-    is_held = signal < LEAST_SIGNAL * noise and strategy.sigma < step
-    return Guided(
-        centre=tuple(float(u) for u in moved),
-        sigma=step if is_held else None,
-        signal=signal * surrogate.scale,
-        noise=noise * surrogate.scale,
-    )
+    is_held = signal < LEAST_SIGNAL * surrogate.noise and strategy.sigma < step
+    return Guided(centre=tuple(float(u) for u in moved), sigma=step if is_held else None)
 
 
 def _near(where: Array) -> Array:

@@ -110,7 +110,7 @@ def confirmation(**fields: Any) -> Confirmation:
         "best_candidates": 2,
         "control_seeds": 5,
         "controls": (OFF,),
-        "long_run": LongRun(factor=4.0, seeds=len(ON_LONG_RUN), variant=LONGER),
+        "long_run": LongRun(seeds=len(ON_LONG_RUN), variant=LONGER),
         **fields,
     }
     return Confirmation.model_validate(values)

@@ -10,124 +10,70 @@ SHARED = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total "
     "capacity of 79.15 GiB of which 18.94 MiB is free. Process 4711 has 40.00 GiB memory in use."
 )
-PREFIXES = ("ProgramFailedError: ", "objectives.process.ProgramFailedError: ")
-PROGRAM = f"{PREFIXES[0]}exited with status 1: "
-KERNELS = "killed by signal 9 SIGKILL: the kernel ran out of memory"
-DIED = "the worker, its node or the orchestrator died"
-
+PROGRAM = "objectives.process.ProgramFailedError: exited with status 1: "
 
 ERRORS = {
-    "configuration": {  # it would happen again anywhere
-        "an exception": [
-            "ValueError: n_head 3 must divide n_embd 64",
-            "RuntimeError: CUDA error: invalid argument",
-            "exited with status 2: train.py: error: unrecognized arguments: --momentun=0.0",
-            f"{PROGRAM}Error: No such option: --momentun",
-            # these only speak of devices, or of a setup
-            "KeyError: 'xid'",
-            "exited with status 1: RuntimeError: no NVIDIA driver, says the user",
-            f"{PROGRAM}KeyError: 'xid'",
-            "objectives.api.SetupError: no data",  # as it was recorded when it was final
-            "exited with status 1: SetupError: no data",
-            # the file that raised does not decide
-            "ValueError: my bug at xid.py:12",
-            "SystemExit at my run/ecc error.py:3",
-        ],
-        "no result was left": ["exited with 0, but no measurement.json was written"],
-        "an assertion on the device": [f"{CUDA}device-side assert triggered"],
-    },
-    "ambiguous": {  # one case does not show it
-        "killed by a signal": [
-            "killed by signal 9 SIGKILL",
-            "KeyboardInterrupt",
-        ],
-        "ended without a word": ["exited with status 3", "exited with status 3: something broke"],
-        "a fault on the device": [
-            f"{CUDA}an illegal memory access was encountered",
-            "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
-            "torch.distributed.DistBackendError: NCCL error in: x.cpp:1",
-        ],
-        "storage failed": [
-            "OSError: [Errno 28] No space left on device",
-            "OSError: [Errno 5] Input/output error: 'x'",
-            "exited with 0, but measurement.json cannot be read: Input/output error",
-            f"{PROGRAM}OSError: [Errno 5] Input/output error: missing argument",
-        ],
-        "a connection failed": [
-            "ConnectionResetError: [Errno 104]",
-            "requests.exceptions.ConnectionError: x",
-            f"{PROGRAM}ConnectionError: x",
-            f"{PROGRAM}urllib3.exceptions.ReadTimeoutError: x",
-        ],
-    },
-    "infrastructure": {  # the device is given up
-        "the device or its driver failed": [
-            f"{CUDA}uncorrectable ECC error encountered",
-            f"{CUDA}NVRM: Xid (PCI:0000:3b:00): 79",
-            "pynvml.NVMLError_GpuIsLost: GPU is lost",
-            f"{CUDA}no CUDA-capable device is detected",
-            f"{CUDA}CUDA-capable device(s) is/are busy or unavailable",
-            f"{PROGRAM}{CUDA}invalid value for device ordinal xid 79",
-            "RuntimeError: Found no NVIDIA driver on your system.",
-            "pynvml.NVMLError_LibRmVersionMismatch: Driver/library version mismatch",
-        ],
-    },
+    "configuration": [  # it would happen again anywhere
+        "ValueError: n_head 3 must divide n_embd 64",
+        "RuntimeError: CUDA error: invalid argument",
+        f"{CUDA}device-side assert triggered",
+        "exited with status 2: train.py: error: unrecognized arguments: --momentun=0.0",
+        f"{PROGRAM}Error: No such option: --momentun",
+        "exited with 0, but no measurement.json was written",
+        "lost 3 times: its supervisor was killed",
+        # these only speak of devices, or of a setup
+        "KeyError: 'xid'",
+        "exited with status 1: RuntimeError: no NVIDIA driver, says the user",
+        f"{PROGRAM}KeyError: 'xid'",
+        "objectives.api.SetupError: no data",  # as it was recorded when it was final
+        "exited with status 1: SetupError: no data",
+        # the file that raised does not decide
+        "ValueError: my bug at xid.py:12",
+        "SystemExit at my run/connection reset.py:3",
+    ],
+    "ambiguous": [  # one case does not show it
+        "killed by signal 9 SIGKILL",
+        "KeyboardInterrupt",
+        "exited with status 3: something broke",
+        f"{CUDA}an illegal memory access was encountered",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
+        "torch.distributed.DistBackendError: NCCL error in: x.cpp:1",
+        "OSError: [Errno 28] No space left on device",
+        "exited with 0, but measurement.json cannot be read: Input/output error",
+        f"{PROGRAM}OSError: [Errno 5] Input/output error: missing argument",
+        "requests.exceptions.ConnectionError: x",
+        f"{PROGRAM}urllib3.exceptions.ReadTimeoutError: x",
+    ],
+    "infrastructure": [  # the device is given up
+        f"{CUDA}uncorrectable ECC error encountered",
+        f"{CUDA}NVRM: Xid (PCI:0000:3b:00): 79",
+        "pynvml.NVMLError_GpuIsLost: GPU is lost",
+        f"{CUDA}no CUDA-capable device is detected",
+        f"{PROGRAM}{CUDA}CUDA-capable device(s) is/are busy or unavailable",
+        "RuntimeError: Found no NVIDIA driver on your system.",
+    ],
+    "setup": ["SetupError: no data", f"SetupError: {CUDA}no CUDA-capable device is detected"],
 }
 OTHERS = [
-    ("nan", "DivergedError: loss is inf", "configuration", "no score that can be compared"),
-    ("timeout", "ran over 60 s", "configuration", "over its time limit"),
-    ("timeout", "stalled: no output for 120 s", "configuration", "stalled"),
-    ("oom", "used 310 MiB of 300 MiB", "configuration", "out of memory"),
-    ("oom", "OutOfMemoryError: no Xid", "configuration", "out of memory"),
-    ("oom", KERNELS, "ambiguous", "out of memory that others use too"),
-    ("oom", SHARED, "ambiguous", "out of memory that others use too"),
-    ("lost", "its supervisor was killed", "infrastructure", DIED),
-    ("lost", "no sign of life from b for 75 s", "infrastructure", DIED),
-    ("lost", "the run's disk is full (1 MiB free)", "infrastructure", "the run's disk was full"),
-    ("cancelled", "its supervisor was told to end (SIGTERM)", "infrastructure", "cancelled"),
+    ("nan", "DivergedError: loss is inf", "configuration"),
+    ("timeout", "ran over 60 s", "configuration"),
+    ("oom", "OutOfMemoryError: no Xid", "configuration"),
+    ("oom", "killed by signal 9 SIGKILL: the kernel ran out of memory", "ambiguous"),
+    ("oom", SHARED, "ambiguous"),
+    ("lost", "its supervisor was killed", "infrastructure"),
+    ("lost", "the run's disk is full (1 MiB free)", "infrastructure"),
+    ("lost", "SetupError: no data", "setup"),
+    ("cancelled", "its supervisor was told to end (SIGTERM)", "infrastructure"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("status", "text", "whose", "what"),
-    [
-        *OTHERS,
-        *(
-            (status, text, whose, what)
-            for whose, kinds in ERRORS.items()
-            for what, texts in kinds.items()
-            for text in texts
-            for status in (("error", "lost") if whose == "infrastructure" else ("error",))
-        ),
-    ],
+    ("status", "text", "whose"),
+    [*OTHERS, *(("error", text, whose) for whose, texts in ERRORS.items() for text in texts)],
 )
-def test_whose_a_failure_is_and_what_it_was(status: str, text: str, whose: str, what: str) -> None:
+def test_whose_a_failure_is(status: str, text: str, whose: str) -> None:
     found = cause_of(Status(status), text)
     assert found is not None
-    device_failed = what in ERRORS["infrastructure"]
-    assert (found.whose, found.what, found.device_failed) == (whose, what, device_failed)
-
-
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
-@pytest.mark.parametrize("text", ["", "\n", "?" * 300])
-def test_every_other_end_has_one(status: Status, text: str) -> None:
-    assert cause_of(status, text) is not None
-
-
-# The setup
-
-
-@pytest.mark.parametrize("status", [Status.ERROR, Status.LOST])
-@pytest.mark.parametrize(
-    "text",
-    ["SetupError: no data", "SetupError", f"SetupError: {CUDA}no CUDA-capable device is detected"],
-)
-def test_where_nothing_can_be_evaluated_it_is_the_setup(status: Status, text: str) -> None:
-    found = cause_of(status, text)
-    assert found is not None
-    assert (found.whose, found.what, found.device_failed) == (
-        "setup",
-        "nothing can be evaluated",
-        False,
-    )
-    assert is_setup(status, text) == (status is Status.LOST)
+    assert found.whose == whose
+    assert found.device_failed == (text in ERRORS["infrastructure"])
+    assert is_setup(Status(status), text) == (whose == "setup" and status == "lost")

@@ -19,7 +19,6 @@ from budgets.formatting import (
     plain,
     precise_duration,
     printable,
-    rounded_up,
     shortened,
 )
 
@@ -60,7 +59,6 @@ def test_a_command_begins_as_the_program_was_called(
         (in_bytes(2**42), "4 TiB"),
         (counted(0, "seed"), "no seeds"),
         (listed([1, 2, 3, 4], 3), "1, 2 and 2 more"),
-        (rounded_up(0.048411), "0.0485"),  # what is needed at least is never rounded down
         # a terminal is not steered, and lines stay
         (printable("\x1b[2Jred\u202e\nnext\t"), "\ufffd[2Jred\ufffd\nnext\ufffd"),
         (one_line("  no\n\x1b[31m  memory\r\nleft "), "no [31m memory left"),

@@ -175,7 +175,7 @@ def test_the_average_is_over_the_last_third_of_generations(count: int, expected:
 def test_the_mean_is_recommended_where_a_model_put_it() -> None:
     story = searched(*(FLAT for _ in range(6)))
     story.score(*FLAT)
-    guided = Guided(centre=(0.9, 0.9), sigma=None, signal=0.1, noise=0.1)
+    guided = Guided(centre=(0.9, 0.9), sigma=None)
     last = story.state.completed[-1].told
     assert last is not None
     story.say(replace(last, generation=6, mean=(0.9, 0.9), guided=guided))

@@ -11,7 +11,6 @@ from budgets import rules
 from budgets.accounts import Accounts
 from budgets.events import Settled, Status
 from budgets.ledger import LEDGER
-from budgets.rules import Reading
 from budgets.state import RunState
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.run import attempts as attempts_of_run
@@ -126,8 +125,8 @@ def blamed_on_resume(world: World, patch: pytest.MonkeyPatch) -> None:
 
 
 def continues_unready(_: World, patch: pytest.MonkeyPatch) -> None:
-    def quiet(state: RunState) -> Reading:
-        return Reading("setup_failed", state.begun, 0, 0)
+    def quiet(_: RunState) -> None:
+        """Say nothing."""
 
     patch.setattr(rules, "setup_failed", quiet)
 

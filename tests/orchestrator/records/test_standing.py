@@ -85,7 +85,7 @@ def paused(owner: Owner) -> Owned:
 
 def noted(run: Owned) -> Owned:
     (trigger,) = judge(run.state).triggers
-    run.say(trigger.fired())
+    run.say(trigger)
     return run
 
 
