@@ -17,9 +17,9 @@ from statistics import NormalDist, fmean, stdev
 from typing import Literal
 
 from budgets.events import Status
-from budgets.plan import Calibration, Direction, Frozen, Plan, Sample
+from budgets.plan import Calibration, Frozen, Plan, Sample
 from budgets.state import Batch, RunState
-from budgets.stats import believed, chance, one_sided_limit, tau_b, tau_b_interval
+from budgets.stats import ROUNDING, believed, chance, one_sided_limit, tau_b, tau_b_interval
 
 # The baseline and its noise
 
@@ -40,9 +40,6 @@ def measure(state: RunState) -> Calibration:
         raise ValueError(f"the baseline itself cannot be evaluated: {cause}")
     return Calibration(samples=samples, failed=len(results) - len(samples), ledger=state.head)
 
-
-ROUNDING = 1e-12
-"""A score no larger than this is 0 with a rounding error."""
 
 BAND_SDS = 2.0
 """How far the noise band reaches either side of the baseline's mean, in standard deviations."""
@@ -115,8 +112,6 @@ class EndEffect(Frozen):
     end: End
     statuses: dict[str, int]  # how its evaluations ended
     difference: float | None  # mean over the healthy seeds, in the score's unit
-    standard_error: float | None
-    in_noise: float | None  # the difference in standard deviations of the noise
     t: float | None  # the difference in standard errors; None also where they are 0
     same: bool  # every seed gave the baseline's score
     chance: float  # probability of so large a |t| without an effect
@@ -139,9 +134,7 @@ class Liveness(Frozen):
     baseline: float  # its mean score over the check's seeds
     noise: float  # sd of the baseline's score over seeds, calibrated if it was
     t_limit: float  # a larger |t| moves the score, where all seeds are healthy
-    knobs: tuple[KnobFinding, ...]
-    pending: tuple[str, ...]  # knobs without all their evaluations yet
-    direction: Direction
+    knobs: tuple[KnobFinding, ...]  # those with all their evaluations
 
     @property
     def unstable_ends(self) -> tuple[str, ...]:
@@ -190,8 +183,7 @@ def liveness(state: RunState) -> Liveness | None:
     spread = stdev(baseline) if calibrated is None else calibrated
     moves = {n: move for n in range(1, len(batch.points)) if (move := moved(batch, n))}
     effects = [
-        _effect(batch, candidate, end, spread, limits.same_score)
-        for candidate, (_, end) in moves.items()
+        _effect(batch, candidate, end, limits.same_score) for candidate, (_, end) in moves.items()
     ]
     flags = believed([effect.chance for effect in effects], limits.alive_level)
     level = limits.alive_level * max(sum(flags), 1) / len(flags)
@@ -199,20 +191,21 @@ def liveness(state: RunState) -> Liveness | None:
     for (place, _), effect, flag in zip(moves.values(), effects, flags, strict=True):
         own = ends.setdefault(plan.space.knobs[place].name, [])
         own.append(effect.model_copy(update={"moves": flag}))
-    pending = [n for n, own in ends.items() if any(sum(e.statuses.values()) < seeds for e in own)]
-    knobs = [_finding(n, tuple(own), plan.sign) for n, own in ends.items() if n not in pending]
+    knobs = [
+        _finding(name, tuple(own), plan.sign)
+        for name, own in ends.items()
+        if all(sum(end.statuses.values()) == seeds for end in own)
+    ]
     return Liveness(
         seeds=seeds,
         baseline=fmean(baseline),
         noise=spread,
         t_limit=round(one_sided_limit(level / 2, seeds - 1), 6),  # later bits are the C library's
         knobs=tuple(sorted(knobs, key=_size, reverse=True)),
-        pending=tuple(pending),
-        direction=plan.direction,
     )
 
 
-def _effect(batch: Batch, candidate: int, end: End, spread: float, same_score: float) -> EndEffect:
+def _effect(batch: Batch, candidate: int, end: End, same_score: float) -> EndEffect:
     baseline, scores = batch.scores_by_seed(0), batch.scores_by_seed(candidate)
     differences = [score - baseline[seed] for seed, score in scores.items()]
     is_same = len(scores) == len(baseline) and all(
@@ -227,8 +220,6 @@ def _effect(batch: Batch, candidate: int, end: End, spread: float, same_score: f
         end=end,
         statuses=dict(Counter(str(one.status) for one in results if one is not None)),
         difference=mean,
-        standard_error=error,
-        in_noise=mean / spread if mean is not None and spread else None,
         t=mean / error if mean is not None and error else None,
         same=is_same,
         chance=1.0 if is_same else round(chance(differences), 9),

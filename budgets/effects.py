@@ -6,13 +6,12 @@ together: a share `rate` of what is found is expected to be chance (Benjamini an
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from math import floor, log10
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 
-from budgets.plan import CampaignPlan, Direction, Frozen
+from budgets.plan import CampaignPlan, Condition, Direction, Frozen
 from budgets.state import RunState
-from budgets.stats import believed, chance, interval
+from budgets.stats import Gain, NamedGain, believed, gain, gain_of, interval
 
 # The matrix
 
@@ -72,79 +71,19 @@ def _cell(state: RunState, candidate: int, seed: int) -> Cell:
     return Cell(status=status, score=result.score, seconds=result.seconds, note=note)
 
 
-# Differences
+# What it found
 
 LEVEL = 0.05
 """How often an interval misses the truth."""
 
-DIGITS = 12
-"""Of a score: differences in later digits are rounding errors."""
-
 Scores = Sequence[Mapping[int, float]]
 """Of each condition, its healthy scores by seed."""
-
-
-class Difference(Frozen):
-    """A mean difference between scores, and how sure it is."""
-
-    seeds: int  # that it was measured on
-    mean: float | None  # None without a seed
-    lower: float | None  # bounds of the interval; None below two seeds
-    upper: float | None
-    chance: float | None  # of so large a |t| without an effect; None below two seeds
-    percent: float | None  # of the reference, as are its bounds
-    percent_lower: float | None
-    percent_upper: float | None
-    is_found: bool = False  # more than chance, all of its kind considered
-
-
-def difference(values: Sequence[float], reference: float | None, size: float) -> Difference:
-    """The mean of one difference a seed, in percent of `reference`; `size` is a score's size."""
-    if size:
-        values = [round(value, DIGITS - 1 - floor(log10(size))) for value in values]
-    mean = fmean(values) if values else None
-    numbers = (mean, *(interval(values, LEVEL) or (None, None)))
-    shares = [None if n is None or not reference else 100 * n / abs(reference) for n in numbers]
-    return Difference(
-        seeds=len(values),
-        mean=mean,
-        lower=numbers[1],
-        upper=numbers[2],
-        chance=round(chance(values), 9) if len(values) > 1 else None,
-        percent=shares[0],
-        percent_lower=shares[1],
-        percent_upper=shares[2],
-    )
-
-
-def _judged(differences: Sequence[Difference], rate: float) -> list[Difference]:
-    """The same, with those marked that are found together."""
-    flags = believed([own.chance for own in differences], rate)
-    marked = zip(differences, flags, strict=True)
-    return [own.model_copy(update={"is_found": flag}) for own, flag in marked]
-
-
-class Comparison(Frozen):
-    """A condition against a control, on the seeds on which both have a score."""
-
-    control: str
-    difference: Difference
-
-
-class Effect(Frozen):
-    """The main effect of a factor's level against the factor's first level."""
-
-    factor: str
-    level: str
-    against: str
-    difference: Difference
 
 
 class ConditionRow(Frozen):
     """One condition over all seeds."""
 
     name: str
-    is_control: bool
     statuses: dict[str, int]
     scores: tuple[float | None, ...]  # in the order of the seeds
     healthy: int
@@ -152,7 +91,6 @@ class ConditionRow(Frozen):
     sd: float | None
     lower: float | None  # bounds of the mean's interval, over seeds
     upper: float | None
-    comparisons: tuple[Comparison, ...]
 
 
 class CampaignReport(Frozen):
@@ -162,92 +100,42 @@ class CampaignReport(Frozen):
     seeds: tuple[int, ...]
     level: float  # how often an interval misses the truth
     rate: float  # share of what is found that may be chance
-    reference: float | None  # score of which an effect's percents are
-    reference_of: str  # whose score that is
     statuses: dict[str, int]
     evaluations: int  # conditions * seeds
     unsettled: int  # of these
     is_over: bool  # nothing is judged earlier: repeated looks would find chance
     rows: tuple[ConditionRow, ...]
-    effects: tuple[Effect, ...]
+    gains: tuple[NamedGain, ...]  # effects of factors, then conditions against controls
     direction: Direction
-
-    @property
-    def controls(self) -> tuple[str, ...]:
-        return tuple(row.name for row in self.rows if row.is_control)
-
-    @property
-    def found(self) -> tuple[Effect, ...]:
-        """Effects that are more than chance, the largest first."""
-        known = (effect for effect in self.effects if effect.difference.is_found)
-        return tuple(sorted(known, key=lambda effect: -abs(effect.difference.mean or 0)))
 
 
 def campaign_report(matrix: Matrix, rate: float, *, is_over: bool) -> CampaignReport:
     """The results so far; judged only if the campaign `is_over`."""
-    campaign, scores = matrix.campaign, [matrix.scores(n) for n in range(len(matrix.rows))]
-    size = max((abs(score) for own in scores for score in own.values()), default=0.0)
-    reference, whose = _reference(campaign, scores)
-    judging = rate if is_over else -1.0  # below 0 nothing is found
-    compared = _comparisons(campaign, scores, size, judging)
+    campaign, judging = matrix.campaign, rate if is_over else -1.0  # below 0 nothing is found
+    scores = [matrix.scores(number) for number in range(len(matrix.rows))]
     return CampaignReport(
         name=campaign.name,
         direction=campaign.direction,
         seeds=campaign.seeds,
         level=LEVEL,
         rate=rate,
-        reference=reference,
-        reference_of=whose,
         statuses=matrix.counts,
         evaluations=len(matrix.cells),
         unsettled=matrix.unsettled,
         is_over=is_over,
-        rows=tuple(_row(matrix, number, own) for number, own in enumerate(compared)),
-        effects=_effects(campaign, scores, reference, size, judging),
+        rows=tuple(map(_row, campaign.conditions, matrix.rows)),
+        gains=(
+            *_judged("effect", _effects(campaign, scores), judging),
+            *_judged("condition", _against_controls(campaign, scores), judging),
+        ),
     )
 
 
-def _reference(campaign: CampaignPlan, scores: Scores) -> tuple[float | None, str]:
-    """The first control's mean score; without one, the mean of the conditions' means."""
-    for condition, own in zip(campaign.conditions, scores, strict=True):
-        if condition.control and own:
-            return fmean(own.values()), condition.name
-    means = [fmean(own.values()) for own in scores if own]
-    return (fmean(means) if means else None), "all conditions"
-
-
-def _comparisons(
-    campaign: CampaignPlan, scores: Scores, size: float, rate: float
-) -> list[list[Comparison]]:
-    """Of each condition, against every control; of a control, against those before it."""
-    controls = [n for n, condition in enumerate(campaign.conditions) if condition.control]
-    pairs = [
-        (number, control)
-        for number in range(len(scores))
-        for control in controls
-        if control < number or number not in controls
-    ]
-    differences = [_against(scores[number], scores[control], size) for number, control in pairs]
-    compared: list[list[Comparison]] = [[] for _ in scores]
-    for (number, control), one in zip(pairs, _judged(differences, rate), strict=True):
-        name = campaign.conditions[control].name
-        compared[number].append(Comparison(control=name, difference=one))
-    return compared
-
-
-def _against(own: Mapping[int, float], control: Mapping[int, float], size: float) -> Difference:
-    seeds = sorted(set(own) & set(control))
-    reference = fmean(control[seed] for seed in seeds) if seeds else None
-    return difference([own[seed] - control[seed] for seed in seeds], reference, size)
-
-
-def _row(matrix: Matrix, number: int, compared: Sequence[Comparison]) -> ConditionRow:
-    condition, cells = matrix.campaign.conditions[number], matrix.rows[number]
-    values = list(matrix.scores(number).values())
+def _row(condition: Condition, cells: Sequence[Cell]) -> ConditionRow:
+    values = [cell.score for cell in cells if cell.score is not None]
     lower, upper = interval(values, LEVEL) or (None, None)
     return ConditionRow(
         name=condition.name,
-        is_control=condition.control,
         statuses=dict(Counter(cell.status for cell in cells)),
         scores=tuple(cell.score for cell in cells),
         healthy=len(values),
@@ -255,28 +143,46 @@ def _row(matrix: Matrix, number: int, compared: Sequence[Comparison]) -> Conditi
         sd=stdev(values) if len(values) > 1 else None,
         lower=lower,
         upper=upper,
-        comparisons=tuple(compared),
     )
 
 
-# Main effects of a factorial
+def _judged(kind: str, named: Iterable[tuple[str, str, Gain]], rate: float) -> list[NamedGain]:
+    """Gains of a kind, with those marked that are found together."""
+    every = list(named)
+    flags = believed([gain.chance for _, _, gain in every], rate)
+    return [NamedGain(kind, *one, flag) for one, flag in zip(every, flags, strict=True)]
 
 
-def _effects(
-    campaign: CampaignPlan, scores: Scores, reference: float | None, size: float, rate: float
-) -> tuple[Effect, ...]:
-    moves = [
-        (place, level)
-        for place, factor in enumerate(campaign.factors)
-        for level in factor.levels[1:]
-    ]
-    values = (main_effect(campaign, scores, place, level) for place, level in moves)
-    judged = _judged([difference(own, reference, size) for own in values], rate)
-    factors = campaign.factors
-    return tuple(
-        Effect(factor=factors[n].name, level=to, against=factors[n].levels[0], difference=own)
-        for (n, to), own in zip(moves, judged, strict=True)
-    )
+def _sign(campaign: CampaignPlan) -> int:
+    return 1 if campaign.direction == "minimize" else -1
+
+
+def _against_controls(campaign: CampaignPlan, scores: Scores) -> Iterator[tuple[str, str, Gain]]:
+    """Each condition against every control; a control against those before it."""
+    names = [condition.name for condition in campaign.conditions]
+    controls = [n for n, condition in enumerate(campaign.conditions) if condition.control]
+    for number, own in enumerate(scores):
+        for control in controls:
+            if control < number or number not in controls:
+                found = gain(own, scores[control], LEVEL / 2, _sign(campaign))
+                yield names[number], names[control], found
+
+
+def _effects(campaign: CampaignPlan, scores: Scores) -> Iterator[tuple[str, str, Gain]]:
+    """Each level of a factor against its first, as shares of the first control's mean score.
+
+    Without a control's, of the mean of the conditions' means.
+    """
+    means = [fmean(own.values()) for own in scores if own]
+    pairs = zip(campaign.conditions, scores, strict=True)
+    controls = (fmean(own.values()) for condition, own in pairs if condition.control and own)
+    reference = next(controls, fmean(means) if means else 0.0)
+    for place, factor in enumerate(campaign.factors):
+        first, *others = factor.levels
+        for level in others:
+            values = main_effect(campaign, scores, place, level)
+            found = gain_of([-_sign(campaign) * value for value in values], reference, LEVEL / 2)
+            yield f"{factor.name}: {level}", first, found
 
 
 def main_effect(campaign: CampaignPlan, scores: Scores, place: int, level: str) -> list[float]:

@@ -11,6 +11,9 @@ from operator import add
 from random import Random
 from statistics import fmean, stdev
 
+ROUNDING = 1e-12
+"""A share no larger than this is a rounding error."""
+
 RESAMPLES = 2000
 """Draws of a bootstrap."""
 
@@ -62,14 +65,15 @@ def believed(chances: Sequence[float | None], rate: float) -> list[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """How much better one configuration is than another, on the seeds with scores of both."""
+    """How much better one thing scores than another, as a share of the other's score."""
 
-    pairs: int
+    pairs: int  # seeds with scores of both
     mean: float | None  # None without a pair, or where the reference scores 0
-    sd: float | None  # of one pair's gain; None below two pairs
+    sd: float | None  # of one pair's gain; None below two pairs, like the bounds
     lower: float | None  # one-sided confidence bounds of the mean
     upper: float | None
     level: float  # the probability that a bound misses the truth
+    chance: float | None  # of so large a |t| without an effect
     detectable: float | None  # smallest true gain that so many pairs show at 80 % power
 
     @property
@@ -83,22 +87,42 @@ class Gain:
         return self.upper is not None and self.upper < 0
 
 
+@dataclass(frozen=True, slots=True)
+class NamedGain:
+    """A gain of one thing over another."""
+
+    kind: str  # as `verdict.findings` and `effects.campaign_report` list them
+    name: str
+    against: str
+    gain: Gain
+    is_found: bool  # more than chance; in a campaign all of its kind considered
+
+
 def gain(
     scores: Mapping[int, float], reference: Mapping[int, float], level: float, sign: int = 1
 ) -> Gain:
     """The gain of `scores` over `reference`, each by seed; `sign` -1 where higher is better."""
     seeds = sorted(set(scores) & set(reference))
-    scale = abs(fmean(reference[seed] for seed in seeds)) if seeds else 0.0
-    gains = [sign * (reference[seed] - scores[seed]) / scale for seed in seeds] if scale else []
+    size = fmean(reference[seed] for seed in seeds) if seeds else 0.0
+    return gain_of([sign * (reference[seed] - scores[seed]) for seed in seeds], size, level)
+
+
+def gain_of(improvements: Sequence[float], reference: float, level: float) -> Gain:
+    """The gain of one improvement a pair, as shares of `reference`."""
+    scale = abs(reference)
+    gains = [one / scale for one in improvements] if scale else []
+    if all(abs(one) < ROUNDING for one in gains):
+        gains = [0.0] * len(gains)
     sd = stdev(gains) if len(gains) > 1 else None
     lower, upper = interval(gains, 2 * level) or (None, None)
     return Gain(
-        pairs=len(seeds),
+        pairs=len(improvements),
         mean=fmean(gains) if gains else None,
         sd=sd,
         lower=lower,
         upper=upper,
         level=level,
+        chance=None if sd is None else round(chance(gains), 9),
         detectable=None if sd is None else detectable(sd, len(gains), level),
     )
 

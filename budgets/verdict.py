@@ -6,16 +6,16 @@ finalist was picked on, so picking does not flatter its gain. Each condition of 
 function of the state; `decide` combines them once every planned comparison is settled.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import ceil
 from statistics import fmean
 from typing import Literal, TypeVar
 
 from budgets.checks import noise
 from budgets.events import Decided, Facts, Fired, Grade, NoGo
-from budgets.plan import ComparisonName, Configuration, Frozen
+from budgets.plan import ComparisonName, Configuration, Confirmation, Frozen
 from budgets.state import Batch, RunState
-from budgets.stats import Gain, gain, total
+from budgets.stats import Gain, NamedGain, gain, total
 
 Point = tuple[float, ...]
 Scores = Mapping[int, float]
@@ -105,19 +105,6 @@ def winner(state: RunState) -> Configuration | None:
 
 
 # Gains, on the seeds on which both have scores
-
-
-class Compared(Frozen):
-    """A finalist or a control, and its gain over the baseline."""
-
-    name: str
-    gain: Gain
-
-
-class Control(Compared):
-    """The objective with something switched off, at the baseline's knobs."""
-
-    winner_gain: Gain  # the winner's over it
 
 
 def _arms(state: RunState, comparison: ComparisonName) -> list[tuple[Configuration, Scores]]:
@@ -341,55 +328,71 @@ def title(grade: Grade, no_go: NoGo | None) -> str:
     return TITLES[grade] if no_go is None else f"No-Go, {no_go.replace('_', ' ')}"
 
 
+GainKind = Literal[
+    "winner", "long_run", "incumbent", "over_incumbent", "control", "over_control", "finalist"
+]
+"""The winner's over the baseline, on other FLOPs, over an earlier winner, over a control; that
+earlier winner's, a control's and a finalist's over the baseline."""
+
+
 class Findings(Frozen):
     """What a search has found so far; most is None until its evaluations are settled."""
 
     grade: Grade | None
     no_go: NoGo | None
     asked: float  # the gain a Go needs, relative to the baseline's score
-    gain: Gain | None  # the winner's over the baseline, on seeds that no finalist was picked on
-    finalists: tuple[Compared, ...]
-    controls: tuple[Control, ...]
-    incumbent: Gain | None  # an earlier winner's over the baseline
-    over_incumbent: Gain | None  # the winner's over that earlier winner
-    long_run: Gain | None  # the winner's over the baseline, on more FLOPs
-    long_run_label: str | None
+    gains: tuple[NamedGain, ...]  # on shared seeds, the winner's first; its kind is a `GainKind`
     conditions: tuple[Condition, ...]
     seemed: float | None  # gain that the search's best score seemed to have
     by_chance: float | None  # gain that the best of equally many baselines would seem to have
 
+    def of(self, kind: GainKind) -> list[NamedGain]:
+        """The gains of that kind."""
+        return [one for one in self.gains if one.kind == kind]
+
+    def one(self, kind: GainKind) -> Gain | None:
+        """The only gain of that kind; None before it is measured."""
+        return next((one.gain for one in self.of(kind)), None)
+
 
 def findings(state: RunState) -> Findings | None:
     """What the search found; None for a run that is not compared with the baseline."""
-    plan, decided = state.plan, state.decided
-    baseline, best = baseline_scores(state), winner_scores(state)
-    if plan.confirmation is None:
+    if state.plan.confirmation is None:
         return None
-    is_compared, longer = state.is_closed("reference", "winner"), plan.confirmation.long_run
-    earlier = _scores(state, "reference", INCUMBENT) if state.is_closed("reference") else {}
+    decided = state.decided
     return Findings(
         grade=decided and decided.grade,
         no_go=decided and decided.no_go,
-        asked=plan.thresholds.go_gain,
-        gain=winner_gain(state) if is_compared else None,
-        finalists=tuple(
-            Compared(name=one.name, gain=_gain(state, own, baseline))
-            for one, own in _arms(state, "finalists")
+        asked=state.plan.thresholds.go_gain,
+        gains=tuple(
+            NamedGain(kind, name, against, own, own.is_shown or own.is_loss)
+            for kind, name, against, own in _gains(state, state.plan.confirmation)
         ),
-        controls=tuple(
-            Control(
-                name=one.name,
-                gain=_gain(state, own, baseline),
-                winner_gain=_gain(state, best, own),
-            )
-            for one, own in _arms(state, "reference")
-            if one.settings  # else it is the baseline itself, or an earlier winner
-        ),
-        incumbent=_gain(state, earlier, baseline) if earlier else None,
-        over_incumbent=_gain(state, best, earlier) if earlier and is_compared else None,
-        long_run=long_run_gain(state),
-        long_run_label=longer and longer.variant.label,
         conditions=conditions(state),
         seemed=apparent_gain(state),
         by_chance=gain_by_chance(state),
     )
+
+
+def _gains(
+    state: RunState, confirmation: Confirmation
+) -> Iterator[tuple[GainKind, str, str, Gain]]:
+    baseline, best = baseline_scores(state), winner_scores(state)
+    is_compared, before = state.is_closed("reference", "winner"), "winner of phase 1"
+    if is_compared:
+        yield "winner", "winner", BASELINE, _gain(state, best, baseline)
+    if (longer := long_run_gain(state)) and confirmation.long_run:
+        yield "long_run", f"winner, {confirmation.long_run.variant.label}", BASELINE, longer
+    earlier = _scores(state, "reference", INCUMBENT) if state.is_closed("reference") else {}
+    if earlier:
+        yield "incumbent", before, BASELINE, _gain(state, earlier, baseline)
+    if earlier and is_compared:
+        yield "over_incumbent", "winner", before, _gain(state, best, earlier)
+    for one, own in _arms(state, "reference"):
+        if one.settings:  # else it is the baseline itself, or an earlier winner
+            name = f"{one.name} (control)"
+            yield "control", name, BASELINE, _gain(state, own, baseline)
+            if best.keys() & own.keys():
+                yield "over_control", "winner", name, _gain(state, best, own)
+    for one, own in _arms(state, "finalists"):
+        yield "finalist", f"{one.name} (picking seeds)", BASELINE, _gain(state, own, baseline)

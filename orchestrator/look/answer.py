@@ -171,19 +171,19 @@ def _decided(run: Run, found: Findings, own: Decided) -> Answer:
 
 def _verdict(run: Run, found: Findings, own: Decided) -> str:
     """Return the gain with its bound and what is left with more training, or what spoke against."""
-    if found.gain is None or own.no_go not in (None, "too_small", "below_noise"):
+    gain, longer = found.one("winner"), found.one("long_run")
+    if gain is None or own.no_go not in (None, "too_small", "below_noise"):
         return f"{sentence_case(text.decision(run.state, own))}."
-    said = text.winner_in_words(found.gain)
+    said = text.winner_in_words(gain)
     said = f"no gain is shown: {said}" if own.no_go == "below_noise" else said
     parts = [f"{sentence_case(said)}."]
-    if own.grade == "go_persists" and found.long_run is not None:
+    if own.grade == "go_persists" and longer is not None:
         kept = next(one.observed for one in found.conditions if one.rule == "long_run")
-        seeds = counted(found.long_run.pairs, "seed")
-        share = percent(kept or 0.0, 3)
-        parts.append(f"With {found.long_run_label} {share} of the gain is kept ({seeds}).")
-    if found.incumbent is not None:
-        survives = "survives" if found.incumbent.is_shown else "does not survive"
-        gained = text.interval(found.incumbent)
+        seeds, share = counted(longer.pairs, "seed"), percent(kept or 0.0, 3)
+        parts.append(f"With more training {share} of the gain is kept ({seeds}).")
+    if (before := found.one("incumbent")) is not None:
+        survives = "survives" if before.is_shown else "does not survive"
+        gained = text.interval(before)
         parts.append(f"The winner of phase 1 {survives}: {gained} over the baseline.")
     return " ".join(parts)
 
@@ -200,7 +200,7 @@ def _found(run: Run, own: Decided) -> str:
 
 
 def _sure(found: Findings) -> str:
-    gain = found.gain
+    gain = found.one("winner")
     if gain is None or gain.lower is None:
         return "Not at all: too few seeds have a score of both it and the baseline."
     on = f"on {counted(gain.pairs, 'seed')} that were not used to choose it."
@@ -213,14 +213,14 @@ def after_the_verdict(run: Run) -> NextStep:  # noqa: PLR0911 - a case a verdict
     """Return what to do after the verdict; `best` shows what a Go found."""
     plan, own, found = run.plan, run.state.decided, winner_gain(run.state)
     assert own is not None, "it is decided"
-    controls = () if run.findings is None else run.findings.controls
+    controls = [] if run.findings is None else run.findings.of("over_control")
     same, best = ("--tier", str(plan.tier)), (command("best", named(run)),)
-    beaten_by = [one for one in controls if one.winner_gain.is_loss]
+    beaten_by = [one for one in controls if one.gain.is_loss]
     is_open = found is not None and (found.upper or 0.0) > plan.thresholds.go_gain
     is_first, long_run = plan.phase == "phase1", plan.confirmation and plan.confirmation.long_run
     match own.no_go or own.grade:
         case _ if beaten_by:
-            name = quoted(min(beaten_by, key=lambda one: one.winner_gain.mean or 0.0).name)
+            name = quoted(min(beaten_by, key=lambda one: one.gain.mean or 0.0).against)
             said = f"Use {name} instead, or tune knobs that it has too. What was found:"
             return NextStep(said, best)
         case "go_persists" if is_first:

@@ -224,7 +224,7 @@ class Exported:
             Section("effects", "Effects", [*drawn, *campaign_blocks(self.report)]),
             Section("runs", "Runs", [items(plain(line) for line in text.matrix(self.matrix))]),
         )
-        found = "Effects found" if self.report.found else "No effect found"
+        found = "Effects found" if text.beyond_chance(self.report) else "No effect found"
         title, said = found if self.is_over else "In progress", text.campaign(self.report, "runs")
         about = f"a campaign of {len(self.matrix.cells)} runs"
         return Page(self.report.name, about, headline(title, said), sections)

@@ -31,7 +31,7 @@ plain_values = to_jsonable_python
 FACTS = (  # properties of `Run` under their own names
     *("objective", "decision", "last", "counts", "balances", "deadline", "usage", "pace"),
     *("eval_seconds", "generations", "attempts", "slots", "failures", "baseline", "noise_band"),
-    *("best_so_far", "best_by_chance", "knobs", "findings", "gains", "check", "proxy"),
+    *("best_so_far", "best_by_chance", "knobs", "findings", "check", "proxy"),
     *("campaign", "matrix"),
 )
 
@@ -72,8 +72,8 @@ def best_document(run: Run) -> dict[str, Any]:
     """Return the recommendation with its evidence (None without one), and the baseline's score."""
     point, best = recommendation(run.state), winner(run.state)
     found, compared = run.findings, None
-    if best is not None and found is not None and found.gain is not None:
-        compared = _place(run, best.point) | {"gain": plain_values(found.gain)}
+    if best is not None and run.gain is not None:
+        compared = _place(run, best.point) | {"gain": plain_values(run.gain)}
         compared["configuration"] = best.name
     return {
         "recommendation": point and _place(run, point),

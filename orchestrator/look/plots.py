@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 
 from budgets.effects import CampaignReport
 from budgets.formatting import better_when, percent, printable, shortened
-from budgets.stats import interval
+from budgets.stats import NamedGain, interval
 from budgets.storage import write_aside
 from budgets.verdict import BASELINE, mean_score
-from orchestrator.look import text
 from orchestrator.look.files import Curve, curve
 from orchestrator.look.page import Figure
 from orchestrator.look.run import Attempt, Knob, Run
@@ -292,11 +291,8 @@ def _gains(run: Run) -> Drawing | None:
         return None
     rows, asked, level = [], run.findings.asked, run.gains[0].gain.level
     for one in run.gains:
-        gain, name = one.gain, one.name + f" over {one.against}" * (one.against != BASELINE)
-        shares = (gain.mean, gain.lower, gain.upper)
-        mean, low, high = (None if share is None else 100 * share for share in shares)
-        name = f"{name}, n = {gain.pairs}".replace(" (control)", "")
-        rows.append(_Row(name, mean, low, high, gain.is_shown or gain.is_loss, one.is_decisive))
+        name = one.name + f" over {one.against}" * (one.against != BASELINE)
+        rows.append(_bar(one, f"{name}, n = {one.gain.pairs}".replace(" (control)", "")))
     return _forest(
         "Gains on fresh seeds",
         f"Each end of an interval is missed with a probability of {percent(level)}; n: shared "
@@ -305,6 +301,13 @@ def _gains(run: Run) -> Drawing | None:
         rows,
         {0.0: BASELINE, 100 * asked: f"a Go needs {percent(asked)}"},
     )
+
+
+def _bar(one: NamedGain, name: str) -> _Row:
+    """Return a gain in percent."""
+    shares = (one.gain.mean, one.gain.lower, one.gain.upper)
+    mean, low, high = (None if share is None else 100 * share for share in shares)
+    return _Row(name, mean, low, high, one.is_found, one.kind == "winner")
 
 
 def _effects(run: Run) -> Drawing | None:
@@ -318,7 +321,7 @@ def _effects(run: Run) -> Drawing | None:
         for end in knob.ends:
             if end.difference is not None:
                 mean = end.difference / scale
-                reach = found.t_limit * (end.standard_error or 0) / scale
+                reach = found.t_limit * abs(mean / end.t) if end.t else 0.0
                 name = f"{knob.knob}, {end.end}"
                 rows.append(_Row(name, mean, mean - reach, mean + reach, end.moves))
     return _forest(
@@ -333,15 +336,14 @@ def _effects(run: Run) -> Drawing | None:
 
 def campaign(own: CampaignReport) -> Drawing:
     """Draw the differences between conditions; without any, the conditions alone."""
-    named = text.differences(own)
-    if not named:
+    if not own.gains:
         rows = [_Row(one.name, one.mean, one.lower, one.upper, True) for one in own.rows]
         return _forest("Conditions", "Means over the seeds.", "score", rows, {})
     return _forest(
         "Differences between the conditions",
         "Differences are paired by seed. Filled: more than chance, all considered together.",
-        f"difference (score), {_better_side(own.direction)}",
-        [_Row(name, one.mean, one.lower, one.upper, one.is_found) for name, one in named],
+        "difference (%), right is better",
+        [_bar(one, f"{one.name} against {one.against}") for one in own.gains],
         {0.0: "no difference"},
     )
 

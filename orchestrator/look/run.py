@@ -6,7 +6,6 @@ without the breaks between them. Points, and fields named `unit`, are in the uni
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,8 +24,8 @@ from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
 from budgets.state import Attempt as Recorded
 from budgets.state import Batch, RunState
-from budgets.stats import Gain
-from budgets.verdict import BASELINE, Findings, findings, recommendation
+from budgets.stats import Gain, NamedGain
+from budgets.verdict import Findings, findings, recommendation
 from objectives.space import Knob as Scale
 from orchestrator.look.files import heartbeat
 from orchestrator.matrix.manifest import in_flight
@@ -145,15 +144,6 @@ class Knob(Frozen):
         is_same = self.recommended == self.baseline
         at = self.baseline_unit if is_same else self.recommended_unit
         return None if at is None else at - self.baseline_unit
-
-
-class NamedGain(Frozen):
-    """A gain on fresh seeds."""
-
-    name: str  # `winner`, `winner, 4 x FLOPs`, `plain attention (control)`
-    against: str
-    gain: Gain
-    is_decisive: bool  # the verdict rests on it
 
 
 class FailureKind(Frozen):
@@ -525,12 +515,12 @@ class Run:
     @property
     def gain(self) -> Gain | None:
         """The winner's gain, which the verdict rests on; None without a comparison."""
-        return None if self.findings is None else self.findings.gain
+        return None if self.findings is None else self.findings.one("winner")
 
-    @cached_property
+    @property
     def gains(self) -> tuple[NamedGain, ...]:
         """Every gain on fresh seeds, the decisive one first."""
-        return () if self.findings is None else tuple(_gains(self.findings))
+        return () if self.findings is None else self.findings.gains
 
     @cached_property
     def check(self) -> checks.Liveness | None:
@@ -584,19 +574,3 @@ def _to_come(state: RunState) -> int:
     if not search_is_over(state):
         of_search = state.plan.resolved.evaluations - accounts.evaluations
     return max(0, of_search + left_for_the_verdict(state).evaluations - len(accounts.holds))
-
-
-def _gains(found: Findings) -> Iterator[NamedGain]:
-    before, long_run = "winner of phase 1", f"winner, {found.long_run_label}"
-    named: list[tuple[str, str, Gain | None]]
-    named = [("winner", BASELINE, found.gain), (long_run, BASELINE, found.long_run)]
-    named += [(before, BASELINE, found.incumbent), ("winner", before, found.over_incumbent)]
-    for control in found.controls:
-        name = f"{control.name} (control)"
-        named.append((name, BASELINE, control.gain))
-        named.append(("winner", name, control.winner_gain if control.winner_gain.pairs else None))
-    named += [(f"{one.name} (picking seeds)", BASELINE, one.gain) for one in found.finalists]
-    for name, against, own in named:
-        if own is not None:
-            decisive = own is found.gain
-            yield NamedGain(name=name, against=against, gain=own, is_decisive=decisive)

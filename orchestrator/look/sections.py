@@ -82,10 +82,10 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
             "ranked together."
         )
     elif run.plan.phase == "check":
-        yield from _check(run.check)
+        yield from _check(run, run.check)
     elif run.findings is not None:
         asked = f"A Go asks for a gain of {percent(run.findings.asked)}."
-        yield f"{asked} {text.detectable(run.findings.gain)}".rstrip()
+        yield f"{asked} {text.detectable(run.gain)}".rstrip()
         yield from _gains(run)
         yield from _shown(figures, "gains")
         yield from _folded("What a Go needs", _conditions(run, run.findings))
@@ -96,7 +96,7 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
 def _gains(run: Run) -> list[str]:
     rows = []
     for own in run.gains:
-        name = f"**{plain(own.name)}**" if own.is_decisive else plain(own.name)
+        name = f"**{plain(own.name)}**" if own.kind == "winner" else plain(own.name)
         gain = plain(text.interval(own.gain))
         rows.append({"of": name, "over": plain(own.against), "gain": gain})
     sure = percent(1 - run.gains[0].gain.level) if run.gains else ""
@@ -115,32 +115,31 @@ def _conditions(run: Run, found: Findings) -> list[str]:
     return table("", rows)
 
 
-def _check(found: Liveness | None) -> Iterator[Block]:
+def _check(run: Run, found: Liveness | None) -> Iterator[Block]:
     if found is None:
         yield "The baseline is not measured, so nothing can be compared with it."
         return
     unit = f"units of the noise, sd {found.noise:.4g}" if found.noise else "the score's unit"
     yield (
         f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; "
-        f"{better_when(found.direction)}. Each knob was moved alone, down and up, on the same "
+        f"{better_when(run.plan.direction)}. Each knob was moved alone, down and up, on the same "
         f"seeds. Effects are in {unit}; t is an effect in standard errors, and beyond "
         f"{found.t_limit:.1f} it moves the score."
     )
     rows = []
     for one in found.knobs:
-        ends = {end.end: _end(end) for end in one.ends}
+        ends = {end.end: _end(end, found.noise or 1.0) for end in one.ends}
         low, high = (ends.get(end, "baseline") for end in ("low", "high"))
         moves = {">low (t)": low, ">high (t)": high, "better": one.better or ""}
         rows.append({"knob": one.knob, "verdict": one.verdict, **moves})
     yield from table("What each knob does to the score", rows)
 
 
-def _end(end: EndEffect) -> str:
+def _end(end: EndEffect, unit: float) -> str:
     """Return an effect and its t, or how its evaluations failed."""
     if end.difference is None:
         return _failed(end.statuses)
-    size = end.difference if end.in_noise is None else end.in_noise
-    return f"{size:+.3g} ({'exact' if end.t is None else f'{end.t:+.3g}'})"
+    return f"{end.difference / unit:+.3g} ({'exact' if end.t is None else f'{end.t:+.3g}'})"
 
 
 def _failed(statuses: Mapping[str, int]) -> str:
@@ -167,11 +166,14 @@ def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
         rows.append({"condition": plain(row.name), ">healthy": healthy, **scores})
     yield from table("Conditions", rows)
     rows = []
-    for name, one in text.differences(found):
-        said = text.difference(one, found.direction)
-        chance = "-" if one.chance is None else number(max(one.chance, 1e-4), 2)
-        said = f"**{said}**" if one.is_found else said
-        rows.append({"difference": plain(name), ">on the score": said, ">chance": chance})
+    for one in found.gains:
+        said, chance = text.difference(one), one.gain.chance
+        own = {
+            "difference": plain(f"{one.name} against {one.against}"),
+            ">on the score": f"**{said}**" if one.is_found else said,
+            ">chance": "-" if chance is None else number(max(chance, 1e-4), 2),
+        }
+        rows.append(own)
     yield from table("Differences; effects of factors are averages over the other factors", rows)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from statistics import fmean
 
 from budgets import verdict
-from budgets.effects import CampaignReport, Difference, Matrix
+from budgets.effects import CampaignReport, Matrix
 from budgets.events import Amended, Decided, Fired, Overridden, Status
 from budgets.formatting import (
     counted,
@@ -22,10 +22,9 @@ from budgets.formatting import (
     sentence_case,
     shortened,
 )
-from budgets.plan import Direction
 from budgets.schedule import GOOD_ACCURACY, Pace, next_action
 from budgets.state import Batch, RunState
-from budgets.stats import Gain, better
+from budgets.stats import Gain, NamedGain, better
 from orchestrator.look.run import Balance, Knob, Run
 from orchestrator.plan.differences import objection
 
@@ -231,29 +230,29 @@ def _at_end(knob: Knob) -> str:
 
 
 def _of_controls(found: verdict.Findings) -> Iterator[str]:
-    for one in found.controls:
-        gain = one.winner_gain
+    for one in found.of("over_control"):
+        gain = one.gain
         if gain.is_loss or (found.grade != "no_go" and gain.mean is not None and not gain.is_shown):
             yield (
-                f"The simpler {quoted(one.name)}, a control at the baseline's knobs, is "
+                f"The simpler {quoted(one.against)}, at the baseline's knobs, is "
                 f"{'better' if gain.is_loss else 'not shown to be worse'}: the winner's gain over "
                 f"it is {interval(gain)}."
             )
 
 
 def _of_a_go(found: verdict.Findings) -> Iterator[str]:
-    over, longer = found.over_incumbent, found.long_run
+    over, longer = found.one("over_incumbent"), found.one("long_run")
     if over is not None and over.mean is not None and not over.is_shown:
         is_worse = "worse" if over.is_loss else "not shown to be better"
         yield f"It is {is_worse} than the winner of phase 1: {interval(over)}."
     if longer is None:
         yield "It was not tried with more training than the search's evaluations had."
     elif found.grade != "go_persists":
-        yield f"That it stays with {found.long_run_label} is not shown: {interval(longer)}."
+        yield f"That it persists with more training is not shown: {interval(longer)}."
 
 
 def _of_a_no_go(found: verdict.Findings) -> Iterator[str]:
-    gain = found.gain
+    gain = found.one("winner")
     if found.no_go == "below_noise" and gain is not None and (gain.upper or 0) > 0:
         yield (
             f"A gain of up to {percent(gain.upper or 0.0, 3)} cannot be ruled out with "
@@ -264,32 +263,16 @@ def _of_a_no_go(found: verdict.Findings) -> Iterator[str]:
 # Campaigns
 
 
-def differences(found: CampaignReport) -> list[tuple[str, Difference]]:
-    """Return the effects of factors, `lr: high against low`, then conditions against controls."""
-    effects = [(f"{e.factor}: {e.level} against {e.against}", e.difference) for e in found.effects]
-    return effects + [
-        (f"{row.name} against {one.control}", one.difference)
-        for row in found.rows
-        for one in row.comparisons
-    ]
-
-
-def difference(own: Difference, direction: Direction) -> str:
-    """Return `3.1% better (2.2 to 4.0)`; in the score's unit where there are no percents.
-
-    A negative bound is on the other side of none.
-    """
-    if own.mean is None:
-        return "not estimated: a condition has no score"
-    mean, lower, upper, digits, unit = own.percent, own.percent_lower, own.percent_upper, ".2f", "%"
+def difference(own: NamedGain) -> str:
+    """Return `3.1% better (2.2 to 4.0)`; a negative bound is on the other side of none."""
+    mean, lower, upper = own.gain.mean, own.gain.lower, own.gain.upper
     if mean is None:
-        mean, lower, upper, digits, unit = own.mean, own.lower, own.upper, ".3g", ""
-    is_better = (mean < 0) == (direction == "minimize")
-    said = f"{abs(mean):{digits}}{unit} {'better' if is_better else 'worse'}"
+        return "not estimated: a condition has no score, or the reference's is 0"
+    said = f"{100 * abs(mean):.2f}% {'better' if mean > 0 else 'worse'}"
     if lower is None or upper is None:
         return said
     low, high = sorted((-lower, -upper) if mean < 0 else (lower, upper))
-    return f"{said} ({low:{digits}} to {high:{digits}})"
+    return f"{said} ({100 * low:.2f} to {100 * high:.2f})"
 
 
 def campaign(found: CampaignReport, cells: str = "evaluations") -> str:
@@ -304,8 +287,8 @@ def campaign(found: CampaignReport, cells: str = "evaluations") -> str:
 
 def beyond_chance(found: CampaignReport) -> list[str]:
     """Return the differences that are more than chance."""
-    named = differences(found)
-    return [f"{n} is {difference(one, found.direction)}" for n, one in named if one.is_found]
+    shown = (one for one in found.gains if one.is_found)
+    return [f"{one.name} against {one.against} is {difference(one)}" for one in shown]
 
 
 def matrix(own: Matrix) -> Iterator[str]:

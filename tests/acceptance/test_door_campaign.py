@@ -33,11 +33,11 @@ WEIGHTS = {
 
 
 def assert_difference(found: dict[str, Any], by_seed: list[float], reference: float) -> None:
-    mean, seeds = fmean(by_seed), len(by_seed)
-    half = stats.t.ppf(0.975, seeds - 1) * stdev(by_seed) / sqrt(seeds)
-    said = [found[name] for name in ("seeds", "mean", "lower", "upper", "percent")]
-    wanted = [seeds, mean, mean - half, mean + half, 100 * mean / reference]
-    assert said == pytest.approx(wanted, rel=1e-6)
+    gains = [-one / reference for one in by_seed]  # lower is better
+    mean, seeds = fmean(gains), len(gains)
+    half = stats.t.ppf(0.975, seeds - 1) * stdev(gains) / sqrt(seeds)
+    said = [found[name] for name in ("pairs", "mean", "lower", "upper")]
+    assert said == pytest.approx([seeds, mean, mean - half, mean + half], rel=1e-6)
 
 
 def test_a_preview_names_every_run_and_table_and_effects_follow_from_the_raw_scores(
@@ -65,8 +65,8 @@ def test_a_preview_names_every_run_and_table_and_effects_follow_from_the_raw_sco
         assert (row["mean"], row["sd"]) == pytest.approx((fmean(own), stdev(own)))
     assert (rows["broken"]["scores"], rows["broken"]["healthy"]) == ([None] * 3, 0)
 
-    found = {one["factor"]: one["difference"] for one in report["effects"]}
-    found |= {cell: rows[cell]["comparisons"][0]["difference"] for cell in CELLS[:4]}
+    gains = [one for one in report["gains"] if one["name"] != "broken"]
+    found = {one["name"].partition(":")[0]: one["gain"] for one in gains}
     assert found.keys() == WEIGHTS.keys()
     for name, weights in WEIGHTS.items():
         cells = list(zip(CELLS, weights, strict=True))

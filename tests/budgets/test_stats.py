@@ -12,6 +12,7 @@ from budgets.stats import (
     chance,
     detectable,
     gain,
+    gain_of,
     interval,
     one_sided_limit,
     power_of,
@@ -73,6 +74,11 @@ def test_a_gain_is_relative_to_the_reference_on_shared_seeds() -> None:
     assert found.detectable == pytest.approx(detectable(sd, 4, LEVEL))
     assert not found.is_shown
     assert gain({1: -1.1, 2: -1.1}, {1: -1.0, 2: -1.0}, LEVEL).mean == pytest.approx(0.1)
+
+
+def test_a_gain_in_the_last_digits_is_none() -> None:
+    found = gain_of([1e-13, -3e-13, 2e-13], 1.0, LEVEL)
+    assert (found.mean, found.chance) == (0.0, 1.0)
 
 
 # Power

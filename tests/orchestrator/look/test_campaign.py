@@ -1,13 +1,13 @@
 """Differences in words, and a campaign's matrix, which fits every terminal."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
 
-from budgets.effects import Cell, Difference, Matrix, campaign_report
+from budgets.effects import Cell, Matrix, campaign_report
 from budgets.events import Status
 from budgets.plan import CampaignPlan, Condition, Factor
+from budgets.stats import Gain, NamedGain
 from orchestrator.look import text
 from orchestrator.look.page import Section, markdown
 from orchestrator.look.sections import campaign_blocks
@@ -48,28 +48,24 @@ def matrix_of(
     return Matrix(campaign=campaign, rows=tuple(tuple(map(cell, own)) for own in rows.values()))
 
 
-def difference(
-    mean: float | None, lower: float | None = None, upper: float | None = None, **fields: Any
-) -> Difference:
-    """One in percent of a score of 100, so that both are the same number."""
-    values = {"seeds": 3, "chance": None, "mean": mean, "lower": lower, "upper": upper}
-    percents = {"percent": mean, "percent_lower": lower, "percent_upper": upper}
-    return Difference.model_validate({**values, **percents, **fields})
+def difference(mean: float | None, *ends: float) -> NamedGain:
+    lower, upper = ends or (None, None)
+    own = Gain(3, mean, None, lower, upper, 0.025, None, None)
+    return NamedGain("effect", "a", "b", own, is_found=False)
 
 
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        (difference(None), "not estimated: a condition has no score"),
-        (difference(-3.144, -4.0, -2.25), "3.14% better (2.25 to 4.00)"),
-        (difference(3.144, 2.25, 4.0), "3.14% worse (2.25 to 4.00)"),
-        (difference(-3.0, -7.0, 1.0), "3.00% better (-1.00 to 7.00)"),
-        (difference(3.0), "3.00% worse"),
-        (difference(-0.5, percent=None), "0.5 better"),
+        (difference(None), "not estimated: a condition has no score, or the reference's is 0"),
+        (difference(0.03144, 0.0225, 0.04), "3.14% better (2.25 to 4.00)"),
+        (difference(-0.03144, -0.04, -0.0225), "3.14% worse (2.25 to 4.00)"),
+        (difference(0.03, -0.01, 0.07), "3.00% better (-1.00 to 7.00)"),
+        (difference(-0.03), "3.00% worse"),
     ],
 )
-def test_a_difference_says_which_is_better(own: Difference, said: str) -> None:
-    assert text.difference(own, "minimize") == said
+def test_a_difference_says_which_is_better(own: NamedGain, said: str) -> None:
+    assert text.difference(own) == said
 
 
 def test_only_what_is_beyond_chance_is_named_and_only_when_all_is_over() -> None:

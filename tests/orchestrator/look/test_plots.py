@@ -3,6 +3,7 @@
 import re
 import time
 from base64 import b64decode
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
@@ -87,9 +88,9 @@ def test_every_beginning_of_a_run_is_drawn(name: str) -> None:
 def test_text_from_anywhere_is_text() -> None:
     run = run_of("campaign")
     assert run.campaign is not None
-    parts, (effect, *_) = ("<script>", "style=\"a\" id='b'", "$\\frac{"), run.campaign.effects
-    hostile = [effect.model_copy(update={"factor": f"{part}\u202e\x00"}) for part in parts]
-    run.__dict__["campaign"] = run.campaign.model_copy(update={"effects": tuple(hostile)})
+    parts, (effect, *_) = ("<script>", "style=\"a\" id='b'", "$\\frac{"), run.campaign.gains
+    hostile = [replace(effect, name=f"{part}\u202e\x00") for part in parts]
+    run.__dict__["campaign"] = run.campaign.model_copy(update={"gains": tuple(hostile)})
     figure = drawn(run)["effects"]
     for part in parts:
         assert part in " ".join(texts(figure))
